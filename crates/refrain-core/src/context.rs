@@ -7,7 +7,8 @@ use crate::event::Exit;
 use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::prompt::{
-    Printed, Quote, charged, fenced, last_iteration, outcome, what_failed, what_gates_said, what_was_touched,
+    Excerpt, GateRun, Quoted, charged, fenced, last_iteration, outcome, what_failed, what_gates_said,
+    what_was_touched,
 };
 use crate::text::{clip, cut_middle, squeeze};
 
@@ -24,9 +25,9 @@ const SAID: usize = 200;
 
 /// The text of `context.md`; none where nothing failed.
 #[must_use]
-pub fn context(state: &LoopState, printed: Printed<'_>) -> Option<String> {
-    let parts = what_failed_last(state, printed);
-    (!parts.is_empty()).then(|| text(state, state.iteration, &parts, printed))
+pub fn context(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
+    let parts = what_failed_last(state, quoted);
+    (!parts.is_empty()).then(|| text(state, state.iteration, &parts, quoted))
 }
 
 /// The state as the next iteration would find it, for what is told of a loop that ends.
@@ -39,24 +40,24 @@ pub fn ahead(state: &LoopState) -> LoopState {
 
 /// The same text of a loop that ends, from its state [`ahead`]; there is one also where nothing failed.
 #[must_use]
-pub fn at_the_end(ahead: &LoopState, printed: Printed<'_>) -> String {
-    text(ahead, ahead.iteration - 1, &what_failed_last(ahead, printed), printed)
+pub fn at_the_end(ahead: &LoopState, quoted: Quoted<'_>) -> String {
+    text(ahead, ahead.iteration - 1, &what_failed_last(ahead, quoted), quoted)
 }
 
-fn what_failed_last(state: &LoopState, printed: Printed<'_>) -> Vec<String> {
-    let quote = Quote { most: EXCERPT, is_verbatim: true };
-    let own = last_iteration(state).and_then(|last| what_failed(last, printed.attempt, quote));
-    let touched = what_was_touched(state, printed.touched, quote);
-    let gates = what_gates_said(state, printed.gates, quote);
+fn what_failed_last(state: &LoopState, quoted: Quoted<'_>) -> Vec<String> {
+    let excerpt = Excerpt { most: EXCERPT, is_verbatim: true };
+    let own = last_iteration(state).and_then(|last| what_failed(last, quoted.attempt(), excerpt));
+    let touched = what_was_touched(state, quoted.protected(), excerpt);
+    let gates = what_gates_said(state, quoted, excerpt);
     own.into_iter().chain(touched).chain(gates).collect()
 }
 
-fn text(state: &LoopState, iteration: u32, parts: &[String], printed: Printed<'_>) -> String {
+fn text(state: &LoopState, iteration: u32, parts: &[String], quoted: Quoted<'_>) -> String {
     let mut text = status(state, iteration);
     if !parts.is_empty() {
         let _ = write!(text, "\n## Last Error Output (verbatim)\n\n{}\n", parts.join("\n\n"));
     }
-    for (id, output) in printed.earlier {
+    for (id, output) in quoted.earlier() {
         let output = fenced(&cut_middle(output.trim(), EARLIER));
         let _ = write!(text, "\n## What failed in iteration {} (verbatim)\n\n{output}\n", id.iteration);
     }
@@ -64,12 +65,12 @@ fn text(state: &LoopState, iteration: u32, parts: &[String], printed: Printed<'_
     text
 }
 
-/// The iterations before the last one whose failures are quoted too, the newest first: each with the hard gate that failed
-/// first in it and which of its runs that was; none of it where the agent itself failed.
-pub fn earlier(state: &LoopState) -> impl Iterator<Item = (AttemptId, Option<(usize, AttemptId, u32)>)> {
+/// The iterations before the last one whose failures are quoted too, the newest first: each with the required gate that
+/// failed first in it; none where the agent itself failed.
+pub(crate) fn earlier(state: &LoopState) -> impl Iterator<Item = (AttemptId, Option<GateRun>)> {
     let failed = |attempt: &Attempt| {
         let gate = attempt.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());
-        let gate = gate.map(|result| (result.gate, result.of, result.run));
+        let gate = gate.map(GateRun::from);
         let by_itself = attempt.outcome == Outcome::Failed
             && attempt.finished.as_ref().is_some_and(|finished| finished.exit != Exit::Lost);
         (gate.is_some() || by_itself).then_some((attempt.id, gate))

@@ -6,6 +6,7 @@ mod failing;
 mod fixed;
 mod gates;
 mod outside;
+mod quote;
 mod run;
 mod touching;
 
@@ -15,7 +16,6 @@ use jiff::Timestamp;
 use crate::event::{ClaimSource, Event, Exit, FORMAT, LoopStarted, Record};
 use crate::excerpt::without_noise;
 use crate::fingerprint::essence;
-use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::memory;
 use crate::spec::Spec;
@@ -24,8 +24,8 @@ use crate::stuck::{self, Failing, Tried, Verdict};
 use crate::text::{cut_middle, inline_code};
 use crate::view::progress;
 
-pub use failing::compared;
-pub use gates::failed_gates;
+pub use quote::{GateRun, Quote, Quoted, quotes};
+
 pub(crate) use gates::what_gates_said;
 pub(crate) use touching::what_was_touched;
 
@@ -35,44 +35,16 @@ pub const FAILURE_EXCERPT: usize = 4096;
 /// How much of `state.md` is repeated, in bytes.
 pub const NOTES_EXCERPT: usize = 2048;
 
-/// What was printed by whatever failed last: the ends of logs, made fit to be read.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Printed<'a> {
-    /// By the last attempt.
-    pub attempt: Option<&'a str>,
-    /// By gates of [`failed_gates`], each with its place in the specification.
-    pub gates: &'a [(usize, String)],
-    /// By the same gates the time before, as far as they failed then: the results of [`compared`].
-    pub previous: &'a [(usize, String)],
-    /// By the checks of a pull request that failed behind the last iteration; or what both sides of a conflict with the
-    /// remote did.
-    pub outside: Option<&'a str>,
-    /// The lines of what is protected and was touched, as `git diff` tells them.
-    pub touched: Option<&'a str>,
-    /// By what failed in the iterations of [`earlier`](crate::context::earlier), for `context.md`.
-    pub earlier: &'a [(AttemptId, String)],
-    /// What the agent noted in `state.md`, as it is.
-    pub notes: Option<&'a str>,
-}
-
-impl Printed<'_> {
-    /// Whether the prompt quotes what `context.md` holds as it was printed.
-    fn is_quoted(&self) -> bool {
-        let outputs = self.gates.iter().map(|(_, output)| output.as_str());
-        outputs.chain(self.attempt).chain(self.touched).any(|output| !output.trim().is_empty())
-    }
-}
-
 /// How much of what was printed is quoted.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Quote {
+pub(crate) struct Excerpt {
     /// So many bytes of each text.
     pub(crate) most: usize,
     /// Passing tests and foreign frames too.
     pub(crate) is_verbatim: bool,
 }
 
-impl Quote {
+impl Excerpt {
     /// In a prompt.
     const IN_PROMPT: Self = Self { most: FAILURE_EXCERPT, is_verbatim: false };
 
@@ -102,7 +74,7 @@ pub fn first(spec: &Spec) -> String {
     // A start in this version's own format is no damage.
     let Ok(mut state) = begun else { return spec.prompt.clone() };
     state.iteration += 1;
-    assemble(&state, Printed::default())
+    assemble(&state, Quoted::default())
 }
 
 /// What every prompt of a loop begins with, as long as the same drives it: the user's prompt, how the loop works, and what was
@@ -120,30 +92,30 @@ fn beginning(spec: &Spec, in_session: bool) -> String {
 
 /// The prompt of the next attempt.
 #[must_use]
-pub fn assemble(state: &LoopState, printed: Printed<'_>) -> String {
+pub fn assemble(state: &LoopState, quoted: Quoted<'_>) -> String {
     if !state.spec.iteration_context {
         return state.spec.prompt.clone();
     }
-    let quote = Quote::IN_PROMPT;
+    let excerpt = Excerpt::IN_PROMPT;
     let last = last_iteration(state);
     let committed = state.git.last.as_ref().filter(|report| report.iteration + 1 == state.iteration);
-    let failed = last.and_then(|last| what_failed(last, printed.attempt, quote));
-    let touched = touching::what_was_touched(state, printed.touched, quote);
-    let gates = what_gates_said(state, printed.gates, quote);
+    let failed = last.and_then(|last| what_failed(last, quoted.attempt(), excerpt));
+    let touched = touching::what_was_touched(state, quoted.protected(), excerpt);
+    let gates = what_gates_said(state, quoted, excerpt);
     let failures: Vec<_> = failed.into_iter().chain(touched).chain(gates).collect();
-    let more = (!failures.is_empty() && printed.is_quoted()).then(|| where_more_is(state));
+    let more = (!failures.is_empty() && quoted.has_output()).then(|| where_more_is(state));
     let others = [
         gates::what_a_person_said(state),
-        outside::objection(state, printed.outside, quote),
+        outside::objection(state, quoted.outside(), excerpt),
         blocked(state),
         last.and_then(what_was_nearly_said),
         committed.and_then(commits::what_was_not_committed),
         feedback(state),
-        directive(state, printed),
+        directive(state, quoted),
         steering(state),
     ];
     let mut prompt = beginning(&state.spec, state.session.is_some());
-    let news = [Some(run::this_run(state, printed)), notes(state, printed.notes)];
+    let news = [Some(run::this_run(state, quoted)), notes(state, quoted.notes())];
     for part in news.into_iter().flatten().chain(failures).chain(more).chain(others.into_iter().flatten()) {
         separate(&mut prompt);
         prompt.push_str(&part);
@@ -204,7 +176,7 @@ fn seen(spec: &Spec, path: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// That the last run itself failed, and what it printed.
-pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, quote: Quote) -> Option<String> {
+pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, excerpt: Excerpt) -> Option<String> {
     let exit = last.finished.as_ref().map(|finished| finished.exit);
     let what = match (last.outcome, exit) {
         (Outcome::Failed, Some(Exit::Code(code))) => format!("your last run ended with exit code {code}"),
@@ -236,9 +208,8 @@ pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, quote: Quote) ->
     };
     let fault = last.finished.as_ref().and_then(|finished| finished.report.as_ref()?.fault.as_ref());
     let what = fault.map_or(what.clone(), |fault| format!("{what} ({})", fault.message));
-    let excerpt = output.map(str::trim).filter(|output| !output.is_empty());
-    Some(match excerpt {
-        Some(output) => format!("LAST RUN FAILED: {what}. {}", quote.printed("It printed", output)),
+    Some(match output.map(str::trim).filter(|output| !output.is_empty()) {
+        Some(output) => format!("LAST RUN FAILED: {what}. {}", excerpt.printed("It printed", output)),
         None => format!("LAST RUN FAILED: {what}."),
     })
 }
@@ -266,14 +237,14 @@ fn feedback(state: &LoopState) -> Option<String> {
 }
 
 /// The strategy shift, in every prompt as long as the loop makes no progress: the agent may not remember the last prompt.
-fn directive(state: &LoopState, printed: Printed<'_>) -> Option<String> {
+fn directive(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
     let Verdict::Shift(pattern) = state.verdict() else { return None };
-    let of_gate = |(gate, output): &(usize, String)| {
-        let name = state.spec.gates.get(*gate).filter(|gate| gate.hard)?.name.to_string();
+    let of_gate = |(gate, output): (usize, &str)| {
+        let name = state.spec.gates.get(gate).filter(|gate| gate.hard)?.name.to_string();
         Some((Some(name), essence(output)))
     };
-    let by_agent = printed.attempt.map(|output| (None, essence(output)));
-    let failing: Vec<_> = by_agent.into_iter().chain(printed.gates.iter().filter_map(of_gate)).collect();
+    let by_agent = quoted.attempt().map(|output| (None, essence(output)));
+    let failing: Vec<_> = by_agent.into_iter().chain(quoted.gates().filter_map(of_gate)).collect();
     let failing: Vec<_> =
         failing.iter().map(|(gate, essence)| Failing { gate: gate.as_deref(), essence }).collect();
     let outcomes: Vec<_> = charged(state).map(|attempt| (attempt, outcome(state, attempt))).collect();

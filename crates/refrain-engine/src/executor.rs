@@ -7,16 +7,15 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use refrain_agents::adapter::{Call, Dialect};
 use refrain_agents::ear::{self, Ear, Heard};
 use refrain_agents::{environment, gemini};
 use refrain_core::agent::AgentReport;
 use refrain_core::budget::Allowance;
 use refrain_core::event::{AttemptFinished, Event, Exit};
-use refrain_core::r#loop::Outcome;
 use refrain_core::mirror::Mirrored;
-use refrain_core::prompt::Printed;
+use refrain_core::prompt::Quoted;
 use refrain_core::spec::{AgentKind, OutputFormat};
 use refrain_core::trace::traceparent;
 use refrain_core::{AttemptId, LoopState, Spec, context, prompt};
@@ -69,18 +68,18 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// `printed` is what failed last printed; `news` hears what this one uses.
+    /// `news` hears what this one uses.
     pub(crate) fn new(
         state: &LoopState,
         id: AttemptId,
         dir: AttemptDir,
-        printed: Printed<'_>,
+        quoted: Quoted<'_>,
         env: &[(OsString, OsString)],
         (meter, news): (Arc<Meter>, mpsc::Sender<AgentNews>),
         allowance: Option<Allowance>,
     ) -> Self {
         let spec = &state.spec;
-        let prompt = prompt::assemble(state, printed);
+        let prompt = prompt::assemble(state, quoted);
         let prompt_file = dir.prompt();
         let call = call(state, &prompt, &prompt_file, (env, allowance));
         let launch = ear::launch(&call);
@@ -104,7 +103,7 @@ impl Plan {
             listener: Hearing::Attempt(Box::new(AttemptHearing::new(&call, &dir, news))),
             meter,
         };
-        let context = context::context(state, printed);
+        let context = context::context(state, quoted);
         let mirrored = mirror::files(state, context.as_deref());
         Self {
             lock: GeminiLock::of(spec, env),
@@ -245,48 +244,4 @@ pub(crate) fn taken_over(state: &LoopState, dir: &LoopDir) -> Event {
         None => (None, overhear(state, dir).map(Box::new)),
     };
     Event::RunnerStarted { runner: identity::own(), interrupted, adopted, judged }
-}
-
-/// Where the output is that the next prompt quotes: of the last iteration, where it failed. A stream is no text for
-/// anybody: of its fault the prompt speaks anyway.
-pub(crate) fn failure_logs(state: &LoopState, dir: &LoopDir) -> Vec<Utf8PathBuf> {
-    let is_quoted = |outcome| matches!(outcome, Outcome::Failed | Outcome::TimeLimit | Outcome::Silence);
-    let Some(last) = state.last_charged().filter(|last| is_quoted(last.outcome)) else { return Vec::new() };
-    let dir = dir.attempt(last.id);
-    let stdout = (!state.spec.agent.streams()).then(|| dir.stdout(false));
-    std::iter::once(dir.stderr()).chain(stdout).collect()
-}
-
-/// Where it is told what was held against the last claim from outside.
-pub(crate) fn outside_log(state: &LoopState, dir: &LoopDir) -> Option<Utf8PathBuf> {
-    let (iteration, _) = state.git.published.objection.as_ref()?;
-    let last = state.last_charged().filter(|last| last.id.iteration == *iteration)?;
-    Some(dir.attempt(last.id).outside())
-}
-
-/// Where the output is that `context.md` quotes of the iterations before the last one.
-pub(crate) fn earlier_logs(state: &LoopState, dir: &LoopDir) -> Vec<(AttemptId, Vec<Utf8PathBuf>)> {
-    let logs = |(id, gate): (AttemptId, Option<(usize, AttemptId, u32)>)| {
-        let of_gate = gate
-            .and_then(|(gate, of, run)| Some(dir.attempt(of).gate(&state.spec.gates.get(gate)?.name, run)));
-        let own = dir.attempt(id);
-        let stdout = (!state.spec.agent.streams()).then(|| own.stdout(false));
-        let own = || std::iter::once(own.stderr()).chain(stdout).collect();
-        (id, of_gate.map_or_else(own, |log| vec![log]))
-    };
-    context::earlier(state).map(logs).collect()
-}
-
-/// The end of the first of these logs that says something.
-pub(crate) fn last_words(logs: &[Utf8PathBuf]) -> Option<String> {
-    logs.iter().find_map(|path| {
-        let text = end_of(path)?;
-        (!text.trim().is_empty()).then_some(text)
-    })
-}
-
-/// The end of a log, fit to be read.
-pub(crate) fn end_of(path: &Utf8Path) -> Option<String> {
-    let bytes = output::read_end(path, context::EXCERPT as u64).ok()?;
-    Some(refrain_core::text::printable(&String::from_utf8_lossy(&bytes)).into_owned())
 }

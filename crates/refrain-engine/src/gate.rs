@@ -8,15 +8,12 @@ use camino::Utf8PathBuf;
 use refrain_agents::environment;
 use refrain_core::event::{Exit, GateFinished};
 use refrain_core::fingerprint;
-use refrain_core::gate::{Check, GateSpec, cannot_run, found_no_test};
-use refrain_core::r#loop::GateResult;
-use refrain_core::prompt::{compared, failed_gates};
+use refrain_core::gate::{GateSpec, cannot_run, found_no_test};
 use refrain_core::text::{clip, printable};
 use refrain_core::{AttemptId, LoopState};
 use refrain_proc::{Job, Meter, output};
 use refrain_store::LoopDir;
 
-use crate::executor;
 use crate::hearing::{Hearing, MOST_READ};
 use crate::seal;
 
@@ -85,34 +82,4 @@ pub(crate) fn job(
         listener: Hearing::Gate(GateHearing { gate: gate.clone(), log, began: Instant::now() }),
         meter,
     }
-}
-
-/// Where the output of those gates is that the next prompt quotes, each with its place in the specification.
-pub(crate) fn failure_logs(state: &LoopState, dir: &LoopDir) -> Vec<(usize, Utf8PathBuf)> {
-    failed_gates(state).filter_map(|result| log(state, dir, result)).collect()
-}
-
-/// Where the output is that theirs is compared with: of their runs before.
-pub(crate) fn previous_logs(state: &LoopState, dir: &LoopDir) -> Vec<(usize, Utf8PathBuf)> {
-    compared(state).filter_map(|result| log(state, dir, result)).collect()
-}
-
-fn log(state: &LoopState, dir: &LoopDir, result: &GateResult) -> Option<(usize, Utf8PathBuf)> {
-    let gate = result.spec(&state.spec)?;
-    // What a reviewer found is quoted from the journal; its log may be a stream.
-    matches!(gate.check, Check::Command(_))
-        .then(|| (result.gate, dir.attempt(result.of).gate(&gate.name, result.run)))
-}
-
-/// Where the lines are of what the last iteration touched of the protected.
-pub(crate) fn touched_log(state: &LoopState, dir: &LoopDir) -> Option<Utf8PathBuf> {
-    let last = state.last_charged()?;
-    let touched = &last.proof.as_ref()?.candidate.touched;
-    (!touched.is_empty()).then(|| dir.attempt(last.id).touched())
-}
-
-/// The ends of these logs.
-pub(crate) fn last_words(logs: &[(usize, Utf8PathBuf)]) -> Vec<(usize, String)> {
-    let end = |(gate, path): &(usize, Utf8PathBuf)| Some((*gate, executor::end_of(path)?));
-    logs.iter().filter_map(end).collect()
 }

@@ -6,14 +6,14 @@ use std::ffi::OsString;
 use refrain_agents::environment;
 use refrain_core::event::{Event, Record};
 use refrain_core::git::RepoPath;
-use refrain_core::prompt::Printed;
+use refrain_core::prompt::{self, Quoted};
 use refrain_core::view::{self, Alive};
 use refrain_core::{Live, LoopState, Step, context, next_step};
 use refrain_git::{Cancel, GitError, PushRequest, Repository, SaveRequest, Saved};
 use refrain_store::LoopDir;
 
 use crate::redact::Redactor;
-use crate::{executor, gate, repository};
+use crate::{quotes, repository};
 
 /// Where it stands how the loop stood, as `refrain status --json` says it, and what failed.
 const STATE: &str = ".refrain-failure/state.json";
@@ -145,13 +145,6 @@ pub(crate) fn each_text(value: &mut serde_json::Value, change: &impl Fn(&str) ->
 /// What failed, as the next iteration would have been told.
 pub(crate) fn context(state: &LoopState, dir: &LoopDir) -> String {
     let ahead = context::ahead(state);
-    let earlier = executor::earlier_logs(&ahead, dir);
-    let earlier: Vec<_> =
-        earlier.into_iter().filter_map(|(id, logs)| Some((id, executor::last_words(&logs)?))).collect();
-    let attempt = executor::last_words(&executor::failure_logs(&ahead, dir));
-    let gates = gate::last_words(&gate::failure_logs(&ahead, dir));
-    let touched = gate::touched_log(&ahead, dir).as_deref().and_then(executor::end_of);
-    let (attempt, touched) = (attempt.as_deref(), touched.as_deref());
-    let printed = Printed { attempt, gates: &gates, touched, earlier: &earlier, ..Printed::default() };
-    context::at_the_end(&ahead, printed)
+    let quoted = quotes::read(&ahead.spec, dir, &prompt::quotes(&ahead));
+    context::at_the_end(&ahead, Quoted(&quoted))
 }

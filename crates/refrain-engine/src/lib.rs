@@ -45,6 +45,7 @@ mod protection;
 mod proving_ground;
 mod publish;
 mod pulse;
+mod quotes;
 mod redact;
 mod report;
 mod repository;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{Printed, failed_gates, last_iteration};
+use super::gates::failed_gates;
+use super::{Quoted, last_iteration};
 use crate::fingerprint::{FailingTests, failing_tests};
 use crate::gate::{Check, GateSpec};
 use crate::r#loop::{GateResult, LoopState};
@@ -26,23 +27,19 @@ fn before(state: &LoopState, gate: usize) -> Option<(Option<u32>, &GateResult)> 
 }
 
 /// The results whose output is compared with what the gates of [`failed_gates`] printed.
-pub fn compared(state: &LoopState) -> impl Iterator<Item = &GateResult> {
+pub(crate) fn compared(state: &LoopState) -> impl Iterator<Item = &GateResult> {
     let earlier = failed_gates(state).filter_map(|result| Some(before(state, result.gate)?.1));
     earlier.filter(|result| !result.passed())
 }
 
 /// A line for each required gate whose failing tests are known.
-pub(super) fn still_failing(state: &LoopState, printed: Printed<'_>) -> Vec<String> {
+pub(super) fn still_failing(state: &LoopState, quoted: Quoted<'_>) -> Vec<String> {
     let is_hard = |result: &&GateResult| result.spec(&state.spec).is_some_and(|gate| gate.hard);
-    failed_gates(state).filter(is_hard).filter_map(|result| line(state, result, printed)).collect()
+    failed_gates(state).filter(is_hard).filter_map(|result| line(state, result, quoted)).collect()
 }
 
-fn line(state: &LoopState, result: &GateResult, printed: Printed<'_>) -> Option<String> {
-    let of_gate = |outputs: &[(usize, String)]| {
-        let output = outputs.iter().find(|(gate, _)| *gate == result.gate);
-        output.map(|(_, output)| failing_tests(output))
-    };
-    let now = of_gate(printed.gates).filter(|now| !now.names.is_empty())?;
+fn line(state: &LoopState, result: &GateResult, quoted: Quoted<'_>) -> Option<String> {
+    let now = quoted.gate(result.gate).map(failing_tests).filter(|now| !now.names.is_empty())?;
     let is_command = |gate: &&GateSpec| gate.hard && matches!(gate.check, Check::Command(_));
     let gate = match state.spec.gates.iter().filter(is_command).count() {
         0 | 1 => String::new(),
@@ -63,7 +60,7 @@ fn line(state: &LoopState, result: &GateResult, printed: Printed<'_>) -> Option<
     if before.passed() {
         return Some(format!("Failing{gate}, {count}: {names} ({when}: none)."));
     }
-    let then = of_gate(printed.previous).filter(|then| !then.names.is_empty());
+    let then = quoted.before(result.gate).map(failing_tests).filter(|then| !then.names.is_empty());
     let Some(then) = then else { return Some(format!("Failing{gate}, {count}: {names}.")) };
     let still = if now.names.is_disjoint(&then.names) { "Failing" } else { "Still failing" };
     Some(format!("{still}{gate}, {count}: {names} ({when}: {}).", compare(&now, &then)))

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Quote, last_iteration};
+use super::{Excerpt, Quoted, last_iteration};
 use crate::gate::{Check, GateSpec};
 use crate::r#loop::{GateFailure, GateResult, LoopState, Proof};
 use crate::text::{clip, inline_code, printable, squeeze};
@@ -14,7 +14,7 @@ const MOST_GATES: usize = 5;
 const LONGEST_COMMAND: usize = 200;
 
 /// The gates that the next prompt speaks of: those that failed after the last iteration, or before the first.
-pub fn failed_gates(state: &LoopState) -> impl Iterator<Item = &GateResult> {
+pub(crate) fn failed_gates(state: &LoopState) -> impl Iterator<Item = &GateResult> {
     let proof = match is_first(state) {
         true => state.baseline.as_ref(),
         false => last_iteration(state).and_then(|last| last.proof.as_ref()),
@@ -28,15 +28,15 @@ fn is_first(state: &LoopState) -> bool {
 }
 
 /// What the gates that failed printed, required gates first.
-pub(crate) fn what_gates_said(state: &LoopState, printed: &[(usize, String)], quote: Quote) -> Vec<String> {
+pub(crate) fn what_gates_said(state: &LoopState, quoted: Quoted<'_>, excerpt: Excerpt) -> Vec<String> {
     let is_hard = |result: &&GateResult| result.spec(&state.spec).is_some_and(|gate| gate.hard);
     let (hard, soft): (Vec<_>, Vec<_>) = failed_gates(state).partition(is_hard);
     let unquoted: Vec<_> =
         hard.iter().skip(MOST_GATES).filter_map(|result| result.spec(&state.spec)).collect();
-    let quoted: Vec<_> = hard.into_iter().chain(soft).take(MOST_GATES).collect();
-    let each = Quote { most: quote.most / quoted.len().max(1), ..quote };
+    let shown: Vec<_> = hard.into_iter().chain(soft).take(MOST_GATES).collect();
+    let each = Excerpt { most: excerpt.most / shown.len().max(1), ..excerpt };
     let mut said: Vec<String> =
-        quoted.iter().filter_map(|result| what_one_gate_said(state, result, printed, each)).collect();
+        shown.iter().filter_map(|result| what_one_gate_said(state, result, quoted, each)).collect();
     if !unquoted.is_empty() {
         let names: Vec<_> = unquoted.iter().map(|gate| gate.name.as_str()).collect();
         said.push(format!("FAILED TOO: gate {}.", names.join(", gate ")));
@@ -77,8 +77,8 @@ pub(super) fn what_a_person_said(state: &LoopState) -> Option<String> {
 fn what_one_gate_said(
     state: &LoopState,
     result: &GateResult,
-    printed: &[(usize, String)],
-    quote: Quote,
+    quoted: Quoted<'_>,
+    excerpt: Excerpt,
 ) -> Option<String> {
     let (gate, failure) = (result.spec(&state.spec)?, result.failure.as_ref()?);
     let name = &gate.name;
@@ -103,13 +103,13 @@ fn what_one_gate_said(
     }
     if let GateFailure::Review(findings) = failure {
         // What is to be done stands there, so it is told whole.
-        let _ = write!(text, ". It found:\n\n{}", quote.whole(findings.trim()));
+        let _ = write!(text, ". It found:\n\n{}", excerpt.whole(findings.trim()));
         return Some(text);
     }
-    let output = printed.iter().find(|(place, _)| *place == result.gate).map(|(_, output)| output.trim());
+    let output = quoted.gate(result.gate).map(str::trim);
     match output.filter(|output| !output.is_empty()) {
         Some(output) => {
-            let _ = write!(text, ". {}", quote.printed("It printed", output));
+            let _ = write!(text, ". {}", excerpt.printed("It printed", output));
         }
         None => text.push('.'),
     }

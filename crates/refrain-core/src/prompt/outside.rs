@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Quote;
+use super::Excerpt;
 use crate::r#loop::{LoopState, Objection};
 use crate::text::{printable, squeeze};
 
@@ -11,7 +11,7 @@ const MOST: usize = 20;
 
 /// What is held against what the last iteration did; `logs` is the end of what the checks
 /// that failed printed, or what both sides of a conflict did.
-pub(super) fn objection(state: &LoopState, logs: Option<&str>, quote: Quote) -> Option<String> {
+pub(super) fn objection(state: &LoopState, logs: Option<&str>, excerpt: Excerpt) -> Option<String> {
     let (iteration, objection) = state.git.published.objection.as_ref()?;
     if iteration + 1 != state.iteration {
         return None;
@@ -45,10 +45,10 @@ pub(super) fn objection(state: &LoopState, logs: Option<&str>, quote: Quote) -> 
     let logs = logs.map(str::trim).filter(|logs| !logs.is_empty());
     match (logs, objection) {
         (Some(logs), Objection::Checks(_)) => {
-            let _ = write!(text, "\n\n{}", quote.printed("They printed", logs));
+            let _ = write!(text, "\n\n{}", excerpt.printed("They printed", logs));
         }
         (Some(logs), Objection::Conflict { .. }) => {
-            let _ = write!(text, "\n\nWhat both sides changed there:\n\n{}", quote.whole(logs));
+            let _ = write!(text, "\n\nWhat both sides changed there:\n\n{}", excerpt.whole(logs));
         }
         (None, _) => {}
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::failing::still_failing;
-use super::{Printed, charged, last_iteration, outcome};
+use super::{Quoted, charged, last_iteration, outcome};
 use crate::git::{CommitResult, Skipped};
 use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::spec::Millis;
@@ -17,14 +17,14 @@ const LONGEST_OUTCOME: usize = 200;
 const LONGEST_WORDS: usize = 160;
 
 /// The section.
-pub(super) fn this_run(state: &LoopState, printed: Printed<'_>) -> String {
+pub(super) fn this_run(state: &LoopState, quoted: Quoted<'_>) -> String {
     let number = state.iteration;
     let mut text = match state.limits.max_iterations {
         Some(cap) => format!("## Run {number} of {cap}"),
         None => format!("## Run {number} (no cap)"),
     };
     let lines = left(state).into_iter().chain(cut_off(state)).chain(earlier_runs(state));
-    for line in lines.chain(uncommitted(state)).chain(still_failing(state, printed)) {
+    for line in lines.chain(uncommitted(state)).chain(still_failing(state, quoted)) {
         let _ = write!(text, "\n{line}");
     }
     text
@@ -65,10 +65,12 @@ fn cut_off(state: &LoopState) -> Option<String> {
             Outcome::TimeLimit | Outcome::LoopDuration | Outcome::Silence | Outcome::Budget
         )
     };
-    let which = match () {
-        () if refunded.any(may_have_worked) => "The previous run of this iteration",
-        () if last_iteration(state).is_some_and(was_stopped) => "The previous run",
-        () => return None,
+    let which = if refunded.any(may_have_worked) {
+        "The previous run of this iteration"
+    } else if last_iteration(state).is_some_and(was_stopped) {
+        "The previous run"
+    } else {
+        return None;
     };
     Some(match state.spec.is_in_repository() && state.spec.working_dir.starts_with(&state.spec.worktree) {
         true => format!(

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Quote, last_iteration};
+use super::{Excerpt, last_iteration};
 use crate::event::ClaimSource;
 use crate::r#loop::LoopState;
 use crate::protect::Touched;
@@ -11,7 +11,7 @@ use crate::protect::Touched;
 const MOST_NAMED: usize = 20;
 
 /// What of the protected was touched behind the last iteration, by which rule, its lines, and how to put it back.
-pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, quote: Quote) -> Option<String> {
+pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, excerpt: Excerpt) -> Option<String> {
     let last = last_iteration(state)?;
     let touched = &last.proof.as_ref()?.candidate.touched;
     if touched.is_empty() {
@@ -42,7 +42,7 @@ pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, quote: Qu
         text.push_str("\nRemove what hides or replaces a program that the gates run.");
     }
     if let Some(lines) = lines.map(str::trim).filter(|lines| !lines.is_empty()) {
-        let _ = write!(text, " What changed:\n\n{}", quote.whole(lines));
+        let _ = write!(text, " What changed:\n\n{}", excerpt.whole(lines));
     }
     Some(text)
 }

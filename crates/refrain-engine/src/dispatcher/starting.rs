@@ -8,7 +8,7 @@ use refrain_core::agent::Usage;
 use refrain_core::event::Event;
 use refrain_core::gate::Check;
 use refrain_core::r#loop::{Candidate, Proving};
-use refrain_core::prompt::Printed;
+use refrain_core::prompt::{self, Quoted};
 use refrain_core::review::Changes;
 use refrain_core::{AttemptId, LoopState, Step};
 use refrain_proc::keeper::StopLadder;
@@ -22,49 +22,21 @@ use crate::budget::Purse;
 use crate::error::chain;
 use crate::executor::{self, Plan};
 use crate::gate;
-use crate::glance::noted;
 use crate::hearing::Hearing;
 use crate::judge::Brief;
 use crate::repository::changes;
-use crate::{EngineError, now};
+use crate::{EngineError, now, quotes};
 
 impl Drive<'_> {
     /// The record first, synced; then the agent.
     pub(super) async fn start_attempt(&mut self, id: AttemptId) -> Result<(), EngineError> {
         let dir = self.journal.dir().attempt(id);
-        let (state, loop_dir) = (self.journal.state(), self.journal.dir());
-        let (logs, gate_logs) =
-            (executor::failure_logs(state, loop_dir), gate::failure_logs(state, loop_dir));
-        let previous_logs = gate::previous_logs(state, loop_dir);
-        let outside = executor::outside_log(state, loop_dir);
-        let before = executor::earlier_logs(state, loop_dir);
-        let touched = gate::touched_log(state, loop_dir);
-        let is_well = logs.is_empty() && gate_logs.is_empty() && touched.is_none() && outside.is_none();
-        let (spec, notes_dir) = (state.spec.clone(), loop_dir.clone());
-        let read = move || {
-            let notes = noted(&spec, &notes_dir);
-            if is_well {
-                return (None, (Vec::new(), Vec::new()), (None, None), Vec::new(), notes);
-            }
-            let earlier = before.iter().filter_map(|(id, logs)| Some((*id, executor::last_words(logs)?)));
-            let touched = touched.as_deref().and_then(executor::end_of);
-            let outside = outside.as_deref().and_then(executor::end_of);
-            let gates = (gate::last_words(&gate_logs), gate::last_words(&previous_logs));
-            (executor::last_words(&logs), gates, (touched, outside), earlier.collect(), notes)
-        };
-        let (attempt, (gates, previous), (touched, outside), earlier, notes) = self.blocking(read).await;
-        let printed = Printed {
-            attempt: attempt.as_deref(),
-            gates: &gates,
-            previous: &previous,
-            outside: outside.as_deref(),
-            touched: touched.as_deref(),
-            earlier: &earlier,
-            notes: notes.as_deref(),
-        };
+        let (state, loop_dir) = (self.journal.state(), self.journal.dir().clone());
+        let (spec, wanted) = (state.spec.clone(), prompt::quotes(state));
+        let quoted = self.blocking(move || quotes::read(&spec, &loop_dir, &wanted)).await;
         let heard = (self.take_off(), self.ready_crew()?);
         let allowance = self.purse.as_ref().and_then(Purse::allowance);
-        let plan = Plan::new(self.journal.state(), id, dir, printed, &self.env(), heard, allowance);
+        let plan = Plan::new(self.journal.state(), id, dir, Quoted(&quoted), &self.env(), heard, allowance);
         let (spec, files) = (self.journal.state().spec.clone(), Arc::clone(&self.files));
         self.journal.push(Event::AttemptStarted(id), now())?;
         let batch = self.journal.batch(Durability::Synced);

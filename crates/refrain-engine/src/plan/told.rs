@@ -11,7 +11,7 @@ use refrain_git::Repository;
 use refrain_store::DiskError;
 
 use super::round::{Begin, Round};
-use crate::{EngineError, executor};
+use crate::{EngineError, quotes};
 
 /// How much of both sides of a conflict is told, in bytes.
 const SIDES: usize = 16 << 10;
@@ -124,7 +124,7 @@ fn again(round: &Round, repository: &Repository, begin: &Begin) -> Result<Option
                 Check::Command(command) => Some(command.clone()),
                 Check::Review(_) => None,
             });
-            let output = executor::end_of(&round.plan_dir.0.join(&failed.log)).unwrap_or_default();
+            let output = quotes::end_of(&round.plan_dir.0.join(&failed.log)).unwrap_or_default();
             Some(Again::Refused { command: command.unwrap_or_else(|| failed.gate.to_string()), output })
         }
         Some(Return::Tuned(text)) => Some(Again::Refined { text: text.clone() }),

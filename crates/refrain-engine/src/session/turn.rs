@@ -7,15 +7,14 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use camino::Utf8Path;
 use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::promise::Scanner;
-use refrain_core::prompt::{self, Printed};
+use refrain_core::prompt::{self, Quoted};
 use refrain_core::work::WorkDigest;
 use refrain_core::{AttemptId, Live, LoopState, Spec, Step, context, next_step};
 use refrain_store::worktree::{self, WorktreeFiles};
 use refrain_store::{Journal, LoopDir};
 
 use super::Turn;
-use crate::glance::noted;
-use crate::{EngineError, executor, gate, mirror, now};
+use crate::{EngineError, mirror, now, quotes};
 
 /// What a session said when it ended its turn.
 #[derive(Clone, Debug, Default)]
@@ -132,26 +131,9 @@ pub(super) fn go_on(
 
 /// Everything that must be there before the session is told: the attempt's folder, its prompt, the files that it reads.
 fn tell(state: &LoopState, loop_dir: &LoopDir, id: AttemptId) -> Result<Turn, EngineError> {
-    let earlier: Vec<_> = executor::earlier_logs(state, loop_dir)
-        .into_iter()
-        .filter_map(|(id, logs)| Some((id, executor::last_words(&logs)?)))
-        .collect();
-    let gates = gate::last_words(&gate::failure_logs(state, loop_dir));
-    let previous = gate::last_words(&gate::previous_logs(state, loop_dir));
-    let notes = noted(&state.spec, loop_dir);
-    let touched = gate::touched_log(state, loop_dir).as_deref().and_then(executor::end_of);
-    let outside = executor::outside_log(state, loop_dir).as_deref().and_then(executor::end_of);
-    let printed = Printed {
-        attempt: None,
-        gates: &gates,
-        previous: &previous,
-        outside: outside.as_deref(),
-        touched: touched.as_deref(),
-        earlier: &earlier,
-        notes: notes.as_deref(),
-    };
-    let prompt = prompt::assemble(state, printed);
-    let context = context::context(state, printed);
+    let quoted = quotes::read(&state.spec, loop_dir, &prompt::quotes(state));
+    let prompt = prompt::assemble(state, Quoted(&quoted));
+    let context = context::context(state, Quoted(&quoted));
     WorktreeFiles::default().prepare(&state.spec, id.iteration, context.as_deref(), state.blocked > 0)?;
     let dir = loop_dir.attempt(id);
     let failed = |error| EngineError::Process("the attempt's folder cannot be written", error);

@@ -10,7 +10,7 @@ use crate::agent::Scope;
 use crate::event::{Approved, Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency};
 use crate::git::{CommitReport, CommitResult, Oid, Skipped, Workflow};
 use crate::r#loop::{Approval, Grant, LoopState, Refusal, Step};
-use crate::prompt::{Printed, assemble};
+use crate::prompt::{Quoted, assemble};
 use crate::spec::{Limits, Spec, Until};
 use crate::view::{self, Alive, ApprovalWord, StatusWord};
 
@@ -151,7 +151,7 @@ fn nothing_of_the_claim_is_committed_before() {
 
 #[test]
 fn who_lets_it_go_on_without_sends_it_back_with_their_words() {
-    let told = |journal: Journal| assemble(&journal.starts().state, Printed::default());
+    let told = |journal: Journal| assemble(&journal.starts().state, Quoted::default());
     let silent = told(waiting(|_| ()).resumes());
     assert!(
         silent.contains("CLAIM REFUSED: a person looked at your work") && silent.contains("gave no reason"),

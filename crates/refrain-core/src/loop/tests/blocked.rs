@@ -13,7 +13,7 @@ use crate::view::{self, Alive, StatusWord};
 const BLOCKED: Step = Step::Finish(End::Blocked { why: Blocked::StateFile });
 
 fn told(state: &LoopState) -> String {
-    prompt::assemble(state, prompt::Printed::default())
+    prompt::assemble(state, prompt::Quoted::default())
 }
 
 #[test]

@@ -10,19 +10,39 @@ use crate::agent::{FaultKind, Scope, Usd};
 use crate::event::{Ask, AttemptFinished, ClaimSource, Event, Exit, StopReason, Urgency};
 use crate::gate::{Check, GateName, GateSpec};
 use crate::git::{Base, CommitReport, CommitResult, Skipped, Workflow};
+use crate::ids::AttemptId;
 use crate::r#loop::LoopState;
-use crate::prompt::{Printed, assemble, compared, failed_gates};
+use crate::prompt::{GateRun, Quote, Quoted, assemble, quotes};
 use crate::spec::{Limits, Millis, Spec};
 
 /// The lines of the section on this run, in the prompt of the attempt that comes next.
-fn news(state: &LoopState, printed: Printed<'_>) -> Vec<String> {
-    let prompt = assemble(state, printed);
+fn news(state: &LoopState, quoted: &[(Quote, String)]) -> Vec<String> {
+    let prompt = assemble(state, Quoted(quoted));
     let section = &prompt[prompt.rfind("## Run ").unwrap()..];
     section.split("\n\n").next().unwrap().lines().map(str::to_owned).collect()
 }
 
+/// What gates printed, and what they had printed in their run before.
+fn printed(now: &[(usize, String)], then: &[(usize, String)]) -> Vec<(Quote, String)> {
+    let run = |gate| GateRun { gate, of: AttemptId { iteration: 1, attempt: 1 }, run: 1 };
+    let now = now.iter().map(|(gate, text)| (Quote::Gate(run(*gate)), text.clone()));
+    now.chain(then.iter().map(|(gate, text)| (Quote::Before(run(*gate)), text.clone()))).collect()
+}
+
+/// The iterations whose failed gates are quoted.
+fn failed(state: &LoopState) -> Vec<u32> {
+    let of_gate = |quote| if let Quote::Gate(run) = quote { Some(run.of.iteration) } else { None };
+    quotes(state).into_iter().filter_map(of_gate).collect()
+}
+
+/// The iterations that those are compared with.
+fn compared(state: &LoopState) -> Vec<u32> {
+    let of_gate = |quote| if let Quote::Before(run) = quote { Some(run.of.iteration) } else { None };
+    quotes(state).into_iter().filter_map(of_gate).collect()
+}
+
 fn told(journal: &Journal) -> Vec<String> {
-    news(&journal.state, Printed::default())
+    news(&journal.state, &[])
 }
 
 fn ended() -> AttemptFinished {
@@ -85,21 +105,21 @@ fn without_git_nobody_is_sent_there() {
     let journal = Journal::of(spec()).taken_over().crashes();
     let line = "The previous run of this iteration was cut off; what it changed is in the files: look at them first.";
     assert_eq!(told(&journal), ["## Run 1 (no cap)", line]);
-    assert!(!assemble(&journal.state, Printed::default()).contains("git"));
+    assert!(!assemble(&journal.state, Quoted::default()).contains("git"));
 }
 
 #[test]
 fn a_session_that_is_taken_over_by_a_runner_has_no_turns_any_more() {
     let journal = Journal::in_session().starts();
-    let first = assemble(&journal.state, Printed::default());
+    let first = assemble(&journal.state, Quoted::default());
     assert!(first.contains("You continue after each turn"), "{first}");
     let journal = journal.taken_over().then(Event::SessionLeft).taken_over();
-    let prompt = assemble(&journal.state, Printed::default());
+    let prompt = assemble(&journal.state, Quoted::default());
     assert!(prompt.contains("You are started again for each run") && !prompt.contains("turn"), "{prompt}");
     assert!(told(&journal)[1].starts_with("The previous run of this iteration was cut off"), "{prompt}");
     // What a session goes on with is in no fresh process, whoever drove it before.
     let journal = Journal::of(spec()).then(Event::SessionBound(super::journal::session(Some("s")))).starts();
-    assert!(assemble(&journal.state, Printed::default()).contains("You continue after each turn"));
+    assert!(assemble(&journal.state, Quoted::default()).contains("You continue after each turn"));
 }
 
 #[test]
@@ -228,34 +248,32 @@ fn failing_tests_are_compared_with_the_run_before(
     #[case] line: &str,
 ) {
     let journal = red(2);
-    assert_eq!(compared(&journal.state).map(|result| result.of.iteration).collect::<Vec<_>>(), [1]);
-    assert_eq!(failed_gates(&journal.state).map(|result| result.of.iteration).collect::<Vec<_>>(), [2]);
+    assert_eq!(compared(&journal.state), [1]);
+    assert_eq!(failed(&journal.state), [2]);
     let (then, now) = ([(0, unittest(then, 4))], [(0, unittest(now, 4))]);
-    let printed = Printed { gates: &now, previous: &then, ..Printed::default() };
-    assert_eq!(news(&journal.state, printed).last().unwrap(), line);
+    assert_eq!(news(&journal.state, &printed(&now, &then)).last().unwrap(), line);
     // The other way round the numbers are the same, whatever stands in between.
-    let alone = Printed { gates: &now, ..Printed::default() };
-    assert!(news(&journal.state, alone).last().unwrap().starts_with("Failing, "));
+    assert!(news(&journal.state, &printed(&now, &[])).last().unwrap().starts_with("Failing, "));
 }
 
 #[test]
 fn the_first_run_is_compared_with_what_was_there_before_it() {
     let now = [(0, unittest(&["day"], 4))];
     let then = [(0, unittest(&["day", "show"], 4))];
-    let printed = Printed { gates: &now, previous: &then, ..Printed::default() };
+    let printed = printed(&now, &then);
     let before = committing_gate().starts();
-    assert_eq!(compared(&before.state).count(), 0);
+    assert_eq!(compared(&before.state), [0; 0]);
     let line = "Failing before the first run, 1 of 4: day.";
-    assert_eq!(news(&before.state, printed), ["## Run 1 (no cap)", line]);
-    assert_eq!(compared(&red(1).state).map(|result| result.of.iteration).collect::<Vec<_>>(), [0]);
+    assert_eq!(news(&before.state, &printed), ["## Run 1 (no cap)", line]);
+    assert_eq!(compared(&red(1).state), [0]);
     let line = "Still failing, 1 of 4: day (before the first run: 2; no longer failing: show).";
-    assert_eq!(news(&red(1).state, printed).last().unwrap(), line);
+    assert_eq!(news(&red(1).state, &printed).last().unwrap(), line);
     // It passed then: whatever the logs of other runs say.
     let journal = Journal::gated_by(gates([true]), |_| ()).takes(0).gates_end(&[0]);
     let journal = journal.attempts(ended()).takes(1).gates_end(&[1]).starts();
-    assert_eq!(compared(&journal.state).count(), 0);
+    assert_eq!(compared(&journal.state), [0; 0]);
     assert_eq!(
-        news(&journal.state, printed).last().unwrap(),
+        news(&journal.state, &printed).last().unwrap(),
         "Failing, 1 of 4: day (before the first run: none)."
     );
 }
@@ -265,8 +283,8 @@ fn many_tests_are_counted_and_a_few_named() {
     let names: Vec<_> = (10..40).map(|n| format!("test_{n}")).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     let (then, now) = ([(0, unittest(&names, 50))], [(0, unittest(&names[8..], 50))]);
-    let printed = Printed { gates: &now, previous: &then, ..Printed::default() };
-    let line = news(&red(2).state, printed).pop().unwrap();
+    let printed = printed(&now, &then);
+    let line = news(&red(2).state, &printed).pop().unwrap();
     assert!(
         line.starts_with("Still failing, 22 of 50: test_18, ")
             && line.contains("test_27 and 12 more (run 1: 30;"),
@@ -278,8 +296,7 @@ fn many_tests_are_counted_and_a_few_named() {
     );
     // A part of them is compared with nothing.
     let cut = [(0, now[0].1.replacen("FAIL: test_20", "....: test_20", 1))];
-    let line =
-        news(&red(2).state, Printed { gates: &cut, previous: &then, ..Printed::default() }).pop().unwrap();
+    let line = news(&red(2).state, &self::printed(&cut, &then)).pop().unwrap();
     assert!(line.ends_with(" and 11 more (run 1: 30)."), "{line}");
 }
 
@@ -288,7 +305,7 @@ fn of_several_gates_each_is_named() {
     let journal = Journal::gated([true, true]).takes(0).gates_end(&[1, 1]);
     let journal = journal.attempts(ended()).takes(1).gates_end(&[1, 1]).starts();
     let now = [(0, unittest(&["day"], 4)), (1, "no rule to make it\n".to_owned())];
-    let lines = news(&journal.state, Printed { gates: &now, ..Printed::default() });
+    let lines = news(&journal.state, &printed(&now, &[]));
     assert_eq!(lines.last().unwrap(), "Failing in gate gate-0, 1 of 4: day.");
 }
 
@@ -345,8 +362,12 @@ fn the_prompt_of_a_third_iteration_in_full() {
     let journal = gate_fails(journal.attempts(two).takes(2)).starts();
     let now = [(0, format!("{DAY}{SHOW}Ran 4 tests in 0.022s\n\nFAILED (failures=2)\n"))];
     let then = [(0, now[0].1.clone())];
-    let printed = Printed { gates: &now, previous: &then, notes: Some(NOTES), ..Printed::default() };
-    assert_eq!(assemble(&journal.state, printed), THIRD.replace("{DAY}", DAY).replace("{SHOW}", SHOW));
+    let mut printed = printed(&now, &then);
+    printed.push((Quote::Notes, NOTES.to_owned()));
+    assert_eq!(
+        assemble(&journal.state, Quoted(&printed)),
+        THIRD.replace("{DAY}", DAY).replace("{SHOW}", SHOW)
+    );
 }
 
 const THIRD: &str = "\
@@ -389,7 +410,7 @@ That output as it was printed, and a line for each earlier run: `.refrain/job/co
 fn of_many_gates_some_are_quoted_and_all_are_named() {
     let journal = Journal::gated([true; 7]).takes(0).gates_end(&[0; 7]);
     let journal = journal.attempts(ended()).takes(1).gates_end(&[1; 7]).starts();
-    let prompt = assemble(&journal.state, Printed::default());
+    let prompt = assemble(&journal.state, Quoted::default());
     assert_eq!(prompt.matches("GATE FAILED: gate-").count(), 5, "{prompt}");
     assert!(prompt.contains("\n\nFAILED TOO: gate gate-5, gate gate-6."), "{prompt}");
 }

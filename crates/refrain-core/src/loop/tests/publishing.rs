@@ -9,7 +9,7 @@ use crate::git::{
     Refusal, RepoPath, Skipped, Workflow,
 };
 use crate::r#loop::{Grant, MAX_CONFLICTS, Objection, Step};
-use crate::{prompt, view};
+use crate::{AttemptId, prompt, view};
 
 const PROMISE: ClaimSource = ClaimSource::Promise;
 const DONE: Step = Step::Finish(End::Completed { claim: PROMISE });
@@ -234,8 +234,9 @@ fn checks_that_fail_refuse_the_claim() {
         .into_iter()
         .fold(journal, |journal, effect| journal.publishes(effect, well(effect)));
     let red = journal.publishes(Effect::Look, checked(ChecksVerdict::Red)).obey();
-    let printed = prompt::Printed { outside: Some("assertion failed: 1 == 2"), ..Default::default() };
-    let told = prompt::assemble(&red.state, printed);
+    let id = AttemptId { iteration: 1, attempt: 1 };
+    let printed = [(prompt::Quote::Outside(id), "assertion failed: 1 == 2".to_owned())];
+    let told = prompt::assemble(&red.state, prompt::Quoted(&printed));
     assert_eq!(red.state.progress.stuck.count(), 1, "what a check says counts as what a gate says");
     assert!(told.contains("these checks of commit 0000000000 failed:\n- build"), "{told}");
     assert!(told.contains("assertion failed: 1 == 2"), "{told}");

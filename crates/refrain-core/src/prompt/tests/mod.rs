@@ -5,7 +5,7 @@ mod fixed;
 use jiff::Timestamp;
 use rstest::rstest;
 
-use super::{FAILURE_EXCERPT, Printed};
+use super::{FAILURE_EXCERPT, GateRun, Quote, Quoted};
 use crate::event::{
     Ask, AttemptFinished, Event, Exit, FORMAT, GateFinished, Identity, LoopStarted, Process, Record,
     StopReason,
@@ -18,8 +18,11 @@ use crate::memory::{self, MemorySpec, Recalled};
 use crate::promise::NearMiss;
 use crate::spec::{Limits, Millis, Spec};
 
+const FIRST: AttemptId = AttemptId { iteration: 1, attempt: 1 };
+
 fn assemble(state: &LoopState, attempt: Option<&str>) -> String {
-    super::assemble(state, Printed { attempt, ..Printed::default() })
+    let quoted: Vec<_> = attempt.map(|text| (Quote::Attempt(FIRST), text.to_owned())).into_iter().collect();
+    super::assemble(state, Quoted(&quoted))
 }
 
 fn spec(prompt: &str) -> Spec {
@@ -259,8 +262,9 @@ fn a_near_miss_of_an_earlier_iteration_is_not_told_again() {
 }
 
 /// What a loop with a gate of each kind printed.
-fn said(gates: &[(usize, String)]) -> Printed<'_> {
-    Printed { gates, ..Printed::default() }
+fn said(gates: &[(usize, String)]) -> Vec<(Quote, String)> {
+    let quote = |gate| Quote::Gate(GateRun { gate, of: FIRST, run: 1 });
+    gates.iter().map(|(gate, text)| (quote(*gate), text.clone())).collect()
 }
 
 /// A loop with a gate that decides and one that informs: what they ended with before the first iteration, then behind
@@ -348,9 +352,9 @@ fn what_a_gate_says_is_told_verbatim(
 ) {
     let state = gated(claims, before, behind);
     let printed = [(0, "2 failed\n".to_owned())];
-    let prompt = super::assemble(&state, said(&printed));
+    let prompt = super::assemble(&state, Quoted(&said(&printed)));
     assert!(prompt.contains(&format!("\n\n{told}\n\nThat output as it was printed, and ")), "{prompt}");
-    let context = crate::context::context(&state, said(&printed)).unwrap();
+    let context = crate::context::context(&state, Quoted(&said(&printed))).unwrap();
     assert!(context.contains(&format!("## Last Error Output (verbatim)\n\n{told}\n")), "{context}");
 }
 

@@ -1,0 +1,122 @@
+//! Which output the prompt and `context.md` repeat. It is named here, and read by whoever runs the loop.
+
+use super::failing;
+use super::gates::failed_gates;
+use crate::context::earlier;
+use crate::gate::Check;
+use crate::ids::AttemptId;
+use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
+
+/// Output that is repeated, by what printed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quote {
+    /// The agent, in the last iteration, in which it failed.
+    Attempt(AttemptId),
+    /// A gate that failed.
+    Gate(GateRun),
+    /// The same gate in its run before, in which it failed too.
+    Before(GateRun),
+    /// What failed in an earlier iteration: its first required gate that did, else the agent. For `context.md` alone.
+    Earlier(AttemptId, Option<GateRun>),
+    /// `git diff`, of the protected files that were changed.
+    Protected(AttemptId),
+    /// The checks of a pull request that failed, or `git diff` of both sides of a conflict with the remote.
+    Outside(AttemptId),
+    /// The agent's notes in `state.md`, as they are.
+    Notes,
+}
+
+/// One run of a gate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GateRun {
+    /// Its place in the specification.
+    pub gate: usize,
+    /// The attempt that it followed.
+    pub of: AttemptId,
+    /// Its number behind that.
+    pub run: u32,
+}
+
+impl From<&GateResult> for GateRun {
+    fn from(result: &GateResult) -> Self {
+        Self { gate: result.gate, of: result.of, run: result.run }
+    }
+}
+
+/// All that the prompt of the next attempt, and its `context.md`, repeat.
+#[must_use]
+pub fn quotes(state: &LoopState) -> Vec<Quote> {
+    let is_failure = |outcome| matches!(outcome, Outcome::Failed | Outcome::TimeLimit | Outcome::Silence);
+    let last = state.last_charged();
+    let attempt = last.filter(|last| is_failure(last.outcome)).map(|last| Quote::Attempt(last.id));
+    // What a reviewer found is quoted from the journal; its log may be a stream.
+    let by_command = |result: &&GateResult| {
+        result.spec(&state.spec).is_some_and(|gate| matches!(gate.check, Check::Command(_)))
+    };
+    let gates = failed_gates(state).filter(by_command).map(|result| Quote::Gate(result.into()));
+    let before = failing::compared(state).filter(by_command).map(|result| Quote::Before(result.into()));
+    let is_touched =
+        |last: &&Attempt| last.proof.as_ref().is_some_and(|proof| !proof.candidate.touched.is_empty());
+    let protected = last.filter(is_touched).map(|last| Quote::Protected(last.id));
+    let objected = state.git.published.objection.as_ref().map(|(iteration, _)| *iteration);
+    let outside = last.filter(|last| objected == Some(last.id.iteration)).map(|last| Quote::Outside(last.id));
+    let earlier = earlier(state).map(|(id, run)| Quote::Earlier(id, run));
+    let quotes = attempt.into_iter().chain(gates).chain(before).chain(protected).chain(outside);
+    quotes.chain(earlier).chain([Quote::Notes]).collect()
+}
+
+/// The texts of [`quotes`]: the ends of logs, fit to be read. A text that could not be read is left out.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quoted<'a>(pub &'a [(Quote, String)]);
+
+impl<'a> Quoted<'a> {
+    fn find(self, is_it: impl Fn(&Quote) -> bool) -> Option<&'a str> {
+        self.0.iter().find(|(quote, _)| is_it(quote)).map(|(_, text)| text.as_str())
+    }
+
+    pub(crate) fn attempt(self) -> Option<&'a str> {
+        self.find(|quote| matches!(quote, Quote::Attempt(_)))
+    }
+
+    /// Each gate that failed, with what it printed.
+    pub(super) fn gates(self) -> impl Iterator<Item = (usize, &'a str)> {
+        self.0.iter().filter_map(|(quote, text)| match quote {
+            Quote::Gate(run) => Some((run.gate, text.as_str())),
+            _ => None,
+        })
+    }
+
+    pub(super) fn gate(self, gate: usize) -> Option<&'a str> {
+        self.gates().find(|(place, _)| *place == gate).map(|(_, text)| text)
+    }
+
+    pub(super) fn before(self, gate: usize) -> Option<&'a str> {
+        self.find(|quote| matches!(quote, Quote::Before(run) if run.gate == gate))
+    }
+
+    pub(crate) fn protected(self) -> Option<&'a str> {
+        self.find(|quote| matches!(quote, Quote::Protected(_)))
+    }
+
+    pub(super) fn outside(self) -> Option<&'a str> {
+        self.find(|quote| matches!(quote, Quote::Outside(_)))
+    }
+
+    pub(super) fn notes(self) -> Option<&'a str> {
+        self.find(|quote| matches!(quote, Quote::Notes))
+    }
+
+    /// The iterations before, the newest first, each with what failed in it.
+    pub(crate) fn earlier(self) -> impl Iterator<Item = (AttemptId, &'a str)> {
+        self.0.iter().filter_map(|(quote, text)| match quote {
+            Quote::Earlier(id, _) => Some((*id, text.as_str())),
+            _ => None,
+        })
+    }
+
+    /// Whether the prompt repeats what `context.md` holds as it was printed.
+    pub(super) fn has_output(self) -> bool {
+        let outputs = self.gates().map(|(_, text)| text).chain(self.attempt()).chain(self.protected());
+        outputs.into_iter().any(|text| !text.trim().is_empty())
+    }
+}
