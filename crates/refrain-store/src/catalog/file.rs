@@ -80,6 +80,8 @@ pub(super) const STEPS: &[M<'_>] = &[
     M::up("ALTER TABLE attempts ADD COLUMN pool TEXT; DELETE FROM projects"),
     // What an agent never said makes sums incomplete, as what it could not say any more does.
     M::up("DELETE FROM projects"),
+    // The status object says which part of a sum is incomplete.
+    M::up("DELETE FROM projects"),
 ];
 
 /// An open catalog. Looking makes no file: it is made when there is something to be kept.
