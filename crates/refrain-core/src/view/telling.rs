@@ -94,7 +94,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             };
             match state.is_proven() {
                 true => {
-                    format!("{who}, and every gate that decides passed{}{}", proven(state), approved(state))
+                    format!("{who}, and every required gate passed{}{}", proven(state), approved(state))
                 }
                 false => format!("{who}{}; unverified, as no gate checks it", approved(state)),
             }
@@ -209,7 +209,7 @@ fn all_passed(spec: &Spec) -> &'static str {
     match (spec.completes_by_gate(), spec.gates.iter().filter(|gate| gate.hard).count()) {
         (true, 1) => "the success command",
         (true, _) => "the success command and every required gate",
-        (false, _) => "every gate that decides",
+        (false, _) => "every required gate",
     }
 }
 
@@ -248,11 +248,11 @@ fn counted(state: &LoopState) -> String {
     };
     let (proven, approved) = (proven(state), approved(state));
     match (state.is_proven(), failing(state)) {
-        (true, _) => format!("{done}, and every gate that decides passed{proven}{approved}"),
+        (true, _) => format!("{done}, and every required gate passed{proven}{approved}"),
         (false, _) if let Some(touched) = touched(state) => format!("{done}; unverified, as {touched}"),
         (false, Some(gates)) if state.spec.has_hard_gates() => format!("{done}; unverified, as {gates}"),
         (false, _) if state.spec.has_hard_gates() => {
-            format!("{done}; unverified, as not every gate that decides passed")
+            format!("{done}; unverified, as not every required gate passed")
         }
         (false, _) => format!("{done}{approved}; unverified, as no gate checks it"),
     }
@@ -290,7 +290,7 @@ fn awaits_approval(state: &LoopState) -> String {
     before
         + &match state.spec.has_hard_gates() {
             true => format!(
-                "it claims to be done, and every gate that decides passed{tree}: a person is to approve it"
+                "it claims to be done, and every required gate passed{tree}: a person is to approve it"
             ),
             false => format!("it claims to be done{tree}, which no gate checks: a person is to approve it"),
         }
