@@ -74,11 +74,11 @@ struct Level {
 
 /// What was typed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Typed {
+pub(crate) struct TypedOptions {
     levels: Vec<Level>,
 }
 
-impl Typed {
+impl TypedOptions {
     /// What of these matches was typed: no default.
     pub(crate) fn of(command: &Command, matches: &ArgMatches) -> Self {
         let mut typed = Self::default();

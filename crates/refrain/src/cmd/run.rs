@@ -16,7 +16,7 @@ use refrain_core::spec::{Millis, Spec};
 use refrain_core::values as core_values;
 use refrain_core::view::{Status, StatusWord};
 use refrain_engine::config::Chosen;
-use refrain_engine::{Deed, EngineError, GateProgramError, Service, foreign_lock};
+use refrain_engine::{LoopRequest, EngineError, GateProgramError, Service, foreign_lock};
 
 use super::{approve, start};
 use crate::cli::Context;
@@ -215,8 +215,8 @@ fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Resul
     // Together they are two commands at most, of which only the first program would be looked at.
     service.check_gates(spec, &offer.gates).map_err(|error| match error {
         EngineError::GateProgram(error) => {
-            let whose = format!("{}, which the project's files offer", error.whose);
-            EngineError::GateProgram(GateProgramError { whose, ..error })
+            let owner = format!("{}, which the project's files offer", error.owner);
+            EngineError::GateProgram(GateProgramError { owner, ..error })
         }
         error => error,
     })?;
@@ -321,7 +321,7 @@ fn put_aside(service: &Service, task: &LoopId) -> Result<(), CliError> {
         Err(EngineError::NotStopped(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    service.ask(task, Deed::BeginAnew, Ask::Cancel(Urgency::Now), out::tell_slow(task))?;
+    service.ask(task, LoopRequest::BeginAnew, Ask::Cancel(Urgency::Now), out::tell_slow(task))?;
     service.archive(task)?;
     Ok(())
 }

@@ -108,7 +108,7 @@ fn what_has_no_effect_is_refused(#[case] words: &[&str], #[case] refused: Option
     let matches = command
         .try_get_matches_from_mut([&["refrain"], words].concat())
         .unwrap_or_else(|error| panic!("{error}"));
-    let said = Typed::of(&command, &matches).check().err().map(|error| error.line());
+    let said = TypedOptions::of(&command, &matches).check().err().map(|error| error.line());
     match refused {
         Some(part) => assert!(said.as_deref().unwrap_or_default().starts_with(part), "{said:?}"),
         None => assert_eq!(said, None),
