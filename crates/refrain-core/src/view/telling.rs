@@ -43,25 +43,25 @@ fn stuck(state: &LoopState) -> String {
     let (Verdict::Stuck(pattern) | Verdict::Shift(pattern)) = state.verdict() else {
         return "it makes no progress".to_owned();
     };
-    let turns = state.progress.stuck.turns(pattern);
+    let count = state.progress.stuck.count_of(pattern);
     match pattern {
         Pattern::SameWork if state.progress.stuck.is_back() => {
             format!(
-                "{turns} iterations in a row did not change the work, or took it back to an earlier state"
+                "{count} iterations in a row did not change the work, or took it back to an earlier state"
             )
         }
-        Pattern::SameWork => format!("{turns} iterations in a row did not change the work"),
+        Pattern::SameWork => format!("{count} iterations in a row did not change the work"),
         Pattern::RefusedClaim | Pattern::NewFailure | Pattern::OldFailure => {
             match state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next()) {
                 Some(failing) if let Some(gate) = failing.spec(&state.spec) => {
-                    format!("gate {} failed in the same way {turns} times in a row", gate.name)
+                    format!("gate {} failed in the same way {count} times in a row", gate.name)
                 }
                 None if let Some(refused) =
                     touched(state).or_else(|| state.proof.as_ref()?.instability()) =>
                 {
-                    format!("{refused}, {turns} times in a row")
+                    format!("{refused}, {count} times in a row")
                 }
-                Some(_) | None => format!("the same failure came {turns} times in a row"),
+                Some(_) | None => format!("the same failure came {count} times in a row"),
             }
         }
     }
