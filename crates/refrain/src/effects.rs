@@ -72,7 +72,7 @@ struct Level {
     shown: BTreeMap<String, String>,
 }
 
-/// What was typed.
+/// The options that were typed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypedOptions {
     levels: Vec<Level>,

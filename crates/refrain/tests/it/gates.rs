@@ -153,7 +153,11 @@ fn a_soft_gate_informs_and_decides_nothing() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);
     let run = sandbox.refrain(&start(&agent, &["--soft-gate", "lint=echo ugly; exit 3"])).with_code(0);
-    assert!(run.stdout.contains("no required gate: a claim completes the loop, unverified; advisory: "), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("no required gate: a claim completes the loop, unverified; advisory: "),
+        "{}",
+        run.stdout
+    );
     let status = sandbox.status("job");
     assert_eq!((&status["verified"], &gate(&status, "lint")["hard"]), (&json!(null), &json!(false)));
     assert!(status["reason"].as_str().unwrap().contains("unverified"));

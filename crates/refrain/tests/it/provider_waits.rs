@@ -63,7 +63,11 @@ fn gemini_that_sleeps_for_hours_is_ended_and_the_wait_is_on_disk_for_every_loop_
     assert_eq!(waiting["iterations"][0]["outcome"], "limit");
     assert!((68_000..=70_000).contains(&length(&waiting)), "{waiting:#}");
     assert!(waiting["reason"].as_str().unwrap().contains("exhausted your capacity"), "{waiting:#}");
-    assert!(session.stdout().contains("the agent is waiting for its provider: Refrain stops it and waits itself"), "{}", session.stdout());
+    assert!(
+        session.stdout().contains("the agent is waiting for its provider: Refrain stops it and waits itself"),
+        "{}",
+        session.stdout()
+    );
     let stopped =
         sandbox.journal("first").into_iter().find(|it| it["event"]["type"] == "attempt.stop-requested");
     assert_eq!(stopped.unwrap()["event"]["data"]["because"], "provider-wait");
