@@ -18,7 +18,7 @@ use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, Wor
 
 use crate::service::is_stopped;
 use crate::telemetry::tell_of_session;
-use crate::{LoopRequest, EngineError, Service, chain, executor, mirror, now, repository};
+use crate::{EngineError, LoopRequest, Service, chain, executor, mirror, now, repository};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);

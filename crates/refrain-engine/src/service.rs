@@ -26,7 +26,7 @@ use crate::asking::take_over;
 use crate::follow::Follower;
 use crate::memory::{note_use, recall};
 use crate::runner::{Runner, Share};
-use crate::{LoopRequest, EngineError, executor, now, repository, session};
+use crate::{EngineError, LoopRequest, executor, now, repository, session};
 
 /// What the engine needs to know of its surroundings: libraries do not look for themselves.
 #[derive(Clone, Debug)]

@@ -26,7 +26,7 @@ use crate::asking::take_over;
 use crate::repository::marked;
 use crate::telemetry::tell_of_session;
 use crate::work::WorkWatch;
-use crate::{LoopRequest, EngineError, Service, mirror, now};
+use crate::{EngineError, LoopRequest, Service, mirror, now};
 
 /// How often a prover is started for one question: one that dies again and again is told instead.
 const PROVERS: u32 = 3;

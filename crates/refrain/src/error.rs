@@ -7,7 +7,7 @@ use refrain_core::view::StatusWord;
 use refrain_engine::config::ConfigError;
 use refrain_engine::tasks::TasksError;
 use refrain_engine::{
-    LoopRequest, EngineError, GateProgramFault, GitError, JournalError, NoProgram, PluginError, chain,
+    EngineError, GateProgramFault, GitError, JournalError, LoopRequest, NoProgram, PluginError, chain,
 };
 use refrain_server::DeskError;
 

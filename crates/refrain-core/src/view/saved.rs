@@ -45,3 +45,19 @@ pub fn with_yours(mixed: &[RepoPath]) -> String {
         [first, rest @ ..] => format!(", with your own changes to {first} and {} more files", rest.len()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_more_file_is_no_plural() {
+        let said = |names: &[&str]| {
+            with_yours(&names.iter().map(|name| RepoPath::from_bytes(name.as_bytes())).collect::<Vec<_>>())
+        };
+        assert_eq!(said(&[]), "");
+        assert_eq!(said(&["a"]), ", with your own changes to a");
+        assert_eq!(said(&["a", "b"]), ", with your own changes to a and 1 more file");
+        assert_eq!(said(&["a", "b", "c"]), ", with your own changes to a and 2 more files");
+    }
+}

@@ -14,8 +14,8 @@ use refrain_store::{Journal, LoopDir, Request, RunnerLock, inbox};
 
 use super::landing::Landing;
 use super::statuses::Statuses;
-use crate::asking::{SlowRunnerNotice, SlowRunner};
-use crate::{LoopRequest, EngineError, Service, now};
+use crate::asking::{SlowRunner, SlowRunnerNotice};
+use crate::{EngineError, LoopRequest, Service, now};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);

@@ -20,7 +20,7 @@ use super::statuses::Statuses;
 use crate::pulse::Pulse;
 use crate::service::NAME_TRIES;
 use crate::telemetry::Telling;
-use crate::{LoopRequest, EngineError, Host, Service, Signals, now};
+use crate::{EngineError, Host, LoopRequest, Service, Signals, now};
 
 /// A plan that this process has the right to drive.
 #[derive(Debug)]

@@ -14,8 +14,8 @@ use refrain_core::session::{Answer, SessionSpec};
 use refrain_core::spec::{AgentSpec, Limits, PromptMode, StuckSpec};
 
 use super::*;
-use crate::LoopRequest;
 use crate::Host;
+use crate::LoopRequest;
 
 const LOOPS: usize = 20;
 const CAP: u32 = 12;

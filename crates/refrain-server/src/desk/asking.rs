@@ -3,7 +3,7 @@
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::view::to_continue;
 use refrain_core::{LoopId, Refusal as Refused};
-use refrain_engine::{LoopRequest, EngineError, Service};
+use refrain_engine::{EngineError, LoopRequest, Service};
 
 use super::{Desk, Refusal, RefusalKind, Steer, Steered, Stop, Stopped, Which};
 

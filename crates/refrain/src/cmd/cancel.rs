@@ -6,7 +6,7 @@ use refrain_core::event::{Ask, Urgency};
 use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, Refusal};
-use refrain_engine::{Brief, LoopRequest, EngineError, Listed, Service, SlowRunner};
+use refrain_engine::{Brief, EngineError, Listed, LoopRequest, Service, SlowRunner};
 
 use super::plan;
 use crate::cli::Context;

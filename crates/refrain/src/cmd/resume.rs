@@ -13,7 +13,7 @@ use refrain_core::values::Limit;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::Chosen;
 use refrain_engine::{
-    Brief, LoopRequest, EngineError, Listed, Runner, Service, interrupted_by_reboot, remember_this_boot,
+    Brief, EngineError, Listed, LoopRequest, Runner, Service, interrupted_by_reboot, remember_this_boot,
 };
 
 use super::approve;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use refrain_core::event::Ask;
 use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, check_steering};
-use refrain_engine::{Brief, LoopRequest, EngineError, Service, SlowRunner};
+use refrain_engine::{Brief, EngineError, LoopRequest, Service, SlowRunner};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};

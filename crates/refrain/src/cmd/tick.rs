@@ -12,7 +12,7 @@ use refrain_core::event::{Ask, ClaimSource, End, Urgency};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopId, LoopState};
-use refrain_engine::{LoopRequest, EngineError, Said, Service, Turn, hook};
+use refrain_engine::{EngineError, LoopRequest, Said, Service, Turn, hook};
 
 use crate::cli::Context;
 use crate::error::CliError;

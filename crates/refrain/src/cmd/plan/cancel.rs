@@ -6,7 +6,7 @@ use refrain_core::event::{Ask, Urgency};
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{LoopId, Refusal};
-use refrain_engine::{LoopRequest, EngineError, Service, SlowRunner};
+use refrain_engine::{EngineError, LoopRequest, Service, SlowRunner};
 
 use super::which::WhichArgs;
 use crate::cli::Context;

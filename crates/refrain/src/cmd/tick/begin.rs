@@ -59,7 +59,7 @@ struct Typed {
     /// The loop's id; made up from the command where it is left out
     #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
-    /// How many iterations at most, 1 to 200; default 20
+    /// Stop after N iterations, 1 to 200 [default: 20]
     #[arg(long, visible_aliases = ["max-iterations", "iterations"], value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
     max: Option<u32>,
     /// The file that holds the task
