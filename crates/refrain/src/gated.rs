@@ -210,7 +210,7 @@ pub(crate) fn row(gates: &[Gate]) -> String {
             None => format!("{}{mark} passed{flaky}", gate.name),
             Some(why) => {
                 let before = if gate.failed_before == Some(true) { ", before the loop too" } else { "" };
-                format!("{}{soft} failed: {why}{before} ({})", gate.name, gate.command)
+                format!("{}{mark} failed: {why}{before} ({})", gate.name, gate.command)
             }
         }
     };
