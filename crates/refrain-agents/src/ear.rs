@@ -23,7 +23,7 @@ const LONGEST_LINE: usize = 16 << 20;
 /// How much of a line that comes in parts is kept for lists, in bytes.
 const LONGEST_BEGUN: usize = 4 << 10;
 /// How much of a line of standard error is looked at, in bytes.
-const LONGEST_COMPLAINT: usize = 8 << 10;
+const LONGEST_STDERR_LINE: usize = 8 << 10;
 
 /// The adapter of a kind; a generic command has none.
 #[must_use]
@@ -78,7 +78,7 @@ pub struct Stream {
     /// The line that has begun is too long.
     skips: bool,
     /// The line of standard error that has begun, as much of it as is ever looked at.
-    complaint: Vec<u8>,
+    stderr_line: Vec<u8>,
 }
 
 impl std::fmt::Debug for Stream {
@@ -91,7 +91,7 @@ impl Stream {
     /// From its first byte on.
     #[must_use]
     pub fn new(dialect: Box<dyn Dialect>) -> Self {
-        Self { dialect, begun: Vec::new(), skips: false, complaint: Vec::new() }
+        Self { dialect, begun: Vec::new(), skips: false, stderr_line: Vec::new() }
     }
 
     /// From somewhere in the middle on: what comes before the next line is passed over.
@@ -119,11 +119,11 @@ impl Stream {
     pub fn push_stderr(&mut self, bytes: &[u8], say: &mut dyn FnMut(AgentEvent)) {
         let mut parts = bytes.split(|byte| *byte == b'\n').peekable();
         while let Some(part) = parts.next() {
-            let room = LONGEST_COMPLAINT.saturating_sub(self.complaint.len());
-            self.complaint.extend_from_slice(&part[..part.len().min(room)]);
+            let room = LONGEST_STDERR_LINE.saturating_sub(self.stderr_line.len());
+            self.stderr_line.extend_from_slice(&part[..part.len().min(room)]);
             if parts.peek().is_some() {
-                self.dialect.stderr_line(&self.complaint, say);
-                self.complaint.clear();
+                self.dialect.stderr_line(&self.stderr_line, say);
+                self.stderr_line.clear();
             }
         }
     }

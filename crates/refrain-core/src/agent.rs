@@ -349,7 +349,7 @@ pub struct AgentReport {
     #[serde(default)]
     pub is_final: bool,
     /// Whether it was told to go on with a session of before: what that used is in the session's totals.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resumed: bool,
     /// The tool that it used last, where it was cut off: what it was at when it had to be stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -361,16 +361,11 @@ pub struct AgentReport {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unknown: u64,
     /// Its program ended before it printed a single event.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_events: bool,
     /// What its provider failed it with, while its program waits to try again: nothing has followed that notice so far.
     #[serde(skip)]
     pub retrying: Option<Fault>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]

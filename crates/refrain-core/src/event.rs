@@ -133,7 +133,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tree: Option<Oid>,
         /// The loop changed something that the tree does not show: what was dirty before it, or must not be committed.
-        #[serde(default, skip_serializing_if = "is_false")]
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         partial: bool,
         /// What of the protected was touched since the start.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -288,11 +288,6 @@ impl Event {
         }
         self
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 /// The first event of a journal.

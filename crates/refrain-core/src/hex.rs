@@ -1,4 +1,4 @@
-//! Hashes as text: so many hexadecimal digits in lower case. They stand in journals.
+//! Hashes as text: so many hexadecimal digits in lower case. Stored in journals.
 
 use std::fmt;
 use std::str::FromStr;
@@ -30,6 +30,7 @@ impl<const N: usize> Hex<N> {
 
 impl<const N: usize> From<blake3::Hash> for Hex<N> {
     fn from(hash: blake3::Hash) -> Self {
+        const { assert!(N <= 64, "a BLAKE3 hash has 64 digits") };
         Self(hash.to_hex()[..N].to_owned())
     }
 }

@@ -69,13 +69,13 @@ pub struct Spec {
     #[serde(default, skip_serializing_if = "ProtectSpec::is_empty")]
     pub protect: ProtectSpec,
     /// The gates are asked about a checkout of the candidate elsewhere, not in the worktree (`--clean-checkout`).
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub clean_checkout: bool,
     /// A gate that cannot run blocks the loop before its first attempt. False with `--allow-missing-gates`, and for loops of 0.1.0.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gates_must_run: bool,
     /// A claim that its gates proved ends it only once a person approved that very candidate (`--require-approval`).
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approval: bool,
     /// When it is stuck, and what is done then.
     #[serde(default)]
@@ -88,7 +88,7 @@ pub struct Spec {
     #[serde(default, skip_serializing_if = "Caps::is_none")]
     pub caps: Caps,
     /// Its work is kept on a failure branch also where it ends at its cap or its time (`refrain run`, seed 004).
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep_failed: bool,
     /// What it looks like in the files of other systems (`run`: seed 004's).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -296,9 +296,4 @@ pub struct CritiqueSpec {
 impl CritiqueSpec {
     /// How long a critic may take unless something else is said: 5 minutes.
     pub const TIMEOUT: Millis = Millis(5 * 60 * 1000);
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
-fn is_false(value: &bool) -> bool {
-    !value
 }

@@ -1,8 +1,8 @@
 //! Whether a loop still makes progress, judged by what its iterations leave behind (work, failures, claims), never by what an
 //! agent says of them; and the prompt section for an agent that makes none.
 //!
-//! A small fold: [`Stuck::after`] takes one [`Turn`], [`Stuck::verdict`] compares the counts with [`ROWS`]. Only charged
-//! iterations are turns: neither a refunded attempt nor a baseline run is one (contract.md). What follows from a verdict
+//! A small fold: [`Stuck::record`] takes one [`IterationResult`], [`Stuck::verdict`] compares the counts with [`ROWS`]. Only
+//! charged iterations are recorded: neither a refunded attempt nor a baseline run is (contract.md). What follows from a verdict
 //! (`--on-stuck`) is decided in `loop`; what makes two failures the same is [`crate::fingerprint`]'s.
 
 use std::collections::VecDeque;
@@ -13,16 +13,16 @@ use crate::spec::StuckSpec;
 use crate::text::{clip, printable, squeeze};
 use crate::work::WorkDigest;
 
-/// After how many turns of one pattern the strategy shifts, unless `--stuck-threshold` says otherwise.
+/// After how many iterations of one pattern the strategy shifts, unless `--stuck-threshold` says otherwise.
 pub const THRESHOLD: u32 = 3;
-/// How many more such turns there may be: with the last of them the loop is stuck.
+/// How many more such iterations there may be: with the last of them the loop is stuck.
 pub const MORE: u32 = 2;
 /// How many states of the work are known as earlier ones.
 const STATES: usize = 64;
 
 /// What one charged iteration left behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Turn {
+pub struct IterationResult {
     /// What failed: the first failing required gate, the agent itself, or why its claim was refused.
     pub failure: Option<Fingerprint>,
     /// The gate that failed also failed before the first iteration: it is expected to, until the work is done.
@@ -47,29 +47,31 @@ pub enum Pattern {
     OldFailure,
 }
 
-/// After how many thresholds, and more turns than that, a pattern shifts the strategy and ends the loop.
+/// When a pattern shifts the strategy and ends the loop.
 struct Row {
     pattern: Pattern,
+    /// After how many thresholds the strategy shifts.
     shift: u32,
-    stuck: Option<(u32, u32)>,
+    /// After how many more iterations the loop is stuck; none if it never is.
+    more: Option<u32>,
 }
 
 /// When a loop makes no progress. The cap and the budget bound what is never stuck.
 const ROWS: [Row; 4] = [
-    Row { pattern: Pattern::SameWork, shift: 1, stuck: Some((1, MORE)) },
-    Row { pattern: Pattern::RefusedClaim, shift: 1, stuck: Some((1, MORE)) },
-    Row { pattern: Pattern::NewFailure, shift: 2, stuck: Some((2, 2 * MORE)) },
-    Row { pattern: Pattern::OldFailure, shift: 2, stuck: None },
+    Row { pattern: Pattern::SameWork, shift: 1, more: Some(MORE) },
+    Row { pattern: Pattern::RefusedClaim, shift: 1, more: Some(MORE) },
+    Row { pattern: Pattern::NewFailure, shift: 2, more: Some(2 * MORE) },
+    Row { pattern: Pattern::OldFailure, shift: 2, more: None },
 ];
 
-/// The same by the failure alone, whatever the work and the claims (seed 004: `refrain run`).
+/// The rows of `refrain run` (seed 004): unchanged work, and the same failure whatever was changed or claimed.
 const ROWS_BY_FAILURE: [Row; 3] = [
-    Row { pattern: Pattern::SameWork, shift: 1, stuck: Some((1, MORE)) },
-    Row { pattern: Pattern::NewFailure, shift: 1, stuck: Some((1, MORE)) },
-    Row { pattern: Pattern::OldFailure, shift: 1, stuck: Some((1, MORE)) },
+    Row { pattern: Pattern::SameWork, shift: 1, more: Some(MORE) },
+    Row { pattern: Pattern::NewFailure, shift: 1, more: Some(MORE) },
+    Row { pattern: Pattern::OldFailure, shift: 1, more: Some(MORE) },
 ];
 
-/// What the turns so far amount to.
+/// What the iterations so far amount to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It makes progress, as far as that is known.
@@ -80,17 +82,17 @@ pub enum Verdict {
     Stuck(Pattern),
 }
 
-/// The fold of a loop's turns. A change of what the loop is run with (`--on-stuck model=…`, a `resume` of a stuck loop) begins
+/// The fold of a loop's iterations. A change of what the loop is run with (`--on-stuck model=…`, a `resume` of a stuck loop) begins
 /// with a new one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
     failure: Option<Fingerprint>,
     is_expected: bool,
-    /// Turns in a row with that failure.
+    /// Iterations in a row with that failure.
     same: u32,
     /// The last of them, in a row, that claimed.
     claimed: u32,
-    /// Turns in a row that did not change the work, or took it back to an earlier state.
+    /// Iterations in a row that did not change the work, or took it back to an earlier state.
     same_work: u32,
     /// The last of them took it back.
     is_back: bool,
@@ -99,9 +101,9 @@ pub struct Stuck {
 }
 
 impl Stuck {
-    /// One more turn.
-    pub fn after(&mut self, turn: &Turn) {
-        match &turn.work {
+    /// Counts one more iteration.
+    pub fn record(&mut self, result: &IterationResult) {
+        match &result.work {
             Some((before, after)) => {
                 // What gates, commits or the user changed in between is a state like any other.
                 self.see(before);
@@ -111,11 +113,11 @@ impl Stuck {
             }
             None => (self.same_work, self.is_back) = (0, false),
         }
-        let again = turn.failure.is_some() && self.failure == turn.failure;
+        let again = result.failure.is_some() && self.failure == result.failure;
         let count = |before: u32| if again { before + 1 } else { 1 };
-        self.same = if turn.failure.is_some() { count(self.same) } else { 0 };
-        self.claimed = if turn.failure.is_some() && turn.claimed { count(self.claimed) } else { 0 };
-        (self.failure, self.is_expected) = (turn.failure.clone(), turn.is_expected);
+        self.same = if result.failure.is_some() { count(self.same) } else { 0 };
+        self.claimed = if result.failure.is_some() && result.claimed { count(self.claimed) } else { 0 };
+        (self.failure, self.is_expected) = (result.failure.clone(), result.is_expected);
     }
 
     fn see(&mut self, state: &WorkDigest) {
@@ -127,56 +129,45 @@ impl Stuck {
         }
     }
 
-    /// The failure of the last turn.
+    /// The failure of the last iteration.
     #[must_use]
     pub fn last(&self) -> Option<&Fingerprint> {
         self.failure.as_ref()
     }
 
-    /// How many turns in a row ended with it; 0 if the last one did not fail.
+    /// How many iterations in a row ended with it; 0 if the last one did not fail.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.same
     }
 
-    /// Whether the last turn took the work back to an earlier state.
+    /// Whether the last iteration took the work back to an earlier state.
     #[must_use]
     pub fn is_back(&self) -> bool {
         self.is_back
     }
 
-    /// How many turns in a row follow the pattern.
+    /// How many iterations in a row follow the pattern.
     #[must_use]
-    pub fn turns(&self, pattern: Pattern) -> u32 {
+    pub fn count_of(&self, pattern: Pattern) -> u32 {
         match pattern {
             Pattern::SameWork => self.same_work,
             Pattern::RefusedClaim => self.claimed,
-            Pattern::NewFailure => {
-                if self.is_expected {
-                    0
-                } else {
-                    self.same
-                }
-            }
-            Pattern::OldFailure => {
-                if self.is_expected {
-                    self.same
-                } else {
-                    0
-                }
-            }
+            Pattern::NewFailure if !self.is_expected => self.same,
+            Pattern::OldFailure if self.is_expected => self.same,
+            Pattern::NewFailure | Pattern::OldFailure => 0,
         }
     }
 
-    /// What the turns so far amount to. A threshold of 0 counts as 1.
+    /// What the iterations so far amount to. A threshold of 0 counts as 1.
     #[must_use]
     pub fn verdict(&self, spec: &StuckSpec) -> Verdict {
         let threshold = spec.threshold.max(1);
         let rows: &[Row] = if spec.by_failure { &ROWS_BY_FAILURE } else { &ROWS };
         let is_stuck = |row: &&Row| {
-            row.stuck.is_some_and(|(times, more)| self.turns(row.pattern) >= times * threshold + more)
+            row.more.is_some_and(|more| self.count_of(row.pattern) >= row.shift * threshold + more)
         };
-        let is_due = |row: &&Row| self.turns(row.pattern) >= row.shift * threshold;
+        let is_due = |row: &&Row| self.count_of(row.pattern) >= row.shift * threshold;
         let stuck = rows.iter().find(is_stuck).map(|row| Verdict::Stuck(row.pattern));
         let shift = || rows.iter().find(is_due).map(|row| Verdict::Shift(row.pattern));
         stuck.or_else(shift).unwrap_or(Verdict::Moving)
@@ -223,17 +214,17 @@ pub fn directive(
     tried: &[Tried<'_>],
 ) -> String {
     let mut text = String::from("STRATEGY SHIFT: ");
-    let turns = stuck.turns(pattern);
+    let count = stuck.count_of(pattern);
     let _ = match pattern {
         Pattern::SameWork if stuck.is_back() => {
-            write!(text, "{turns} runs in a row changed nothing, or took the work back to an earlier state.")
+            write!(text, "{count} runs in a row changed nothing, or took the work back to an earlier state.")
         }
-        Pattern::SameWork => write!(text, "{turns} runs in a row changed nothing in the work."),
+        Pattern::SameWork => write!(text, "{count} runs in a row changed nothing in the work."),
         Pattern::RefusedClaim => {
-            write!(text, "the same failure came {turns} times in a row, and you claimed each time.")
+            write!(text, "the same failure came {count} times in a row, and you claimed each time.")
         }
         Pattern::NewFailure | Pattern::OldFailure => {
-            write!(text, "the same failure came {turns} times in a row, whatever was changed.")
+            write!(text, "the same failure came {count} times in a row, whatever was changed.")
         }
     };
     for Failing { gate, essence } in failing.iter().take(MOST_FAILING) {

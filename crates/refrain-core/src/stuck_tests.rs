@@ -1,4 +1,4 @@
-//! Each rule as a row: turns, written as letters, and what they amount to.
+//! Each rule as a row: iterations, written as letters, and what they amount to.
 
 use proptest::prelude::*;
 use rstest::rstest;
@@ -13,13 +13,13 @@ fn work(n: usize) -> WorkDigest {
     format!("{n:032x}").parse().unwrap()
 }
 
-/// Turns in a line of words. A letter is a failure, `-` none; behind it `=` says that the work stays, a digit which state it
+/// Iterations in a line of words. A letter is a failure, `-` none; behind it `=` says that the work stays, a digit which state it
 /// comes to, `?` that it is not known; otherwise it is a new one. `!` is a claim, `*` says that the gate failed before the
 /// first iteration too. The work begins as state 0.
-fn turns(words: &str) -> Vec<Turn> {
+fn turns(words: &str) -> Vec<IterationResult> {
     let mut state = 0;
     let read = |(at, word): (usize, &str)| {
-        let mut turn = Turn::default();
+        let mut turn = IterationResult::default();
         let mut chars = word.chars();
         if let Some(letter) = chars.next().filter(|letter| letter.is_ascii_alphabetic()) {
             turn.failure = Some(failure(letter));
@@ -40,7 +40,7 @@ fn turns(words: &str) -> Vec<Turn> {
 
 fn after(words: &str) -> Stuck {
     let mut stuck = Stuck::default();
-    turns(words).iter().for_each(|turn| stuck.after(turn));
+    turns(words).iter().for_each(|turn| stuck.record(turn));
     stuck
 }
 
@@ -153,9 +153,9 @@ fn the_last_failure_is_counted() {
     assert_eq!((after("A -").last(), after("A -").count()), (None, 0));
 }
 
-fn any_turns() -> impl Strategy<Value = Vec<Turn>> {
+fn any_turns() -> impl Strategy<Value = Vec<IterationResult>> {
     let turn = (prop::char::range('@', 'C'), any::<bool>(), 0..6usize, 1..6usize, any::<bool>()).prop_map(
-        |(name, is_expected, before, after, claimed)| Turn {
+        |(name, is_expected, before, after, claimed)| IterationResult {
             failure: (name > '@').then(|| failure(name)),
             is_expected,
             work: (before > 0).then(|| (work(before), work(after))),
@@ -169,9 +169,9 @@ proptest! {
     #[test]
     fn something_new_resets_everything(before in any_turns()) {
         let mut stuck = Stuck::default();
-        before.iter().for_each(|turn| stuck.after(turn));
+        before.iter().for_each(|turn| stuck.record(turn));
         let work = Some((work(98), work(99)));
-        stuck.after(&Turn { failure: Some(failure('N')), work, ..Turn::default() });
+        stuck.record(&IterationResult { failure: Some(failure('N')), work, ..IterationResult::default() });
         prop_assert_eq!(stuck.verdict(&spec(THRESHOLD)), Moving);
     }
 
@@ -181,7 +181,7 @@ proptest! {
         let mut stuck = Stuck::default();
         let mut shifts = 0;
         for turn in &all {
-            stuck.after(turn);
+            stuck.record(turn);
             match stuck.verdict(&spec) {
                 Moving => shifts = 0,
                 Shift(_) => shifts += 1,
@@ -193,10 +193,10 @@ proptest! {
     #[test]
     fn three_in_a_row_are_seen_whatever_came_before(before in any_turns(), n in 3usize..8) {
         let mut stuck = Stuck::default();
-        before.iter().for_each(|turn| stuck.after(turn));
+        before.iter().for_each(|turn| stuck.record(turn));
         for at in 0..n {
             let work = Some((work(100 + at), work(101 + at)));
-            stuck.after(&Turn { failure: Some(failure('N')), work, claimed: true, ..Turn::default() });
+            stuck.record(&IterationResult { failure: Some(failure('N')), work, claimed: true, ..IterationResult::default() });
         }
         let verdict = if n >= 5 { Verdict::Stuck(RefusedClaim) } else { Shift(RefusedClaim) };
         prop_assert_eq!(stuck.verdict(&spec(THRESHOLD)), verdict);

@@ -18,7 +18,7 @@ use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, Wor
 
 use crate::service::is_stopped;
 use crate::telemetry::tell_of_session;
-use crate::{Deed, EngineError, Service, chain, executor, mirror, now, repository};
+use crate::{EngineError, LoopRequest, Service, chain, executor, mirror, now, repository};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
@@ -34,24 +34,24 @@ pub struct SlowRunner {
     pub is_stopped: bool,
 }
 
-/// Whoever is told once that a runner does not answer.
-pub(crate) struct Slow<F> {
+/// Notifies the caller once that a runner does not answer.
+pub(crate) struct SlowRunnerNotice<F> {
     began: Instant,
-    tell: Option<F>,
+    notify: Option<F>,
 }
 
-impl<F: FnOnce(SlowRunner)> Slow<F> {
-    pub(crate) fn new(tell: F) -> Self {
-        Self { began: Instant::now(), tell: Some(tell) }
+impl<F: FnOnce(SlowRunner)> SlowRunnerNotice<F> {
+    pub(crate) fn new(notify: F) -> Self {
+        Self { began: Instant::now(), notify: Some(notify) }
     }
 
     /// The runner has not answered yet.
     pub(crate) fn look(&mut self, runner: Option<&Identity>) {
         let is_stopped = is_stopped(runner);
         if (is_stopped || self.began.elapsed() >= ASK_SLOW)
-            && let Some(tell) = self.tell.take()
+            && let Some(notify) = self.notify.take()
         {
-            tell(SlowRunner { pid: runner.map(|runner| runner.process.pid), is_stopped });
+            notify(SlowRunner { pid: runner.map(|runner| runner.process.pid), is_stopped });
         }
     }
 }
@@ -65,7 +65,7 @@ impl Service {
     pub fn ask(
         &self,
         id: &LoopId,
-        what: Deed,
+        what: LoopRequest,
         ask: Ask,
         slow: impl FnOnce(SlowRunner),
     ) -> Result<LoopState, EngineError> {
@@ -77,7 +77,7 @@ impl Service {
 
         request.post(&dir)?;
         let mut notice = None;
-        let mut slow = Slow::new(slow);
+        let mut slow = SlowRunnerNotice::new(slow);
         loop {
             let answered = answer_without_runner(&dir, &self.host().env)?;
             if let Some(state) = answered.filter(|state| state.ended.is_some() && before.ended.is_none()) {

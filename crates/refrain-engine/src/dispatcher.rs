@@ -32,7 +32,7 @@ use crate::asking::answer_without_runner;
 use crate::budget::Purse;
 use crate::crew::Crew;
 use crate::executor::SharedFiles;
-use crate::file_watch::Watched;
+use crate::file_watch::DelayedFileWatch;
 use crate::mirror;
 use crate::proving_ground::{Ground, Ready};
 use crate::pulse::Pulse;
@@ -107,7 +107,7 @@ pub(crate) struct Drive<'a> {
     /// The inbox is to be looked into: something may have come while nobody could ring.
     look_again: bool,
     /// Its own files, which somebody may delete.
-    watch: Watched,
+    watch: DelayedFileWatch,
 }
 
 impl<'a> Drive<'a> {
@@ -158,7 +158,7 @@ impl<'a> Drive<'a> {
             signals,
             // What came while nobody drove the loop comes first.
             look_again: true,
-            watch: Watched::later(),
+            watch: DelayedFileWatch::later(),
         };
         drive.account = drive.own_account();
         let env = marked(&drive.git_env(), &drive.journal.state().spec);

@@ -29,7 +29,7 @@ pub fn chain(error: &dyn Error) -> String {
 
 /// What is asked of a loop, or of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum LoopRequest {
     /// To go on.
     Resume,
     /// To finish with what waits for a person.
@@ -46,7 +46,7 @@ pub enum Deed {
     BeginAnew,
 }
 
-impl fmt::Display for Deed {
+impl fmt::Display for LoopRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Resume => "be resumed",
@@ -54,8 +54,8 @@ impl fmt::Display for Deed {
             Self::Pause => "be paused",
             Self::Cancel => "be cancelled",
             Self::Steer => "be steered",
-            Self::Hurry => "be hurried",
-            Self::BeginAnew => "be begun anew",
+            Self::Hurry => "be retried now",
+            Self::BeginAnew => "be started again",
         })
     }
 }
@@ -108,7 +108,7 @@ pub enum EngineError {
         /// The loop.
         id: LoopId,
         /// What was asked of it.
-        what: Deed,
+        what: LoopRequest,
         /// Why not.
         why: Refusal,
     },

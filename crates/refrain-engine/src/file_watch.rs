@@ -43,9 +43,9 @@ impl FileWatch {
     }
 }
 
-/// A watch of a runner's that begins once the runner has been at it for a while: most loops of a moment never need one.
+/// A watch of a runner that begins after the runner has run for a while: a short loop never needs one.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct DelayedFileWatch {
     watch: Option<FileWatch>,
     /// When it is to begin; none once it has, or could not.
     due: Option<Instant>,
@@ -54,7 +54,7 @@ pub(crate) struct Watched {
 /// After how long a runner watches its files.
 const BEGINS_AFTER: Duration = Duration::from_millis(500);
 
-impl Watched {
+impl DelayedFileWatch {
     pub(crate) fn later() -> Self {
         Self { watch: None, due: Some(Instant::now() + BEGINS_AFTER) }
     }
@@ -70,7 +70,7 @@ impl Watched {
     }
 
     /// Whether the system had no watch left.
-    pub(crate) fn is_blind(&self) -> bool {
+    pub(crate) fn has_no_watch(&self) -> bool {
         self.due.is_none() && self.watch.is_none()
     }
 

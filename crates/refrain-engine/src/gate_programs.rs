@@ -20,14 +20,14 @@ use crate::{EngineError, Service, pins};
 
 /// A gate, or a critic, whose program cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{whose}: {why}{}", nearest.as_ref().map(|it| format!("; did you mean {it}?")).unwrap_or_default())]
+#[error("{owner}: {fault}{}", nearest.as_ref().map(|it| format!("; did you mean {it}?")).unwrap_or_default())]
 pub struct GateProgramError {
     /// `gate NAME`, or `the critic`.
-    pub whose: String,
+    pub owner: String,
     /// The program, as the command calls it.
     pub program: String,
     /// Why it cannot be run.
-    pub why: GateProgramFault,
+    pub fault: GateProgramFault,
     /// What was probably meant.
     pub nearest: Option<String>,
 }
@@ -65,10 +65,10 @@ impl Service {
             Some((format!("gate {}", gate.name), program?))
         };
         let critic = spec.critique.as_ref().map(|it| ("the critic".to_owned(), it.critic.program.clone()));
-        let look = Look { service: self, spec, env };
-        for (whose, program) in gates.iter().filter_map(of_gate).chain(critic) {
-            if let Some((why, nearest)) = look.fault(&program) {
-                return Err(GateProgramError { whose, program, why, nearest }.into());
+        let lookup = ProgramLookup { service: self, spec, env };
+        for (owner, program) in gates.iter().filter_map(of_gate).chain(critic) {
+            if let Some((fault, nearest)) = lookup.fault(&program) {
+                return Err(GateProgramError { owner, program, fault, nearest }.into());
             }
         }
         Ok(())
@@ -85,13 +85,13 @@ impl Service {
 }
 
 /// Where programs are looked for.
-struct Look<'a> {
+struct ProgramLookup<'a> {
     service: &'a Service,
     spec: &'a Spec,
     env: &'a [(OsString, OsString)],
 }
 
-impl Look<'_> {
+impl ProgramLookup<'_> {
     /// What is wrong with the program, and what was probably meant; none where it can be run.
     fn fault(&self, program: &str) -> Option<(GateProgramFault, Option<String>)> {
         if program.contains('/') { self.fault_of_path(program) } else { self.fault_of_name(program) }
@@ -99,7 +99,9 @@ impl Look<'_> {
 
     fn fault_of_name(&self, name: &str) -> Option<(GateProgramFault, Option<String>)> {
         // Without a `PATH` every shell has its own.
-        self.env.iter().find(|(name, _)| name == "PATH")?;
+        if !self.env.iter().any(|(key, _)| key == "PATH") {
+            return None;
+        }
         let folders = pins::folders(self.spec, self.env);
         if pins::in_folders(&folders, name).is_some() {
             return None;

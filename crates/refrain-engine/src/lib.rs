@@ -68,7 +68,7 @@ pub use catalog::Listed;
 pub use clock::now;
 pub use differences::Differences;
 pub use doctor::{Autostart, AutostartChange, interrupted_by_reboot, remember_this_boot};
-pub use error::{Deed, EngineError, chain};
+pub use error::{EngineError, LoopRequest, chain};
 pub use evolution::{EvolutionError, Proposed};
 pub use follow::{Follower, Sight};
 pub use foreign::{ForeignError, found_in, write_exported};

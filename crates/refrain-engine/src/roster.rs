@@ -46,8 +46,8 @@ pub struct Glimpse {
     pub ended_at: Option<Timestamp>,
     /// What it cost, in US dollars, as far as that is known.
     pub cost_usd: Option<f64>,
-    /// It used more than is known.
-    pub at_least: bool,
+    /// It cost more than that.
+    pub cost_at_least: bool,
     /// Each gate, and whether it passed last.
     pub gates: Vec<(String, bool)>,
     /// The last line that its agent said; none where that was not looked at.
@@ -90,8 +90,11 @@ struct Rest {
 #[derive(Deserialize)]
 struct Cost {
     cost_usd: Option<f64>,
+    /// Of a plan: its cost is incomplete.
     #[serde(default)]
     at_least: bool,
+    #[serde(default)]
+    cost_at_least: bool,
 }
 
 #[derive(Deserialize)]
@@ -107,7 +110,8 @@ impl Glimpse {
         let Brief { id, kind, status, iteration, max_iterations, updated_at, project, reason, .. } = brief;
         let Rest { started_at, ended_at, usage, gates, needs } = rest;
         let gates = gates.into_iter().map(|gate| (gate.name, gate.passed)).collect();
-        let Cost { cost_usd, at_least } = usage;
+        let Cost { cost_usd, at_least, cost_at_least } = usage;
+        let cost_at_least = if kind == Kind::Plan { at_least } else { cost_at_least };
         Some(Self {
             id,
             project,
@@ -119,7 +123,7 @@ impl Glimpse {
             updated_at,
             ended_at,
             cost_usd,
-            at_least,
+            cost_at_least,
             gates,
             said,
             reason,

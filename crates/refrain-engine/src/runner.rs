@@ -36,18 +36,18 @@ pub struct Runner {
     pub(crate) past: u64,
 }
 
+/// The locks of a loop that is driven, as all who hold them share them.
+pub(crate) type Locks = Arc<RunnerLocks>;
+
 /// What a loop holds while it is driven: its share in its worktree, and the right to drive it. Everybody who does something
 /// for it holds it too, so that it is not free before they are done, whoever was dropped meanwhile.
-pub(crate) type Locks = Arc<Held>;
-
-/// See [`Locks`].
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct RunnerLocks {
     worktree: Mutex<WorktreeLock>,
     _runner: RunnerLock,
 }
 
-impl Held {
+impl RunnerLocks {
     /// The lock file of the worktree.
     pub(crate) fn worktree_file(&self) -> Utf8PathBuf {
         self.worktree().path()
@@ -83,7 +83,7 @@ impl Runner {
         past: u64,
     ) -> Self {
         worktree.sign(&journal.state().spec.id);
-        let held = Held { worktree: Mutex::new(worktree), _runner: lock };
+        let held = RunnerLocks { worktree: Mutex::new(worktree), _runner: lock };
         let (journal, locks) = (Box::new(journal), Arc::new(held));
         Self {
             journal,

@@ -26,7 +26,7 @@ use crate::asking::take_over;
 use crate::follow::Follower;
 use crate::memory::{note_use, recall};
 use crate::runner::{Runner, Share};
-use crate::{Deed, EngineError, executor, now, repository, session};
+use crate::{EngineError, LoopRequest, executor, now, repository, session};
 
 /// What the engine needs to know of its surroundings: libraries do not look for themselves.
 #[derive(Clone, Debug)]
@@ -62,7 +62,7 @@ pub struct Located {
 }
 
 /// What a person wants of a loop that is to go on, and the event that says so; or why not.
-pub(crate) type Letting<'a> = (Deed, &'a dyn Fn(&LoopState) -> Result<Option<Event>, r#loop::Refusal>);
+pub(crate) type Letting<'a> = (LoopRequest, &'a dyn Fn(&LoopState) -> Result<Option<Event>, r#loop::Refusal>);
 
 /// How many more names are tried where a made-up one is taken.
 pub(crate) const NAME_TRIES: u32 = 16;
@@ -201,7 +201,7 @@ impl Service {
     /// # Errors
     /// [`EngineError`]; the loop is unchanged then.
     pub fn resume(&self, id: &LoopId, grant: &Grant, proceed: bool) -> Result<Runner, EngineError> {
-        self.let_go_on(id, proceed, (Deed::Resume, &|state| state.resume(grant)))
+        self.let_go_on(id, proceed, (LoopRequest::Resume, &|state| state.resume(grant)))
     }
 
     /// Takes a loop over that waits for a person's approval, who gives it: to the tree that begins with this name, where one
@@ -210,7 +210,7 @@ impl Service {
     /// # Errors
     /// [`EngineError`]; the loop is unchanged then.
     pub fn approve(&self, id: &LoopId, grant: &Grant, tree: Option<&str>) -> Result<Runner, EngineError> {
-        self.let_go_on(id, false, (Deed::Approve, &|state| state.approve(grant, tree)))
+        self.let_go_on(id, false, (LoopRequest::Approve, &|state| state.approve(grant, tree)))
     }
 
     fn let_go_on(&self, id: &LoopId, proceed: bool, what: Letting<'_>) -> Result<Runner, EngineError> {

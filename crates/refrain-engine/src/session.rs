@@ -26,7 +26,7 @@ use crate::asking::take_over;
 use crate::repository::marked;
 use crate::telemetry::tell_of_session;
 use crate::work::WorkWatch;
-use crate::{Deed, EngineError, Service, mirror, now};
+use crate::{EngineError, LoopRequest, Service, mirror, now};
 
 /// How often a prover is started for one question: one that dies again and again is told instead.
 const PROVERS: u32 = 3;
@@ -104,7 +104,7 @@ impl Service {
         if !is_its_own {
             self.refuse_where_a_session_lives(&state)?;
         }
-        let runner = self.let_go_on_anyhow(id, false, (Deed::Resume, &|state| state.resume(grant)))?;
+        let runner = self.let_go_on_anyhow(id, false, (LoopRequest::Resume, &|state| state.resume(grant)))?;
         let (name, mut journal) = (session.id.clone(), runner.journal);
         journal.push(Event::SessionBound(session), now())?;
         journal.commit(Durability::Synced)?;

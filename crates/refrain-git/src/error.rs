@@ -51,6 +51,12 @@ pub enum GitError {
         /// How many there may be.
         most: usize,
     },
+    /// More files than can be compared with what they were.
+    #[error("more than {most} files and folders; name what is built or installed in .gitignore")]
+    TooManyFiles {
+        /// How many there may be.
+        most: usize,
+    },
     /// What is to be protected cannot be read.
     #[error(transparent)]
     Glob(#[from] refrain_core::protect::GlobError),

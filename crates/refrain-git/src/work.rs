@@ -25,7 +25,7 @@ use crate::index::{Seen, seen};
 use crate::object::{blob, blob_of};
 use crate::repository::{Repository, is_refrains};
 
-/// A larger file counts by how it looks until that changes, and is read only then, in bytes.
+/// Larger files (in bytes) are compared by stamp until the stamp changes; then they are hashed.
 const LARGE: u64 = 8 << 20;
 
 /// How many files and folders are looked at. Of more than that nothing is known, which is never taken for "unchanged".
@@ -75,8 +75,8 @@ struct Folder {
     ignored: BTreeSet<Vec<u8>>,
 }
 
-/// What is to be known before a look can go on.
-enum Look {
+/// Whether the files on disk say enough.
+enum WorkScan {
     Complete,
     /// Git has to say what there is.
     AskGit,
@@ -121,7 +121,7 @@ impl WorkSnapshot {
     /// The digest of the work now, in the worktree of `repository`, or in the plain folder `root` if there is none.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, and [`GitError::TooLarge`] beyond 200,000 files and folders.
+    /// [`GitError`] where git cannot be asked, and [`GitError::TooManyFiles`] beyond 200,000 files and folders.
     pub fn look(&mut self, repository: Option<&Repository>, root: &Utf8Path) -> Result<WorkDigest, GitError> {
         let root = repository.map_or(root, Repository::root);
         if self.root != root {
@@ -129,7 +129,7 @@ impl WorkSnapshot {
         }
         let before = settled_before();
         let is_new = self.folders.is_empty();
-        if is_new || matches!(self.look_again(before)?, Look::AskGit) {
+        if is_new || matches!(self.look_again(before)?, WorkScan::AskGit) {
             match repository {
                 Some(repository) => self.ask_git(repository, before)?,
                 None => {
@@ -163,9 +163,9 @@ impl WorkSnapshot {
     }
 
     /// Compares what was seen with what is there now.
-    fn look_again(&mut self, before: Duration) -> Result<Look, GitError> {
+    fn look_again(&mut self, before: Duration) -> Result<WorkScan, GitError> {
         if self.rules.as_ref().is_some_and(|(path, looked)| seen(path) != *looked) {
-            return Ok(Look::AskGit);
+            return Ok(WorkScan::AskGit);
         }
         let (root, mut gone, mut rules_changed) = (self.root.clone(), Vec::new(), false);
         for (path, content) in &mut self.files {
@@ -180,7 +180,7 @@ impl WorkSnapshot {
                 continue;
             }
             if now.is_folder() {
-                return Ok(Look::AskGit);
+                return Ok(WorkScan::AskGit);
             }
             let looks_alike = Stamp { is_settled: content.stamp.is_settled, ..now } == content.stamp;
             let after = Content::read(&on_disk, now, content.by_stamp && looks_alike);
@@ -189,12 +189,12 @@ impl WorkSnapshot {
         }
         gone.iter().for_each(|path| drop(self.files.remove(path)));
         if rules_changed {
-            return Ok(Look::AskGit);
+            return Ok(WorkScan::AskGit);
         }
         self.look_into_folders(before)
     }
 
-    fn look_into_folders(&mut self, before: Duration) -> Result<Look, GitError> {
+    fn look_into_folders(&mut self, before: Duration) -> Result<WorkScan, GitError> {
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
         for (path, folder) in &mut self.folders {
             match fs::symlink_metadata(join(&self.root, path)) {
@@ -219,13 +219,13 @@ impl WorkSnapshot {
                 continue;
             }
             if !is_plain {
-                return Ok(Look::AskGit);
+                return Ok(WorkScan::AskGit);
             }
             for path in news {
                 self.add_plain(path, before)?;
             }
         }
-        Ok(Look::Complete)
+        Ok(WorkScan::Complete)
     }
 
     /// Whether the path in this folder is known, whatever it is.
@@ -258,7 +258,7 @@ impl WorkSnapshot {
 
     fn check_bound(&self) -> Result<(), GitError> {
         match self.files.len() + self.folders.len() > MOST {
-            true => Err(GitError::TooLarge { most: MOST }),
+            true => Err(GitError::TooManyFiles { most: MOST }),
             false => Ok(()),
         }
     }

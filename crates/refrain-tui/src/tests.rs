@@ -71,7 +71,7 @@ fn glimpse(id: &str, status: StatusWord, iteration: u32) -> Glimpse {
         updated_at: at(-i64::from(iteration)),
         ended_at: status.has_stopped().then(|| at(-60)),
         cost_usd: Some(0.42),
-        at_least: false,
+        cost_at_least: false,
         gates: vec![("test".into(), true), ("lint".into(), false)],
         said: Some("Now the parser reads dates; two tests are left".into()),
         reason: format!("it is {}", status.as_str()),
@@ -81,7 +81,7 @@ fn glimpse(id: &str, status: StatusWord, iteration: u32) -> Glimpse {
 
 fn entries() -> Vec<Entry> {
     let blocked = Glimpse {
-        at_least: true,
+        cost_at_least: true,
         reason: "the agent is not logged in".into(),
         needs: Some("claude /login, then refrain resume add-an-api".into()),
         max_iterations: None,

@@ -9,7 +9,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use refrain_engine::{Host, Service};
 
 use crate::cmd;
-use crate::effects::Typed;
+use crate::effects::TypedOptions;
 use crate::error::CliError;
 use crate::live::Manner;
 use crate::out::Target;
@@ -140,7 +140,7 @@ pub(crate) struct Context {
     /// The loop whose attempt this runs in.
     pub(crate) inside: Option<String>,
     /// What was typed, for what has an effect on some loops only.
-    pub(crate) typed: Typed,
+    pub(crate) typed: TypedOptions,
 }
 
 impl Context {
@@ -199,10 +199,10 @@ pub(crate) fn run() -> ExitCode {
 /// These words, and what of them was typed.
 fn parse<W: Into<OsString> + Clone>(
     words: impl IntoIterator<Item = W>,
-) -> Result<(Cli<Verb>, Typed), clap::Error> {
+) -> Result<(Cli<Verb>, TypedOptions), clap::Error> {
     let mut command = Cli::<Verb>::command();
     let mut matches = command.try_get_matches_from_mut(words)?;
-    let typed = Typed::of(&command, &matches);
+    let typed = TypedOptions::of(&command, &matches);
     let cli = Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))?;
     Ok((cli, typed))
 }
@@ -216,7 +216,7 @@ pub(crate) fn run_words(context: &Context, words: &[&str]) -> Result<ExitCode, C
     execute(&context, cli.verb)
 }
 
-fn dispatch(cli: Cli<Verb>, typed: Typed) -> Result<ExitCode, CliError> {
+fn dispatch(cli: Cli<Verb>, typed: TypedOptions) -> Result<ExitCode, CliError> {
     if let Verb::Shown(ShownVerb::Hook(_)) = cli.verb {
         // Whatever is wrong with its surroundings, it says nothing.
         let Ok(context) = read_environment(cli.run_in) else { return Ok(ExitCode::SUCCESS) };

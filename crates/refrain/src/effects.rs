@@ -72,13 +72,13 @@ struct Level {
     shown: BTreeMap<String, String>,
 }
 
-/// What was typed.
+/// The options that were typed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Typed {
+pub(crate) struct TypedOptions {
     levels: Vec<Level>,
 }
 
-impl Typed {
+impl TypedOptions {
     /// What of these matches was typed: no default.
     pub(crate) fn of(command: &Command, matches: &ArgMatches) -> Self {
         let mut typed = Self::default();

@@ -7,7 +7,7 @@ use refrain_core::view::StatusWord;
 use refrain_engine::config::ConfigError;
 use refrain_engine::tasks::TasksError;
 use refrain_engine::{
-    Deed, EngineError, GateProgramFault, GitError, JournalError, NoProgram, PluginError, chain,
+    EngineError, GateProgramFault, GitError, JournalError, LoopRequest, NoProgram, PluginError, chain,
 };
 use refrain_server::DeskError;
 
@@ -130,7 +130,7 @@ impl From<EngineError> for CliError {
                 Some("start it from outside: an agent in a loop in a loop is a runaway".to_owned()),
             ),
             EngineError::Refused { why: refrain_core::Refusal::NothingGranted { flag, .. }, id, what } => {
-                let verb = if *what == Deed::Approve { "approve" } else { "resume" };
+                let verb = if *what == LoopRequest::Approve { "approve" } else { "resume" };
                 (Code::Refused, Some(format!("refrain {verb} {id} {flag}")))
             }
             EngineError::Refused { why: refrain_core::Refusal::NotAsked(_), id, .. } => {
@@ -198,7 +198,7 @@ impl From<EngineError> for CliError {
                 NoProgram::Missing(_) | NoProgram::NotInPath(_) | NoProgram::NoFile(_),
             ) => (Code::Failed, Some("install it, or give its path; nothing was begun".to_owned())),
             EngineError::GateProgram(error) => {
-                let next = match &error.why {
+                let next = match &error.fault {
                     GateProgramFault::NotExecutable(program) => format!("chmod +x {program}; "),
                     GateProgramFault::NotFound(_) | GateProgramFault::NoFile(_) => String::new(),
                 };

@@ -18,12 +18,12 @@ pub(crate) fn intent(spec: &Spec) -> String {
     let (hard, soft) = (named(true), named(false));
     let asks = if spec.approval { "; last of all a person, who approves it" } else { "" };
     let mut text = match (hard.is_empty(), soft.is_empty()) {
-        (true, true) => return format!("no gates: a claim suffices, and stays unverified{asks}"),
+        (true, true) => return format!("no gates: a claim completes the loop, unverified{asks}"),
         (true, false) => {
-            format!("no gate decides: a claim suffices, and stays unverified; soft: {soft}")
+            format!("no required gate: a claim completes the loop, unverified; advisory: {soft}")
         }
         (false, true) => hard,
-        (false, false) => format!("{hard}; soft: {soft}"),
+        (false, false) => format!("{hard}; advisory: {soft}"),
     };
     if spec.gates.iter().all(|gate| gate.when == GateWhen::Claim) {
         text.push_str("; when it claims");
@@ -76,7 +76,7 @@ pub(crate) fn stopping(because: StopReason) -> &'static str {
         StopReason::LoopDuration => "the loop's time is over: ending the gate",
         StopReason::OutputLost => "what the gate prints cannot be kept: ending it",
         StopReason::ProviderWait => {
-            "the reviewer sleeps until its provider works again: ending it, and waiting without it"
+            "the reviewer is waiting for its provider: Refrain stops it and waits itself"
         }
         StopReason::Silence | StopReason::Budget => "ending the gate",
     }
@@ -184,15 +184,15 @@ fn failing(proof: &Proof, spec: &Spec) -> Vec<String> {
 
 /// What one gate said.
 fn said(state: &LoopState, result: &GateResult, gate: &GateSpec) -> String {
-    let soft = if gate.hard { "" } else { " (soft)" };
+    let mark = if gate.hard { "" } else { " (advisory)" };
     let name = &gate.name;
     let Some(failure) = &result.failure else {
         let flaky = if result.flaky { ", flaky: it had failed on the same files" } else { "" };
-        return format!("gate {name}{soft} passed in {}{flaky}", result.duration);
+        return format!("gate {name}{mark} passed in {}{flaky}", result.duration);
     };
     let is_baseline = state.iteration == state.spec.carried();
     let before = if is_baseline { String::new() } else { state.said_before(result, "iteration") };
-    format!("gate {name}{soft} failed in {}: {failure}{before}", result.duration)
+    format!("gate {name}{mark} failed in {}: {failure}{before}", result.duration)
 }
 
 /// What the gates said behind an attempt, for somebody who comes later.
@@ -204,13 +204,13 @@ pub(crate) fn digest(state: &LoopState, attempt: &Attempt) -> Vec<String> {
 /// The gates' last words, on one line.
 pub(crate) fn row(gates: &[Gate]) -> String {
     let one = |gate: &Gate| {
-        let soft = if gate.hard { "" } else { " (soft)" };
+        let mark = if gate.hard { "" } else { " (advisory)" };
         let flaky = if gate.flaky { ", flaky" } else { "" };
         match &gate.why {
-            None => format!("{}{soft} passed{flaky}", gate.name),
+            None => format!("{}{mark} passed{flaky}", gate.name),
             Some(why) => {
                 let before = if gate.failed_before == Some(true) { ", before the loop too" } else { "" };
-                format!("{}{soft} failed: {why}{before} ({})", gate.name, gate.command)
+                format!("{}{mark} failed: {why}{before} ({})", gate.name, gate.command)
             }
         }
     };

@@ -67,7 +67,7 @@ pub(crate) fn lines(
                 StopReason::Budget => "the budget is used up: ending the agent",
                 StopReason::OutputLost => "what the agent prints cannot be kept: ending it",
                 StopReason::ProviderWait => {
-                    "the agent sleeps until its provider works again: ending it, and waiting without it"
+                    "the agent is waiting for its provider: Refrain stops it and waits itself"
                 }
             };
             note(&format!("{why}, which takes {} at most", grace(state)))

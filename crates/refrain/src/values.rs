@@ -11,7 +11,7 @@ use refrain_core::{LoopId, Spec};
 use refrain_engine::{Brief, Host, Service};
 
 use crate::cli::Context;
-use crate::effects::Typed;
+use crate::effects::TypedOptions;
 use crate::error::{CliError, Code};
 
 /// A duration or `none`.
@@ -79,7 +79,7 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliE
             .ok()
             .map_or(0, |depth| depth.parse().unwrap_or(Spec::MAX_DEPTH)),
         inside: std::env::var("REFRAIN_LOOP_ID").ok(),
-        typed: Typed::default(),
+        typed: TypedOptions::default(),
     })
 }
 

@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::is_false;
 use crate::agent::AgentReport;
 use crate::fingerprint::Fingerprint;
 use crate::gate::{GateName, Verdict};
@@ -18,7 +17,7 @@ pub struct AttemptFinished {
     /// How its process ended.
     pub exit: Exit,
     /// Whether its message made the promise.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub promised: bool,
     /// The promise was nearly made: what was wrong with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +40,7 @@ pub struct AttemptFinished {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
     /// It was a session's turn in which nothing was done but to speak.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub idle: bool,
     /// Bytes that it printed on standard output, kept or not.
     pub stdout_bytes: u64,
@@ -53,7 +52,7 @@ pub struct AttemptFinished {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
     /// It left processes behind: `attempt.swept` says when nobody of them is left.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left: bool,
     /// Why not all that it printed could be kept. Without that nobody knows what it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -112,7 +111,7 @@ pub struct CritiqueFinished {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// It left processes behind: `attempt.swept` says when nobody of them is left.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left: bool,
     /// What its stream came to; none of a command whose output is no stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -146,7 +145,7 @@ pub struct GateFinished {
     /// The last line that it printed, for lists.
     pub preview: String,
     /// It left processes behind: `attempt.swept` says when nobody of them is left.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left: bool,
     /// Why not all that it printed could be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]

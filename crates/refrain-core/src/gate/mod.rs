@@ -119,13 +119,8 @@ pub struct GateSpec {
     pub when: GateWhen,
     /// It completes the loop after an iteration in which it and all other required gates pass, whatever the agent says
     /// (`--success-command`).
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub completes: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 /// What a gate runs.

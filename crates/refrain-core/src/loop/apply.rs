@@ -244,7 +244,7 @@ impl LoopState {
                 if !self.is_another(report) {
                     self.phase = self.settled(claim);
                 }
-                self.turn();
+                self.record_iteration();
             }
             Event::WorktreeReleased { kept } => {
                 let is_over = match self.phase {
@@ -412,7 +412,7 @@ impl LoopState {
                 (self.cost_unknown, self.untold, self.untold_judges) = (false, 0, 0);
                 (self.given_up, self.blocked) = (None, 0);
                 if matches!(was, Some(End::Stuck | End::Blocked { why: Blocked::Stuck })) {
-                    self.forget_turns();
+                    self.reset_stuck();
                 }
                 if self.missing_gate().is_some() {
                     // By now it may be there.

@@ -66,7 +66,7 @@ impl LoopState {
             }
         }
         self.keep_proof(attempt, proof);
-        self.turn();
+        self.record_iteration();
     }
 
     /// What the gates, and a person, said last, and of what.

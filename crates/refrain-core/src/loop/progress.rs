@@ -1,4 +1,4 @@
-//! Whether the loop makes progress, and what follows where it does not: its iterations as [`Turn`]s, the answer that
+//! Whether the loop makes progress, and what follows where it does not: its iterations as [`IterationResult`]s, the answer that
 //! `--on-stuck` gives, and what is kept of work that was not proven. What makes no progress is said in [`crate::stuck`].
 
 use super::state::{Attempt, LoopState, Outcome, Phase};
@@ -7,7 +7,7 @@ use crate::event::{Blocked, ClaimSource, End, Pushed};
 use crate::fingerprint::{self, Fingerprint};
 use crate::git::{Checks, Oid, RepoPath};
 use crate::spec::{AgentSpec, Millis, OnStuck, Until};
-use crate::stuck::{Stuck, Turn, Verdict};
+use crate::stuck::{IterationResult, Stuck, Verdict};
 use crate::work::WorkDigest;
 
 /// Where a loop's iterations lead.
@@ -17,10 +17,10 @@ pub struct Progress {
     pub stuck: Stuck,
     /// The work when the last one began.
     pub(super) began: Option<WorkDigest>,
-    /// The iteration that was folded last.
-    pub(super) turned: u32,
-    /// What it was folded into, and as what: checks may fail it later.
-    before: Option<Box<(Stuck, Turn)>>,
+    /// The iteration that was recorded last.
+    pub(super) last_recorded: u32,
+    /// What it was recorded in, and as what: checks may fail it later.
+    before: Option<Box<(Stuck, IterationResult)>>,
     /// It goes on with another agent already: there is no second change.
     pub changed: bool,
     /// What is kept of its work, since it went on last.
@@ -49,7 +49,7 @@ pub enum Saved {
 }
 
 impl LoopState {
-    /// What the iterations so far amount to. Of a loop that was asked for so many, none is one too many.
+    /// What the iterations so far amount to. `--exact N` is never stuck: each iteration was asked for.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         match self.spec.until {
@@ -58,7 +58,7 @@ impl LoopState {
         }
     }
 
-    /// Who a loop that is stuck goes on with; none where that was done already, or nobody wants it.
+    /// The agent that a stuck loop changes to, if `--on-stuck` names one and it was not used yet.
     #[must_use]
     pub fn other_agent(&self) -> Option<&AgentSpec> {
         match &self.spec.stuck.answer {
@@ -81,37 +81,38 @@ impl LoopState {
         keeps && self.progress.saved.is_none() && self.charged > self.spec.carried()
     }
 
-    /// The iteration is charged, proven as far as it is, and committed: one more turn.
-    pub(super) fn turn(&mut self) {
+    /// Records the iteration for [`Stuck`] once it is charged, proven as far as it is, and committed.
+    pub(super) fn record_iteration(&mut self) {
         let is_over = matches!(self.phase, Phase::Idle { uncommitted: false, .. } | Phase::Publishing(_));
-        if !is_over || self.progress.turned >= self.iteration {
+        if !is_over || self.progress.last_recorded >= self.iteration {
             return;
         }
         let Some(last) = self.attempts.iter().rev().find(|attempt| attempt.charged) else { return };
-        self.progress.turned = self.iteration;
+        self.progress.last_recorded = self.iteration;
         // One that had nothing to do, and says so, is not stuck.
         let is_unneeded = self.spec.until == Until::Forever && self.phase.claim().is_some();
         let ended = last.finished.as_ref().and_then(|finished| finished.work.clone());
-        let turn = Turn {
-            failure: self.failure(last),
-            is_expected: self.is_expected(last),
+        let failure = self.failure(last);
+        let result = IterationResult {
+            is_expected: failure.as_ref().is_some_and(|(_, is_expected)| *is_expected),
+            failure: failure.map(|(failure, _)| failure),
             work: self.progress.began.clone().zip(ended).filter(|_| !is_unneeded),
             claimed: last.claim.is_some_and(ClaimSource::is_said),
         };
         let before = self.progress.stuck.clone();
-        self.progress.stuck.after(&turn);
-        self.progress.before = Some(Box::new((before, turn)));
+        self.progress.stuck.record(&result);
+        self.progress.before = Some(Box::new((before, result)));
         self.weigh_claim();
     }
 
     /// What the iteration claimed was pushed, and these checks failed there: it failed as it does by a gate's word.
-    pub(super) fn turn_by_checks(&mut self, checks: &Checks) {
-        let Some((before, turn)) = self.progress.before.take().map(|both| *both) else { return };
+    pub(super) fn record_failed_checks(&mut self, checks: &Checks) {
+        let Some((before, result)) = self.progress.before.take().map(|both| *both) else { return };
         let mut names: Vec<_> = checks.failed.iter().map(|check| check.name.as_str()).collect();
         names.sort_unstable();
         let failure = fingerprint::of("checks", &names.join("\n"));
         self.progress.stuck = before;
-        self.progress.stuck.after(&Turn { failure: Some(failure), ..turn });
+        self.progress.stuck.record(&IterationResult { failure: Some(failure), ..result });
     }
 
     /// What a claim that was proven comes to: the end, unless the loop goes on all the same.
@@ -179,21 +180,19 @@ impl LoopState {
         Some(Millis::from(trouble::doubled(times)))
     }
 
-    /// Whether the first required gate that failed in an iteration failed before the first one too.
-    fn is_expected(&self, last: &Attempt) -> bool {
-        let failing = last.proof.as_ref().and_then(|proof| proof.failing(&self.spec).next());
-        last.outcome != Outcome::Failed
-            && failing.is_some_and(|result| self.failed_before(result.gate) == Some(true))
-    }
-
-    /// What failed in an iteration: the agent itself, the first required gate that did, or why its claim was refused. An
-    /// attempt that was stopped at a limit of the loop's may have been about to do something else than the one before.
-    fn failure(&self, last: &Attempt) -> Option<Fingerprint> {
+    /// What failed in an iteration: the agent itself, the first required gate that did, or why its claim was refused; and whether
+    /// that gate failed before the first iteration too. An attempt that was stopped at a limit of the loop's may have been about
+    /// to do something else than the one before.
+    fn failure(&self, last: &Attempt) -> Option<(Fingerprint, bool)> {
         let by_itself = last.outcome == Outcome::Failed;
         let own =
             last.finished.as_ref().filter(|_| by_itself).and_then(|finished| finished.fingerprint.clone());
         let proof = last.proof.as_ref();
-        let of_gate = || proof?.failing(&self.spec).find_map(|result| result.fingerprint.clone());
+        let of_gate = || {
+            proof?.failing(&self.spec).find_map(|result| {
+                Some((result.fingerprint.clone()?, self.failed_before(result.gate) == Some(true)))
+            })
+        };
         let of_touched = || {
             let touched = &proof?.candidate.touched;
             let said: Vec<_> = touched.iter().map(ToString::to_string).collect();
@@ -205,11 +204,13 @@ impl LoopState {
             Some(fingerprint::of("unstable", &paths.join("\n")))
         };
         let of_person = || proof?.is_refused().then(|| fingerprint::of("approval", ""));
-        own.or_else(of_gate).or_else(of_touched).or_else(of_unstable).or_else(of_person)
+        let is_new = |failure| (failure, false);
+        let refused = || of_touched().or_else(of_unstable).or_else(of_person).map(is_new);
+        own.map(is_new).or_else(of_gate).or_else(refused)
     }
 
-    /// Whoever changes what the loop is run with begins to count anew.
-    pub(super) fn forget_turns(&mut self) {
+    /// Resets the counts after a change of agent, or a resume.
+    pub(super) fn reset_stuck(&mut self) {
         self.progress.stuck = Stuck::default();
     }
 
@@ -221,7 +222,7 @@ impl LoopState {
         }
         self.spec.agent = agent.clone();
         self.progress.changed = true;
-        self.forget_turns();
+        self.reset_stuck();
         Ok(())
     }
 

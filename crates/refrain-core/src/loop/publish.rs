@@ -287,7 +287,7 @@ impl LoopState {
         done.checked.clone_from(&self.git.head);
         match checks.verdict {
             ChecksVerdict::Red => {
-                self.turn_by_checks(checks);
+                self.record_failed_checks(checks);
                 self.object(Objection::Checks(checks.clone()), at);
             }
             ChecksVerdict::Pending | ChecksVerdict::NotStarted => self.look_again(checks.verdict, at),

@@ -29,10 +29,10 @@ pub struct PlanSpec {
     /// How many tasks are worked on at a time; at least 1.
     pub jobs: u32,
     /// A task starts as soon as its own dependencies have landed, and not with its wave (`--pipeline`).
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pipeline: bool,
     /// A task that is used up waits for a person to tell how to go on (`--tune`).
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tune: bool,
     /// Where to stop. What was granted at the start; `resume` may grant more.
     pub limits: PlanLimits,
@@ -129,9 +129,4 @@ pub fn jobs(cores: usize, free_memory: u64) -> u32 {
     const EACH: u64 = 2 << 30;
     let by_memory = usize::try_from(free_memory / EACH).unwrap_or(usize::MAX);
     u32::try_from(cores.min(by_memory).clamp(1, 8)).unwrap_or(1)
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
-fn is_false(value: &bool) -> bool {
-    !value
 }

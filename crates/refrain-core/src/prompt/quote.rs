@@ -80,9 +80,9 @@ impl<'a> Quoted<'a> {
 
     /// Each gate that failed, with what it printed.
     pub(super) fn gates(self) -> impl Iterator<Item = (usize, &'a str)> {
-        self.0.iter().filter_map(|(quote, text)| match quote {
-            Quote::Gate(run) => Some((run.gate, text.as_str())),
-            _ => None,
+        self.0.iter().filter_map(|(quote, text)| {
+            let Quote::Gate(run) = quote else { return None };
+            Some((run.gate, text.as_str()))
         })
     }
 
@@ -108,9 +108,9 @@ impl<'a> Quoted<'a> {
 
     /// The iterations before, the newest first, each with what failed in it.
     pub(crate) fn earlier(self) -> impl Iterator<Item = (AttemptId, &'a str)> {
-        self.0.iter().filter_map(|(quote, text)| match quote {
-            Quote::Earlier(id, _) => Some((*id, text.as_str())),
-            _ => None,
+        self.0.iter().filter_map(|(quote, text)| {
+            let Quote::Earlier(id, _) = quote else { return None };
+            Some((*id, text.as_str()))
         })
     }
 

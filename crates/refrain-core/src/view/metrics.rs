@@ -69,10 +69,10 @@ fn used(text: &mut Text, series: &[(Series, Sum)]) {
     #[expect(clippy::cast_precision_loss, reason = "nobody uses so much")]
     let amounts: [(&str, &str, &[Label<'_>], Amount); 6] = [
         ("refrain_attempts_total", "Attempts that ended.", &[], |sum| Some(sum.attempts as f64)),
-        ("refrain_attempts_without_cost_total", "Attempts whose cost nobody told.", &[], |sum| {
+        ("refrain_attempts_without_cost_total", "Attempts that did not report their cost.", &[], |sum| {
             Some(sum.without_cost as f64)
         }),
-        ("refrain_attempts_without_tokens_total", "Attempts whose tokens nobody told.", &[], |sum| {
+        ("refrain_attempts_without_tokens_total", "Attempts that did not report their tokens.", &[], |sum| {
             Some(sum.without_tokens as f64)
         }),
         ("refrain_tokens_total", "Tokens used.", &[("direction", "input")], |sum| {

@@ -112,7 +112,7 @@ pub struct Status {
     pub approval: Option<Approval>,
     /// What failed last, and how often in a row.
     pub last_failure: Option<Failure>,
-    /// Where the work is of a loop that ended without a proof, if it was to be kept.
+    /// The failure branch that keeps the work of a loop that gave up, or why there is none.
     pub saved: Option<SavedWork>,
     /// The commits made in it, by Refrain or by the agent, oldest first.
     pub commits: Vec<String>,
@@ -204,27 +204,33 @@ pub struct Usage {
     /// A number here is less than what was used: an agent was cut off before it said how much, or never said.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub at_least: bool,
-    /// More tokens were used than are known, if any are.
-    #[serde(skip)]
+    /// More tokens were used than these.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tokens_at_least: bool,
-    /// More money was spent than is known, if any is.
-    #[serde(skip)]
+    /// More money was spent than this.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cost_at_least: bool,
+    /// An agent ran that did not report all that it used: also if nothing is known.
+    #[serde(skip)]
+    pub is_incomplete: bool,
 }
 
 impl From<agent::Usage> for Usage {
-    /// Of what is unknown nobody can say that it is at least something.
+    /// An unknown value is never marked.
     fn from(usage: agent::Usage) -> Self {
-        let agent::Usage { tokens, cost, at_least: tokens_at_least, cost_at_least } = usage;
-        let has_tokens = tokens.input.is_some() || tokens.output.is_some();
+        let agent::Usage { tokens, cost, at_least, cost_at_least } = usage;
+        let is_incomplete = at_least || cost_at_least;
+        let tokens_at_least = at_least && (tokens.input.is_some() || tokens.output.is_some());
+        let cost_at_least = cost_at_least && cost.is_some();
         Self {
             input_tokens: tokens.input,
             cached_input_tokens: tokens.cached_input,
             output_tokens: tokens.output,
             cost_usd: cost.map(f64::from),
-            at_least: tokens_at_least && has_tokens || cost_at_least && cost.is_some(),
+            at_least: tokens_at_least || cost_at_least,
             tokens_at_least,
             cost_at_least,
+            is_incomplete,
         }
     }
 }
@@ -346,7 +352,7 @@ impl Runner {
             _ if self.stopped => "stopped",
             Some(true) => "alive",
             Some(false) => "gone",
-            None => "out of sight",
+            None => "unknown",
         }
     }
 }

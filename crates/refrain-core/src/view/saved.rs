@@ -1,4 +1,4 @@
-//! Where the work is of a loop that ended without a proof.
+//! The failure branch that keeps the work of a loop that gave up, or why there is none.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use crate::event::Pushed;
 use crate::git::{Oid, RepoPath};
 use crate::r#loop::{LoopState, Saved};
 
-/// What became of the work of a loop that ended without a proof.
+/// The failure branch that keeps the work of a loop that gave up, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SavedWork {
     /// The branch that it is on; null where it is on none.
@@ -41,6 +41,23 @@ pub fn with_yours(mixed: &[RepoPath]) -> String {
     match mixed {
         [] => String::new(),
         [only] => format!(", with your own changes to {only}"),
+        [first, _] => format!(", with your own changes to {first} and 1 more file"),
         [first, rest @ ..] => format!(", with your own changes to {first} and {} more files", rest.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_more_file_is_no_plural() {
+        let said = |names: &[&str]| {
+            with_yours(&names.iter().map(|name| RepoPath::from_bytes(name.as_bytes())).collect::<Vec<_>>())
+        };
+        assert_eq!(said(&[]), "");
+        assert_eq!(said(&["a"]), ", with your own changes to a");
+        assert_eq!(said(&["a", "b"]), ", with your own changes to a and 1 more file");
+        assert_eq!(said(&["a", "b", "c"]), ", with your own changes to a and 2 more files");
     }
 }

@@ -43,25 +43,25 @@ fn stuck(state: &LoopState) -> String {
     let (Verdict::Stuck(pattern) | Verdict::Shift(pattern)) = state.verdict() else {
         return "it makes no progress".to_owned();
     };
-    let turns = state.progress.stuck.turns(pattern);
+    let count = state.progress.stuck.count_of(pattern);
     match pattern {
         Pattern::SameWork if state.progress.stuck.is_back() => {
             format!(
-                "{turns} iterations in a row did not change the work, or took it back to an earlier state"
+                "{count} iterations in a row did not change the work, or took it back to an earlier state"
             )
         }
-        Pattern::SameWork => format!("{turns} iterations in a row did not change the work"),
+        Pattern::SameWork => format!("{count} iterations in a row did not change the work"),
         Pattern::RefusedClaim | Pattern::NewFailure | Pattern::OldFailure => {
             match state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next()) {
                 Some(failing) if let Some(gate) = failing.spec(&state.spec) => {
-                    format!("gate {} failed in the same way {turns} times in a row", gate.name)
+                    format!("gate {} failed in the same way {count} times in a row", gate.name)
                 }
                 None if let Some(refused) =
                     touched(state).or_else(|| state.proof.as_ref()?.instability()) =>
                 {
-                    format!("{refused}, {turns} times in a row")
+                    format!("{refused}, {count} times in a row")
                 }
-                Some(_) | None => format!("the same failure came {turns} times in a row"),
+                Some(_) | None => format!("the same failure came {count} times in a row"),
             }
         }
     }
@@ -94,7 +94,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             };
             match state.is_proven() {
                 true => {
-                    format!("{who}, and every gate that decides passed{}{}", proven(state), approved(state))
+                    format!("{who}, and every required gate passed{}{}", proven(state), approved(state))
                 }
                 false => format!("{who}{}; unverified, as no gate checks it", approved(state)),
             }
@@ -209,7 +209,7 @@ fn all_passed(spec: &Spec) -> &'static str {
     match (spec.completes_by_gate(), spec.gates.iter().filter(|gate| gate.hard).count()) {
         (true, 1) => "the success command",
         (true, _) => "the success command and every required gate",
-        (false, _) => "every gate that decides",
+        (false, _) => "every required gate",
     }
 }
 
@@ -248,11 +248,11 @@ fn counted(state: &LoopState) -> String {
     };
     let (proven, approved) = (proven(state), approved(state));
     match (state.is_proven(), failing(state)) {
-        (true, _) => format!("{done}, and every gate that decides passed{proven}{approved}"),
+        (true, _) => format!("{done}, and every required gate passed{proven}{approved}"),
         (false, _) if let Some(touched) = touched(state) => format!("{done}; unverified, as {touched}"),
         (false, Some(gates)) if state.spec.has_hard_gates() => format!("{done}; unverified, as {gates}"),
         (false, _) if state.spec.has_hard_gates() => {
-            format!("{done}; unverified, as not every gate that decides passed")
+            format!("{done}; unverified, as not every required gate passed")
         }
         (false, _) => format!("{done}{approved}; unverified, as no gate checks it"),
     }
@@ -290,7 +290,7 @@ fn awaits_approval(state: &LoopState) -> String {
     before
         + &match state.spec.has_hard_gates() {
             true => format!(
-                "it claims to be done, and every gate that decides passed{tree}: a person is to approve it"
+                "it claims to be done, and every required gate passed{tree}: a person is to approve it"
             ),
             false => format!("it claims to be done{tree}, which no gate checks: a person is to approve it"),
         }

@@ -1,5 +1,5 @@
-//! What a runner needs to be found, and to be the only one: its journal, its locks and its doorbell. Whoever deletes them has them
-//! written back.
+//! What a runner needs to be found, and to be the only one: its journal, its locks and its doorbell. They are written back if they
+//! are deleted.
 
 use std::sync::Arc;
 use std::time::Duration;

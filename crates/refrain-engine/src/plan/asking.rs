@@ -14,8 +14,8 @@ use refrain_store::{Journal, LoopDir, Request, RunnerLock, inbox};
 
 use super::landing::Landing;
 use super::statuses::Statuses;
-use crate::asking::{Slow, SlowRunner};
-use crate::{Deed, EngineError, Service, now};
+use crate::asking::{SlowRunner, SlowRunnerNotice};
+use crate::{EngineError, LoopRequest, Service, now};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
@@ -29,7 +29,7 @@ impl Service {
     pub fn ask_plan(
         &self,
         id: &LoopId,
-        what: Deed,
+        what: LoopRequest,
         ask: Ask,
         slow: impl FnOnce(SlowRunner),
     ) -> Result<PlanState, EngineError> {
@@ -41,7 +41,7 @@ impl Service {
         let notice = Notice::new()?;
         notice.watch(&dir.journal());
         request.post(&dir)?;
-        let mut slow = Slow::new(slow);
+        let mut slow = SlowRunnerNotice::new(slow);
         loop {
             self.answer_plan_without_runner(&dir)?;
             let state = read()?;
@@ -115,7 +115,7 @@ impl Service {
                 Err(error) => return Err(error),
                 Ok(found) if journal::read(&found.dir).is_ok_and(|read| is_over(&read.state)) => {}
                 Ok(_) => {
-                    self.ask(&running.id, Deed::Cancel, Ask::Cancel(Urgency::Now), |_| {})?;
+                    self.ask(&running.id, LoopRequest::Cancel, Ask::Cancel(Urgency::Now), |_| {})?;
                 }
             }
         }

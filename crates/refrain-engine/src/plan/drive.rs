@@ -29,7 +29,7 @@ use super::statuses::Statuses;
 use super::verify::{self, Of};
 use super::work::Work;
 use crate::dispatcher::{blocking, install_doorbell};
-use crate::file_watch::Watched;
+use crate::file_watch::DelayedFileWatch;
 use crate::signals::{SignalSources, Signals};
 use crate::telemetry::Telling;
 use crate::{EngineError, Host, Service, chain, now};
@@ -64,7 +64,7 @@ pub(super) struct PlanDrive {
     telling: Option<Telling>,
     look_again: bool,
     /// The plan's own files, and the task file.
-    watch: Watched,
+    watch: DelayedFileWatch,
     /// Something happened that may change what the task file is to say.
     is_news: bool,
 }
@@ -116,7 +116,7 @@ impl PlanDrive {
             pulse,
             telling,
             look_again: true,
-            watch: Watched::later(),
+            watch: DelayedFileWatch::later(),
             is_news: true,
         };
         // What a runner that was killed had no time for.

@@ -20,7 +20,7 @@ use super::statuses::Statuses;
 use crate::pulse::Pulse;
 use crate::service::NAME_TRIES;
 use crate::telemetry::Telling;
-use crate::{Deed, EngineError, Host, Service, Signals, now};
+use crate::{EngineError, Host, LoopRequest, Service, Signals, now};
 
 /// A plan that this process has the right to drive.
 #[derive(Debug)]
@@ -206,7 +206,7 @@ impl Service {
     /// [`EngineError`]; the plan is unchanged then.
     pub fn resume_plan(&self, id: &LoopId, grant: &PlanGrant) -> Result<PlanRunner, EngineError> {
         let dir = self.plan_dir(id)?;
-        let refused = |why| EngineError::Refused { id: id.clone(), what: Deed::Resume, why };
+        let refused = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Resume, why };
         let Some(lock) = RunnerLock::try_take(&dir)? else { return Err(self.driven_plan(id)) };
         let state: PlanState = journal::read_as(&dir)?.state;
         state.resume(grant).map_err(refused)?;

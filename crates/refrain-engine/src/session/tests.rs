@@ -14,8 +14,8 @@ use refrain_core::session::{Answer, SessionSpec};
 use refrain_core::spec::{AgentSpec, Limits, PromptMode, StuckSpec};
 
 use super::*;
-use crate::Deed;
 use crate::Host;
+use crate::LoopRequest;
 
 const LOOPS: usize = 20;
 const CAP: u32 = 12;
@@ -290,7 +290,7 @@ fn take(place: &Place, number: usize, happens: Happens, is_over: bool) -> Option
             None
         }
         Happens::IsCancelled => {
-            service.ask(&id, Deed::Cancel, Ask::Cancel(Urgency::Now), |_| ()).unwrap();
+            service.ask(&id, LoopRequest::Cancel, Ask::Cancel(Urgency::Now), |_| ()).unwrap();
             None
         }
         Happens::IsLost => {

@@ -138,6 +138,19 @@ fn a_large_file_is_read_only_when_it_looks_different() {
 }
 
 #[test]
+fn the_first_touch_of_a_large_file_is_work_and_the_next_is_not() {
+    let place = Place::new();
+    place.write("large.bin", vec![b'x'; 9 << 20]);
+    let mut known = WorkSnapshot::default();
+    let before = look(&mut known, &place);
+    touch(&place, "large.bin");
+    let touched = look(&mut known, &place);
+    assert_ne!(touched, before, "it was not read before");
+    place.write("large.bin", vec![b'x'; 9 << 20]);
+    assert_eq!(look(&mut known, &place), touched, "it was read, and is the same");
+}
+
+#[test]
 fn without_a_repository_every_file_counts() {
     let place = place();
     fs::remove_dir_all(place.path(".git")).unwrap();

@@ -5,7 +5,7 @@ use refrain_core::plan::TaskId;
 use refrain_core::view::Status;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{LoopId, MAX_STEERING};
-use refrain_engine::{Deed, Service};
+use refrain_engine::{LoopRequest, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -89,12 +89,12 @@ impl Desk {
 
     /// Asks it to stop for now.
     pub(crate) fn pause(&self, place: &Place, how: Urgent) -> Result<Standing, Refusal> {
-        self.ask(place, Deed::Pause, Ask::Pause(urgency(how)))
+        self.ask(place, LoopRequest::Pause, Ask::Pause(urgency(how)))
     }
 
     /// Asks it to stop for good.
     pub(crate) fn cancel(&self, place: &Place, how: Urgent) -> Result<Standing, Refusal> {
-        self.ask(place, Deed::Cancel, Ask::Cancel(urgency(how)))
+        self.ask(place, LoopRequest::Cancel, Ask::Cancel(urgency(how)))
     }
 
     /// Has its agent told something with its next iteration.
@@ -105,7 +105,7 @@ impl Desk {
             return Err(Refusal::new(format!("{id} is a plan; accepted are the loops of its tasks")));
         }
         check_runner(&service, &id)?;
-        service.ask(&id, Deed::Steer, Ask::Steer(asked.text), |_| {})?;
+        service.ask(&id, LoopRequest::Steer, Ask::Steer(asked.text), |_| {})?;
         standing(&service, &id)
     }
 
@@ -151,7 +151,7 @@ impl Desk {
         standing(&service, &id)
     }
 
-    fn ask(&self, place: &Place, what: Deed, ask: Ask) -> Result<Standing, Refusal> {
+    fn ask(&self, place: &Place, what: LoopRequest, ask: Ask) -> Result<Standing, Refusal> {
         let (service, id) = self.open_place(place)?;
         check_runner(&service, &id)?;
         match service.has_plan(&id) {

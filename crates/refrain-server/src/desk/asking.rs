@@ -3,7 +3,7 @@
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::view::to_continue;
 use refrain_core::{LoopId, Refusal as Refused};
-use refrain_engine::{Deed, EngineError, Service};
+use refrain_engine::{EngineError, LoopRequest, Service};
 
 use super::{Desk, Refusal, RefusalKind, Steer, Steered, Stop, Stopped, Which};
 
@@ -41,7 +41,7 @@ impl Desk {
             )));
         }
         check_runner(&service, &id)?;
-        service.ask(&id, Deed::Steer, Ask::Steer(asked.text.clone()), |_| {})?;
+        service.ask(&id, LoopRequest::Steer, Ask::Steer(asked.text.clone()), |_| {})?;
         Ok(Steered { steered: true, loop_id: id })
     }
 }
@@ -61,7 +61,7 @@ pub(super) fn check_runner(service: &Service, id: &LoopId) -> Result<(), Refusal
 
 fn cancel(service: &Service, id: &LoopId, urgency: Urgency) -> Result<(), EngineError> {
     match service.has_plan(id) {
-        true => service.ask_plan(id, Deed::Cancel, Ask::Cancel(urgency), |_| {}).map(drop),
-        false => service.ask(id, Deed::Cancel, Ask::Cancel(urgency), |_| {}).map(drop),
+        true => service.ask_plan(id, LoopRequest::Cancel, Ask::Cancel(urgency), |_| {}).map(drop),
+        false => service.ask(id, LoopRequest::Cancel, Ask::Cancel(urgency), |_| {}).map(drop),
     }
 }

@@ -46,8 +46,8 @@ pub(crate) struct Start {
     #[schemars(length(max = MOST_GATES))]
     #[serde(default)]
     pub(crate) gates: Vec<String>,
-    /// A shell command run after each iteration. The loop is done once it exits 0 and all gates pass, whatever the agent says; a
-    /// claim of the agent that it does not confirm is refused.
+    /// A shell command run after each iteration. The loop is done once it exits 0 and all required gates pass, whatever the agent
+    /// says; a claim of the agent that it does not confirm is refused.
     pub(crate) success_command: Option<String>,
     /// Start although the program of a gate or of success_command is not found or not executable, for a program that the agent
     /// is to create.

@@ -78,6 +78,8 @@ const STEPS: &[&str] = &[
     "ALTER TABLE attempts ADD COLUMN pool TEXT; DELETE FROM projects",
     // What an agent never said makes sums incomplete, as what it could not say any more does.
     "DELETE FROM projects",
+    // The status object says which part of a sum is incomplete.
+    "DELETE FROM projects",
 ];
 
 /// An open catalog. Looking makes no file: it is made when there is something to be kept.

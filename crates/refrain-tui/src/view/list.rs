@@ -160,7 +160,7 @@ fn line(model: &Model, seen: &Glimpse, columns: Columns) -> Line<'static> {
     add(columns.iteration, progress(seen.iteration, seen.max_iterations), plain);
     let until = seen.ended_at.unwrap_or(if seen.status.has_stopped() { seen.updated_at } else { model.now });
     add(columns.time, took(seen.started_at, until), plain);
-    add(columns.cost, money(seen.cost_usd, seen.at_least), plain);
+    add(columns.cost, money(seen.cost_usd, seen.cost_at_least), plain);
     if columns.gates > 0 {
         let of: Vec<_> = seen.gates.iter().map(|(name, passed)| (name.as_str(), *passed)).collect();
         let gates = gates(&of, columns.gates);

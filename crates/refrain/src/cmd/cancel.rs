@@ -6,7 +6,7 @@ use refrain_core::event::{Ask, Urgency};
 use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, Refusal};
-use refrain_engine::{Brief, Deed, EngineError, Listed, Service, SlowRunner};
+use refrain_engine::{Brief, EngineError, Listed, LoopRequest, Service, SlowRunner};
 
 use super::plan;
 use crate::cli::Context;
@@ -68,7 +68,7 @@ pub(super) fn cancel(
         return plan::cancel(service, id, now, slow);
     }
     let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
-    match service.ask(id, Deed::Cancel, Ask::Cancel(urgency), slow) {
+    match service.ask(id, LoopRequest::Cancel, Ask::Cancel(urgency), slow) {
         Ok(state) => {
             let when = match (state.ended, urgency) {
                 (Some(_), _) => "is cancelled",

@@ -25,11 +25,14 @@ pub(crate) struct GateArgs {
     /// A check that only informs
     #[arg(long, value_name = "[NAME=]CMD")]
     soft_gate: Vec<Asked>,
-    /// A required gate named success that also completes the loop: after an iteration in which it and all other required gates
-    /// pass, whatever the agent says
+    /// Complete the loop when CMD and all required gates pass
+    ///
+    /// Adds a required gate named success. It runs after each iteration, whatever the agent says.
     #[arg(long, value_name = "CMD", value_parser = command)]
     success_command: Option<String>,
-    /// Start although the program of a gate is not found or not executable, for a program that the agent is to create
+    /// Start even if the program of a gate is missing
+    ///
+    /// For a program that the agent is to create.
     #[arg(long)]
     pub(in crate::cmd) allow_missing_gates: bool,
     /// Take the gates that the project's files offer, and protect what decides whether they pass. Gates given here come first

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
-use refrain_engine::{Brief, Deed, Service, SlowRunner};
+use refrain_engine::{Brief, LoopRequest, Service, SlowRunner};
 
 use super::plan;
 use crate::cli::Context;
@@ -45,7 +45,7 @@ pub(super) fn pause(
         return plan::pause(service, id, now, slow);
     }
     let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
-    let state = service.ask(id, Deed::Pause, Ask::Pause(urgency), slow)?;
+    let state = service.ask(id, LoopRequest::Pause, Ask::Pause(urgency), slow)?;
     Ok(match (state.ended, now) {
         (Some(_), _) => format!("{id} has stopped; refrain resume {id} goes on\n"),
         (None, true) => format!("{id} will pause now\n"),

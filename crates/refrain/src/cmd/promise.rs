@@ -19,7 +19,9 @@ pub(crate) struct Args {
     /// Where the promise counts
     #[arg(long, value_enum, default_value = "tag", value_name = "MODE")]
     promise_match: Match,
-    /// Read it as in a loop with a required gate: the tag may also end the last line after other words
+    /// Read the message as a loop with a required gate does
+    ///
+    /// The tag may then also end the last line after other words.
     #[arg(long)]
     gated: bool,
 }

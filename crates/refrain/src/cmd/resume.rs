@@ -13,7 +13,7 @@ use refrain_core::values::Limit;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::Chosen;
 use refrain_engine::{
-    Brief, Deed, EngineError, Listed, Runner, Service, interrupted_by_reboot, remember_this_boot,
+    Brief, EngineError, Listed, LoopRequest, Runner, Service, interrupted_by_reboot, remember_this_boot,
 };
 
 use super::approve;
@@ -181,7 +181,7 @@ fn plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Resul
 }
 
 fn hurry(service: &Service, id: &LoopId) -> Result<ExitCode, CliError> {
-    service.ask(id, Deed::Hurry, Ask::Proceed, out::tell_slow(id))?;
+    service.ask(id, LoopRequest::Hurry, Ask::Proceed, out::tell_slow(id))?;
     out::print(&format!("{id} waits no longer; refrain watch {id}\n"));
     Ok(Code::Done.into())
 }

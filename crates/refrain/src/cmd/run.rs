@@ -16,7 +16,7 @@ use refrain_core::spec::{Millis, Spec};
 use refrain_core::values as core_values;
 use refrain_core::view::{Status, StatusWord};
 use refrain_engine::config::Chosen;
-use refrain_engine::{Deed, EngineError, GateProgramError, Service, foreign_lock};
+use refrain_engine::{EngineError, GateProgramError, LoopRequest, Service, foreign_lock};
 
 use super::{approve, start};
 use crate::cli::Context;
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     /// The file that says what is to be done: the agent's prompt, and what the reviewer holds the work against
     #[arg(value_name = "PROMPT_FILE")]
     prompt_file: Utf8PathBuf,
-    /// How many iterations at most in total, 1 to 200; default 5
+    /// Stop after N iterations in total, 1 to 200 [default: 5]
     #[arg(long, short = 'n', visible_aliases = ["max-iterations", "iterations"], value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
     max_iter: Option<u32>,
     /// Where everything happens; here, where it is left out
@@ -58,7 +58,9 @@ pub(crate) struct Args {
     /// Ask a person last of all: what all else proved is done once they say refrain approve
     #[arg(long)]
     require_approval: bool,
-    /// Start although the program of a gate is not found or not executable, for a program that the agent is to create
+    /// Start even if the program of a gate is missing
+    ///
+    /// For a program that the agent is to create.
     #[arg(long)]
     allow_missing_gates: bool,
     #[command(flatten)]
@@ -215,8 +217,8 @@ fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Resul
     // Together they are two commands at most, of which only the first program would be looked at.
     service.check_gates(spec, &offer.gates).map_err(|error| match error {
         EngineError::GateProgram(error) => {
-            let whose = format!("{}, which the project's files offer", error.whose);
-            EngineError::GateProgram(GateProgramError { whose, ..error })
+            let owner = format!("{}, which the project's files offer", error.owner);
+            EngineError::GateProgram(GateProgramError { owner, ..error })
         }
         error => error,
     })?;
@@ -326,7 +328,7 @@ fn put_aside(service: &Service, task: &LoopId) -> Result<(), CliError> {
         Err(EngineError::NotStopped(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    service.ask(task, Deed::BeginAnew, Ask::Cancel(Urgency::Now), out::tell_slow(task))?;
+    service.ask(task, LoopRequest::BeginAnew, Ask::Cancel(Urgency::Now), out::tell_slow(task))?;
     service.archive(task)?;
     Ok(())
 }

@@ -89,7 +89,7 @@ pub(super) struct BeginArgs {
     pub(super) promise: PromiseArgs,
     #[command(flatten)]
     pub(super) until: UntilArgs,
-    /// How many iterations at most, 1 to 200; default 20
+    /// Stop after N iterations, 1 to 200 [default: 20]
     #[arg(help_heading = heading::COST, long, visible_alias = "iterations", short, value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
     pub(super) max_iterations: Option<u32>,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use refrain_core::event::Ask;
 use refrain_core::view::StatusWord;
 use refrain_core::{LoopId, check_steering};
-use refrain_engine::{Brief, Deed, EngineError, Service, SlowRunner};
+use refrain_engine::{Brief, EngineError, LoopRequest, Service, SlowRunner};
 
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -49,7 +49,7 @@ pub(super) fn steer<S: FnOnce(SlowRunner)>(
     if service.has_plan(id) {
         return of_plan(service, id, words, slow);
     }
-    service.ask(id, Deed::Steer, Ask::Steer(words.to_owned()), slow(id))?;
+    service.ask(id, LoopRequest::Steer, Ask::Steer(words.to_owned()), slow(id))?;
     Ok(format!("{id} will be told with its next attempt\n"))
 }
 
@@ -63,7 +63,7 @@ fn of_plan<S: FnOnce(SlowRunner)>(
     let state = service.plan(id)?;
     let mut told = Vec::new();
     for (_, running) in state.running() {
-        match service.ask(&running.id, Deed::Steer, Ask::Steer(words.to_owned()), slow(&running.id)) {
+        match service.ask(&running.id, LoopRequest::Steer, Ask::Steer(words.to_owned()), slow(&running.id)) {
             Ok(_) => told.push(running.id.to_string()),
             // It was not begun yet, or has just come to its end.
             Err(EngineError::NoLoop { .. } | EngineError::Refused { .. }) => {}

@@ -12,7 +12,7 @@ use refrain_core::event::{Ask, ClaimSource, End, Urgency};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopId, LoopState};
-use refrain_engine::{Deed, EngineError, Said, Service, Turn, hook};
+use refrain_engine::{EngineError, LoopRequest, Said, Service, Turn, hook};
 
 use crate::cli::Context;
 use crate::error::CliError;
@@ -205,7 +205,7 @@ fn finish(service: &Service, state: LoopState, status: Finish, reason: Option<&s
             }
         }
         Finish::MaxIterationsReached => ended(service.cap_in_session(id)),
-        Finish::Cancelled => ended(service.ask(id, Deed::Cancel, Ask::Cancel(Urgency::Now), |_| ())),
+        Finish::Cancelled => ended(service.ask(id, LoopRequest::Cancel, Ask::Cancel(Urgency::Now), |_| ())),
         Finish::Crashed => ended(service.leave_session(id)),
     }
 }

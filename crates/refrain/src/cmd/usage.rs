@@ -129,7 +129,7 @@ fn text(report: &Report, zone: &TimeZone, width: Option<usize>) -> String {
         text.push_str(&format!("today {}\n", phrase::caps(&report.caps)));
     }
     if let Some(LookingBack { asked, cost_usd, at_least, without_cost: _ }) = &report.looking_back {
-        let cost = view::money(*cost_usd, *at_least).unwrap_or_else(|| "nobody knows what".to_owned());
+        let cost = view::money(*cost_usd, *at_least).unwrap_or_else(|| "an unknown amount".to_owned());
         text.push_str(&format!("beside that: {asked} times an agent looked back on a loop, for {cost}\n"));
     }
     if report.groups.is_empty() && report.stops.is_empty() {

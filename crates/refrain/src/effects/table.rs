@@ -9,10 +9,7 @@ use super::{Row, always, holds, never, typed, with, without};
 /// The verbs with their options, in groups that share them.
 pub(super) static TABLE: &[(&[&str], &[Row])] = &[
     (&["start", "research", "implement", "resume"], BEGIN),
-    (
-        &["start"],
-        &[always("mode"), without("mode", "scud-tag", "not with a plan: its tasks have ways of their own")],
-    ),
+    (&["start"], &[without("mode", "scud-tag", "not with a plan: each task has its own prompt")]),
     (&["start", "research", "implement"], START),
     (&["start", "research", "implement"], NOT_OF_PLANS),
     (&["start", "research", "implement", "resume", "plan run"], WORK),
@@ -115,7 +112,7 @@ const BEGIN: &[Row] = &[
     holds(
         "commit-template",
         |spec| spec.git.workflow.commits(),
-        "it has no effect where nothing is committed; add --git-workflow commit",
+        "it has no effect unless the loop commits; add --git-workflow commit",
     ),
     holds(
         "branch-template",
@@ -141,11 +138,11 @@ const START: &[Row] = &[
 
 const WITHOUT_TAG: &str = "it has no effect without a plan; add --scud-tag TAG, or use refrain plan run";
 const DRY_RUN: &str = "it has no effect with --dry-run, which runs nothing; leave one of them out";
-const PROMPTS: &str = "not with a plan: its tasks say what is to be done; accepted are --plan and --spec-file, which every agent is told";
+const PROMPTS: &str = "not with a plan: the tasks are its prompts; add text for every agent with --plan FILE or --spec-file FILE";
 const PROMISES: &str = "not with a plan: the agents of its tasks claim with TASK_COMPLETE";
 const SUCCESS: &str =
     "not with a plan: the agents of its tasks claim with TASK_COMPLETE; accepted are --verify and --gate";
-const OWN: &str = "not with a plan: every task has a worktree and a branch of its own, and what landed is handed over to your branch";
+const OWN: &str = "not with a plan: each task has its own worktree and branch, and Refrain merges the result into your branch";
 
 /// What `start --scud-tag` does not take.
 const NOT_OF_PLANS: &[Row] = &[
@@ -153,8 +150,8 @@ const NOT_OF_PLANS: &[Row] = &[
     without("completion-promise no-promise promise-match", "scud-tag", PROMISES),
     without("success-command", "scud-tag", SUCCESS),
     without(GIT, "scud-tag", OWN),
-    without("directions", "scud-tag", "not with a plan: accepted is --spec-file, which every agent is told"),
-    without("mirror", "scud-tag", "not with a plan: accepted is a loop"),
+    without("directions", "scud-tag", "not with a plan: use --spec-file FILE, which every agent gets"),
+    without("mirror", "scud-tag", "not with a plan: only a loop can be mirrored"),
     without("loop exact infinite", "scud-tag", "not with a plan, which ends with its tasks"),
 ];
 
@@ -218,9 +215,8 @@ const RESUME: &[Row] = &[
     without(
         "events",
         "all",
-        "it has no effect with --all, where each runs in a process of its own; refrain watch ID shows one",
+        "it has no effect with --all, which resumes each loop in its own process; use refrain watch ID",
     ),
-    always("mode"),
     with("mode prompt prompt-file prompt-name directions name mirror", "from", AS_STARTED),
     with("completion-promise no-promise promise-match loop exact infinite", "from", AS_STARTED),
     with(GIT, "from", AS_STARTED),
@@ -240,7 +236,7 @@ const RESUME: &[Row] = &[
     with("allow-missing-gates", "from", AS_STARTED),
 ];
 
-const AS_STARTED: &str = "it has no effect without --from FILE: a loop of Refrain continues as it was started; leave it out, or start another loop";
+const AS_STARTED: &str = "it has no effect without --from FILE: a loop keeps the options it was started with; accepted are --max-iterations, --max-duration, --max-cost, --max-tokens and --retry-for";
 
 /// What a session begins a loop with, or continues one.
 const SESSION: &[Row] = &[

@@ -76,6 +76,44 @@ fn every_row_that_refuses_says_why_and_what_to_do() {
     }
 }
 
+/// A line of this verb in which only these are typed, with no values.
+fn typed(verb: &str, names: &[&str]) -> TypedOptions {
+    let typed = names.iter().map(|name| ((*name).to_owned(), Vec::new())).collect();
+    TypedOptions { levels: vec![Level { verb: verb.to_owned(), typed, ..Level::default() }] }
+}
+
+/// What this option needs to have an effect itself.
+fn needed(verb: &str, option: &str) -> Option<&'static str> {
+    let groups = TABLE.iter().filter(|(verbs, _)| verbs.contains(&verb));
+    let rows = groups.flat_map(|(_, rows)| *rows);
+    let mut rows = rows.filter(|row| row.options.split_whitespace().any(|it| it == option));
+    rows.find_map(|row| match row.when {
+        When::With(others) => others.split_whitespace().next(),
+        When::Always | When::Without(_) | When::Typed(_) | When::Loop(_) | When::Never => None,
+    })
+}
+
+#[test]
+fn every_option_of_a_refusing_row_is_refused() {
+    for (verbs, rows) in TABLE {
+        for (verb, row) in verbs.iter().flat_map(|verb| rows.iter().map(move |row| (verb, row))) {
+            let others: Vec<Option<&str>> = match row.when {
+                When::With(_) | When::Never => vec![None],
+                When::Without(others) => others.split_whitespace().map(Some).collect(),
+                When::Always | When::Typed(_) | When::Loop(_) => continue,
+            };
+            for (option, other) in
+                row.options.split_whitespace().flat_map(|it| others.iter().map(move |other| (it, other)))
+            {
+                let mut names: Vec<&str> = std::iter::once(option).chain(*other).collect();
+                names.extend(other.and_then(|other| needed(verb, other)));
+                let refused = typed(verb, &names).check().expect_err(option).line();
+                assert!(refused.starts_with(&format!("--{option}: ")), "{verb} {names:?}: {refused}");
+            }
+        }
+    }
+}
+
 #[derive(clap::Parser)]
 struct Line {
     #[command(subcommand)]
@@ -108,7 +146,7 @@ fn what_has_no_effect_is_refused(#[case] words: &[&str], #[case] refused: Option
     let matches = command
         .try_get_matches_from_mut([&["refrain"], words].concat())
         .unwrap_or_else(|error| panic!("{error}"));
-    let said = Typed::of(&command, &matches).check().err().map(|error| error.line());
+    let said = TypedOptions::of(&command, &matches).check().err().map(|error| error.line());
     match refused {
         Some(part) => assert!(said.as_deref().unwrap_or_default().starts_with(part), "{said:?}"),
         None => assert_eq!(said, None),

@@ -217,7 +217,7 @@ fn proof(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
 
 fn gate(proof: &GateProof) -> Vec<Cell> {
     let gate = &proof.gate;
-    let kind = if gate.hard { "" } else { " (soft)" };
+    let kind = if gate.hard { "" } else { " (advisory)" };
     let result = match &gate.why {
         None if gate.flaky => "passed, flaky: it had failed on the same files".to_owned(),
         None => "passed".to_owned(),
@@ -368,7 +368,7 @@ fn commits(report: &Report) -> Section {
 fn spent(report: &Report) -> Section {
     let known = |usage: &Usage| {
         let has_some = usage.input_tokens.is_some() || usage.output_tokens.is_some();
-        has_some || usage.cost_usd.is_some() || usage.tokens_at_least
+        has_some || usage.cost_usd.is_some() || usage.is_incomplete
     };
     let spent = &report.spent;
     let all = [

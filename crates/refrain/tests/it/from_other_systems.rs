@@ -105,7 +105,7 @@ fn what_had_a_check_there_has_one_here(#[case] name: &str, #[case] text: String,
     let agent = sandbox.agent("claims", CLAIM);
     let before = sandbox.snapshot();
     let refused = from(&sandbox, name, &["--command", &agent]).with_code(2);
-    for part in [key, "--gate CMD", "there it was: touch owned"] {
+    for part in [key, "--gate CMD", "the file names touch owned"] {
         assert!(refused.stderr.contains(part), "{part}: {}", refused.stderr);
     }
     assert_eq!(sandbox.snapshot(), before, "nothing was begun, and the command was not run");

@@ -30,7 +30,7 @@ fn exactly_so_many_iterations_are_done_whatever_is_claimed() {
 /// What was asked for is done: exit code 0 without a claim, unverified unless the required gates passed.
 #[rstest]
 #[case::without_a_gate(&[], json!(null), "as no gate checks it")]
-#[case::its_gate_passes(&["--gate", "made=test -e made"], json!(true), "every gate that decides passed")]
+#[case::its_gate_passes(&["--gate", "made=test -e made"], json!(true), "every required gate passed")]
 #[case::its_gate_fails(&["--gate", "never=false"], json!(false), "unverified, as gate never fails")]
 #[case::a_gate_for_claims(&["--gate", "made=test -e made", "--gate-when", "claim"], json!(true), "passed")]
 #[case::it_commits(&["--gate", "made=test -e made", "--auto-commit", "--worktree"], json!(true), "passed")]

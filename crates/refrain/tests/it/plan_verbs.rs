@@ -140,11 +140,11 @@ fn what_a_plan_says_for_itself_is_refused_and_why() {
     let (sandbox, agent) = feature();
     let before = sandbox.snapshot();
     for (words, why) in [
-        (&["--worktree"][..], "--worktree: not with a plan: every task has a worktree"),
+        (&["--worktree"][..], "--worktree: not with a plan: each task has its own worktree"),
         (&["--share-worktree"], "--share-worktree: not with a plan"),
         (&["--create-branch"], "--create-branch: not with a plan"),
         (&["--git-workflow", "commit"], "--git-workflow: not with a plan"),
-        (&["--prompt", "Fix it."], "--prompt: not with a plan: its tasks say"),
+        (&["--prompt", "Fix it."], "--prompt: not with a plan: the tasks are its prompts"),
         (
             &["--completion-promise", "DONE"],
             "--completion-promise: not with a plan: the agents of its tasks claim with",

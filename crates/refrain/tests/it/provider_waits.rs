@@ -63,7 +63,11 @@ fn gemini_that_sleeps_for_hours_is_ended_and_the_wait_is_on_disk_for_every_loop_
     assert_eq!(waiting["iterations"][0]["outcome"], "limit");
     assert!((68_000..=70_000).contains(&length(&waiting)), "{waiting:#}");
     assert!(waiting["reason"].as_str().unwrap().contains("exhausted your capacity"), "{waiting:#}");
-    assert!(session.stdout().contains("sleeps until its provider works again"), "{}", session.stdout());
+    assert!(
+        session.stdout().contains("the agent is waiting for its provider: Refrain stops it and waits itself"),
+        "{}",
+        session.stdout()
+    );
     let stopped =
         sandbox.journal("first").into_iter().find(|it| it["event"]["type"] == "attempt.stop-requested");
     assert_eq!(stopped.unwrap()["event"]["data"]["because"], "provider-wait");
@@ -85,7 +89,7 @@ fn gemini_that_sleeps_for_hours_is_ended_and_the_wait_is_on_disk_for_every_loop_
 }
 
 #[test]
-fn codex_that_reconnects_in_silence_is_refunded_and_waited_for() {
+fn codex_that_is_stopped_while_it_reconnects_is_refunded() {
     let sandbox = sandbox();
     let agent = sandbox.agent(
         "codex",
@@ -104,6 +108,9 @@ exec sleep 100000"#,
     let status = sandbox.status("job");
     assert_eq!((&status["charged"], &status["started"]), (&json!(1), &json!(2)), "{}", run.stdout);
     assert_eq!(status["iterations"][0]["outcome"], "outage");
+    let stopped =
+        sandbox.journal("job").into_iter().find(|it| it["event"]["type"] == "attempt.stop-requested");
+    assert_eq!(stopped.unwrap()["event"]["data"]["because"], "silence");
     assert!(sandbox.event_names("job").contains(&"wait.started".to_owned()));
     // Nobody knows what the first one used.
     assert_eq!((&status["usage"]["input_tokens"], &status["usage"]["at_least"]), (&json!(600), &json!(true)));

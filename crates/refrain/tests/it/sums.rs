@@ -35,7 +35,8 @@ fn an_attempt_that_says_no_tokens_makes_every_sum_above_it_at_least() {
     );
 
     let usage = json!({
-        "input_tokens": 3430, "cached_input_tokens": 0, "output_tokens": 110, "cost_usd": null, "at_least": true
+        "input_tokens": 3430, "cached_input_tokens": 0, "output_tokens": 110, "cost_usd": null, "at_least": true,
+        "tokens_at_least": true
     });
     let status = sandbox.status("job");
     assert_eq!(status["usage"], usage);
@@ -76,7 +77,9 @@ printf '{"type":"result","subtype":"success","is_error":false,"num_turns":2,"ses
     );
     sandbox.refrain(&["start", "--command", &claude, "--name", "b", "p"]).with_code(0);
     let total = sandbox.refrain(&["usage", "--json"]).with_code(0).json()["total"].clone();
-    assert_eq!((&total["usage"]["cost_usd"], &total["usage"]["at_least"]), (&json!(0.5), &json!(true)));
+    let usage = &total["usage"];
+    assert_eq!((&usage["cost_usd"], &usage["at_least"]), (&json!(0.5), &json!(true)));
+    assert_eq!((&usage["cost_at_least"], usage.get("tokens_at_least")), (&json!(true), None));
     let table = sandbox.refrain(&["usage"]).with_code(0).stdout;
     assert!(table.contains("at least $0.50") && !table.contains("at least 4.4k"), "{table}");
     assert!(table.contains("4.4k"), "{table}");

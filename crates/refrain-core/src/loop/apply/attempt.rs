@@ -70,7 +70,7 @@ impl LoopState {
             proof: None,
             shifted: flight.shifted,
         });
-        self.turn();
+        self.record_iteration();
     }
 
     /// What an attempt that is refunded means for the next: counted, waited for, or left to a person.

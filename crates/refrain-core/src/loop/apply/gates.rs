@@ -373,7 +373,7 @@ impl LoopState {
     ) {
         let retries = self.spec.gates.get(running.gate).map_or(0, |gate| gate.retries);
         // What is proven again after a rebase completes no loop of exactly so many before its last iteration.
-        let is_again = self.progress.turned >= self.iteration;
+        let is_again = self.progress.last_recorded >= self.iteration;
         let may_complete = self.spec.until != Until::Count || self.ends_by_claim() || !is_again;
         let Phase::Proving(proving) = &mut self.phase else { return };
         let is_held_to_its_tree = self.spec.is_held_to_its_tree(proving.claim.is_some());
@@ -481,7 +481,7 @@ impl LoopState {
                 };
                 self.rested_since = Some(at);
                 self.keep_proof(id, proof);
-                self.turn();
+                self.record_iteration();
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::agent::{AgentReport, FaultKind};
 use crate::event::{
     Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Record, StopReason, Urgency,
 };
-use crate::gate::{GateName, Verdict};
+use crate::gate::{GateName, GateSpec, Verdict};
 use crate::git::{Checkout, CommitResult, Effect, Oid, PublishResult};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::LoopState;
@@ -269,7 +269,7 @@ impl Ledger {
                 self.sweeping = finished.left;
             }
             Event::AgentChanged(agent) => {
-                self.progress.assert_stuck(&self.spec);
+                self.progress.assert_stuck(&self.spec, &self.failures());
                 self.progress.forget();
                 assert!(!std::mem::replace(&mut self.changed, true), "it changes twice");
                 assert_ne!(**agent, self.spec.agent, "nothing changed");
@@ -338,6 +338,7 @@ impl Ledger {
                 assert!(!std::mem::replace(&mut self.released, true), "the worktree is released twice");
             }
             Event::CandidateTaken { tree, partial, touched, .. } => {
+                self.progress.judge();
                 assert!(self.driven && self.ended.is_none() && !self.sweeping, "somebody may still write");
                 assert!(self.flight.is_none() && self.gate.is_none(), "somebody still writes");
                 assert!(!self.gave_up, "nobody claims anything");
@@ -406,7 +407,8 @@ impl Ledger {
                 }
             }
             Event::IterationBegun { iteration, work } => {
-                self.progress.begins(work.as_ref(), &self.spec);
+                let failures = self.failures();
+                self.progress.begins(work.as_ref(), &self.spec, &failures);
                 assert!(self.critic.is_none(), "beside its critic");
                 self.committed = None;
                 let mut commands = self.spec.gates.iter().filter(|gate| !gate.is_review());
@@ -491,6 +493,9 @@ impl Ledger {
                 );
                 let more = limits.max_iterations.is_none_or(|cap| cap > self.charged);
                 let pending = self.uncommitted || self.proves() || self.spec.git.workflow.publishes();
+                if self.outside.objected {
+                    self.progress.refuse();
+                }
                 self.outside.forget();
                 assert!(more || pending, "resumed to end at once");
                 assert!(
@@ -580,6 +585,16 @@ impl Ledger {
 
     fn claims(&self) -> bool {
         matches!(self.last, Some(Last::Charged { claim: Some(_) })) || self.is_completed_by_gates()
+    }
+
+    /// In what ways the last iteration failed, besides its agent.
+    fn failures(&self) -> progress::Failures {
+        let says_no = |gate: &&GateSpec| self.words.get(&gate.name).is_some_and(|(good, _)| !good);
+        let gates = self.spec.gates.iter().filter(|gate| gate.hard).filter(says_no);
+        progress::Failures {
+            gates: gates.map(|gate| gate.name.clone()).collect(),
+            others: self.touched || self.changes > 0 || self.approval.sent_back || self.outside.objected,
+        }
     }
 
     fn has_hard_gates(&self) -> bool {
@@ -699,7 +714,8 @@ impl Ledger {
         self.uncommitted = self.spec.git.workflow.commits();
         self.refunds = 0;
         self.last = Some(Last::Charged { claim });
-        self.progress.ends(finished.work.as_ref(), claim.is_some_and(ClaimSource::is_said));
+        let is_said = claim.is_some_and(ClaimSource::is_said);
+        self.progress.ends(finished.work.as_ref(), is_said, finished.fingerprint.is_some());
         assert_eq!(self.charged, self.iteration, "every iteration is charged once");
     }
 

@@ -43,7 +43,7 @@ impl PlanDrive {
     pub(super) async fn take(&mut self, until: Option<Timestamp>) -> Result<(), EngineError> {
         self.commit().await?;
         let left = until.map(|until| Duration::try_from(until.duration_since(now())).unwrap_or_default());
-        let timer = left.into_iter().chain(self.watch.is_blind().then_some(LOOK)).min();
+        let timer = left.into_iter().chain(self.watch.has_no_watch().then_some(LOOK)).min();
         let timer = timer.map(|left| Instant::now() + left.min(LONGEST));
         let mut rung = [0; 64];
         let input = tokio::select! {

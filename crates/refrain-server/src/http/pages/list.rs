@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use refrain_core::view::progress;
+use refrain_core::view::{Kind, progress};
 use refrain_engine::now;
 use serde::Deserialize;
 
@@ -51,8 +51,11 @@ struct Object {
 struct Used {
     #[serde(default)]
     cost_usd: Option<f64>,
+    /// Of a plan: its cost is incomplete.
     #[serde(default)]
     at_least: bool,
+    #[serde(default)]
+    cost_at_least: bool,
 }
 
 pub(super) async fn show(State(door): State<Arc<Door>>, Wants(mut filter): Wants<Filter>) -> Response {
@@ -71,13 +74,14 @@ pub(super) async fn show(State(door): State<Arc<Door>>, Wants(mut filter): Wants
 
 fn row(row: Row) -> Shown {
     let Row { project, object, brief } = row;
-    let object: Object = serde_json::from_str(object.get()).unwrap_or_default();
+    let Object { usage } = serde_json::from_str(object.get()).unwrap_or_default();
+    let is_incomplete = if brief.kind == Kind::Plan { usage.at_least } else { usage.cost_at_least };
     Shown {
         href: format!("/p/{project}/{}", brief.id),
         id: brief.id.to_string(),
         status: brief.status.as_str(),
         iterations: progress(brief.iteration, brief.max_iterations),
-        cost: money(object.usage.cost_usd, object.usage.at_least),
+        cost: money(usage.cost_usd, is_incomplete),
         at: brief.updated_at.to_string(),
         ago: ago(brief.updated_at, now()),
         folder: brief.project.to_string(),

@@ -6,7 +6,7 @@ use refrain_core::event::{Ask, Urgency};
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{LoopId, Refusal};
-use refrain_engine::{Deed, EngineError, Service, SlowRunner};
+use refrain_engine::{EngineError, LoopRequest, Service, SlowRunner};
 
 use super::which::WhichArgs;
 use crate::cli::Context;
@@ -43,7 +43,7 @@ pub(crate) fn cancel(
     slow: impl FnOnce(SlowRunner),
 ) -> Result<String, CliError> {
     let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
-    match service.ask_plan(id, Deed::Cancel, Ask::Cancel(urgency), slow) {
+    match service.ask_plan(id, LoopRequest::Cancel, Ask::Cancel(urgency), slow) {
         Ok(state) => {
             let when = match (state.ended, now) {
                 (Some(_), _) => "is cancelled",

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
-use refrain_engine::{Deed, Service, SlowRunner};
+use refrain_engine::{LoopRequest, Service, SlowRunner};
 
 use super::which::WhichArgs;
 use crate::cli::Context;
@@ -37,7 +37,7 @@ pub(crate) fn pause(
     slow: impl FnOnce(SlowRunner),
 ) -> Result<String, CliError> {
     let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
-    let state = service.ask_plan(id, Deed::Pause, Ask::Pause(urgency), slow)?;
+    let state = service.ask_plan(id, LoopRequest::Pause, Ask::Pause(urgency), slow)?;
     Ok(match (state.ended, now) {
         (Some(_), _) => format!("{id} has stopped; refrain plan resume {id} goes on\n"),
         (None, true) => format!("{id} will pause now\n"),

@@ -130,8 +130,8 @@ impl Prepared {
             gates.retain(|gate| !each.gates.contains(gate));
             self.service.check_gates(each, &gates).map_err(|error| match error {
                 EngineError::GateProgram(error) => {
-                    let whose = format!("task {}: {}", task.id, error.whose);
-                    EngineError::GateProgram(GateProgramError { whose, ..error })
+                    let owner = format!("task {}: {}", task.id, error.owner);
+                    EngineError::GateProgram(GateProgramError { owner, ..error })
                 }
                 error => error,
             })?;

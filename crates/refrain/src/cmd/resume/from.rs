@@ -30,7 +30,7 @@ pub(super) struct FromArgs {
     /// Continue the loop of another system whose state FILE holds
     ///
     /// FILE is a state of Synthex, Descartes, Randroid, Conclave or the Ralph loop, and is only read. The options of `refrain
-    /// start` count for such a loop. What FILE says it ran is never run because it stands there.
+    /// start` count for such a loop. Refrain never runs a command because FILE names it.
     #[arg(help_heading = heading::FROM, long, value_name = "FILE", conflicts_with_all = ["all", "now"])]
     pub(super) from: Option<Utf8PathBuf>,
     #[command(flatten)]
@@ -47,11 +47,9 @@ impl Difference for AtResume {
     fn of(arg: Arg) -> Arg {
         let total = |arg: Arg, help: &'static str| arg.help(help).long_help(help);
         match arg.get_id().as_str() {
-            "max_iterations" => {
-                total(arg, "How many iterations at most in total; at most 200 more at a time")
-                    .alias("max-total-iterations")
-                    .value_parser(values::iteration)
-            }
+            "max_iterations" => total(arg, "Stop after N iterations in total, at most 200 more at a time")
+                .alias("max-total-iterations")
+                .value_parser(values::iteration),
             "max_duration" => total(arg, "How long the loop may take in total"),
             "max_cost" => total(arg, "How much money it may cost in total, in US dollars"),
             "max_tokens" => total(arg, "How many tokens it may use in total"),
@@ -227,11 +225,12 @@ fn unchecked(file: &Utf8Path, check: &Check) -> CliError {
         Check::Gates => "tests and a reviewer".to_owned(),
         Check::Command { key, .. } => format!("a command ({})", clip(key, SHOWN)),
     };
-    let error = format!("{file}: {by} checked its work there, and nothing does here; accepted is --gate CMD");
+    let error = format!("{file}: {by} checked its work there; add --gate CMD to check it here");
     let error = CliError::usage(error).hint(format!("refrain resume --from {file} --gate CMD"));
     match check {
         Check::Command { command, .. } => {
-            error.hint(format!("there it was: {}; a file does not choose what is run", clip(command, SHOWN)))
+            let command = clip(command, SHOWN);
+            error.hint(format!("the file names {command}; Refrain does not run commands from a file"))
         }
         Check::Gates => error,
     }

@@ -15,9 +15,10 @@ use crate::error::CliError;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = heading::DONE)]
 pub(in crate::cmd) struct StuckArgs {
-    /// Ask for another strategy after N iterations in a row without progress, 1 to 100 [default: 3]. After N + 2 the loop is
-    /// stuck; both are doubled for the same failure over changed work without a claim, which never ends a loop if its gate
-    /// failed from the start
+    /// Ask for another strategy after N iterations without progress
+    ///
+    /// 1 to 100, default 3. The loop is stuck after N + 2. Both are doubled for the same failure over changed work without a
+    /// claim. A gate that failed before the first iteration never ends such a loop.
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(in crate::cmd) stuck_threshold: Option<u32>,
     /// What to do with a stuck loop: stop, ask, model=NAME, agent=NAME [default: stop]

@@ -50,8 +50,9 @@ pub(in crate::cmd) struct PromiseArgs {
     /// The words that claim the work done; COMPLETE where they are left out
     #[arg(help_heading = heading::DONE, long, value_name = "TEXT", value_parser = values::promise)]
     pub(in crate::cmd) completion_promise: Option<PromiseText>,
-    /// No promise: exit code 0 is the claim, which required gates decide about. A known agent needs such a gate, because it
-    /// exits with 0 whatever it did
+    /// Complete without a promise: exit code 0 is the claim
+    ///
+    /// A known agent exits with 0 whatever it did, so it needs a required gate.
     #[arg(help_heading = heading::DONE, long, conflicts_with_all = ["completion_promise", "promise_match"])]
     pub(in crate::cmd) no_promise: bool,
     /// Where the promise counts; `tag` for known agents, `plain` for commands where it is left out

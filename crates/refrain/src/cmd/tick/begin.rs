@@ -59,7 +59,7 @@ struct Typed {
     /// The loop's id; made up from the command where it is left out
     #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
-    /// How many iterations at most, 1 to 200; default 20
+    /// Stop after N iterations, 1 to 200 [default: 20]
     #[arg(long, visible_aliases = ["max-iterations", "iterations"], value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
     max: Option<u32>,
     /// The file that holds the task
@@ -199,7 +199,7 @@ fn typed(
     given: Typed,
     gates: GateArgs,
     text: &str,
-) -> Result<(Typed, GateArgs, String, effects::Typed), CliError> {
+) -> Result<(Typed, GateArgs, String, effects::TypedOptions), CliError> {
     let (before, prompt, after) = split(text, &options());
     let (line, said) = line(&[before, after].join(" "))?;
     // What is behind the prompt belongs to it unless all of it is options: `Explain what --name does.`
@@ -214,13 +214,13 @@ fn typed(
     Ok((merged(given, line.typed), gates.and(line.gates), prompt, said))
 }
 
-fn line(options: &str) -> Result<(Line, effects::Typed), CliError> {
+fn line(options: &str) -> Result<(Line, effects::TypedOptions), CliError> {
     let words = shlex::split(options).ok_or_else(|| {
         CliError::usage(format!("{options}: a quotation has no end; accepted are options, then the prompt"))
     })?;
     let mut command = Line::command();
     let mut matches = command.try_get_matches_from_mut(words).map_err(CliError::from)?;
-    let said = effects::Typed::of_line("tick begin", &command, &matches);
+    let said = effects::TypedOptions::of_line("tick begin", &command, &matches);
     let line = Line::from_arg_matches_mut(&mut matches)
         .map_err(|error| CliError::from(error.format(&mut command)))?;
     Ok((line, said))

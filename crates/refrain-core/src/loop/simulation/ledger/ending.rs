@@ -56,12 +56,12 @@ impl Ledger {
             }
             End::Stuck => {
                 assert!(self.kept, "its work is lost");
-                self.progress.assert_stuck(&self.spec);
+                self.progress.assert_stuck(&self.spec, &self.failures());
                 assert!(!matches!(self.spec.stuck.answer, OnStuck::Ask), "nobody asked");
             }
             End::Blocked { why: Blocked::Stuck } => {
                 assert!(matches!(self.spec.stuck.answer, OnStuck::Ask), "nobody wants to be asked");
-                self.progress.assert_stuck(&self.spec);
+                self.progress.assert_stuck(&self.spec, &self.failures());
             }
             End::Blocked { why: Blocked::GaveUp } => assert!(self.gave_up && self.kept, "nobody gave up"),
             End::Blocked { why: Blocked::Approval } => {

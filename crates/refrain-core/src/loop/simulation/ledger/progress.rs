@@ -1,8 +1,21 @@
 //! What must hold of progress, from the table of the issue: an agent that does nothing is noticed, and none is stopped that
 //! neither stood still, nor claimed in vain, nor failed for long.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
+
+use crate::gate::GateName;
 use crate::spec::{Spec, Until};
 use crate::work::WorkDigest;
+
+/// In what ways the last iteration failed.
+#[derive(Debug)]
+pub(super) struct Failures {
+    /// The required gates whose last word is no.
+    pub(super) gates: BTreeSet<GateName>,
+    /// By what is protected, unstable, sent back or refused outside.
+    pub(super) others: bool,
+}
 
 /// What the records say of it.
 #[derive(Debug, Default)]
@@ -15,17 +28,34 @@ pub(super) struct Progress {
     claims: u32,
     /// Iterations since it was looked at anew.
     turns: u32,
+    /// The required gates that failed before the first iteration.
+    red: Option<BTreeSet<GateName>>,
+    /// Iterations in a row that each other required gate failed.
+    new_failures: BTreeMap<GateName, u32>,
+    /// Iterations in a row that failed otherwise.
+    other_failures: u32,
+    /// The last iteration is in neither of them yet.
+    is_pending: bool,
+    /// The gates are asked about it, or what they said stands for it.
+    is_judged: bool,
+    /// Its agent failed, or what it published was refused.
+    fails: bool,
 }
 
 impl Progress {
-    pub(super) fn begins(&mut self, work: Option<&WorkDigest>, spec: &Spec) {
+    pub(super) fn begins(&mut self, work: Option<&WorkDigest>, spec: &Spec, failures: &Failures) {
+        if mem::take(&mut self.is_pending) {
+            (self.new_failures, self.other_failures) = self.failures_in_a_row(failures);
+        }
+        self.red.get_or_insert_with(|| failures.gates.clone());
         let stands_still = self.same_work >= spec.stuck.threshold.max(1) + 2;
         assert!(!stands_still || spec.until != Until::Complete, "it goes on though nothing changes");
         self.began = work.cloned();
     }
 
-    pub(super) fn ends(&mut self, work: Option<&WorkDigest>, claims: bool) {
+    pub(super) fn ends(&mut self, work: Option<&WorkDigest>, claims: bool, fails: bool) {
         self.turns += 1;
+        (self.is_pending, self.is_judged, self.fails) = (true, false, fails);
         self.claims = if claims { self.claims + 1 } else { 0 };
         let Some((before, after)) = self.began.take().zip(work) else { return self.same_work = 0 };
         let is_same = before == *after || self.states.contains(after);
@@ -33,18 +63,42 @@ impl Progress {
         self.states.extend([before, after.clone()]);
     }
 
-    /// It is looked at anew: another agent works, or a person lets it go on.
-    pub(super) fn forget(&mut self) {
-        *self = Self::default();
+    /// There is a candidate.
+    pub(super) fn judge(&mut self) {
+        self.is_judged = true;
     }
 
-    pub(super) fn assert_stuck(&self, spec: &Spec) {
+    /// What it published was refused.
+    pub(super) fn refuse(&mut self) {
+        self.fails = true;
+    }
+
+    /// The new failures, with the last iteration. Which of several is the first does not matter: each is counted.
+    fn failures_in_a_row(&self, last: &Failures) -> (BTreeMap<GateName, u32>, u32) {
+        let is_red = |gate: &GateName| self.red.as_ref().is_some_and(|red| red.contains(gate));
+        let gates = last.gates.iter().filter(|gate| self.is_judged && !is_red(gate));
+        let count = |gate: &GateName| self.new_failures.get(gate).map_or(1, |count| count + 1);
+        let others = if last.others || self.fails { self.other_failures + 1 } else { 0 };
+        (gates.map(|gate| (gate.clone(), count(gate))).collect(), others)
+    }
+
+    /// It is looked at anew: another agent works, or a person lets it go on.
+    pub(super) fn forget(&mut self) {
+        *self = Self { red: self.red.take(), ..Self::default() };
+    }
+
+    pub(super) fn assert_stuck(&self, spec: &Spec, failures: &Failures) {
         let threshold = spec.stuck.threshold.max(1);
         assert!(spec.until != Until::Count, "it was asked for so many");
-        let failures = if spec.stuck.by_failure { threshold + 2 } else { 2 * threshold + 4 };
+        let (gates, others) = self.failures_in_a_row(failures);
+        let new_failures = gates.into_values().max().unwrap_or_default().max(others);
+        let by_failure = match spec.stuck.by_failure {
+            true => self.turns >= threshold + 2,
+            false => new_failures >= 2 * threshold + 4,
+        };
         assert!(
-            self.same_work.max(self.claims) >= threshold + 2 || self.turns >= failures,
-            "it had no time to be stuck"
+            self.same_work.max(self.claims) >= threshold + 2 || by_failure,
+            "the loop is not stuck by any row"
         );
     }
 }
