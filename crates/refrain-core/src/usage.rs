@@ -51,6 +51,9 @@ pub struct Report {
     pub verified_loops: u64,
     /// All that was spent for each of those, in US dollars, what failed included; null where nothing is known of either.
     pub cost_per_verified_loop_usd: Option<f64>,
+    /// More was spent for each than this.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cost_per_verified_loop_at_least: bool,
     /// How loops stopped, the most frequent first.
     pub stops: Vec<Stop>,
 }
@@ -393,6 +396,7 @@ impl Tally {
                 .cost_usd
                 .filter(|_| self.verified > 0)
                 .map(|cost| cost / verified),
+            cost_per_verified_loop_at_least: self.verified > 0 && total.usage.cost_at_least,
             total,
             groups: groups.into_iter().map(|(key, used)| Group { key, used: used.sum() }).collect(),
             iterations_to_done: spread(&mut self.done),

@@ -40,16 +40,13 @@ use crate::repository::{Done, LONGEST, Opened, Tools, Work, marked};
 use crate::runner::{Locks, Runner};
 use crate::service::Host;
 use crate::signals::{SignalSources, Signals, Wish};
-use crate::work::WorkWatch;
+use crate::work::{self, WorkWatch};
 use crate::{EngineError, now};
 
 pub(crate) use keeping::{SETTLE, keep_lock};
 
 /// The shortest wait for which nobody is kept. To start a keeper takes a few milliseconds.
 const LONG_WAIT: Duration = Duration::from_secs(2);
-
-/// How long a look at the work may take. It is not known then.
-const LONGEST_LOOK: Duration = Duration::from_mins(1);
 
 /// What can happen to a runner.
 enum Input {
@@ -284,7 +281,7 @@ impl<'a> Drive<'a> {
             let work = seen.look(&worktree, &env, cancel);
             (seen, work)
         }));
-        let looked = match timeout(LONGEST_LOOK, &mut looks).await {
+        let looked = match timeout(work::LONGEST, &mut looks).await {
             Ok(looked) => looked,
             Err(_) => {
                 stop.iter().for_each(Cancel::cancel);

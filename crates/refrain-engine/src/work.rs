@@ -3,12 +3,16 @@
 
 use std::ffi::OsString;
 use std::mem;
+use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use refrain_core::Spec;
 use refrain_core::spec::Until;
 use refrain_core::work::WorkDigest;
 use refrain_git::{Cancel, GitError, Repository, WorkSnapshot};
+
+/// How long a look may take. The work is not known then.
+pub(crate) const LONGEST: Duration = Duration::from_secs(20);
 
 /// What is known of a loop's worktree, so that the next look need not read it again.
 #[derive(Debug, Default)]
@@ -46,6 +50,7 @@ impl WorkWatch {
         env: &[(OsString, OsString)],
         cancel: Option<Cancel>,
     ) -> Option<WorkDigest> {
+        let until = Instant::now() + LONGEST;
         let opened = match mem::take(&mut self.worktree) {
             Worktree::Repository(repository) if repository.root() == worktree => {
                 Ok(Worktree::Repository(repository))
@@ -67,7 +72,7 @@ impl WorkWatch {
             Worktree::Repository(repository) => Some(&**repository),
             Worktree::NotKnown | Worktree::Plain => None,
         };
-        let seen = self.snapshot.look(repository, worktree);
+        let seen = self.snapshot.look(repository, worktree, until);
         if seen.is_err() {
             // An agent may have done anything to it: it is found anew the next time.
             *self = Self::default();

@@ -11,7 +11,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
@@ -42,6 +42,8 @@ pub struct WorkSnapshot {
     folders: BTreeMap<Vec<u8>, Folder>,
     /// The rules of the repository itself for what git ignores.
     rules: Option<(Utf8PathBuf, Seen)>,
+    /// When the look at it is given up.
+    until: Option<Instant>,
 }
 
 /// How a file or folder looked; where it can be trusted, another content looks different.
@@ -121,12 +123,19 @@ impl WorkSnapshot {
     /// The digest of the work now, in the worktree of `repository`, or in the plain folder `root` if there is none.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, and [`GitError::TooManyFiles`] beyond 200,000 files and folders.
-    pub fn look(&mut self, repository: Option<&Repository>, root: &Utf8Path) -> Result<WorkDigest, GitError> {
+    /// [`GitError`] where git cannot be asked, [`GitError::TooManyFiles`] beyond 200,000 files and folders, and
+    /// [`GitError::Cancelled`] if it takes longer than `until`.
+    pub fn look(
+        &mut self,
+        repository: Option<&Repository>,
+        root: &Utf8Path,
+        until: Instant,
+    ) -> Result<WorkDigest, GitError> {
         let root = repository.map_or(root, Repository::root);
         if self.root != root {
             *self = Self { root: root.to_owned(), ..Self::default() };
         }
+        self.until = Some(until);
         let before = settled_before();
         let is_new = self.folders.is_empty();
         if is_new || matches!(self.look_again(before)?, WorkScan::AskGit) {
@@ -168,7 +177,9 @@ impl WorkSnapshot {
             return Ok(WorkScan::AskGit);
         }
         let (root, mut gone, mut rules_changed) = (self.root.clone(), Vec::new(), false);
+        let until = self.until;
         for (path, content) in &mut self.files {
+            check_time(until)?;
             let on_disk = join(&root, path);
             let Ok(meta) = fs::symlink_metadata(&on_disk) else {
                 rules_changed |= is_rules(path);
@@ -257,6 +268,7 @@ impl WorkSnapshot {
     }
 
     fn check_bound(&self) -> Result<(), GitError> {
+        check_time(self.until)?;
         match self.files.len() + self.folders.len() > MOST {
             true => Err(GitError::TooManyFiles { most: MOST }),
             false => Ok(()),
@@ -441,4 +453,11 @@ fn parent(path: &[u8]) -> &[u8] {
 
 fn last(path: &[u8]) -> &[u8] {
     path.iter().rposition(|byte| *byte == b'/').map_or(path, |at| &path[at + 1..])
+}
+
+fn check_time(until: Option<Instant>) -> Result<(), GitError> {
+    match until.is_some_and(|until| Instant::now() >= until) {
+        true => Err(GitError::Cancelled),
+        false => Ok(()),
+    }
 }

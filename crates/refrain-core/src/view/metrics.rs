@@ -56,18 +56,23 @@ pub fn prometheus(
     text.head("refrain_loops_verified", "gauge", "Loops that stopped, proven by their gates.");
     text.sample("refrain_loops_verified", &[], report.verified_loops);
     if let Some(cost) = report.cost_per_verified_loop_usd {
-        let help = "Money spent in all for each of those, in US dollars.";
+        let help = match report.total.usage.cost_at_least {
+            true => "Money spent in all for each of those, in US dollars, at least.",
+            false => "Money spent in all for each of those, in US dollars.",
+        };
         text.head("refrain_cost_per_verified_loop_usd", "gauge", help);
         text.sample("refrain_cost_per_verified_loop_usd", &[], cost);
     }
     text.0
 }
 
+const INCOMPLETE: &str = "1 if an agent was cut off, or did not report all: the true value is larger.";
+
 /// What was used only grows, but where loops are thrown away: to a scraper that looks like a start from nothing.
 fn used(text: &mut Text, series: &[(Series, Sum)]) {
     type Amount = fn(&Sum) -> Option<f64>;
     #[expect(clippy::cast_precision_loss, reason = "nobody uses so much")]
-    let amounts: [(&str, &str, &[Label<'_>], Amount); 6] = [
+    let amounts: [(&str, &str, &[Label<'_>], Amount); 8] = [
         ("refrain_attempts_total", "Attempts that ended.", &[], |sum| Some(sum.attempts as f64)),
         ("refrain_attempts_without_cost_total", "Attempts that did not report their cost.", &[], |sum| {
             Some(sum.without_cost as f64)
@@ -82,10 +87,16 @@ fn used(text: &mut Text, series: &[(Series, Sum)]) {
             sum.usage.output_tokens.map(|count| count as f64)
         }),
         ("refrain_cost_usd_total", "Money spent, in US dollars.", &[], |sum| sum.usage.cost_usd),
+        ("refrain_usage_incomplete", INCOMPLETE, &[("of", "tokens")], |sum| {
+            Some(f64::from(u8::from(sum.usage.tokens_at_least)))
+        }),
+        ("refrain_usage_incomplete", "", &[("of", "cost")], |sum| {
+            Some(f64::from(u8::from(sum.usage.cost_at_least)))
+        }),
     ];
     for (name, help, labels, amount) in amounts {
         if !help.is_empty() {
-            text.head(name, "counter", help);
+            text.head(name, if name.ends_with("_total") { "counter" } else { "gauge" }, help);
         }
         for (Series { project, agent, model, pool }, sum) in series {
             let (model, pool) = (model.as_deref().unwrap_or("unknown"), pool.as_deref().unwrap_or("unknown"));

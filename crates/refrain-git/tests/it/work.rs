@@ -2,15 +2,21 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::{Duration, Instant};
 
 use refrain_core::work::WorkDigest;
-use refrain_git::WorkSnapshot;
+use refrain_git::{GitError, WorkSnapshot};
 use rustix::fs::{Timespec, Timestamps};
 
 use crate::place::Place;
 
+/// No test takes so long.
+fn late() -> Instant {
+    Instant::now() + Duration::from_secs(600)
+}
+
 fn look(snapshot: &mut WorkSnapshot, place: &Place) -> WorkDigest {
-    snapshot.look(Some(&place.repository()), place.root()).unwrap()
+    snapshot.look(Some(&place.repository()), place.root(), late()).unwrap()
 }
 
 /// A repository that has all that is special, and was there for a while.
@@ -156,7 +162,7 @@ fn without_a_repository_every_file_counts() {
     fs::remove_dir_all(place.path(".git")).unwrap();
     fs::remove_dir_all(place.path("nested/.git")).unwrap();
     let mut known = WorkSnapshot::default();
-    let mut look = || known.look(None, place.root()).unwrap();
+    let mut look = || known.look(None, place.root(), late()).unwrap();
     let mut before = look();
     let happens: &[(&str, bool, &dyn Fn())] = &[
         ("nothing", false, &|| ()),
@@ -172,5 +178,14 @@ fn without_a_repository_every_file_counts() {
         let after = look();
         assert_eq!(after != before, *is_work, "{what}");
         before = after;
+    }
+}
+
+#[test]
+fn a_look_that_takes_too_long_is_given_up_with_and_without_git() {
+    let place = place();
+    for repository in [Some(place.repository()), None] {
+        let seen = WorkSnapshot::default().look(repository.as_ref(), place.root(), Instant::now());
+        assert!(matches!(seen, Err(GitError::Cancelled)), "{seen:?}");
     }
 }

@@ -61,6 +61,11 @@ fn an_attempt_that_says_no_tokens_makes_every_sum_above_it_at_least() {
     let without =
         |line: &str| line.starts_with("refrain_attempts_without_tokens_total{") && line.ends_with(" 1");
     assert!(scraped.lines().any(without), "{scraped}");
+    let incomplete = |of: &str, is: u8| {
+        let is_it = |line: &&str| line.starts_with("refrain_usage_incomplete{") && line.contains(of);
+        scraped.lines().find(is_it).is_some_and(|line| line.ends_with(&format!(" {is}")))
+    };
+    assert!(incomplete("of=\"tokens\"", 1) && incomplete("of=\"cost\"", 0), "{scraped}");
 }
 
 #[test]

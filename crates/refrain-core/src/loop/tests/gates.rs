@@ -10,6 +10,7 @@ use crate::gate::GateWhen;
 use crate::git::{CommitReport, CommitResult, Skipped, Workflow};
 use crate::r#loop::{GateFailure, Grant, MAX_REFUNDS, MAX_ROUNDS, Phase, Step};
 use crate::spec::{Millis, Spec};
+use crate::stuck::{Pattern, Verdict};
 
 const PROMISE: ClaimSource = ClaimSource::Promise;
 const DONE: Step = Step::Finish(End::Completed { claim: PROMISE });
@@ -43,6 +44,16 @@ fn resumes(journal: Journal) -> Journal {
 
 fn ended(journal: &Journal) -> Option<End> {
     journal.state.ended.map(|ended| ended.end)
+}
+
+/// The failure that counts is the gate's then, which is red from the start.
+#[test]
+fn an_agent_that_fails_without_a_failure_of_its_own_does_not_end_a_red_loop() {
+    let journal = (1..=14).fold(failing_before(), |journal, tree| {
+        journal.attempts(finished(Exit::Code(1))).takes(tree).gates_end(&[1])
+    });
+    assert_eq!(journal.state.progress.stuck.count(), 14);
+    assert_eq!(journal.state.verdict(), Verdict::Shift(Pattern::OldFailure));
 }
 
 #[test]
