@@ -50,5 +50,5 @@ pub mod work;
 pub use event::{Event, Record};
 pub use fold::Fold;
 pub use ids::{AttemptId, LoopId, RequestId};
-pub use r#loop::{Damage, Live, LoopState, MAX_STEERING, Refusal, Step, check_steering, next_step};
+pub use r#loop::{ChildId, Damage, Live, LoopState, MAX_STEERING, Refusal, Step, check_steering, next_step};
 pub use spec::Spec;

@@ -8,16 +8,15 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
-use refrain_agents::adapter::{Call, Schema};
 use refrain_agents::ear::{self, Ear};
 use refrain_agents::{environment, generic};
 use refrain_core::agent::Usd;
 use refrain_core::{Spec, context};
-use refrain_proc::{Job, KeeperSpec, Listener, Meter, Report, Supervisor, identity, output};
+use refrain_proc::{Job, KeeperSpec, Listener, Meter, Report, Supervisor, output};
 
-use crate::executor::GeminiLock;
-use crate::judge::{self, Ending};
-use crate::{EngineError, Host, clock};
+use crate::child::AgentStart;
+use crate::child::conclusion::{self, Ending};
+use crate::{EngineError, Host};
 
 /// What is asked.
 pub(crate) struct Question<'a> {
@@ -46,28 +45,8 @@ pub(crate) struct Answer {
 pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, EngineError> {
     let Question { spec, prompt, file, schema, budget, limit } = *question;
     let unwritten = |error| EngineError::Process("what the agent is asked cannot be written", error);
-    judge::write(file, prompt).map_err(unwritten)?;
-    let adapter = ear::adapter(spec.agent.kind);
-    let schema = schema.filter(|_| adapter.is_some_and(|adapter| adapter.takes_schema()));
-    let schema_file = file.with_extension("schema.json");
-    if let Some(schema) = schema {
-        judge::write(&schema_file, schema).map_err(unwritten)?;
-    }
     let env = environment::base(spec, host.env.iter().cloned());
     generic::locate(spec, &env)?;
-    GeminiLock::of(spec, &env).iter().for_each(GeminiLock::clear);
-    let call = Call {
-        spec,
-        prompt,
-        prompt_file: file,
-        env: &env,
-        budget,
-        capped: budget.is_some(),
-        schema: schema.map(|text| Schema { text, file: &schema_file }),
-        clock: clock::on_the_wall(),
-        root: identity::is_root(),
-    };
-    let launch = ear::launch(&call);
     let own = spec.agent.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
     // To it applies what does to every agent of the loop: it starts nothing, and takes nothing over.
     let inside = [
@@ -84,23 +63,24 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
             Ok(()) | Err(_) => {}
         }
     }
-    let job = Job {
-        argv: launch.argv,
-        dir: spec.working_dir.clone(),
-        env: own.chain(inside).chain(launch.env).collect(),
-        stdin: launch.stdin,
+    let start = AgentStart {
+        spec: spec.clone(),
+        prompt: prompt.to_owned(),
+        prompt_file: file.to_owned(),
+        schema: schema.map(str::to_owned),
+        budget: (budget, budget.is_some()),
+        env: env.clone(),
+        variables: own.chain(inside).collect(),
         stdout_log: log.clone(),
         stderr_log: stderr.clone(),
-        cap: spec.output_cap,
-        listener: Asked(Ear::new(&call)),
-        meter: Arc::new(Meter::new(|| {})),
     };
+    let job = start.job(Arc::new(Meter::new(|| {})), |call| Asked(Ear::new(call))).map_err(unwritten)?;
     let keeper = KeeperSpec { program: host.program.clone(), mark: format!("{MARK}={file}"), env };
     let (Asked(ear), ending) = run(keeper, job, spec, limit)?;
     let printed = output::read_end(&stderr, context::EXCERPT as u64).unwrap_or_default();
     let printed = String::from_utf8_lossy(&printed);
     let heard = ear.conclude(ending.exit, &printed);
-    let said = judge::message(&heard, &log, &ending, &printed).map_err(nothing)?;
+    let said = conclusion::message(&heard, &log, &ending, &printed).map_err(nothing)?;
     for raw in [log, stderr] {
         // The answer is what is kept; whoever asks next here removes what is left.
         let _ = fs::remove_file(raw);
@@ -146,11 +126,11 @@ fn run(
         given_up = match report {
             Ok(Report::Started(_) | Report::Swept { .. }) => continue,
             Ok(Report::NotStarted(error)) => return Err(unasked(io::Error::other(error))),
-            Ok(Report::Exited { exit, stdout: bytes, listener, left, output_error, .. }) => {
+            Ok(Report::Exited { exit, stdout, stderr, listener, left, output_error }) => {
                 let output_error = output_error.map(|error| error.to_string());
                 return match given_up.or_else(|| output_error.clone()) {
                     Some(why) => Err(nothing(why)),
-                    None => Ok((listener, Ending { exit, bytes, left, output_error })),
+                    None => Ok((listener, Ending { exit, stdout, stderr, left, output_error })),
                 };
             }
             Ok(Report::OutputFailed) => Some("what it says cannot be kept".to_owned()),

@@ -8,7 +8,7 @@ use rand::RngExt;
 use refrain_agents::environment;
 use refrain_core::event::{Ask, Event, Identity, Urgency};
 use refrain_core::ids::RequestId;
-use refrain_core::{Live, LoopId, LoopState, Step, next_step};
+use refrain_core::{ChildId, Live, LoopId, LoopState, Step, next_step};
 use refrain_git::Repository;
 use refrain_proc::identity;
 use refrain_proc::sweep::{Mark, sweep};
@@ -18,7 +18,7 @@ use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, Wor
 
 use crate::service::is_stopped;
 use crate::telemetry::tell_of_session;
-use crate::{EngineError, LoopRequest, Service, chain, executor, mirror, now, repository};
+use crate::{EngineError, LoopRequest, Service, chain, mirror, now, recovery, repository};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
@@ -176,7 +176,7 @@ pub(crate) fn take_over(journal: &mut Journal, env: &[(OsString, OsString)]) -> 
         }
         return finish_if_asked(journal, env);
     }
-    let taken_over = executor::taken_over(state, journal.dir());
+    let taken_over = recovery::taken_over(state, journal.dir());
     Ok(journal.push(taken_over, now())?)
 }
 
@@ -191,25 +191,21 @@ fn finish_if_asked(journal: &mut Journal, env: &[(OsString, OsString)]) -> Resul
             }
             Step::Finish(end) => journal.push(Event::LoopEnded(end), now())?,
             // Nobody is there to finish the iteration: what it changed stays in the worktree.
-            Step::TakeCandidate | Step::RunGate { .. } | Step::Commit { .. }
+            Step::TakeCandidate | Step::Start(ChildId::Gate { .. }) | Step::Commit { .. }
                 if journal.state().cancel == Some(Urgency::AfterIteration) =>
             {
                 journal.push(Event::Asked { request: None, ask: Ask::Cancel(Urgency::Now) }, now())?;
             }
             Step::TakeBase
             | Step::TakeCandidate
-            | Step::RunGate { .. }
-            | Step::StopGate(_)
-            | Step::Critique { .. }
-            | Step::StopCritique(_)
+            | Step::Start(_)
+            | Step::Stop(_)
             | Step::ChangeAgent
             | Step::SaveWork
             | Step::Intend(_)
             | Step::Publish(_)
             | Step::Commit { .. }
             | Step::BeginIteration { .. }
-            | Step::StartAttempt(_)
-            | Step::StopAttempt(_)
             | Step::Wait(_)
             | Step::Await { .. }
             | Step::Rest => return Ok(()),

@@ -15,7 +15,7 @@ use refrain_store::config::UserCaps;
 use refrain_store::{LedgerFile, LoopDir, journal};
 
 use crate::service::Host;
-use crate::{EngineError, Service, executor, now};
+use crate::{EngineError, Service, now, recovery};
 
 /// A loop's hand in the money that all share.
 #[derive(Debug)]
@@ -174,7 +174,7 @@ fn costs_of(dir: Utf8PathBuf) -> Option<Vec<Option<Usd>>> {
     let dir = LoopDir(dir);
     let mut state = journal::read(&dir).ok()?.state;
     if state.is_busy() {
-        let event = executor::taken_over(&state, &dir);
+        let event = recovery::taken_over(&state, &dir);
         state.apply(&Record { seq: state.seq + 1, at: state.updated_at, event }).ok()?;
     }
     Some(state.costs)

@@ -10,9 +10,8 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use crate::EngineError;
-use crate::agent_news::{AgentNews, Supervised, supervise};
-use crate::executor::SharedFiles;
-use crate::hearing::Hearing;
+use crate::attempt::SharedFiles;
+use crate::child::{ChildEvent, ChildOutput, Supervised, supervise};
 use crate::pulse::Pulse;
 use crate::runner::Locks;
 use crate::service::Host;
@@ -37,7 +36,7 @@ impl Crew {
         host: &Host,
         (pulse, files): (&Arc<Pulse>, &SharedFiles),
         locks: &Locks,
-    ) -> Result<mpsc::Sender<AgentNews>, EngineError> {
+    ) -> Result<mpsc::Sender<ChildEvent>, EngineError> {
         let at_work = match self.at_work.take() {
             Some(at_work) => at_work,
             None => (supervise(spec, host, pulse, files)?, Arc::clone(locks)),
@@ -46,7 +45,7 @@ impl Crew {
     }
 
     /// Starts a process. There is a supervisor: whoever made the job was told by [`Self::ready`] whom it reports to.
-    pub(crate) fn run(&self, job: Job<Hearing>) {
+    pub(crate) fn run(&self, job: Job<ChildOutput>) {
         if let Some((supervised, _)) = &self.at_work {
             supervised.supervisor.run(job);
         }
@@ -67,7 +66,7 @@ impl Crew {
     }
 
     /// What the supervisor says next; never, where there is none.
-    pub(crate) async fn news(&mut self) -> AgentNews {
+    pub(crate) async fn news(&mut self) -> ChildEvent {
         let news = match &mut self.at_work {
             Some((supervised, _)) => supervised.news.recv().await,
             None => None,

@@ -11,13 +11,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use refrain_agents::{ear, environment};
+use refrain_agents::environment;
 use refrain_core::agent::Usage;
 use refrain_core::event::Event;
 use refrain_core::git::{CommitReport, CommitResult};
 use refrain_core::r#loop::Retrying;
 use refrain_core::work::WorkDigest;
-use refrain_core::{LoopState, Step};
+use refrain_core::{ChildId, LoopState, Step};
 use refrain_git::Cancel;
 use refrain_proc::{Meter, identity};
 use refrain_store::journal::{Committed, Durability};
@@ -27,11 +27,11 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::account::{self, Account};
-use crate::agent_news::AgentNews;
 use crate::asking::answer_without_runner;
+use crate::attempt::SharedFiles;
 use crate::budget::Purse;
+use crate::child::ChildEvent;
 use crate::crew::Crew;
-use crate::executor::SharedFiles;
 use crate::file_watch::DelayedFileWatch;
 use crate::mirror;
 use crate::proving_ground::{Ground, Ready};
@@ -51,7 +51,7 @@ const LONG_WAIT: Duration = Duration::from_secs(2);
 /// What can happen to a runner.
 enum Input {
     /// Its agent's supervisor says something.
-    Agent(AgentNews),
+    Agent(ChildEvent),
     /// Somebody put a request into the inbox.
     Bell,
     /// A signal came.
@@ -182,7 +182,7 @@ impl<'a> Drive<'a> {
     }
 
     /// Sees to it that somebody can start a process of the loop's; where its listeners say what it uses.
-    fn ready_crew(&mut self) -> Result<mpsc::Sender<AgentNews>, EngineError> {
+    fn ready_crew(&mut self) -> Result<mpsc::Sender<ChildEvent>, EngineError> {
         let Self { crew, journal, host, pulse, files, locks, .. } = self;
         crew.ready(&journal.state().spec, host, (pulse, files), locks)
     }
@@ -207,7 +207,7 @@ impl<'a> Drive<'a> {
             }
             match step {
                 // What comes next is the session's.
-                Step::BeginIteration { .. } | Step::StartAttempt(_)
+                Step::BeginIteration { .. } | Step::Start(ChildId::Attempt(_))
                     if self.journal.state().session.is_some() =>
                 {
                     return Box::pin(self.let_go()).await;
@@ -217,22 +217,9 @@ impl<'a> Drive<'a> {
                     let work = self.look_at_work().await;
                     self.journal.push(Event::IterationBegun { iteration, work }, now)?;
                 }
-                Step::StartAttempt(id) => self.start_attempt(id).await?,
-                Step::StopAttempt(because) => {
-                    self.journal.push(Event::AttemptStopRequested { because }, now)?;
-                    self.commit(Durability::Written).await?;
-                    let LoopState { spec, limits, .. } = self.journal.state();
-                    let ladder = ear::ladder(spec.agent.kind).patient(limits.grace(because).map(Into::into));
-                    self.crew.stop(ladder);
-                }
-                Step::RunGate { .. } if self.lacks_ground(step) => self.work(step).await?,
-                Step::RunGate { gate, run } => self.start_gate(gate, run).await?,
-                Step::StopGate(because) => {
-                    let ladder = self.gate_ladder();
-                    self.journal.push(Event::GateStopRequested { because }, now)?;
-                    self.commit(Durability::Written).await?;
-                    self.crew.stop(ladder);
-                }
+                Step::Start(_) if self.lacks_ground(step) => self.work(step).await?,
+                Step::Start(child) => self.start_child(child).await?,
+                Step::Stop(because) => self.stop_child(because).await?,
                 Step::TakeCandidate if !self.journal.state().spec.git.candidates => {
                     self.journal.push(
                         Event::CandidateTaken {
@@ -251,14 +238,6 @@ impl<'a> Drive<'a> {
                 | Step::Publish(_)
                 | Step::ReleaseWorktree => self.work(step).await?,
                 Step::Intend(effect) => self.journal.push(Event::PublishStarted { effect }, now)?,
-                Step::Critique { iteration } => self.start_critique(iteration).await?,
-                Step::StopCritique(because) => {
-                    let critique = self.journal.state().spec.critique.as_ref();
-                    let ladder = critique.map(|critique| ear::ladder(critique.critic.kind));
-                    self.journal.push(Event::CritiqueStopRequested { because }, now)?;
-                    self.commit(Durability::Written).await?;
-                    self.crew.stop(ladder.unwrap_or_default());
-                }
                 Step::ChangeAgent => self.change_agent(now)?,
                 Step::Wait(wait) => self.journal.push(Event::WaitStarted(wait), now)?,
                 Step::Await { until } => self.take(until).await?,

@@ -21,9 +21,9 @@ use refrain_store::journal::{Journal, JournalError, Tail};
 use refrain_store::notice::Notice;
 use refrain_store::{DiskError, LoopDir};
 
-use crate::executor;
 use crate::judge;
 use crate::pulse::{Beat, Pulse};
+use crate::recovery;
 use crate::service::look;
 
 /// How much is shown of what an agent had printed before somebody came to watch, in bytes.
@@ -301,7 +301,7 @@ impl Follower {
     fn open_judge(&mut self, path: Utf8PathBuf, agent: Option<AgentSpec>) {
         let agent = agent.filter(|agent| agent.streams() && !self.raw);
         let spec = self.spec.as_deref().zip(agent).map(|(spec, agent)| Spec { agent, ..spec.clone() });
-        let dialect = spec.and_then(|spec| executor::dialect(&spec, &judge::told(&path)));
+        let dialect = spec.and_then(|spec| recovery::dialect(&spec, &judge::told(&path)));
         self.logs = vec![Log { path, stderr: false, at: 0 }];
         self.watch_logs();
         let joins = self.logs.first().is_some_and(|log| log.at > 0);
@@ -332,7 +332,7 @@ impl Follower {
         let spec = self.spec.as_deref().filter(|spec| spec.agent.streams());
         let joins = self.logs.first().is_some_and(|log| log.at > 0);
         self.stream = spec.filter(|_| !self.raw).and_then(|spec| {
-            let dialect = executor::dialect(spec, &dir.prompt())?;
+            let dialect = recovery::dialect(spec, &dir.prompt())?;
             Some(if joins { Stream::joined(dialect) } else { Stream::new(dialect) })
         });
     }

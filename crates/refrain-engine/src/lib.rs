@@ -8,11 +8,12 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod account;
-mod agent_news;
 mod asked;
 mod asking;
+mod attempt;
 mod budget;
 mod catalog;
+mod child;
 mod clock;
 mod crew;
 mod differences;
@@ -20,14 +21,11 @@ mod dispatcher;
 mod doctor;
 mod error;
 mod evolution;
-mod executor;
 mod file_watch;
 mod follow;
 mod foreign;
-mod gate;
 mod gate_programs;
 mod glance;
-mod hearing;
 mod herald;
 mod init;
 mod judge;
@@ -46,6 +44,7 @@ mod proving_ground;
 mod publish;
 mod pulse;
 mod quotes;
+mod recovery;
 mod redact;
 mod report;
 mod repository;

@@ -11,7 +11,7 @@ use refrain_proc::output;
 use refrain_store::journal;
 
 use crate::redact::Redactor;
-use crate::{EngineError, Service, executor};
+use crate::{EngineError, Service, recovery};
 
 /// How much is read before a part of a log and behind it, in bytes, to see a secret that lies across its edge.
 const AROUND: u64 = 64 << 10;
@@ -129,7 +129,7 @@ impl Service {
         let streams = spec.agent.streams();
         let log = of.stdout(streams);
         let Some((from, mut bytes, total)) = part(&log, from, most) else { return Ok(None) };
-        let dialect = if streams { executor::dialect(&spec, &of.prompt()) } else { None };
+        let dialect = if streams { recovery::dialect(&spec, &of.prompt()) } else { None };
         // An event whose line is still being written is read with the next part.
         if dialect.is_some() && !bytes.ends_with(b"\n") && (bytes.len() as u64) < most {
             bytes.clear();

@@ -16,7 +16,7 @@ use refrain_core::git::{
 use refrain_core::r#loop::{CHANGED, Candidate};
 use refrain_core::review::Changes;
 use refrain_core::spec::Millis;
-use refrain_core::{LoopState, Spec, Step};
+use refrain_core::{ChildId, LoopState, Spec, Step};
 use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository, TreeRequest};
 use refrain_store::{LoopDir, Project};
 use tokio::task::JoinHandle;
@@ -79,13 +79,10 @@ impl Work {
             Step::ReleaseWorktree => Box::new(|job| Done::Recorded(job.release())),
             Step::SaveWork => Box::new(|job| Done::Recorded(job.save())),
             Step::Publish(effect) => Box::new(move |job| Done::Recorded(job.publish(effect))),
-            Step::RunGate { .. } => Box::new(|job| Done::Ready(job.step, job.prepare())),
+            Step::Start(ChildId::Gate { .. }) => Box::new(|job| Done::Ready(job.step, job.prepare())),
             Step::BeginIteration { .. }
-            | Step::StartAttempt(_)
-            | Step::StopAttempt(_)
-            | Step::StopGate(_)
-            | Step::Critique { .. }
-            | Step::StopCritique(_)
+            | Step::Start(_)
+            | Step::Stop(_)
             | Step::ChangeAgent
             | Step::Intend(_)
             | Step::Wait(_)

@@ -10,7 +10,7 @@ use refrain_store::journal;
 
 use crate::looking::part;
 use crate::redact::Redactor;
-use crate::{EngineError, Service, executor};
+use crate::{EngineError, Service, recovery};
 
 /// How much is read at once, in bytes; more where a line is longer than that.
 const STEP: u64 = 256 << 10;
@@ -47,7 +47,7 @@ impl Service {
         let (of, redactor) = (dir.attempt(attempt), Redactor::new(&spec, []));
         let streams = spec.agent.streams();
         let log = of.stdout(streams);
-        let dialect = if streams { executor::dialect(&spec, &of.prompt()) } else { None };
+        let dialect = if streams { recovery::dialect(&spec, &of.prompt()) } else { None };
         let mut reader = Reader { wanted: Wanted::new(wanted), redactor, stream: dialect.map(Stream::new) };
         let (mut next, mut step) = (from, STEP);
         loop {

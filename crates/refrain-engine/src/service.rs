@@ -26,7 +26,7 @@ use crate::asking::take_over;
 use crate::follow::Follower;
 use crate::memory::{note_use, recall};
 use crate::runner::{Runner, Share};
-use crate::{EngineError, LoopRequest, executor, now, repository, session};
+use crate::{EngineError, LoopRequest, now, recovery, repository, session};
 
 /// What the engine needs to know of its surroundings: libraries do not look for themselves.
 #[derive(Clone, Debug)]
@@ -309,7 +309,7 @@ impl Service {
         dir: &AttemptDir,
         say: &mut dyn FnMut(AgentEvent),
     ) -> Result<bool, EngineError> {
-        let Some(dialect) = executor::dialect(spec, &dir.prompt()) else { return Ok(false) };
+        let Some(dialect) = recovery::dialect(spec, &dir.prompt()) else { return Ok(false) };
         let (mut stream, mut chunk) = (Stream::new(dialect), vec![0; 64 << 10]);
         let kept = dir.stdout(true);
         let Ok(mut kept) = output::read(&kept) else { return Ok(true) };

@@ -25,7 +25,7 @@ pub(crate) fn lines(
     told: &str,
     width: Option<usize>,
 ) -> String {
-    let is_ending = state.in_flight().is_some_and(|flight| flight.stopping.is_some());
+    let is_ending = state.in_flight().is_some_and(|flight| flight.child.stopping.is_some());
     let mut text = match &record.event {
         Event::LoopStarted(_) => header(&state.spec, &state.limits, width),
         Event::IterationBegun { iteration, .. } => marker(state, *iteration),
@@ -412,7 +412,7 @@ pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> O
     if let Some(running) = state.running_gate()
         && let Some(gate) = state.spec.gates.get(running.gate)
     {
-        let ran = since(running.started_at);
+        let ran = since(running.child.started_at);
         let left = seconds_of(gate.timeout).saturating_sub(ran).max(0);
         let (name, ran, left) = (&gate.name, phrase::seconds(ran), phrase::seconds(left));
         return Some(format!("gate {name} runs for {ran}; it has {left} more"));
@@ -420,7 +420,7 @@ pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> O
     let Some(flight) = state.in_flight() else {
         return state.sweeping.then(|| "what the agent left running is being ended".to_owned());
     };
-    let (ran, silent) = (since(flight.started_at), since(heard.max(flight.started_at)));
+    let (ran, silent) = (since(flight.child.started_at), since(heard.max(flight.child.started_at)));
     if silent < SILENT {
         return None;
     }
@@ -433,7 +433,7 @@ pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> O
     let left =
         |limit: Option<Millis>, used: i64| limit.map(|limit| seconds_of(limit).saturating_sub(used).max(0));
     match (left(state.limits.timeout, ran), left(state.limits.idle_timeout, silent)) {
-        _ if flight.stopping.is_some() => text.push_str("; it is being ended"),
+        _ if flight.child.stopping.is_some() => text.push_str("; it is being ended"),
         (Some(time), silence) if silence.is_none_or(|silence| time <= silence) => {
             text.push_str(&format!("; it has {} more", phrase::seconds(time)));
         }

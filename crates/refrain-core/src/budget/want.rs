@@ -4,7 +4,7 @@
 use super::Allowance;
 use crate::agent::{Usage, Usd};
 use crate::event::{Blocked, End};
-use crate::r#loop::{Live, LoopState, Step};
+use crate::r#loop::{ChildId, Live, LoopState, Step};
 use crate::spec::{AgentKind, AgentSpec};
 
 /// What is reserved where nothing is known yet, and by how much a reservation grows.
@@ -36,22 +36,19 @@ impl LoopState {
     pub fn costs_of(&self, step: &Step) -> Option<&AgentSpec> {
         match step {
             // What a session costs is its own, and nobody tells.
-            Step::BeginIteration { .. } | Step::StartAttempt(_) => {
+            Step::BeginIteration { .. } | Step::Start(ChildId::Attempt(_)) => {
                 self.session.is_none().then_some(&self.spec.agent)
             }
-            Step::RunGate { gate, .. } => self.spec.gates.get(*gate)?.reviewer(),
-            Step::Critique { .. } => self.spec.critique.as_ref().map(|critique| &critique.critic),
+            Step::Start(child) => self.agent_of(*child),
             Step::TakeBase
             | Step::TakeCandidate
-            | Step::StopGate(_)
+            | Step::Stop(_)
             | Step::Commit { .. }
             | Step::Intend(_)
             | Step::Publish(_)
-            | Step::StopCritique(_)
             | Step::ChangeAgent
             | Step::SaveWork
             | Step::ReleaseWorktree
-            | Step::StopAttempt(_)
             | Step::Wait(_)
             | Step::Await { .. }
             | Step::Finish(_)
@@ -62,11 +59,7 @@ impl LoopState {
     /// The agent that runs.
     #[must_use]
     pub fn runs(&self) -> Option<&AgentSpec> {
-        if let Some(running) = self.running_gate() {
-            return self.spec.gates.get(running.gate)?.reviewer();
-        }
-        let critic = self.critiquing().and(self.spec.critique.as_ref());
-        critic.map(|critique| &critique.critic).or(self.in_flight().map(|_| &self.spec.agent))
+        self.agent_of(self.child()?.0)
     }
 
     /// How much is reserved for an agent of this loop: a quarter more than the dearest of the last ones that ran.

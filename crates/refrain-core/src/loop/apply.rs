@@ -13,6 +13,7 @@ use jiff::Timestamp;
 
 use attempt::after;
 
+use super::child::Child;
 use super::critique::{Critiquing, Feedback};
 use super::progress::Saved;
 use super::proof::{Candidate, Running};
@@ -227,8 +228,8 @@ impl LoopState {
             Event::GateStarted { gate, run } => self.start_gate(gate, *run, at)?,
             Event::GateSpawnFailed { error } => self.fail_gate(error, at)?,
             Event::GateStopRequested { because } => {
-                let fits = |running: &Running| running.stopping.is_none();
-                self.gate_to("gate.stop-requested", fits)?.stopping = Some(*because);
+                let fits = |running: &Running| running.child.stopping.is_none();
+                self.gate_to("gate.stop-requested", fits)?.child.stopping = Some(*because);
             }
             Event::GateFinished(finished) => self.finish_gate(finished, at)?,
             Event::CommitSettled(report) => {
@@ -284,10 +285,8 @@ impl LoopState {
                 let shifted = matches!(self.verdict(), Verdict::Shift(_));
                 self.phase = Phase::InFlight(InFlight {
                     id: *id,
-                    started_at: at,
+                    child: Child::new(at),
                     spawned: None,
-                    stopping: None,
-                    killed: false,
                     told: self.steering.len(),
                     shifted,
                 });
@@ -298,7 +297,7 @@ impl LoopState {
             }
             Event::AttemptSpawnFailed { error } => {
                 let flight = self.flight_to("attempt.spawn-failed", |flight| flight.spawned.is_none())?;
-                let InFlight { id, started_at, .. } = *flight;
+                let InFlight { id, child: Child { started_at, .. }, .. } = *flight;
                 self.refunds_in_a_row += 1;
                 self.attempts.push(Attempt {
                     id,
@@ -316,8 +315,8 @@ impl LoopState {
                 self.phase = Phase::Begun { next: after(id), hindered: Some(Blocked::AgentMissing) };
             }
             Event::AttemptStopRequested { because } => {
-                let fits = |flight: &InFlight| flight.spawned.is_some() && flight.stopping.is_none();
-                self.flight_to("attempt.stop-requested", fits)?.stopping = Some(*because);
+                let fits = |flight: &InFlight| flight.spawned.is_some() && flight.child.stopping.is_none();
+                self.flight_to("attempt.stop-requested", fits)?.child.stopping = Some(*because);
             }
             Event::AttemptFinished(finished) => {
                 let is_turn = self.session.is_some() && finished.exit == Exit::Unseen;
@@ -334,8 +333,8 @@ impl LoopState {
                 self.lose_critique(Some(error));
             }
             Event::CritiqueStopRequested { because } => {
-                let fits = |critiquing: &Critiquing| critiquing.stopping.is_none();
-                self.critique_to("critique.stop-requested", fits)?.stopping = Some(*because);
+                let fits = |critiquing: &Critiquing| critiquing.child.stopping.is_none();
+                self.critique_to("critique.stop-requested", fits)?.child.stopping = Some(*because);
             }
             Event::CritiqueFinished(finished) => self.finish_critique(finished)?,
             Event::AgentChanged(agent) => self.change_agent(agent)?,
@@ -352,7 +351,7 @@ impl LoopState {
                     return Err("asked");
                 }
                 if self.kills_at_once(ask) {
-                    self.kill();
+                    self.kill_child();
                 }
                 match ask {
                     Ask::Cancel(urgency) => self.cancel = self.cancel.max(Some(*urgency)),
@@ -437,16 +436,6 @@ impl LoopState {
             }
         }
         Ok(())
-    }
-
-    /// What is being stopped is killed at once.
-    fn kill(&mut self) {
-        match &mut self.phase {
-            Phase::InFlight(flight) => flight.killed = true,
-            Phase::Proving(proving) => proving.running.iter_mut().for_each(|running| running.killed = true),
-            Phase::Critiquing(critiquing) => critiquing.killed = true,
-            Phase::Idle { .. } | Phase::Begun { .. } | Phase::Publishing(_) => {}
-        }
     }
 
     /// The attempt in flight, if the event `what` fits it.

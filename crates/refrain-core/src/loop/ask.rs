@@ -196,11 +196,8 @@ impl LoopState {
 
     /// Of what is being stopped, whether it is killed at once.
     fn ending(&self) -> Option<bool> {
-        let flight = self.in_flight().map(|flight| (flight.stopping, flight.killed));
-        let gate = self.running_gate().map(|running| (running.stopping, running.killed));
-        let critic = self.critiquing().map(|critiquing| (critiquing.stopping, critiquing.killed));
-        let (stopping, killed) = flight.or(gate).or(critic)?;
-        stopping.map(|_| killed)
+        let (_, child) = self.child()?;
+        child.stopping.map(|_| child.killed)
     }
 
     /// The event that lets the loop go on under new totals; a total that is not named stays. None is needed for a loop

@@ -3,20 +3,17 @@
 
 use jiff::Timestamp;
 
+use super::child::Child;
 use super::state::{LoopState, Phase};
-use crate::event::{CritiqueFinished, Exit, StopReason};
+use crate::event::{CritiqueFinished, Exit};
 
 /// A critic in flight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Critiquing {
     /// Behind which iteration.
     pub iteration: u32,
-    /// Since when: its time limit counts from here.
-    pub started_at: Timestamp,
-    /// Why it is being ended, once it is.
-    pub stopping: Option<StopReason>,
-    /// Whether it is killed at once, as it was asked to end again.
-    pub killed: bool,
+    /// Its child.
+    pub child: Child,
 }
 
 /// What critics said.
@@ -59,8 +56,7 @@ impl LoopState {
             return Err("critique.started");
         }
         self.feedback = Feedback { asked: iteration, said: None, error: None };
-        self.phase =
-            Phase::Critiquing(Critiquing { iteration, started_at: at, stopping: None, killed: false });
+        self.phase = Phase::Critiquing(Critiquing { iteration, child: Child::new(at) });
         Ok(())
     }
 
@@ -82,7 +78,7 @@ impl LoopState {
     }
 
     pub(super) fn finish_critique(&mut self, finished: &CritiqueFinished) -> Result<(), &'static str> {
-        let stopped = self.critique_to("critique.finished", |_| true)?.stopping.is_some();
+        let stopped = self.critique_to("critique.finished", |_| true)?.child.stopping.is_some();
         self.phase = Phase::Idle { claim: None, uncommitted: false };
         self.sweeping = finished.left;
         if let Some(critic) = self.spec.critique.as_ref().map(|critique| critique.critic.clone()) {

@@ -3,6 +3,7 @@
 mod apply;
 mod approval;
 mod ask;
+mod child;
 mod critique;
 mod next_step;
 mod progress;
@@ -18,6 +19,7 @@ pub(crate) mod tests;
 
 pub use apply::Damage;
 pub use ask::{Grant, MAX_STEERING, Refusal, check_steering};
+pub use child::{Child, ChildId};
 pub use critique::{Critiquing, Feedback};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
 pub use progress::{Progress, Saved};

@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::critique::Critiquing;
-use super::proof::{Proving, Running};
+use super::child::{self, ChildId};
+use super::proof::Proving;
 use super::publish::Publishing;
-use super::state::{InFlight, Live, LoopState, Phase};
+use super::state::{Live, LoopState, Phase};
 use super::trouble;
 use crate::agent::Usage;
 use crate::event::{Blocked, End, StopReason, Urgency, Wait, WaitKind};
 use crate::gate::GateSpec;
 use crate::git::Effect;
-use crate::ids::AttemptId;
 use crate::session::MAX_IDLE_TURNS;
 use crate::spec::{Millis, OnStuck};
 use crate::stuck::Verdict;
@@ -39,15 +38,10 @@ pub enum Step {
     TakeBase,
     /// Tell what the gates are to prove, and record it.
     TakeCandidate,
-    /// Record, then do: run the gate.
-    RunGate {
-        /// Which, as its place in the specification.
-        gate: usize,
-        /// Which of its runs behind this attempt, from 1.
-        run: u32,
-    },
-    /// Record, then do: end the gate by the stop ladder.
-    StopGate(StopReason),
+    /// Record, then do: start a child.
+    Start(ChildId),
+    /// Record, then do: end the child by its stop ladder.
+    Stop(StopReason),
     /// Commit what this iteration changed, unless that is done already, and record what came of it.
     Commit {
         /// The iteration.
@@ -57,13 +51,6 @@ pub enum Step {
     Intend(Effect),
     /// Do this outside, unless it is done already, and record what came of it.
     Publish(Effect),
-    /// Record, then do: start the critic.
-    Critique {
-        /// Behind which iteration.
-        iteration: u32,
-    },
-    /// Record, then do: end the critic by the stop ladder.
-    StopCritique(StopReason),
     /// Record that the loop goes on with its other agent.
     ChangeAgent,
     /// Keep what the loop did on a failure branch, beside the worktree, and record what came of it.
@@ -75,10 +62,6 @@ pub enum Step {
         /// Its number.
         iteration: u32,
     },
-    /// Record, then do: start the agent.
-    StartAttempt(AttemptId),
-    /// Record, then do: end the agent by its stop ladder.
-    StopAttempt(StopReason),
     /// Record a wait. What follows is [`Step::Await`].
     Wait(Wait),
     /// Nothing until then, or until an event.
@@ -106,83 +89,21 @@ fn unfunded(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     if state.is_final() {
         return Step::Rest;
     }
+    if let Some(child) = state.child() {
+        return child::in_flight(state, child, live, now);
+    }
+    if state.ended.is_some() {
+        return match state.cancel {
+            Some(_) => finish(state, End::Cancelled),
+            None => Step::Rest,
+        };
+    }
     match &state.phase {
-        Phase::InFlight(flight) => in_flight(state, flight, live, now),
-        Phase::Proving(proving) if let Some(running) = &proving.running => {
-            gate_in_flight(state, running, live, now)
-        }
-        Phase::Critiquing(critiquing) => critique_in_flight(state, critiquing, live, now),
-        Phase::Idle { .. } | Phase::Begun { .. } | Phase::Proving(_) | Phase::Publishing(_)
-            if state.ended.is_some() =>
-        {
-            match state.cancel {
-                Some(_) => finish(state, End::Cancelled),
-                None => Step::Rest,
-            }
-        }
         Phase::Proving(proving) => proving_next(state, proving, now),
         Phase::Publishing(publishing) => publishing_next(state, publishing, now),
-        Phase::Idle { .. } | Phase::Begun { .. } => between(state, live, now),
-    }
-}
-
-/// While a gate runs: await, or stop it because of something. It is no part of an attempt, whose limits do not count here.
-fn gate_in_flight(state: &LoopState, running: &Running, live: &Live, now: Timestamp) -> Step {
-    if running.stopping.is_some() {
-        return Step::Await { until: None };
-    }
-    if state.cancel == Some(Urgency::Now) {
-        return Step::StopGate(StopReason::Cancel);
-    }
-    if state.pause == Some(Urgency::Now) {
-        return Step::StopGate(StopReason::Interrupt);
-    }
-    if live.output_lost {
-        return Step::StopGate(StopReason::OutputLost);
-    }
-    // A gate can be an agent.
-    if state.is_overdrawn(live) {
-        return Step::StopGate(StopReason::Budget);
-    }
-    let limit = state.spec.gates.get(running.gate).map(|gate| gate.timeout);
-    let deadlines = [
-        (ends_sleep(live), StopReason::ProviderWait),
-        (state.limits.max_duration.map(|all| plus(began(state, now), all)), StopReason::LoopDuration),
-        (limit.map(|limit| plus(running.started_at, limit)), StopReason::TimeLimit),
-    ];
-    match first_of(&deadlines) {
-        Some((at, because)) if at <= now => Step::StopGate(because),
-        first => Step::Await { until: first.map(|(at, _)| at) },
-    }
-}
-
-/// While a critic runs. It is no part of an attempt, and nothing depends on it: whoever stops for whatever reason does not
-/// wait for it.
-fn critique_in_flight(state: &LoopState, critiquing: &Critiquing, live: &Live, now: Timestamp) -> Step {
-    if critiquing.stopping.is_some() {
-        return Step::Await { until: None };
-    }
-    if state.cancel.is_some() {
-        return Step::StopCritique(StopReason::Cancel);
-    }
-    if state.pause.is_some() {
-        return Step::StopCritique(StopReason::Interrupt);
-    }
-    if live.output_lost {
-        return Step::StopCritique(StopReason::OutputLost);
-    }
-    if state.is_overdrawn(live) {
-        return Step::StopCritique(StopReason::Budget);
-    }
-    let limit = state.spec.critique.as_ref().map(|critique| critique.timeout);
-    let deadlines = [
-        (ends_sleep(live), StopReason::ProviderWait),
-        (state.limits.max_duration.map(|all| plus(began(state, now), all)), StopReason::LoopDuration),
-        (limit.map(|limit| plus(critiquing.started_at, limit)), StopReason::TimeLimit),
-    ];
-    match first_of(&deadlines) {
-        Some((at, because)) if at <= now => Step::StopCritique(because),
-        first => Step::Await { until: first.map(|(at, _)| at) },
+        Phase::Idle { .. } | Phase::Begun { .. } | Phase::InFlight(_) | Phase::Critiquing(_) => {
+            between(state, live, now)
+        }
     }
 }
 
@@ -216,7 +137,7 @@ fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
     }
     match proving.next_gate() {
         Some((gate, run)) if proving.candidate.is_some() && !proving.to_check => {
-            after(state, state.trouble.next, now, Step::RunGate { gate, run })
+            after(state, state.trouble.next, now, Step::Start(ChildId::Gate { gate, run }))
         }
         Some(_) | None => Step::TakeCandidate,
     }
@@ -251,7 +172,7 @@ fn publishing_next(state: &LoopState, publishing: &Publishing, now: Timestamp) -
 }
 
 /// When a program is ended that waits for its provider by itself.
-fn ends_sleep(live: &Live) -> Option<Timestamp> {
+pub(super) fn ends_sleep(live: &Live) -> Option<Timestamp> {
     trouble::ends_sleep(live.retrying.as_ref()?)
 }
 
@@ -262,12 +183,12 @@ fn is_review(state: &LoopState, proving: &Proving) -> bool {
 }
 
 /// The first deadline, and what it is; of two at the same time the one that stands first.
-fn first_of(deadlines: &[(Option<Timestamp>, StopReason)]) -> Option<(Timestamp, StopReason)> {
+pub(super) fn first_of(deadlines: &[(Option<Timestamp>, StopReason)]) -> Option<(Timestamp, StopReason)> {
     deadlines.iter().filter_map(|(at, because)| Some(((*at)?, *because))).min_by_key(|(at, _)| *at)
 }
 
 /// When the loop would have begun if it had never stood still: its time runs on while a process of its own does.
-fn began(state: &LoopState, now: Timestamp) -> Timestamp {
+pub(super) fn began(state: &LoopState, now: Timestamp) -> Timestamp {
     let from = now.min(state.updated_at);
     from.checked_sub(state.active(from)).unwrap_or(Timestamp::MIN)
 }
@@ -275,37 +196,6 @@ fn began(state: &LoopState, now: Timestamp) -> Timestamp {
 /// Whether the loop's own duration is over.
 fn is_over(state: &LoopState, now: Timestamp) -> bool {
     state.limits.max_duration.is_some_and(|all| remaining(all, state.active(now)) == Millis(0))
-}
-
-/// While an attempt runs there are only two answers: await, or stop it because of something.
-fn in_flight(state: &LoopState, flight: &InFlight, live: &Live, now: Timestamp) -> Step {
-    // Nothing can be stopped before it is there; and one stop is enough, the ladder ends by itself.
-    let (Some((_, since)), None) = (flight.spawned, flight.stopping) else {
-        return Step::Await { until: None };
-    };
-    if state.cancel == Some(Urgency::Now) {
-        return Step::StopAttempt(StopReason::Cancel);
-    }
-    if state.pause == Some(Urgency::Now) {
-        return Step::StopAttempt(StopReason::Interrupt);
-    }
-    if live.output_lost {
-        return Step::StopAttempt(StopReason::OutputLost);
-    }
-    if state.is_overdrawn(live) {
-        return Step::StopAttempt(StopReason::Budget);
-    }
-    let heard = live.last_output.map_or(since, |at| at.max(since));
-    let deadlines = [
-        (ends_sleep(live), StopReason::ProviderWait),
-        (state.limits.max_duration.map(|all| plus(began(state, now), all)), StopReason::LoopDuration),
-        (state.limits.timeout.map(|limit| plus(since, limit)), StopReason::TimeLimit),
-        (state.limits.idle_timeout.map(|limit| plus(heard, limit)), StopReason::Silence),
-    ];
-    match first_of(&deadlines) {
-        Some((at, because)) if at <= now => Step::StopAttempt(because),
-        first => Step::Await { until: first.map(|(at, _)| at) },
-    }
 }
 
 /// Between attempts. The order is the rule: what a person asked, then what is proven, then what forbids to go on.
@@ -369,12 +259,12 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
         Phase::Begun { next, .. }
             if live.is_account_open && state.trouble.next.is_none_or(|own| own.until <= now) =>
         {
-            Step::StartAttempt(*next)
+            Step::Start(ChildId::Attempt(*next))
         }
         Phase::Begun { next, .. } => {
             let account = live.account.filter(|_| !state.hurried);
             let due = [state.trouble.next, account].into_iter().flatten().max_by_key(|wait| wait.until);
-            after(state, due, now, Step::StartAttempt(*next))
+            after(state, due, now, Step::Start(ChildId::Attempt(*next)))
         }
         Phase::Idle { .. }
         | Phase::InFlight(_)
@@ -424,7 +314,7 @@ fn begin(state: &LoopState, now: Timestamp) -> Step {
     if state.is_critique_due() {
         return match state.sweeping {
             true => Step::Await { until: None },
-            false => Step::Critique { iteration: state.iteration },
+            false => Step::Start(ChildId::Critic { iteration: state.iteration }),
         };
     }
     if state.spec.git.needs_base() && (state.git.base.is_none() || state.git.stale) {
@@ -458,6 +348,6 @@ fn remaining(all: Millis, used: Duration) -> Millis {
     Millis(all.0.saturating_sub(Millis::from(used).0))
 }
 
-fn plus(at: Timestamp, span: Millis) -> Timestamp {
+pub(super) fn plus(at: Timestamp, span: Millis) -> Timestamp {
     trouble::plus(at, span.into())
 }

@@ -5,9 +5,10 @@ use std::fmt;
 
 use jiff::Timestamp;
 
+use super::child::Child;
 use super::state::LoopState;
 use crate::agent::Usage;
-use crate::event::{Blocked, ClaimSource, Exit, Seal, StopReason};
+use crate::event::{Blocked, ClaimSource, Exit, Seal};
 use crate::fingerprint::Fingerprint;
 use crate::gate::{GateSpec, GateWhen, NOT_EXECUTABLE, NOT_FOUND};
 use crate::git::{Oid, RepoPath};
@@ -281,10 +282,6 @@ pub struct Running {
     pub gate: usize,
     /// Which of its runs.
     pub run: u32,
-    /// Since when: its time limit counts from here.
-    pub started_at: Timestamp,
-    /// Why it is being ended, once it is.
-    pub stopping: Option<StopReason>,
-    /// Whether it is killed at once, as it was asked to end again.
-    pub killed: bool,
+    /// Its child.
+    pub child: Child,
 }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::child::Child;
 use super::critique::{Critiquing, Feedback};
 use super::progress::Progress;
 use super::proof::{GateResult, Proof, Proving, Running};
@@ -14,9 +15,7 @@ use super::publish::{Published, Publishing};
 use super::trouble::Trouble;
 use crate::agent::{FaultKind, Tokens, Until, Usage, Usd};
 use crate::budget::Allowance;
-use crate::event::{
-    Approved, AttemptFinished, Blocked, ClaimSource, End, Identity, Process, StopReason, Urgency, Wait,
-};
+use crate::event::{Approved, AttemptFinished, Blocked, ClaimSource, End, Identity, Process, Urgency, Wait};
 use crate::git::{Base, Checkout, CommitReport, Exposed, LeftOut, Oid};
 use crate::ids::{AttemptId, RequestId};
 use crate::session::Session;
@@ -189,14 +188,10 @@ impl Phase {
 pub struct InFlight {
     /// Which.
     pub id: AttemptId,
-    /// When it was recorded as started.
-    pub started_at: Timestamp,
+    /// Its child.
+    pub child: Child,
     /// Its process, once there is one.
     pub spawned: Option<(Process, Timestamp)>,
-    /// Why it is being ended, once it is.
-    pub stopping: Option<StopReason>,
-    /// Whether it is killed at once, as it was asked to end again.
-    pub killed: bool,
     /// How much of the steering its prompt holds; what is said later is for the next.
     pub told: usize,
     /// Its prompt asks for another strategy.
@@ -423,7 +418,7 @@ impl LoopState {
     /// Whether a process of the loop's is under way: an agent, a gate, or a critic.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.in_flight().is_some() || self.running_gate().is_some() || self.critiquing().is_some()
+        self.child().is_some()
     }
 
     /// Whether what the last iteration changed is to be committed, and git may be at it, with its hooks.

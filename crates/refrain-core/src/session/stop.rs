@@ -62,7 +62,7 @@ impl Whose {
 /// another within its turn goes on with that turn once the other has stopped; one that had no turn yet comes last.
 pub fn by_turn(loops: &mut [LoopState]) {
     let began = |state: &LoopState| {
-        let under_way = state.in_flight().map(|flight| flight.started_at);
+        let under_way = state.in_flight().map(|flight| flight.child.started_at);
         under_way.or_else(|| state.attempts.last().map(|last| last.started_at))
     };
     loops.sort_by(|a, b| began(b).cmp(&began(a)).then_with(|| a.spec.id.cmp(&b.spec.id)));

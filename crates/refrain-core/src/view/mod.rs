@@ -428,7 +428,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
                 n: flight.id.iteration,
                 attempt: flight.id.attempt,
                 charged: false,
-                started_at: flight.started_at,
+                started_at: flight.child.started_at,
                 ended_at: None,
                 exit_code: None,
                 signal: None,

@@ -6,9 +6,7 @@ use crate::budget::{Standing, Which};
 use crate::event::{Blocked, ClaimSource, End, Exit, WaitKind};
 use crate::gate::{NOT_FOUND, missing_program};
 use crate::git::{CommitResult, Skipped};
-use crate::r#loop::{
-    Approval, GateFailure, Grant, LoopState, Outcome, Phase, Proving, Refusal, Running, Saved,
-};
+use crate::r#loop::{Approval, GateFailure, Grant, LoopState, Outcome, Phase, Proving, Refusal, Saved};
 use crate::session::MAX_IDLE_TURNS;
 use crate::spec::Spec;
 use crate::stuck::{Pattern, Verdict};
@@ -191,7 +189,9 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             (None, Some(flight)) if state.is_in_session() => {
                 format!("its session works on attempt {}", flight.id)
             }
-            (None, Some(flight)) if flight.stopping.is_some() => format!("attempt {} is ending", flight.id),
+            (None, Some(flight)) if flight.child.stopping.is_some() => {
+                format!("attempt {} is ending", flight.id)
+            }
             (None, Some(flight)) => format!("attempt {} is running", flight.id),
             (None, None) if state.sweeping => "what the agent left running is being ended".to_owned(),
             (None, None) if let Some(proving) = state.proving() => gates(state, proving),
@@ -339,8 +339,8 @@ fn gates(state: &LoopState, proving: &Proving) -> String {
     };
     let running = proving.running.as_ref();
     match running.and_then(|running| Some((running, state.spec.gates.get(running.gate)?))) {
-        Some((Running { stopping: Some(_), .. }, gate)) => format!("gate {} is ending", gate.name),
-        Some((Running { stopping: None, .. }, gate)) => format!("gate {} is running {about}", gate.name),
+        Some((running, gate)) if running.child.stopping.is_some() => format!("gate {} is ending", gate.name),
+        Some((_, gate)) => format!("gate {} is running {about}", gate.name),
         None => format!("the gates are asked {about}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use refrain_core::r#loop::Phase;
-use refrain_core::{Live, Step, next_step};
+use refrain_core::{ChildId, Live, Step, next_step};
 
 use super::Drive;
 use crate::EngineError;
@@ -24,7 +24,7 @@ impl Drive<'_> {
             live.is_account_open = is_waiting && account.is_open();
             step = next_step(state, &live, now);
         }
-        let account = if let Step::StartAttempt(_) = step { self.account.take() } else { None };
+        let account = if let Step::Start(ChildId::Attempt(_)) = step { self.account.take() } else { None };
         if let Some(mut account) = account {
             let (account, wait) = self
                 .blocking(move || {

@@ -7,7 +7,7 @@ use refrain_store::inbox;
 use refrain_store::journal::Durability;
 
 use super::{Drive, Input};
-use crate::agent_news::AgentNews;
+use crate::child::ChildEvent;
 use crate::repository::Done;
 use crate::signals::Wish;
 use crate::{EngineError, now};
@@ -57,35 +57,16 @@ impl Drive<'_> {
         Ok(())
     }
 
-    async fn hear(&mut self, news: AgentNews) -> Result<(), EngineError> {
-        match news {
+    async fn hear(&mut self, event: ChildEvent) -> Result<(), EngineError> {
+        match event {
             // Only an attempt's number is of use to anybody: all else is found by its mark.
-            AgentNews::Started(_) if self.journal.state().in_flight().is_none() => Ok(()),
-            AgentNews::NotStarted(error) if self.journal.state().critiquing().is_some() => {
-                self.flight = None;
-                Ok(self.journal.push(Event::CritiqueFailed { error }, now())?)
-            }
-            AgentNews::CritiqueFinished(finished) => {
-                self.flight = None;
-                Ok(self.journal.push(Event::CritiqueFinished(finished), now())?)
-            }
-            AgentNews::NotStarted(error) if self.journal.state().running_gate().is_some() => {
-                self.flight = None;
-                Ok(self.journal.push(Event::GateSpawnFailed { error }, now())?)
-            }
-            AgentNews::GateFinished(finished) => {
-                self.flight = None;
-                Ok(self.journal.push(Event::GateFinished(finished), now())?)
-            }
-            AgentNews::Started(process) => {
+            ChildEvent::Started(_) if self.journal.state().in_flight().is_none() => Ok(()),
+            ChildEvent::Started(process) => {
                 self.journal.push(Event::AttemptSpawned { process }, now())?;
                 self.commit(Durability::Written).await
             }
-            AgentNews::NotStarted(error) => {
-                self.flight = None;
-                Ok(self.journal.push(Event::AttemptSpawnFailed { error }, now())?)
-            }
-            AgentNews::Used(used) => {
+            ChildEvent::NotStarted(error) => self.spawn_failed(error),
+            ChildEvent::Used(used) => {
                 self.flight.iter_mut().for_each(|flight| flight.used = used);
                 let cost = self.journal.state().cost_so_far(&used);
                 if self.purse.as_ref().is_some_and(|purse| purse.is_tight(cost)) {
@@ -93,31 +74,34 @@ impl Drive<'_> {
                 }
                 Ok(())
             }
-            AgentNews::Retrying(retrying) => {
+            ChildEvent::Retrying(retrying) => {
                 let since = now();
                 let retrying = retrying.map(|(kind, until)| Retrying { kind, until, since });
                 self.flight.iter_mut().for_each(|flight| flight.retrying = retrying);
                 Ok(())
             }
-            AgentNews::Answered => {
+            ChildEvent::Answered => {
                 if let Some(account) = &mut self.account {
                     account.answered();
                 }
                 Ok(())
             }
-            AgentNews::Finished(mut finished) => {
+            ChildEvent::Finished(mut event) => {
                 self.flight = None;
-                finished.work = self.look_at_work().await;
-                self.journal.push(Event::AttemptFinished(finished), now())?;
-                if let Some(account) = &mut self.account {
+                if let Event::AttemptFinished(finished) = &mut *event {
+                    finished.work = self.look_at_work().await;
+                }
+                let is_attempt = matches!(*event, Event::AttemptFinished(_));
+                self.journal.push(*event, now())?;
+                if let Some(account) = self.account.as_mut().filter(|_| is_attempt) {
                     account.learn(self.journal.state());
                 }
                 Ok(())
             }
-            AgentNews::Swept { killed, survivors, names } => {
+            ChildEvent::Swept { killed, survivors, names } => {
                 Ok(self.journal.push(Event::AttemptSwept { killed, survivors, names }, now())?)
             }
-            AgentNews::OutputLost => {
+            ChildEvent::OutputLost => {
                 self.flight.iter_mut().for_each(|flight| flight.output_lost = true);
                 Ok(())
             }

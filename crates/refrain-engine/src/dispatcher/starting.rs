@@ -1,161 +1,154 @@
-//! How an attempt, a gate or a critic is started: the record first, synced; then the process. What they are told is made by
-//! `executor`, `gate` and `judge`.
+//! How a child is started: the record first, synced; then the process. What it is told is made by `attempt`, `judge` and
+//! `child`.
 
 use std::sync::Arc;
 
 use refrain_agents::ear;
 use refrain_core::agent::Usage;
-use refrain_core::event::Event;
-use refrain_core::gate::Check;
-use refrain_core::r#loop::{Candidate, Proving};
+use refrain_core::event::StopReason;
+use refrain_core::gate::{Check, ReviewSpec};
+use refrain_core::r#loop::Candidate;
 use refrain_core::prompt::{self, Quoted};
 use refrain_core::review::Changes;
-use refrain_core::{AttemptId, LoopState, Step};
+use refrain_core::{AttemptId, ChildId, LoopState, Step};
 use refrain_proc::keeper::StopLadder;
 use refrain_proc::{Job, Meter};
 use refrain_store::journal::Durability;
 use tokio::sync::mpsc;
 
 use super::{Drive, Flight};
-use crate::agent_news::AgentNews;
+use crate::attempt::AttemptStart;
 use crate::budget::Purse;
+use crate::child::{ChildEvent, ChildOutput, command_job};
 use crate::error::chain;
-use crate::executor::{self, Plan};
-use crate::gate;
-use crate::hearing::Hearing;
 use crate::judge::Brief;
 use crate::repository::changes;
 use crate::{EngineError, now, quotes};
 
+/// Who watches a child: what it prints, and what happens to it.
+type Watchers = (Arc<Meter>, mpsc::Sender<ChildEvent>);
+
+/// Puts on disk what a child is told, and makes its job; or says why it cannot. Blocks.
+type Preparation = Box<dyn FnOnce() -> Result<Job<ChildOutput>, String> + Send>;
+
 impl Drive<'_> {
-    /// The record first, synced; then the agent.
-    pub(super) async fn start_attempt(&mut self, id: AttemptId) -> Result<(), EngineError> {
-        let dir = self.journal.dir().attempt(id);
-        let (state, loop_dir) = (self.journal.state(), self.journal.dir().clone());
-        let (spec, wanted) = (state.spec.clone(), prompt::quotes(state));
-        let quoted = self.blocking(move || quotes::read(&spec, &loop_dir, &wanted)).await;
-        let heard = (self.take_off(), self.ready_crew()?);
-        let allowance = self.purse.as_ref().and_then(Purse::allowance);
-        let plan = Plan::new(self.journal.state(), id, dir, Quoted(&quoted), &self.env(), heard, allowance);
-        let (spec, files) = (self.journal.state().spec.clone(), Arc::clone(&self.files));
-        self.journal.push(Event::AttemptStarted(id), now())?;
-        let batch = self.journal.batch(Durability::Synced);
-        let (committed, job) = self
-            .blocking(move || {
-                let committed = batch.write()?;
-                Ok::<_, EngineError>((committed, executor::prepare(&spec, plan, &files)))
-            })
-            .await?;
-        self.committed(committed).await?;
-        match job {
+    /// The record first, synced with all that led here; then the child.
+    pub(super) async fn start_child(&mut self, child: ChildId) -> Result<(), EngineError> {
+        let watchers = (self.begin_flight(), self.ready_crew()?);
+        let started = self.journal.state().started(child);
+        let (Some(started), Some(prepare)) = (started, self.preparation(child, watchers).await) else {
+            self.flight = None;
+            return Ok(());
+        };
+        self.journal.push(started, now())?;
+        self.commit(Durability::Synced).await?;
+        match self.blocking(prepare).await {
             Ok(job) => self.crew.run(job),
-            Err(error) => self.journal.push(Event::AttemptSpawnFailed { error: chain(&error) }, now())?,
+            Err(error) => self.spawn_failed(error)?,
         }
         Ok(())
     }
 
+    /// The child in flight could not be started.
+    pub(super) fn spawn_failed(&mut self, error: String) -> Result<(), EngineError> {
+        self.flight = None;
+        match self.journal.state().spawn_failed(error) {
+            Some(event) => Ok(self.journal.push(event, now())?),
+            None => Ok(()),
+        }
+    }
+
+    async fn preparation(&mut self, child: ChildId, watchers: Watchers) -> Option<Preparation> {
+        match child {
+            ChildId::Attempt(id) => Some(self.prepare_attempt(id, watchers).await),
+            ChildId::Gate { gate, run } => self.prepare_gate(gate, run, watchers),
+            ChildId::Critic { .. } => {
+                let state = self.journal.state();
+                let critic = state.spec.critique.as_ref()?.critic.clone();
+                let (of, dir) = (state.last_charged()?.id, self.journal.dir().clone());
+                let candidate = state.proof.as_ref().map(|proof| proof.candidate.clone());
+                Some(self.prepare_judge(watchers, candidate, move |state, changes| {
+                    Brief::critique(state, &critic, of, &dir, changes)
+                }))
+            }
+        }
+    }
+
+    async fn prepare_attempt(&mut self, id: AttemptId, watchers: Watchers) -> Preparation {
+        let (state, dir) = (self.journal.state(), self.journal.dir().clone());
+        let (spec, wanted) = (state.spec.clone(), prompt::quotes(state));
+        let quoted = self.blocking(move || quotes::read(&spec, &dir, &wanted)).await;
+        let (state, dir) = (self.journal.state(), self.journal.dir().attempt(id));
+        let allowance = self.purse.as_ref().and_then(Purse::allowance);
+        let start = AttemptStart::new(state, id, dir, Quoted(&quoted), self.env(), allowance);
+        let files = Arc::clone(&self.files);
+        Box::new(move || start.prepare(&files, watchers).map_err(|error| chain(&error)))
+    }
+
+    fn prepare_gate(&mut self, place: usize, run: u32, watchers: Watchers) -> Option<Preparation> {
+        let ground = self.ready.take().map(|(_, ready)| ready);
+        let (state, dir) = (self.journal.state(), self.journal.dir().clone());
+        let proving = state.proving()?;
+        let (of, gate) = (proving.folder(), state.spec.gates.get(place)?.clone());
+        match &gate.check {
+            Check::Command(command) => {
+                let mut job = command_job(state, (&gate, command), (of, run), &dir, watchers.0);
+                Some(Box::new(move || {
+                    job.dir = ground.transpose()?.unwrap_or(job.dir);
+                    Ok(job)
+                }))
+            }
+            Check::Review(review) => {
+                let (review, candidate): (Box<ReviewSpec>, _) = (review.clone(), proving.candidate.clone());
+                Some(self.prepare_judge(watchers, candidate, move |state, changes| {
+                    Brief::review(state, (&gate, &review), (of, run), &dir, changes)
+                }))
+            }
+        }
+    }
+
+    /// Of an agent that judges: what was changed, and what it is told of that.
+    fn prepare_judge(
+        &self,
+        watchers: Watchers,
+        candidate: Option<Candidate>,
+        brief: impl FnOnce(&LoopState, Option<&Changes>) -> Brief + Send + 'static,
+    ) -> Preparation {
+        let (state, env) = (self.journal.state().clone(), self.env());
+        let allowance = self.purse.as_ref().and_then(Purse::allowance);
+        Box::new(move || {
+            let changes = changes(&state.spec, state.git.began.as_ref(), candidate.as_ref(), &env);
+            let job = changes.and_then(|changes| {
+                brief(&state, changes.as_ref()).prepare(&state, env, watchers, allowance)
+            });
+            job.map_err(|error| chain(&error))
+        })
+    }
+
     /// Whether the gate of this step is to run elsewhere, and that is not ready for it.
     pub(super) fn lacks_ground(&self, step: Step) -> bool {
-        let Step::RunGate { gate, .. } = step else { return false };
+        let Step::Start(ChildId::Gate { gate, .. }) = step else { return false };
         let spec = &self.journal.state().spec;
         // An agent that reviews runs nothing, and is told what the candidate changes.
         let runs = spec.gates.get(gate).is_some_and(|gate| matches!(gate.check, Check::Command(_)));
         spec.clean_checkout && runs && self.ready.as_ref().is_none_or(|(of, _)| *of != step)
     }
 
-    /// The record first, synced with all that led here; then the gate.
-    pub(super) async fn start_gate(&mut self, place: usize, run: u32) -> Result<(), EngineError> {
-        let ground = self.ready.take().map(|(_, ready)| ready);
-        let news = self.ready_crew()?;
-        let meter = self.take_off();
+    /// The record first; then the child in flight is ended.
+    pub(super) async fn stop_child(&mut self, because: StopReason) -> Result<(), EngineError> {
         let state = self.journal.state();
-        let proving = state.proving();
-        let of = proving.map(Proving::folder);
-        let (Some(of), Some(gate)) = (of, state.spec.gates.get(place).cloned()) else { return Ok(()) };
-        let started = Event::GateStarted { gate: gate.name.clone(), run };
-        let job = match &gate.check {
-            Check::Command(command) => {
-                let mut job = gate::job(state, (&gate, command), (of, run), self.journal.dir(), meter);
-                self.journal.push(started, now())?;
-                self.commit(Durability::Synced).await?;
-                ground.transpose().map(|ground| {
-                    job.dir = ground.unwrap_or(job.dir);
-                    job
-                })
-            }
-            Check::Review(review) => {
-                let candidate = proving.and_then(|proving| proving.candidate.clone());
-                let (review, dir) = (review.clone(), self.journal.dir().clone());
-                self.journal.push(started, now())?;
-                self.commit(Durability::Synced).await?;
-                self.prepare((meter, news), candidate, move |state, changes| {
-                    Brief::review(state, (&gate, &review), (of, run), &dir, changes)
-                })
-                .await
-                .map_err(|error| chain(&error))
-            }
-        };
-        match job {
-            Ok(job) => self.crew.run(job),
-            Err(error) => {
-                self.flight = None;
-                self.journal.push(Event::GateSpawnFailed { error }, now())?;
-            }
+        let ladder = state.runs().map_or_else(StopLadder::default, |agent| ear::ladder(agent.kind));
+        let grace = state.in_flight().and_then(|_| state.limits.grace(because));
+        if let Some(requested) = state.stop_requested(because) {
+            self.journal.push(requested, now())?;
         }
+        self.commit(Durability::Written).await?;
+        self.crew.stop(ladder.patient(grace.map(Into::into)));
         Ok(())
     }
 
-    /// The record first, synced with all that led here; then the critic.
-    pub(super) async fn start_critique(&mut self, iteration: u32) -> Result<(), EngineError> {
-        let state = self.journal.state();
-        let critic = state.spec.critique.as_ref().map(|critique| critique.critic.clone());
-        let (Some(critic), Some(last)) = (critic, state.last_charged()) else { return Ok(()) };
-        let (of, dir) = (last.id, self.journal.dir().clone());
-        let candidate = state.proof.as_ref().map(|proof| proof.candidate.clone());
-        let heard = (self.take_off(), self.ready_crew()?);
-        self.journal.push(Event::CritiqueStarted { iteration }, now())?;
-        self.commit(Durability::Synced).await?;
-        let brief = move |state: &LoopState, changes: Option<&Changes>| {
-            Brief::critique(state, &critic, of, &dir, changes)
-        };
-        match self.prepare(heard, candidate, brief).await {
-            Ok(job) => self.crew.run(job),
-            Err(error) => {
-                self.flight = None;
-                self.journal.push(Event::CritiqueFailed { error: chain(&error) }, now())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Everything that must be there before an agent judges: what was changed, and what it is told of that.
-    async fn prepare(
-        &self,
-        heard: (Arc<Meter>, mpsc::Sender<AgentNews>),
-        candidate: Option<Candidate>,
-        brief: impl FnOnce(&LoopState, Option<&Changes>) -> Brief + Send + 'static,
-    ) -> Result<Job<Hearing>, EngineError> {
-        let (state, env) = (self.journal.state().clone(), self.env());
-        let allowance = self.purse.as_ref().and_then(Purse::allowance);
-        self.blocking(move || {
-            let changes = changes(&state.spec, state.git.began.as_ref(), candidate.as_ref(), &env)?;
-            brief(&state, changes.as_ref()).prepare(&state, &env, heard, allowance)
-        })
-        .await
-    }
-
-    /// How the gate in flight is ended.
-    pub(super) fn gate_ladder(&self) -> StopLadder {
-        let state = self.journal.state();
-        let gate = state.running_gate().and_then(|running| state.spec.gates.get(running.gate));
-        match gate.map(|gate| &gate.check) {
-            Some(Check::Review(review)) => ear::ladder(review.agent.kind),
-            Some(Check::Command(_)) | None => StopLadder::default(),
-        }
-    }
-
-    /// From here on a process of the loop's is watched.
-    fn take_off(&mut self) -> Arc<Meter> {
+    /// From here on a child is watched.
+    fn begin_flight(&mut self) -> Arc<Meter> {
         let pulse = Arc::clone(&self.pulse);
         let meter = Arc::new(Meter::new(move || pulse.update(|beat| beat.prints += 1)));
         let (used, retrying) = (Usage::default(), None);

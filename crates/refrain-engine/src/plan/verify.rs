@@ -20,9 +20,9 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::landing::{HandingOver, Landing, refused};
-use crate::agent_news::{AgentNews, Supervised, supervise};
+use crate::child::{ChildEvent, Supervised, command_job, supervise};
 use crate::dispatcher::blocking;
-use crate::{EngineError, Host, chain, gate, now};
+use crate::{EngineError, Host, chain, now};
 
 /// All that a verification needs to know.
 pub(super) struct Verification {
@@ -216,7 +216,7 @@ async fn run_gate(
     stopped: &mut watch::Receiver<bool>,
 ) -> Result<Ran<()>, EngineError> {
     let meter = Arc::new(Meter::new(|| {}));
-    let job = gate::job(of, (gate, command), (AttemptId::BEFORE, run), dir, meter);
+    let job = command_job(of, (gate, command), (AttemptId::BEFORE, run), dir, meter);
     supervised.supervisor.run(job);
     let until = Instant::now() + Duration::from_millis(gate.timeout.0);
     let (mut is_late, mut is_unwanted, mut ran) = (false, false, None);
@@ -236,25 +236,24 @@ async fn run_gate(
             }
         };
         match news {
-            Some(AgentNews::GateFinished(finished)) => {
+            Some(ChildEvent::Finished(event)) => {
+                let Event::GateFinished(finished) = *event else { continue };
                 let is_pass = !is_late && finished.is_pass();
                 ran = Some(if is_pass { Ran::Passed } else { Ran::Failed(()) });
                 if !finished.left {
                     break;
                 }
             }
-            Some(AgentNews::Swept { .. }) if ran.is_some() => break,
-            Some(AgentNews::NotStarted(said)) => return Err(not_run(format!("{}: {said}", gate.name))),
+            Some(ChildEvent::Swept { .. }) if ran.is_some() => break,
+            Some(ChildEvent::NotStarted(said)) => return Err(not_run(format!("{}: {said}", gate.name))),
             None => return Err(not_run(format!("{}: the supervisor is gone", gate.name))),
             Some(
-                AgentNews::Started(_)
-                | AgentNews::Used(_)
-                | AgentNews::Answered
-                | AgentNews::Retrying(_)
-                | AgentNews::Finished(_)
-                | AgentNews::CritiqueFinished(_)
-                | AgentNews::Swept { .. }
-                | AgentNews::OutputLost,
+                ChildEvent::Started(_)
+                | ChildEvent::Used(_)
+                | ChildEvent::Answered
+                | ChildEvent::Retrying(_)
+                | ChildEvent::Swept { .. }
+                | ChildEvent::OutputLost,
             ) => {}
         }
     }

@@ -9,7 +9,7 @@ use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::promise::Scanner;
 use refrain_core::prompt::{self, Quoted};
 use refrain_core::work::WorkDigest;
-use refrain_core::{AttemptId, Live, LoopState, Spec, Step, context, next_step};
+use refrain_core::{AttemptId, ChildId, Live, LoopState, Spec, Step, context, next_step};
 use refrain_store::worktree::{self, WorktreeFiles};
 use refrain_store::{Journal, LoopDir};
 
@@ -91,7 +91,7 @@ pub(super) fn go_on(
             Step::BeginIteration { iteration } => {
                 Event::IterationBegun { iteration, work: look(&state.spec) }
             }
-            Step::StartAttempt(id) if state.session.is_some() => {
+            Step::Start(ChildId::Attempt(id)) if state.session.is_some() => {
                 told = Some(tell(state, journal.dir(), id)?);
                 Event::AttemptStarted(id)
             }
@@ -110,18 +110,14 @@ pub(super) fn go_on(
             }
             Step::TakeBase
             | Step::TakeCandidate
-            | Step::RunGate { .. }
-            | Step::StopGate(_)
+            | Step::Start(_)
+            | Step::Stop(_)
             | Step::Commit { .. }
             | Step::Intend(_)
             | Step::Publish(_)
-            | Step::Critique { .. }
-            | Step::StopCritique(_)
             | Step::ChangeAgent
             | Step::SaveWork
             | Step::ReleaseWorktree
-            | Step::StartAttempt(_)
-            | Step::StopAttempt(_)
             | Step::Wait(_)
             | Step::Await { .. } => return Ok(Next::Prover),
         };

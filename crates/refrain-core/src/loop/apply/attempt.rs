@@ -17,7 +17,7 @@ use crate::state_file::WorkStatus;
 impl LoopState {
     /// An attempt is over: what it amounts to, whether it counts, what may come next.
     pub(super) fn settle(&mut self, flight: InFlight, at: Timestamp, finished: Option<Box<AttemptFinished>>) {
-        let cause = Cause::of(finished.as_deref(), flight.stopping);
+        let cause = Cause::of(finished.as_deref(), flight.child.stopping);
         let spoke = finished.as_deref().and_then(|finished| Some((finished, speaks(finished, cause)?)));
         let claim = spoke.and_then(|(finished, exit)| self.claim(finished, exit));
         let gave_up = spoke.and_then(|(finished, _)| finished.gave_up.clone()).filter(|_| claim.is_none());
@@ -59,7 +59,7 @@ impl LoopState {
         self.sweeping = finished.as_ref().is_some_and(|finished| finished.left);
         self.attempts.push(Attempt {
             id: flight.id,
-            started_at: flight.started_at,
+            started_at: flight.child.started_at,
             ended_at: at,
             outcome,
             charged,

@@ -5,6 +5,7 @@ use std::mem;
 
 use jiff::Timestamp;
 
+use super::super::child::Child;
 use super::super::proof::{Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
 use super::super::state::{Attempt, LoopState, Outcome, Phase};
 use super::super::trouble::{Answer, Trouble, answer};
@@ -275,7 +276,7 @@ impl LoopState {
         self.trouble.next = None;
         self.hurried = false;
         let Phase::Proving(proving) = &mut self.phase else { return Err("gate.started") };
-        proving.running = Some(Running { gate: place, run, started_at: at, stopping: None, killed: false });
+        proving.running = Some(Running { gate: place, run, child: Child::new(at) });
         Ok(())
     }
 
@@ -309,7 +310,7 @@ impl LoopState {
         let running = self.gate_to("gate.finished", |_| fits)?.clone();
         self.sweeping = finished.left;
         let usage = self.reviewed(&running, finished);
-        match Word::of(finished, running.stopping, self.format) {
+        match Word::of(finished, running.child.stopping, self.format) {
             Word::Unkept => self.forget_gate(Some(Blocked::OutputLost)),
             Word::None => self.forget_gate(None),
             Word::Lost => {

@@ -13,7 +13,7 @@ use crate::agent::{FaultKind, Until};
 use crate::event::{Ask, AttemptFinished, Event, Exit, StopReason, Urgency};
 use crate::ids::AttemptId;
 use crate::r#loop::tests::journal::{asked, event_of, grant, request, runner, spawn_failed, spawned};
-use crate::r#loop::{Grant, Live, Outcome, Phase, Retrying, Step, next_step};
+use crate::r#loop::{ChildId, Grant, Live, Outcome, Phase, Retrying, Step, next_step};
 use crate::spec::Millis;
 use crate::stuck::Verdict;
 
@@ -131,7 +131,7 @@ impl World {
         while let step @ (Step::Finish(_) | Step::ReleaseWorktree) =
             next_step(&self.state, &self.live, self.now())
         {
-            self.append(event_of(step).expect("both are recorded"))?;
+            self.append(event_of(&self.state, step).expect("both are recorded"))?;
             self.sync();
         }
         Ok(())
@@ -174,7 +174,7 @@ impl World {
                     let other = self.state.other_agent().expect("there is another").clone();
                     Some(Event::AgentChanged(Box::new(other)))
                 }
-                step => event_of(step),
+                step => event_of(&self.state, step),
             };
             if let Some(event) = event {
                 self.append(event)?;
@@ -184,12 +184,16 @@ impl World {
                 Step::Rest if self.swept_at.is_some() => self.wait(None, tally)?,
                 Step::Rest => return Ok(()),
                 Step::Await { until } => self.wait(until, tally)?,
-                Step::StartAttempt(id) => self.start(id, tally),
-                Step::StopAttempt(because) => {
-                    self.agent.as_mut().expect("what is stopped is there").stop(self.real);
-                    self.assert_silent(because);
-                    tally.add("agent", stop_name(because));
-                }
+                Step::Start(ChildId::Attempt(id)) => self.start(id, tally),
+                Step::Stop(because) => match self.state.child().expect("what is stopped is there").0 {
+                    ChildId::Attempt(_) => {
+                        self.agent.as_mut().expect("what is stopped is there").stop(self.real);
+                        self.assert_silent(because);
+                        tally.add("agent", stop_name(because));
+                    }
+                    ChildId::Gate { .. } => self.stop_gate(because, tally),
+                    ChildId::Critic { .. } => self.stop_critic(because, tally),
+                },
                 Step::Wait(_) | Step::Finish(_) => {
                     if matches!(self.state.phase, Phase::Idle { uncommitted: true, .. }) {
                         tally.add("git", "stopped before its commit");
@@ -201,8 +205,7 @@ impl World {
                     let is_over = self.state.proving().is_none();
                     tally.add("gate", if is_over { "candidate settles it" } else { "candidate taken" });
                 }
-                Step::RunGate { gate, .. } => self.start_gate(gate, tally)?,
-                Step::StopGate(because) => self.stop_gate(because, tally),
+                Step::Start(ChildId::Gate { gate, .. }) => self.start_gate(gate, tally)?,
                 Step::TakeBase => tally.add("git", "base taken"),
                 Step::Commit { .. } => {
                     tally.add("git", "commit settled");
@@ -212,8 +215,7 @@ impl World {
                 Step::Intend(_) => self.sync(),
                 Step::Publish(_) => {}
                 Step::ReleaseWorktree => tally.add("git", "worktree released"),
-                Step::Critique { .. } => self.start_critic(tally)?,
-                Step::StopCritique(because) => self.stop_critic(because, tally),
+                Step::Start(ChildId::Critic { .. }) => self.start_critic(tally)?,
                 Step::ChangeAgent => tally.add("stuck", "another agent goes on"),
                 Step::SaveWork => tally.add("stuck", "work is kept"),
             }
@@ -365,7 +367,8 @@ impl World {
     /// Nobody is let run past a limit: what was not told to stop has ended before it had to.
     fn assert_in_time(&self, exit: Exit) {
         let flight = self.state.in_flight().expect("what ended was there");
-        let Some((_, since)) = flight.spawned.filter(|_| flight.stopping.is_none() && exit != Exit::Lost)
+        let Some((_, since)) =
+            flight.spawned.filter(|_| flight.child.stopping.is_none() && exit != Exit::Lost)
         else {
             return;
         };

@@ -8,7 +8,7 @@ use crate::agent::{AgentReport, Scope, Usage, Usd};
 use crate::budget::{Allowance, Standing, Which};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
 use crate::gate::{Check, ReviewSpec};
-use crate::r#loop::{Outcome, Step};
+use crate::r#loop::{ChildId, Outcome, Step};
 use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, Millis};
 use crate::view::{self, Alive};
 
@@ -46,7 +46,7 @@ fn nothing_is_begun_without_money() {
     // Somebody else may take the last of it between the one and the other.
     journal.live.allowance = left(1);
     let mut journal = journal.obey();
-    assert!(matches!(journal.next(), Step::StartAttempt(_)));
+    assert!(matches!(journal.next(), Step::Start(ChildId::Attempt(_))));
     journal.live.allowance = left(0);
     assert_eq!(journal.next(), exceeded());
     let journal = journal.obey();
@@ -62,7 +62,7 @@ fn nothing_is_begun_without_money() {
     );
     let mut journal = journal.granted(None, None);
     journal.live.allowance = left(9);
-    assert!(matches!(journal.taken_over().next(), Step::StartAttempt(_)), "the next day");
+    assert!(matches!(journal.taken_over().next(), Step::Start(ChildId::Attempt(_))), "the next day");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn an_agent_that_used_up_what_it_may_is_stopped_and_charged() {
     journal.live.used = used(999);
     assert_eq!(journal.next(), Step::Await { until: None });
     journal.live.used = used(1_000);
-    assert_eq!(journal.next(), Step::StopAttempt(StopReason::Budget));
+    assert_eq!(journal.next(), Step::Stop(StopReason::Budget));
     let cut = AttemptFinished { exit: Exit::Signal(2), ..cost(1_000) };
     let cut = AttemptFinished {
         report: cut.report.map(|it| Box::new(AgentReport { is_final: false, ..*it })),
@@ -142,21 +142,24 @@ fn reviewers_and_critics_spend_it_too() {
         let critic = agent(AgentKind::Generic);
         spec.critique = Some(CritiqueSpec { every: 1, critic, timeout: Millis(1_000) });
     });
-    assert_eq!(journal.state.costs_of(&Step::Critique { iteration: 1 }).unwrap().kind, AgentKind::Generic);
+    assert_eq!(
+        journal.state.costs_of(&Step::Start(ChildId::Critic { iteration: 1 })).unwrap().kind,
+        AgentKind::Generic
+    );
     assert!(journal.state.costs_of(&Step::TakeCandidate).is_none());
     // Before the first iteration there is nothing to review.
     let claim = AttemptFinished { promised: true, ..cost(500) };
     let mut journal = journal.takes(1).gates_end(&[0]).attempts(claim).takes(2);
     journal.live.allowance = left(0);
-    assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 1 }, "a command costs nothing");
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 1 }), "a command costs nothing");
     let mut journal = journal.gates_end(&[0]);
     assert!(matches!(journal.next(), Step::Finish(End::BudgetExceeded { .. })));
     journal.live.allowance = left(50);
-    assert_eq!(journal.next(), Step::RunGate { gate: 1, run: 1 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 1, run: 1 }));
     let mut journal = journal.obey();
     assert_eq!(journal.state.runs().unwrap().kind, AgentKind::Opencode);
     journal.live.used = Usage { cost: Some(Usd(50)), ..Usage::default() };
-    assert_eq!(journal.next(), Step::StopGate(StopReason::Budget));
+    assert_eq!(journal.next(), Step::Stop(StopReason::Budget));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::journal::{
 use crate::agent::Scope;
 use crate::event::{Approved, Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency};
 use crate::git::{CommitReport, CommitResult, Oid, Skipped, Workflow};
-use crate::r#loop::{Approval, Grant, LoopState, Refusal, Step};
+use crate::r#loop::{Approval, ChildId, Grant, LoopState, Refusal, Step};
 use crate::prompt::{Quoted, assemble};
 use crate::spec::{Limits, Spec, Until};
 use crate::view::{self, Alive, ApprovalWord, StatusWord};
@@ -115,7 +115,7 @@ fn where_no_gate_decides_the_claim_alone_is_asked_about() {
 #[test]
 fn what_is_another_by_then_is_proven_and_asked_about_anew() {
     let journal = waiting(|_| ()).approves().takes(2);
-    assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 2 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 2 }));
     let journal = journal.gates_end(&[0]).takes(2);
     assert_eq!(journal.next(), ASKED);
     let journal = journal.obey();
@@ -167,7 +167,7 @@ fn who_lets_it_go_on_without_sends_it_back_with_their_words() {
 #[test]
 fn the_same_candidate_claimed_again_is_asked_about_again() {
     let journal = waiting(|_| ()).resumes().attempts(claim()).takes(1);
-    assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 1 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 1 }));
     let journal = journal.gates_end(&[0]).takes(1);
     assert_eq!(journal.next(), ASKED);
 }
@@ -279,7 +279,7 @@ fn what_may_be_another_unseen_is_proven_once_more_and_the_yes_stands(
     let journal = waiting().obey().approves();
     assert_eq!(journal.next(), Step::TakeCandidate);
     let journal = journal.then(taken());
-    assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 2 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 2 }));
     assert_eq!(proven(waiting().obey().approves(), 0).next(), DONE);
     let journal = proven(waiting().obey().approves(), 1);
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 }, "it was edited meanwhile");

@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use super::journal::{Journal, grant, id, pace, request, runner, spec, stop, time};
 use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
-use crate::r#loop::{MAX_STEERING, Refusal, Step};
+use crate::r#loop::{ChildId, MAX_STEERING, Refusal, Step};
 use crate::spec::{Limits, Millis};
 
 const COMPLETED: End = End::Completed { claim: ClaimSource::Promise };
@@ -217,7 +217,7 @@ fn a_pause_that_is_still_to_come_is_taken_back_by_an_event() {
         assert_eq!(paused.next(), Step::Finish(End::Paused), "else it would stop again at once");
         let journal = paused.then(event.unwrap()).taken_over();
         assert_eq!((journal.state.pause, journal.state.ended), (None, None));
-        assert!(matches!(journal.next(), Step::BeginIteration { .. } | Step::StartAttempt(_)));
+        assert!(matches!(journal.next(), Step::BeginIteration { .. } | Step::Start(ChildId::Attempt(_))));
         assert_eq!(journal.state.resume(&grant(None, None)), Ok(None));
     }
 }
@@ -245,7 +245,7 @@ fn a_loop_whose_runner_died_can_be_granted_more() {
     journal.refuses(event.clone());
     // The attempt is settled first, by whoever takes over.
     let journal = journal.taken_over().then(event).taken_over();
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 2)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 2))));
     let journal = journal.runs(3_000, Exit::Code(0));
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
 }

@@ -2,7 +2,7 @@
 
 use super::journal::{Journal, gates, id, spec};
 use crate::event::{End, Event, Exit};
-use crate::r#loop::Step;
+use crate::r#loop::{ChildId, Step};
 use crate::mirror::Carried;
 use crate::spec::{CritiqueSpec, Spec};
 
@@ -49,5 +49,5 @@ fn no_critic_looks_at_what_it_did_not_do() {
     });
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 4 });
     let journal = (0..3).fold(journal, |journal, _| journal.runs(3_000, Exit::Code(0)));
-    assert_eq!(journal.next(), Step::Critique { iteration: 6 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Critic { iteration: 6 }));
 }

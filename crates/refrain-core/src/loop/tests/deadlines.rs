@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use super::journal::{Journal, id, spawned, stop, time};
 use crate::event::{Ask, End, Event, Exit, StopReason, Urgency};
-use crate::r#loop::Step;
+use crate::r#loop::{ChildId, Step};
 use crate::spec::{Limits, Millis};
 
 const fn limits(duration: Option<u64>, timeout: Option<u64>, idle: Option<u64>) -> [Option<u64>; 3] {
@@ -47,7 +47,7 @@ fn an_attempt_is_awaited_until_a_limit_and_stopped_at_that_instant(
         // However late it is asked, after a suspended night even: the limit that passed first gives the reason.
         for now in [at, at + 1, at + 999, at + 9_999_999] {
             journal.now = now;
-            assert_eq!(journal.next(), Step::StopAttempt(because), "at {now}");
+            assert_eq!(journal.next(), Step::Stop(because), "at {now}");
         }
     }
 }
@@ -59,7 +59,7 @@ const THE_LOOP_FIRST: [Option<u64>; 3] = limits(Some(5_000), Some(6_000), Some(7
 fn the_loops_own_duration_comes_before_all(#[values(ALL_AT_ONCE, THE_LOOP_FIRST)] limits: [Option<u64>; 3]) {
     let journal = Journal::limited(set(limits)).spawns().after_ms(4_999);
     assert_eq!(journal.next(), Step::Await { until: Some(time(5_000)) });
-    assert_eq!(journal.after_ms(1).next(), Step::StopAttempt(StopReason::LoopDuration));
+    assert_eq!(journal.after_ms(1).next(), Step::Stop(StopReason::LoopDuration));
 }
 
 #[rstest]
@@ -68,10 +68,10 @@ fn and_still_does_when_it_is_late(
     #[values(1, 999, 9_999_999)] late: i64,
 ) {
     let journal = Journal::limited(set(limits)).spawns().after_ms(5_000 + late);
-    assert_eq!(journal.next(), Step::StopAttempt(StopReason::LoopDuration));
+    assert_eq!(journal.next(), Step::Stop(StopReason::LoopDuration));
     // What is heard meanwhile does not move it.
     let journal = journal.asks(Ask::Steer("go on".into()));
-    assert_eq!(journal.next(), Step::StopAttempt(StopReason::LoopDuration));
+    assert_eq!(journal.next(), Step::Stop(StopReason::LoopDuration));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_later_output_moves_the_end_of_patience_with_silence() {
         journal.now = heard + 4_999;
         assert_eq!(journal.next(), Step::Await { until: Some(time(heard + 5_000)) });
         journal.now += 1;
-        assert_eq!(journal.next(), Step::StopAttempt(StopReason::Silence));
+        assert_eq!(journal.next(), Step::Stop(StopReason::Silence));
     }
 }
 
@@ -114,7 +114,7 @@ fn output_moves_no_other_limit() {
 #[case::pause(Ask::Pause(Urgency::Now), StopReason::Interrupt)]
 fn an_urgent_ask_stops_the_attempt(#[case] ask: Ask, #[case] because: StopReason) {
     let journal = Journal::running().spawns().asks(ask);
-    assert_eq!(journal.next(), Step::StopAttempt(because));
+    assert_eq!(journal.next(), Step::Stop(because));
     let journal = journal.obey();
     assert_eq!(journal.next(), Step::Await { until: None });
     let end = if because == StopReason::Cancel { End::Cancelled } else { End::Paused };
@@ -124,8 +124,8 @@ fn an_urgent_ask_stops_the_attempt(#[case] ask: Ask, #[case] because: StopReason
 #[test]
 fn cancel_comes_before_pause_and_both_before_any_limit() {
     let journal = Journal::limited(set([None, Some(0), None])).spawns().asks(Ask::Pause(Urgency::Now));
-    assert_eq!(journal.next(), Step::StopAttempt(StopReason::Interrupt));
-    assert_eq!(journal.asks(Ask::Cancel(Urgency::Now)).next(), Step::StopAttempt(StopReason::Cancel));
+    assert_eq!(journal.next(), Step::Stop(StopReason::Interrupt));
+    assert_eq!(journal.asks(Ask::Cancel(Urgency::Now)).next(), Step::Stop(StopReason::Cancel));
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn nothing_is_stopped_before_it_is_spawned() {
     let limits = set([Some(1), Some(0), Some(0)]);
     let journal = Journal::limited(limits).starts().asks(Ask::Cancel(Urgency::Now)).after_ms(1_000_000);
     assert_eq!(journal.next(), Step::Await { until: None });
-    assert_eq!(journal.then(spawned()).next(), Step::StopAttempt(StopReason::Cancel));
+    assert_eq!(journal.then(spawned()).next(), Step::Stop(StopReason::Cancel));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn the_time_between_two_runners_is_not_the_loops_own() {
     let journal = Journal::limited(set([Some(60_000), None, None])).spawns().after_ms(5_000);
     let journal = journal.asks(Ask::Steer("the runner's last event".into())).after_ms(1_000_000).taken_over();
     assert_eq!(journal.state.active(time(journal.now)), Duration::from_secs(5));
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 2)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 2))));
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn nor_where_the_dead_runner_left_a_torn_line() {
     assert_eq!(journal.state.active(time(journal.now)), Duration::ZERO);
     let journal = journal.after_ms(1_000_000).taken_over();
     assert_eq!(journal.state.active(time(journal.now)), Duration::ZERO);
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 2)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 2))));
     let journal = journal.after_ms(2_000);
     assert_eq!(journal.state.active(time(journal.now)), Duration::from_secs(2));
 }

@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use super::journal::{Journal, finished, id, pace, spec, time};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
-use crate::r#loop::{MAX_CHURN, MAX_REFUNDS, Outcome, Phase, Step};
+use crate::r#loop::{ChildId, MAX_CHURN, MAX_REFUNDS, Outcome, Phase, Step};
 use crate::spec::Millis;
 
 #[test]
@@ -40,7 +40,7 @@ fn a_person_comes_before_proof_and_proof_before_what_forbids_to_go_on() {
     assert_eq!(journal.next(), Step::Finish(End::TimedOut));
     journal.state.active = Duration::from_millis(59_999);
     // An iteration that has begun is tried again whatever the cap says: it is within it.
-    assert_eq!(journal.next(), Step::StartAttempt(id(5, 2)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(5, 2))));
     journal.state.phase = Phase::Idle { claim: None, uncommitted: false };
     assert_eq!(journal.next(), Step::Finish(End::IterationCap));
     journal.state.charged = 4;
@@ -56,10 +56,10 @@ fn an_iteration_begins_then_its_attempt_starts_then_it_is_awaited() {
     let journal = Journal::running();
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 1 });
     let journal = journal.obey();
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 1)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 1))));
     let journal = journal.obey();
     assert_eq!(journal.next(), Step::Await { until: None });
-    assert_eq!(journal.exits(Exit::Lost).next(), Step::StartAttempt(id(1, 2)));
+    assert_eq!(journal.exits(Exit::Lost).next(), Step::Start(ChildId::Attempt(id(1, 2))));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn no_wait_is_recorded_once_its_time_has_passed() {
 #[test]
 fn a_refund_is_tried_again_without_rest() {
     let journal = Journal::limited(|limits| limits.pause = Some(Millis(10_000)));
-    assert_eq!(journal.crashes().next(), Step::StartAttempt(id(1, 2)));
+    assert_eq!(journal.crashes().next(), Step::Start(ChildId::Attempt(id(1, 2))));
 }
 
 #[test]
@@ -189,7 +189,7 @@ fn nobody_is_started_beside_what_an_attempt_left_behind_but_an_end_is_recorded()
     let journal = Journal::running().spawns().after_ms(3_000).ends(leaves(false)).obey();
     assert_eq!(journal.next(), Step::Await { until: None });
     journal.refuses(Event::AttemptStarted(id(2, 1)));
-    assert_eq!(journal.then(swept()).next(), Step::StartAttempt(id(2, 1)));
+    assert_eq!(journal.then(swept()).next(), Step::Start(ChildId::Attempt(id(2, 1))));
 
     let journal = Journal::running().spawns().after_ms(3_000).ends(leaves(true));
     // Recorded before anybody can ask for something else.
@@ -201,7 +201,7 @@ fn nobody_is_started_beside_what_an_attempt_left_behind_but_an_end_is_recorded()
 fn an_agent_whose_output_is_lost_is_stopped_refunded_and_blocks_until_a_person_made_room() {
     let mut journal = Journal::running().spawns();
     journal.live.output_lost = true;
-    assert_eq!(journal.next(), Step::StopAttempt(StopReason::OutputLost));
+    assert_eq!(journal.next(), Step::Stop(StopReason::OutputLost));
     let full = AttemptFinished {
         output_error: Some("disk full".into()),
         promised: true,
@@ -212,5 +212,5 @@ fn an_agent_whose_output_is_lost_is_stopped_refunded_and_blocks_until_a_person_m
     let mut journal = journal.obey();
     assert_eq!(journal.state.ended.map(|ended| ended.end), Some(End::Blocked { why: Blocked::OutputLost }));
     journal.live.output_lost = false;
-    assert_eq!(journal.resumes().next(), Step::StartAttempt(id(1, 2)));
+    assert_eq!(journal.resumes().next(), Step::Start(ChildId::Attempt(id(1, 2))));
 }

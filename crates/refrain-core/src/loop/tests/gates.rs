@@ -8,7 +8,7 @@ use super::journal::{
 use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
 use crate::gate::GateWhen;
 use crate::git::{CommitReport, CommitResult, Skipped, Workflow};
-use crate::r#loop::{GateFailure, Grant, MAX_REFUNDS, MAX_ROUNDS, Phase, Step};
+use crate::r#loop::{ChildId, GateFailure, Grant, MAX_REFUNDS, MAX_ROUNDS, Phase, Step};
 use crate::spec::{Millis, Spec};
 use crate::stuck::{Pattern, Verdict};
 
@@ -61,9 +61,9 @@ fn gates_run_once_before_the_first_iteration_and_end_nothing() {
     let journal = Journal::gated([true, false]);
     journal.refuses(Event::IterationBegun { iteration: 1, work: None });
     let journal = journal.takes(0);
-    assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 1 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 1 }));
     let journal = journal.gates_end(&[1]);
-    assert_eq!(journal.next(), Step::RunGate { gate: 1, run: 1 }, "all results are wanted");
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 1, run: 1 }), "all results are wanted");
     let journal = journal.gates_end(&[0]);
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 1 });
     assert_eq!(journal.state.failed_before(0), Some(true));
@@ -143,7 +143,7 @@ fn what_happened_to_a_gate_from_outside_is_no_result(
         journal = journal.then(Event::GateStopRequested { because });
     }
     let journal = journal.answers(|finished| finished.exit = exit);
-    assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 2 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 2 }));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_gate_that_cannot_be_started_failed() {
 fn a_gate_in_flight_when_its_runner_died_is_run_again_and_a_finished_one_is_not() {
     let journal = Journal::gated([true, true]).takes(0).gates_end(&[0]).gates().taken_over();
     assert_eq!(journal.state.running_gate(), None);
-    assert_eq!(journal.next(), Step::RunGate { gate: 1, run: 2 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 1, run: 2 }));
     let journal = journal.gates_end(&[0]);
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 1 });
 }
@@ -171,7 +171,7 @@ fn a_gate_that_takes_its_runner_with_it_blocks_after_the_third_time() {
     let journal = (0..MAX_REFUNDS).fold(claims().takes(1), |journal, _| journal.gates().taken_over());
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
     let journal = resumes(journal.obey());
-    assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 4 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 4 }));
     // One that ends begins the count again.
     assert_eq!(journal.gates_end(&[1]).state.refunds_in_a_row, 0);
 }
@@ -190,7 +190,7 @@ fn an_unchanged_candidate_keeps_its_results() {
 fn a_claim_on_an_unchanged_candidate_that_failed_is_looked_at_again() {
     // What git ignores may have changed: what a package manager installed.
     let journal = claims().takes(0);
-    assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 1 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 1 }));
     let journal = journal.gates_end(&[0]).takes(0);
     assert_eq!(journal.next(), DONE);
     assert!(journal.state.proof.unwrap().results[0].flaky, "it failed on the same files before");
@@ -201,7 +201,7 @@ fn without_a_repository_every_candidate_is_another() {
     let none = |journal: Journal| journal.then(candidate_taken(None));
     let journal = Journal::gated_by(gates([true]), |spec| spec.git.candidates = false);
     let journal = none(none(journal).gates_end(&[1]).attempts(finished(Exit::Code(0))));
-    assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 1 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 1 }));
     let journal = none(journal.gates_end(&[1]).attempts(claiming(PROMISE))).gates_end(&[0]);
     assert_eq!(journal.next(), DONE);
     assert_eq!((journal.state.is_proven(), journal.state.proven_tree()), (true, None));
@@ -216,9 +216,9 @@ fn a_candidate_that_its_tree_does_not_show_whole_is_another() {
         changed: Vec::new(),
     };
     let journal = failing_before().attempts(finished(Exit::Code(0))).then(partial());
-    assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 1 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 1 }));
     let journal = journal.gates_end(&[1]).attempts(finished(Exit::Code(0))).then(partial());
-    assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 1 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 1 }));
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn retries_find_the_flaky_and_only_those_pass() {
 #[test]
 fn a_proof_is_of_one_tree_so_gates_that_change_it_are_asked_again() {
     let journal = claims().takes(1).gates_end(&[0]).takes(2);
-    assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 2 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 2 }));
     let journal = journal.gates_end(&[0]).takes(2);
     assert_eq!(journal.next(), DONE);
     assert_eq!(journal.state.proven_tree(), Some(&oid(2)));
@@ -255,7 +255,7 @@ fn a_candidate_that_never_comes_to_rest_is_not_proven() {
     assert!(journal.state.proof.as_ref().unwrap().restless);
     // Its results are not kept, whatever it is then.
     let journal = journal.attempts(finished(Exit::Code(0))).takes(MAX_ROUNDS + 1);
-    assert!(matches!(journal.next(), Step::RunGate { .. }));
+    assert!(matches!(journal.next(), Step::Start(ChildId::Gate { .. })));
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn a_claim_is_committed_before_it_completes() {
 fn a_hook_that_changes_what_was_proven_sends_it_back_to_the_gates() {
     let claimed = committing(true).attempts(claiming(PROMISE)).takes(1).gates_end(&[0]).takes(1);
     let journal = commits(claimed.clone(), 2).takes(2);
-    assert!(matches!(journal.next(), Step::RunGate { .. }));
+    assert!(matches!(journal.next(), Step::Start(ChildId::Gate { .. })));
     let proven = journal.clone().gates_end(&[0]).takes(2);
     assert_eq!(proven.next(), DONE, "it is committed already");
     assert_eq!(proven.state.proven_tree(), Some(&oid(2)));
@@ -336,14 +336,14 @@ fn a_hook_that_changes_what_was_proven_sends_it_back_to_the_gates() {
 #[case::pause(Ask::Pause(Urgency::Now), StopReason::Interrupt, End::Paused)]
 fn whoever_cannot_wait_stops_the_gate(#[case] ask: Ask, #[case] because: StopReason, #[case] end: End) {
     let journal = claims().takes(1).gates().asks(ask);
-    assert_eq!(journal.next(), Step::StopGate(because));
+    assert_eq!(journal.next(), Step::Stop(because));
     let journal = journal.obey();
     assert_eq!(journal.next(), Step::Await { until: None });
     journal.refuses(Event::LoopEnded(end));
     let journal = journal.answers(|finished| finished.exit = Exit::Signal(2)).obey();
     assert_eq!(ended(&journal), Some(end));
     if end == End::Paused {
-        assert_eq!(resumes(journal).next(), Step::RunGate { gate: 0, run: 2 });
+        assert_eq!(resumes(journal).next(), Step::Start(ChildId::Gate { gate: 0, run: 2 }));
     }
 }
 
@@ -364,7 +364,7 @@ fn before_the_first_iteration_there_is_nothing_to_be_finished(#[case] ask: Ask, 
     let journal = journal.answers(|_| ());
     assert_eq!(journal.next(), Step::Finish(end));
     if end == End::Paused {
-        assert_eq!(resumes(journal.obey()).next(), Step::RunGate { gate: 1, run: 1 });
+        assert_eq!(resumes(journal.obey()).next(), Step::Start(ChildId::Gate { gate: 1, run: 1 }));
     }
 }
 
@@ -373,7 +373,7 @@ fn a_gates_own_time_counts_from_its_start() {
     let journal = claims().takes(1).gates();
     let from = journal.now;
     assert_eq!(journal.next(), Step::Await { until: Some(super::journal::time(from + 60_000)) });
-    assert_eq!(journal.after_ms(60_000).next(), Step::StopGate(StopReason::TimeLimit));
+    assert_eq!(journal.after_ms(60_000).next(), Step::Stop(StopReason::TimeLimit));
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn gates_take_the_loops_own_time_and_are_run_again_when_it_gets_more() {
     let short = |spec: &mut Spec| spec.limits.max_duration = Some(Millis(10_000));
     let journal = Journal::gated_by(gates([true]), short).takes(0).gates_end(&[1]);
     let journal = journal.attempts(claiming(PROMISE)).takes(1).gates().after_ms(7_000);
-    assert_eq!(journal.next(), Step::StopGate(StopReason::LoopDuration));
+    assert_eq!(journal.next(), Step::Stop(StopReason::LoopDuration));
     let journal = journal.obey().answers(|finished| finished.exit = Exit::Signal(15));
     assert_eq!(journal.next(), Step::Finish(End::TimedOut));
     let journal = journal.obey().granted(None, Some(Millis(60_000)));
@@ -395,7 +395,7 @@ fn a_loop_at_its_cap_may_finish_what_its_last_iteration_claimed() {
     let journal = Journal::gated_by(gates([true]), capped).takes(0).gates_end(&[1]);
     let journal = journal.attempts(claiming(PROMISE)).takes(1).asks(Ask::Pause(Urgency::Now)).obey();
     let journal = resumes(journal);
-    assert_eq!(journal.next(), Step::RunGate { gate: 0, run: 1 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 1 }));
     let failed = journal.clone().gates_end(&[1]);
     assert_eq!(failed.next(), Step::Finish(End::IterationCap));
     assert!(failed.obey().state.resume(&Grant::default()).is_err());
@@ -419,11 +419,11 @@ fn nothing_is_asked_beside_what_was_left_behind() {
 fn a_gate_whose_output_is_lost_says_nothing_and_needs_a_person() {
     let mut journal = claims().takes(1).gates();
     journal.live.output_lost = true;
-    assert_eq!(journal.next(), Step::StopGate(StopReason::OutputLost));
+    assert_eq!(journal.next(), Step::Stop(StopReason::OutputLost));
     let mut journal = journal.obey().answers(|finished| finished.output_error = Some("full".into()));
     journal.live.output_lost = false;
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::OutputLost }));
-    assert_eq!(resumes(journal.obey()).next(), Step::RunGate { gate: 0, run: 2 });
+    assert_eq!(resumes(journal.obey()).next(), Step::Start(ChildId::Gate { gate: 0, run: 2 }));
 }
 
 #[test]
@@ -450,7 +450,7 @@ fn gates_are_asked_in_their_order_and_about_something() {
     journal.refuses(started(0, 2));
     journal.refuses(Event::GateFinished(Box::new(gate_finished(1, Exit::Code(0)))));
     journal.refuses(stop(StopReason::Cancel));
-    assert_eq!(journal.answers(|_| ()).next(), Step::RunGate { gate: 1, run: 1 });
+    assert_eq!(journal.answers(|_| ()).next(), Step::Start(ChildId::Gate { gate: 1, run: 1 }));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::git::{
     PublishResult, PullRequest, Refusal, Skipped, Workflow,
 };
 use crate::ids::{AttemptId, RequestId};
-use crate::r#loop::{Damage, Grant, Live, LoopState, Phase, Step, next_step};
+use crate::r#loop::{ChildId, Damage, Grant, Live, LoopState, Phase, Step, next_step};
 use crate::plan::TaskRef;
 use crate::promise::{MatchMode, Promise, PromiseText};
 use crate::session::{MAX_IDLE_TURNS, Session, SessionSpec};
@@ -305,21 +305,17 @@ pub(in crate::r#loop) fn work_saved() -> Event {
 }
 
 /// The event that records a step, for steps that are recorded.
-pub(in crate::r#loop) fn event_of(step: Step) -> Option<Event> {
+pub(in crate::r#loop) fn event_of(state: &LoopState, step: Step) -> Option<Event> {
     match step {
         Step::TakeBase => Some(base_taken()),
         Step::Commit { iteration } => Some(commit_settled(iteration)),
         Step::ReleaseWorktree => Some(Event::WorktreeReleased { kept: None }),
         Step::BeginIteration { iteration } => Some(Event::IterationBegun { iteration, work: None }),
-        Step::StartAttempt(id) => Some(Event::AttemptStarted(id)),
-        Step::StopAttempt(because) => Some(stop(because)),
+        Step::Start(child) => state.started(child),
+        Step::Stop(because) => state.stop_requested(because),
         Step::TakeCandidate => Some(candidate_taken(None)),
-        Step::RunGate { gate, run } => Some(Event::GateStarted { gate: gate_name(gate), run }),
-        Step::StopGate(because) => Some(Event::GateStopRequested { because }),
         Step::Intend(effect) => Some(Event::PublishStarted { effect }),
         Step::Publish(effect) => Some(published(effect, well(effect))),
-        Step::Critique { iteration } => Some(Event::CritiqueStarted { iteration }),
-        Step::StopCritique(because) => Some(Event::CritiqueStopRequested { because }),
         Step::ChangeAgent => Some(Event::AgentChanged(Box::new(other_agent()))),
         Step::SaveWork => Some(work_saved()),
         Step::Wait(wait) => Some(Event::WaitStarted(wait)),
@@ -586,7 +582,8 @@ impl Journal {
 
     /// Records the next step.
     pub(in crate::r#loop) fn obey(self) -> Self {
-        let event = event_of(self.next()).unwrap_or_else(|| panic!("{:?} is not recorded", self.next()));
+        let event =
+            event_of(&self.state, self.next()).unwrap_or_else(|| panic!("{:?} is not recorded", self.next()));
         self.then(event)
     }
 
@@ -621,7 +618,7 @@ impl Journal {
 
     /// The next gate is started.
     pub(in crate::r#loop) fn gates(self) -> Self {
-        assert!(matches!(self.next(), Step::RunGate { .. }), "{:?}", self.next());
+        assert!(matches!(self.next(), Step::Start(ChildId::Gate { .. })), "{:?}", self.next());
         self.obey()
     }
 

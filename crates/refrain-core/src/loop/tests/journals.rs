@@ -342,7 +342,7 @@ pub(super) fn obedient() -> impl Strategy<Value = Journal> {
     (any_spec(), vec((happening(), 0..20_000i64), 0..80)).prop_map(|(spec, happenings)| {
         happenings.into_iter().fold(Journal::of(spec).taken_over(), |journal, (happening, ms)| {
             let journal = happens(journal, happening).after_ms(ms);
-            match event_of(journal.next()) {
+            match event_of(&journal.state, journal.next()) {
                 Some(event) => journal.then(event),
                 None => journal,
             }

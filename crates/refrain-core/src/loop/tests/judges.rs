@@ -8,7 +8,7 @@ use crate::event::{
     AttemptFinished, Blocked, ClaimSource, CritiqueFinished, End, Event, Exit, Reviewed, StopReason,
 };
 use crate::gate::{Check, ReviewSpec, Verdict};
-use crate::r#loop::Step;
+use crate::r#loop::{ChildId, Step};
 use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, Millis};
 
 fn agent(kind: AgentKind) -> AgentSpec {
@@ -141,7 +141,7 @@ fn what_a_judge_used_whose_runner_died_is_paid_and_what_it_said_is_not_believed(
         (&journal.state.costs[..], journal.state.spent.cost),
         (&[Some(Usd(10)), Some(Usd(20))][..], Some(Usd(30)))
     );
-    assert_eq!(journal.next(), Step::RunGate { gate: 1, run: 2 });
+    assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 1, run: 2 }));
     let journal = dies(&reviewing, None);
     assert_eq!(journal.state.costs, [Some(Usd(10)), None], "it has its place among the agents that ran");
     assert!(journal.state.spent.at_least);

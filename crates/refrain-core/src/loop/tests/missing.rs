@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use super::journal::{Journal, finished, gates};
 use crate::event::{Blocked, End, Exit};
-use crate::r#loop::{Grant, Step};
+use crate::r#loop::{ChildId, Grant, Step};
 use crate::spec::Spec;
 use crate::view::{self, Alive, StatusWord};
 
@@ -43,7 +43,7 @@ fn one_that_may_be_missing_blocks_nothing() {
 #[test]
 fn a_gate_that_is_tried_again_counts_by_its_last_run() {
     let journal = starting([true], |spec| spec.gates[0].retries = 1).gates_end(&[127]);
-    assert!(matches!(journal.next(), Step::RunGate { gate: 0, run: 2 }));
+    assert!(matches!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 2 })));
     assert_eq!(journal.clone().gates_end(&[1]).next(), FIRST);
     assert_eq!(journal.gates_end(&[127]).next(), BLOCKED);
 }
@@ -60,7 +60,7 @@ fn whoever_resumes_it_has_the_gates_asked_anew() {
     let journal = starting([true], |_| ()).gates_end(&[127]).obey();
     let event = journal.state.resume(&Grant::default()).unwrap().unwrap();
     let journal = journal.then(event).taken_over().obey().takes(0);
-    assert!(matches!(journal.next(), Step::RunGate { gate: 0, run: 1 }), "{:?}", journal.next());
+    assert!(matches!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 1 })), "{:?}", journal.next());
     assert_eq!(journal.clone().gates_end(&[127]).next(), BLOCKED);
     assert_eq!(journal.gates_end(&[1]).next(), FIRST);
 }

@@ -5,7 +5,7 @@ use rstest::rstest;
 use super::journal::{Journal, asked, finished, id, spawn_failed, spawned, spec, stop, unlimited};
 use crate::agent::{AgentEvent, AgentReport, Speaker};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Exit, StopReason, Urgency};
-use crate::r#loop::{MAX_REFUNDS, Outcome, Phase, Step};
+use crate::r#loop::{ChildId, MAX_REFUNDS, Outcome, Phase, Step};
 use crate::spec::{Limits, Millis};
 use crate::state_file::WorkStatus;
 use crate::view::{self, Alive};
@@ -131,9 +131,9 @@ fn a_stopped_attempt_claims_nothing(
 #[test]
 fn a_refund_starts_the_next_attempt_of_the_same_iteration() {
     let journal = Journal::running().runs(SLOW, Exit::Code(0)).crashes();
-    assert_eq!(journal.next(), Step::StartAttempt(id(2, 2)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(2, 2))));
     let journal = journal.runs(SLOW, Exit::Lost);
-    assert_eq!(journal.next(), Step::StartAttempt(id(2, 3)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(2, 3))));
     let journal = journal.runs(SLOW, Exit::Code(0));
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 3 });
     assert_eq!((journal.state.iteration, journal.state.charged, journal.state.attempts.len()), (2, 2, 4));
@@ -142,7 +142,7 @@ fn a_refund_starts_the_next_attempt_of_the_same_iteration() {
 #[test]
 fn three_refunds_in_a_row_block() {
     let journal = Journal::running().crashes().runs(SLOW, Exit::Lost);
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 3)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 3))));
     let journal = journal.crashes();
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
 }
@@ -155,9 +155,9 @@ fn what_a_person_stopped_is_refunded_but_not_counted_in_the_row() {
     let journal = interrupted(Journal::running().crashes().crashes());
     assert_eq!(journal.state.attempts.last().unwrap().outcome, Outcome::Interrupted);
     assert_eq!((journal.state.refunds_in_a_row, journal.state.charged), (2, 0));
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 4)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 4))));
     let journal = interrupted(interrupted(journal));
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 6)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 6))));
     // Nor does it begin the row again.
     assert_eq!(journal.crashes().next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
 }
@@ -179,17 +179,17 @@ fn who_was_lost_while_it_was_interrupted_is_counted_in_the_row() {
 #[test]
 fn a_charged_attempt_between_refunds_begins_the_count_again() {
     let journal = Journal::running().crashes().crashes().runs(SLOW, Exit::Code(1)).crashes().crashes();
-    assert_eq!(journal.next(), Step::StartAttempt(id(2, 3)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(2, 3))));
     assert_eq!(journal.crashes().next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
 }
 
 #[test]
 fn resume_forgives_refunds() {
     let journal = Journal::running().crashes().crashes().crashes().obey().resumes();
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 4)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 4))));
     let journal = journal.crashes().crashes();
     assert_eq!(journal.state.refunds_in_a_row, MAX_REFUNDS - 1);
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 6)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 6))));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn an_agent_that_cannot_be_started_blocks_at_once_and_resume_tries_again() {
     // Whoever takes over before the end is recorded decides the same.
     assert_eq!(journal.clone().taken_over().next(), journal.next());
     let journal = journal.obey().resumes();
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 2)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 2))));
     assert_eq!(journal.state.charged, 0);
 }
 

@@ -11,7 +11,7 @@ use proptest::test_runner::TestRunner;
 use super::journal::{Journal, asked, event_of, grant, id, kind, pace, stop, time, unlimited};
 use super::journals::{any_event, any_time, loose, obedient};
 use crate::event::{Ask, Blocked, End, Event, Record, StopReason, Urgency};
-use crate::r#loop::{Live, LoopState, MAX_REFUNDS, Outcome, Step, next_step};
+use crate::r#loop::{ChildId, Live, LoopState, MAX_REFUNDS, Outcome, Step, next_step};
 use crate::spec::{Limits, Millis};
 
 proptest! {
@@ -46,7 +46,7 @@ proptest! {
     #[test]
     fn what_is_decided_can_be_recorded(journal in obedient(), later in 0..100_000i64) {
         let journal = journal.after_ms(later);
-        if let Some(event) = event_of(journal.next()) {
+        if let Some(event) = event_of(&journal.state, journal.next()) {
             journal.then(event);
         }
     }
@@ -115,7 +115,7 @@ proptest! {
                 Step::Finish(End::Cancelled)
                     | Step::ReleaseWorktree
                     | Step::TakeCandidate
-                    | Step::RunGate { .. }
+                    | Step::Start(ChildId::Gate { .. })
                     | Step::Commit { .. }
                     | Step::Await { until: None }
             );

@@ -7,7 +7,7 @@ use super::trouble::{fault, of, wait};
 use crate::agent::{AgentEvent, AgentReport, Fault, FaultKind, Speaker, Until};
 use crate::event::{AttemptFinished, Blocked, End, Event, Exit, StopReason, Wait, WaitKind};
 use crate::gate::{Check, ReviewSpec};
-use crate::r#loop::{Outcome, Retrying, Step};
+use crate::r#loop::{ChildId, Outcome, Retrying, Step};
 use crate::spec::{AgentKind, Millis};
 
 const MINUTE: i64 = 60_000;
@@ -50,9 +50,9 @@ fn a_program_that_sleeps_for_long_is_ended(
             journal.now = at - 1;
             assert_eq!(journal.next(), Step::Await { until: Some(time(at)) });
             journal.now = at;
-            assert_eq!(journal.next(), Step::StopAttempt(StopReason::ProviderWait));
+            assert_eq!(journal.next(), Step::Stop(StopReason::ProviderWait));
         }
-        Some(_) => assert_eq!(journal.next(), Step::StopAttempt(StopReason::ProviderWait)),
+        Some(_) => assert_eq!(journal.next(), Step::Stop(StopReason::ProviderWait)),
         None => assert_eq!(journal.next(), Step::Await { until: None }),
     }
     journal.live.retrying = None;
@@ -79,7 +79,7 @@ fn it_is_refunded_and_the_rest_is_waited_for_on_disk(
     let mut journal = journal.obey().after_ms(1_000).taken_over();
     assert_eq!(journal.next(), Step::Await { until: Some(until) }, "another runner waits the rest");
     journal.now = until.duration_since(time(0)).as_millis() as i64;
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 2)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 2))));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn the_account_is_not_waited_for_any_longer_once_its_gate_is_open() {
     let mut journal = journal.obey();
     assert_eq!(journal.next(), Step::Await { until: Some(closed.until) });
     (journal.live.account, journal.live.is_account_open) = (None, true);
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 1)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 1))));
     // A fault of its own is waited for all the same.
     let mut journal =
         journal.obey().then(super::journal::spawned()).ends(fault(FaultKind::Limit, named(3_600_000))).obey();
@@ -169,13 +169,13 @@ fn a_reviewer_that_sleeps_is_waited_for_too() {
     let mut journal = Journal::of(spec).taken_over();
     while journal.state.running_gate().is_none() {
         journal = match journal.next() {
-            Step::StartAttempt(_) => journal.spawns().after_ms(3_000).exits(Exit::Code(0)),
+            Step::Start(ChildId::Attempt(_)) => journal.spawns().after_ms(3_000).exits(Exit::Code(0)),
             _ => journal.obey(),
         };
     }
     let since = time(journal.now);
     journal.live.retrying = Some(Retrying { kind: FaultKind::RateLimit, until: named(600_000), since });
-    assert_eq!(journal.next(), Step::StopGate(StopReason::ProviderWait));
+    assert_eq!(journal.next(), Step::Stop(StopReason::ProviderWait));
     let mut journal = journal.obey();
     let review = crate::event::Reviewed {
         verdict: crate::gate::Verdict::Missing { why: "it was interrupted".into() },

@@ -4,7 +4,7 @@
 use super::journal::{Journal, asked, base_taken, claiming, commit_settled, finished, gates, oid, spec};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency};
 use crate::git::{Base, Checkout, CommitReport, Dirty, Exposed, LeftOut, RepoPath, Skipped, Why, Workflow};
-use crate::r#loop::{Grant, Phase, Step};
+use crate::r#loop::{ChildId, Grant, Phase, Step};
 use crate::spec::{ProtectSpec, Spec};
 use crate::view;
 
@@ -62,7 +62,7 @@ fn a_commit_that_is_skipped_ends_nothing() {
 #[test]
 fn what_is_refunded_is_not_committed() {
     let journal = Journal::committing().obey().spawns().ends(finished(Exit::Lost));
-    assert!(matches!(journal.next(), Step::StartAttempt(_)));
+    assert!(matches!(journal.next(), Step::Start(ChildId::Attempt(_))));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use rstest::rstest;
 
 use super::journal::{Journal, claiming, finished, gates, id, idle, runner, session, spec};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Process, Urgency};
-use crate::r#loop::{LoopState, Step};
+use crate::r#loop::{ChildId, LoopState, Step};
 use crate::session::{MAX_IDLE_TURNS, Session};
 use crate::spec::{Millis, Spec};
 use crate::view::{self, Alive, Kind, StatusWord};
@@ -46,7 +46,7 @@ fn between_two_turns_a_runner_asks_the_gates_and_leaves_the_next_turn_to_the_ses
     let journal = journal.after_ms(3_000).ends(claims);
     assert!(!journal.state.is_in_session(), "its claim is to be proven first");
     let journal = journal.taken_over().takes(2).gates_end(&[1]).obey();
-    assert_eq!(journal.next(), Step::StartAttempt(id(2, 1)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(2, 1))));
     assert!(journal.state.is_in_session());
     assert_eq!(journal.state.runner, Some(runner(1)));
 }
@@ -82,7 +82,7 @@ fn a_session_that_is_lost_is_refunded_and_another_goes_on() {
     let journal = journal.taken_over();
     assert_eq!((journal.state.charged, journal.state.attempts.len()), (1, 2));
     let journal = journal.then(Event::SessionBound(session(Some("t"))));
-    assert_eq!(journal.next(), Step::StartAttempt(id(2, 2)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(2, 2))));
 }
 
 #[test]
@@ -138,5 +138,7 @@ fn no_money_is_reserved_for_a_session() {
     journal.state.limits.max_duration = Some(Millis(u64::MAX));
     assert_eq!(journal.state.costs_of(&journal.next()), None);
     let spec = Spec { session: None, ..journal.state.spec.clone() };
-    assert!(Journal::of(spec).taken_over().state.costs_of(&Step::StartAttempt(id(1, 1))).is_some());
+    assert!(
+        Journal::of(spec).taken_over().state.costs_of(&Step::Start(ChildId::Attempt(id(1, 1)))).is_some()
+    );
 }

@@ -6,7 +6,7 @@ use super::journal::{Journal, claiming, finished, gates, grant, oid};
 use crate::event::{AttemptFinished, Blocked, ClaimSource, End, Exit};
 use crate::gate::{Check, GateWhen, ReviewSpec};
 use crate::git::Workflow;
-use crate::r#loop::{Outcome, Step};
+use crate::r#loop::{ChildId, Outcome, Step};
 use crate::spec::{Spec, Until};
 use crate::state_file::WorkStatus;
 use crate::view::{self, Alive};
@@ -69,7 +69,7 @@ fn it_never_ends_a_loop_before_its_first_iteration() {
 fn it_is_asked_after_each_iteration_though_nothing_changed() {
     // What git ignores may have changed.
     let journal = success(&[0, 1], |_| ()).attempts(silent()).takes(0);
-    assert!(matches!(journal.next(), Step::RunGate { gate: 0, .. }), "{:?}", journal.next());
+    assert!(matches!(journal.next(), Step::Start(ChildId::Gate { gate: 0, .. })), "{:?}", journal.next());
     let journal = journal.gates_end(&[0, 0]).takes(0);
     assert_eq!(journal.next(), COMPLETED);
 }
@@ -93,21 +93,21 @@ fn gates_that_are_kept_for_claims_are_asked_once_it_passes() {
     let journal = Journal::gated_by(all, |_| ()).takes(0).gates_end(&[1, 1]);
     let journal = journal.attempts(silent()).takes(1);
     assert!(
-        matches!(journal.next(), Step::RunGate { gate: 1, .. }),
+        matches!(journal.next(), Step::Start(ChildId::Gate { gate: 1, .. })),
         "it, and no other: {:?}",
         journal.next()
     );
     assert_eq!(journal.clone().gates_end(&[1]).next(), SECOND);
     let passed = journal.gates_end(&[0]);
-    assert!(matches!(passed.next(), Step::RunGate { gate: 0, .. }), "{:?}", passed.next());
+    assert!(matches!(passed.next(), Step::Start(ChildId::Gate { gate: 0, .. })), "{:?}", passed.next());
     assert_eq!(passed.clone().gates_end(&[1]).next(), SECOND, "the reviewer is spared");
-    assert!(matches!(passed.gates_end(&[0]).next(), Step::RunGate { gate: 2, .. }));
+    assert!(matches!(passed.gates_end(&[0]).next(), Step::Start(ChildId::Gate { gate: 2, .. })));
 }
 
 #[test]
 fn what_the_gates_change_is_asked_about_once_more() {
     let journal = success(&[1, 1], |_| ()).attempts(silent()).takes(1).gates_end(&[0, 0]).takes(2);
-    assert!(matches!(journal.next(), Step::RunGate { gate: 0, run: 2 }), "{:?}", journal.next());
+    assert!(matches!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 2 })), "{:?}", journal.next());
     assert_eq!(journal.clone().gates_end(&[0, 1]).next(), SECOND);
     assert_eq!(journal.gates_end(&[0, 0]).takes(2).next(), COMPLETED);
 }

@@ -6,7 +6,7 @@ use rstest::rstest;
 use super::journal::{Journal, failing, finished, grant, id, reporting, spec, time, tokens};
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Until, Usage, Usd};
 use crate::event::{Ask, AttemptFinished, Blocked, End, Event, Exit, StopReason, Urgency, Wait, WaitKind};
-use crate::r#loop::{Grant, LoopState, Outcome, Phase, Refusal, Step};
+use crate::r#loop::{ChildId, Grant, LoopState, Outcome, Phase, Refusal, Step};
 use crate::price::Price;
 use crate::spec::{AgentKind, AgentSpec, Millis, OutputFormat};
 
@@ -85,7 +85,7 @@ fn a_limit_with_a_reset_time_is_waited_for_and_the_same_iteration_tried_again() 
     let journal_after_a_crash = journal.clone().after_ms(1_000_000).taken_over();
     assert_eq!(journal_after_a_crash.next(), Step::Await { until: Some(wait.until) });
     journal.now = 3_700_000;
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 2)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 2))));
     assert_eq!(journal.state.charged, 0);
 }
 
@@ -94,10 +94,10 @@ fn whoever_asks_to_proceed_waits_no_more() {
     let until = Some(Until::After(Millis(3_600_000)));
     let journal = of(AgentKind::Codex).spawns().ends(fault(FaultKind::Limit, until)).obey();
     let mut journal = journal.asks(Ask::Proceed);
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 2)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 2))));
     // Not for the others of the account either, this once.
     journal.live.account = Some(Wait { kind: WaitKind::Limit, until: time(900_000) });
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 2)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 2))));
     let journal = journal.spawns().ends(fault(FaultKind::Limit, None));
     assert!(matches!(journal.next(), Step::Wait(_)), "only this once");
 }
@@ -134,7 +134,7 @@ fn a_wait_that_would_be_too_long_blocks_and_a_resume_tries_again() {
         let long = of(AgentKind::Claude).spawns().ends(fault(kind, until(hours + 1)));
         assert_eq!(long.next(), Step::Finish(End::Blocked { why: blocked }), "{kind:?}");
         let resumed = long.obey().resumes();
-        assert_eq!(resumed.next(), Step::StartAttempt(id(1, 2)));
+        assert_eq!(resumed.next(), Step::Start(ChildId::Attempt(id(1, 2))));
         assert!(matches!(resumed.spawns().ends(fault(kind, until(1))).next(), Step::Wait(_)), "counted anew");
     }
 }
@@ -166,7 +166,7 @@ fn what_holds_for_the_whole_account_is_waited_for_before_an_attempt() {
     journal.live.account = Some(Wait { until: time(90_000), ..gate });
     assert!(matches!(journal.next(), Step::Wait(_)));
     journal.live.account = None;
-    assert_eq!(journal.next(), Step::StartAttempt(id(1, 1)));
+    assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 1))));
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_cap_stops_the_attempt_that_passes_it_and_the_loop_ends() {
     journal.live.used = Usage { cost: Some(Usd(999)), ..Usage::default() };
     assert_eq!(journal.next(), Step::Await { until: None });
     journal.live.used.cost = Some(Usd(1_000));
-    assert_eq!(journal.next(), Step::StopAttempt(StopReason::Budget));
+    assert_eq!(journal.next(), Step::Stop(StopReason::Budget));
     let cut = |report: &mut AgentReport| {
         (report.is_final, report.cost) = (false, Some((Scope::Attempt, Usd(1_100))));
     };
@@ -393,7 +393,7 @@ fn a_cap_on_money_is_kept_by_the_price_also_while_an_attempt_runs() {
     journal.live.used = Usage { tokens: tokens(999, 0), ..Usage::default() };
     assert_eq!(journal.next(), Step::Await { until: None });
     journal.live.used.tokens = tokens(1_000, 0);
-    assert_eq!(journal.next(), Step::StopAttempt(StopReason::Budget));
+    assert_eq!(journal.next(), Step::Stop(StopReason::Budget));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use rstest::rstest;
 use super::journal::{Journal, claiming, finished, gates, spec};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency, Wait, WaitKind};
 use crate::gate::{GateSpec, GateWhen};
-use crate::r#loop::{Grant, Refusal, Step};
+use crate::r#loop::{ChildId, Grant, Refusal, Step};
 use crate::spec::{Limits, Millis, Spec, Until};
 use crate::view::{self, Alive, StatusWord};
 
@@ -115,7 +115,7 @@ fn approved(spec: &mut Spec) {
 )]
 #[case::its_gate_changes_the_tree(
     once(gates([true]), |_| ()).attempts(ends_well()).takes(1).gates_end(&[0]).takes(2),
-    Step::RunGate { gate: 0, run: 2 },
+    Step::Start(ChildId::Gate { gate: 0, run: 2 }),
     false
 )]
 #[case::it_failed_by_itself(

@@ -1,0 +1,226 @@
+//! What the end of a child comes to: one event.
+
+use std::io;
+
+use camino::Utf8Path;
+use refrain_agents::ear::Heard;
+use refrain_core::context;
+use refrain_core::event::{AttemptFinished, CritiqueFinished, Event, Exit, GateFinished, Reviewed, Sealed};
+use refrain_core::fingerprint::{self, Fingerprint};
+use refrain_core::gate::{GateName, Verdict, cannot_run, found_no_test};
+use refrain_core::review;
+use refrain_core::text::{clip, cut_middle, printable, squeeze};
+use refrain_proc::output;
+use refrain_store::layout::AttemptDir;
+
+use super::output::ChildKind;
+use super::{AgentRole, ChildOutput, write};
+use crate::seal;
+
+/// How much of a failure is read for its fingerprint, in bytes.
+const MOST_READ: usize = 256 << 10;
+/// The longest message of a command that is read, in bytes: it is judged whole or not at all.
+const LONGEST_MESSAGE: u64 = 1 << 20;
+/// The longest last line that is kept, in bytes.
+const PREVIEW: usize = 200;
+
+/// How a child ended, beside what it said.
+pub(crate) struct Ending {
+    pub(crate) exit: Exit,
+    /// How much it printed, in bytes.
+    pub(crate) stdout: u64,
+    pub(crate) stderr: u64,
+    /// It left processes behind.
+    pub(crate) left: bool,
+    /// Why not all that it printed was kept.
+    pub(crate) output_error: Option<String>,
+}
+
+impl ChildOutput {
+    /// The event that records the child's end. Blocks.
+    pub(crate) fn conclude(self, ending: Ending) -> Event {
+        let Self { kind, log, stderr_log, began } = self;
+        let gate = |gate: GateName| GateFinished {
+            gate,
+            exit: ending.exit,
+            duration: began.elapsed().into(),
+            bytes: ending.stdout,
+            fingerprint: None,
+            no_test: None,
+            preview: String::new(),
+            left: ending.left,
+            output_error: ending.output_error.clone(),
+            log: seal::of(&log).ok(),
+            review: None,
+        };
+        let (role, output) = match kind {
+            ChildKind::Command(name) => {
+                let bytes = ending.stdout + ending.stderr;
+                return Event::GateFinished(Box::new(command(GateFinished { bytes, ..gate(name) }, &log)));
+            }
+            ChildKind::Agent(role, output) => (role, output),
+        };
+        let stderr = output::read_end(&stderr_log, context::EXCERPT as u64).unwrap_or_default();
+        let stderr = String::from_utf8_lossy(&stderr);
+        let heard = output.parser.conclude(ending.exit, &stderr);
+        match role {
+            AgentRole::Worker(dir) => {
+                Event::AttemptFinished(Box::new(attempt((&dir, &log), &ending, heard, &stderr)))
+            }
+            AgentRole::Reviewer(name) => {
+                let verdict = match kept_message(&heard, &log, &ending, &stderr) {
+                    Ok(message) => review::judge(Some(&message)),
+                    Err(why) => Verdict::Missing { why },
+                };
+                Event::GateFinished(Box::new(GateFinished {
+                    fingerprint: of_verdict(&name, &verdict),
+                    preview: clip(&heard.finding.last_line, PREVIEW).into_owned(),
+                    review: Some(Box::new(Reviewed { verdict, report: heard.report.map(Box::new) })),
+                    ..gate(name)
+                }))
+            }
+            AgentRole::Critic => {
+                let message = kept_message(&heard, &log, &ending, &stderr);
+                let (feedback, error) = match (message, ending.output_error) {
+                    (_, Some(error)) => (None, Some(error)),
+                    (Err(why), None) => (None, Some(why)),
+                    (Ok(message), None) => (review::feedback(&message), None),
+                };
+                let report = heard.report.map(Box::new);
+                let (exit, left) = (ending.exit, ending.left);
+                Event::CritiqueFinished(Box::new(CritiqueFinished { exit, feedback, error, left, report }))
+            }
+        }
+    }
+}
+
+fn attempt(
+    (dir, log): (&AttemptDir, &Utf8Path),
+    ending: &Ending,
+    heard: Heard,
+    stderr: &str,
+) -> AttemptFinished {
+    if let Some(message) = &heard.message {
+        // A convenience for people: the stream holds it too.
+        let _ = write(&dir.last_message(), message);
+    }
+    AttemptFinished {
+        fingerprint: failure(ending.exit, &heard, stderr),
+        sealed: seal::attempt(dir, log == dir.stdout(true)),
+        stdout_bytes: ending.stdout,
+        stderr_bytes: ending.stderr,
+        left: ending.left,
+        output_error: ending.output_error.clone(),
+        ..finished(ending.exit, heard)
+    }
+}
+
+/// What was heard, as the journal keeps it.
+pub(crate) fn finished(exit: Exit, heard: Heard) -> AttemptFinished {
+    AttemptFinished {
+        exit,
+        promised: heard.finding.claimed,
+        gave_up: heard.finding.gave_up,
+        work: None,
+        needs: None,
+        near_miss: heard.finding.near_miss,
+        state: None,
+        idle: false,
+        stdout_bytes: 0,
+        stderr_bytes: 0,
+        preview: heard.finding.last_line,
+        summary: heard.finding.summary,
+        left: false,
+        output_error: None,
+        report: heard.report.map(Box::new),
+        fingerprint: None,
+        sealed: Sealed::default(),
+    }
+}
+
+/// What a failure of the agent's own comes down to: its fault, else what it printed.
+fn failure(exit: Exit, heard: &Heard, stderr: &str) -> Option<Fingerprint> {
+    let fault = heard.report.as_ref().and_then(|report| report.fault.as_ref());
+    if exit == Exit::Code(0) && fault.is_none() && heard.report.as_ref().is_none_or(|report| report.is_final)
+    {
+        return None;
+    }
+    let message = heard.message.as_deref().unwrap_or_default();
+    let said = match fault {
+        Some(fault) => &fault.message,
+        None if stderr.trim().is_empty() => message,
+        None => stderr,
+    };
+    Some(fingerprint::of("agent", &format!("{}\n{exit:?}", cut_middle(&printable(said), MOST_READ))))
+}
+
+/// The end of a gate that is a command, from its log.
+fn command(gate: GateFinished, log: &Utf8Path) -> GateFinished {
+    let exit = gate.exit;
+    let end = output::read_end(log, MOST_READ as u64).unwrap_or_default();
+    let end = printable(&String::from_utf8_lossy(&end)).into_owned();
+    let last = end.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let no_test = proved_nothing(&end, exit);
+    let fingerprint = (exit != Exit::Code(0) || no_test.is_some())
+        .then(|| fingerprint::of(gate.gate.as_str(), &format!("{end}\n{exit:?}")));
+    GateFinished { fingerprint, no_test, preview: clip(last, PREVIEW).into_owned(), ..gate }
+}
+
+/// Why the gate proved nothing, whatever its exit code is: it could not run, or its runners found no test.
+fn proved_nothing(said: &str, exit: Exit) -> Option<String> {
+    let Exit::Code(code) = exit else { return None };
+    cannot_run(said, code).or_else(|| found_no_test(said, code))
+}
+
+/// What a refusal comes down to. Words of a model differ each time: a refusal is the same only where they do not.
+fn of_verdict(gate: &GateName, verdict: &Verdict) -> Option<Fingerprint> {
+    match verdict {
+        Verdict::Pass => None,
+        Verdict::Fail { findings: said } | Verdict::Missing { why: said } => {
+            Some(fingerprint::of(gate.as_str(), said))
+        }
+    }
+}
+
+/// The same as [`message`], which is also put beside the log.
+fn kept_message(heard: &Heard, log: &Utf8Path, ending: &Ending, stderr: &str) -> Result<String, String> {
+    let message = message(heard, log, ending, stderr)?;
+    // A convenience for people: the log holds it too.
+    let _ = write(&log.with_extension("final.md"), &message);
+    Ok(message)
+}
+
+/// The final message, whole; or why there is none that counts.
+pub(crate) fn message(
+    heard: &Heard,
+    log: &Utf8Path,
+    ending: &Ending,
+    stderr: &str,
+) -> Result<String, String> {
+    let how = match ending.exit {
+        Exit::Code(0) | Exit::Unseen => None,
+        Exit::Code(code) => Some(format!("it ended with exit code {code}")),
+        Exit::Signal(signal) => Some(format!("it was ended by signal {signal}")),
+        Exit::Lost => Some("nobody saw it end".to_owned()),
+    };
+    if let Some(fault) = heard.report.as_ref().and_then(|report| report.fault.as_ref()) {
+        return Err(squeeze(&printable(&fault.message)));
+    }
+    if let Some(how) = how {
+        let said = printable(stderr);
+        let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty());
+        return Err(last.map_or_else(|| how.clone(), |last| format!("{how}: {}", clip(last, PREVIEW))));
+    }
+    match &heard.report {
+        Some(report) if !report.is_final => Err("it ended without a last word".to_owned()),
+        Some(_) => heard.message.clone().ok_or_else(|| "it said nothing".to_owned()),
+        None if ending.stdout > LONGEST_MESSAGE => {
+            Err(format!("it printed more than {LONGEST_MESSAGE} bytes, and is not read"))
+        }
+        None => match output::read_end(log, LONGEST_MESSAGE) {
+            Ok(said) => Ok(String::from_utf8_lossy(&said).into_owned()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err("it said nothing".to_owned()),
+            Err(error) => Err(format!("what it said cannot be read: {error}")),
+        },
+    }
+}

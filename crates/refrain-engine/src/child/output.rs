@@ -1,0 +1,105 @@
+//! What is heard of a child while it runs. Lives on the supervisor's thread, which may block.
+
+use std::time::Instant;
+
+use camino::Utf8PathBuf;
+use refrain_agents::adapter::Call;
+use refrain_agents::ear::Ear;
+use refrain_core::gate::GateName;
+use refrain_proc::Listener;
+use refrain_store::layout::AttemptDir;
+use tokio::sync::mpsc;
+
+use super::ChildEvent;
+
+/// What an agent is run for, which says what its end means.
+pub(crate) enum AgentRole {
+    /// It works, in an attempt whose folder this is.
+    Worker(AttemptDir),
+    /// It is this gate.
+    Reviewer(GateName),
+    Critic,
+}
+
+/// What is known of a child's output.
+pub(crate) struct ChildOutput {
+    pub(super) kind: ChildKind,
+    pub(super) log: Utf8PathBuf,
+    pub(super) stderr_log: Utf8PathBuf,
+    pub(super) began: Instant,
+}
+
+pub(super) enum ChildKind {
+    /// A gate, whose log is read when it has ended.
+    Command(GateName),
+    Agent(AgentRole, Box<AgentOutput>),
+}
+
+/// An agent's stream, and whom it is told to.
+pub(super) struct AgentOutput {
+    pub(super) parser: Ear,
+    news: mpsc::Sender<ChildEvent>,
+    /// The runner was told that the provider answered.
+    is_answered: bool,
+    /// The number of the retry that the runner was told of last.
+    retry: Option<u32>,
+}
+
+impl ChildOutput {
+    pub(crate) fn of_agent(
+        role: AgentRole,
+        call: &Call<'_>,
+        (log, stderr_log): (Utf8PathBuf, Utf8PathBuf),
+        news: mpsc::Sender<ChildEvent>,
+    ) -> Self {
+        // Only the loop's own agent opens the gate of its account.
+        let is_answered = !matches!(role, AgentRole::Worker(_));
+        let output = AgentOutput { parser: Ear::new(call), news, is_answered, retry: None };
+        let kind = ChildKind::Agent(role, Box::new(output));
+        Self { kind, log, stderr_log, began: Instant::now() }
+    }
+
+    pub(crate) fn of_command(gate: GateName, log: Utf8PathBuf, stderr_log: Utf8PathBuf) -> Self {
+        Self { kind: ChildKind::Command(gate), log, stderr_log, began: Instant::now() }
+    }
+}
+
+impl AgentOutput {
+    fn hear(&mut self, chunk: &[u8]) {
+        // A runner that is busy hears the next total, or the end.
+        if let Some(used) = self.parser.hear(chunk) {
+            let _: Result<(), _> = self.news.try_send(ChildEvent::Used(used));
+        }
+        if !self.is_answered && self.parser.is_answered() {
+            self.is_answered = self.news.try_send(ChildEvent::Answered).is_ok();
+        }
+        self.tell_retry();
+    }
+
+    /// Tells the runner of another retry. This thread may wait for it: a notice that got lost would not come again.
+    fn tell_retry(&mut self) {
+        let retrying = self.parser.retrying();
+        let number = retrying.map(|(number, _)| number);
+        if number != self.retry {
+            self.retry = number;
+            let retrying = retrying.map(|(_, fault)| (fault.kind, fault.until));
+            // Without a runner nobody needs to know.
+            let _ = self.news.blocking_send(ChildEvent::Retrying(retrying));
+        }
+    }
+}
+
+impl Listener for ChildOutput {
+    fn hear(&mut self, chunk: &[u8]) {
+        if let ChildKind::Agent(_, output) = &mut self.kind {
+            output.hear(chunk);
+        }
+    }
+
+    fn hear_stderr(&mut self, chunk: &[u8]) {
+        if let ChildKind::Agent(_, output) = &mut self.kind {
+            output.parser.hear_stderr(chunk);
+            output.tell_retry();
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! How a child is started: what an agent is told goes on disk first.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_agents::adapter::{Call, Schema};
+use refrain_agents::{ear, environment, gemini};
+use refrain_core::agent::Usd;
+use refrain_core::gate::GateSpec;
+use refrain_core::spec::{AgentKind, AgentSpec};
+use refrain_core::{AttemptId, LoopState, Spec};
+use refrain_proc::{Job, Listener, Meter, identity};
+use refrain_store::LoopDir;
+
+use super::ChildOutput;
+use crate::clock;
+
+/// By its path: what stands first in `PATH` may be the agent's work.
+const SHELL: &str = "/bin/sh";
+/// Both streams are one, in the order in which they come, whatever the command is.
+const TOGETHER: &str = "exec /bin/sh -c \"$0\" 2>&1";
+
+/// What an agent is told, and where what it prints is kept.
+pub(crate) struct AgentStart {
+    /// With the agent that is started as its agent.
+    pub(crate) spec: Spec,
+    pub(crate) prompt: String,
+    pub(crate) prompt_file: Utf8PathBuf,
+    /// What the final message is held to; kept beside the prompt. Ignored for an agent that cannot be held to one.
+    pub(crate) schema: Option<String>,
+    /// What it may spend, and whether there is any cap.
+    pub(crate) budget: (Option<Usd>, bool),
+    /// What it starts from ([`environment::base`]), and the variables that are its own.
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) variables: Vec<(String, String)>,
+    pub(crate) stdout_log: Utf8PathBuf,
+    pub(crate) stderr_log: Utf8PathBuf,
+}
+
+impl AgentStart {
+    /// Puts on disk what the agent is told, and makes its job. Blocks.
+    pub(crate) fn job<L: Listener>(
+        self,
+        meter: Arc<Meter>,
+        listener: impl FnOnce(&Call<'_>) -> L,
+    ) -> io::Result<Job<L>> {
+        let Self { spec, prompt, prompt_file, schema, budget, env, variables, stdout_log, stderr_log } = self;
+        write(&prompt_file, &prompt)?;
+        let schema = schema.filter(|_| takes_schema(&spec.agent));
+        let schema_file = stdout_log.with_extension("schema.json");
+        if let Some(schema) = &schema {
+            write(&schema_file, schema)?;
+        }
+        GeminiLock::of(&spec, &env).iter().for_each(GeminiLock::clear);
+        let call = Call {
+            spec: &spec,
+            prompt: &prompt,
+            prompt_file: &prompt_file,
+            env: &env,
+            budget: budget.0,
+            capped: budget.1,
+            schema: schema.as_ref().map(|text| Schema { text, file: &schema_file }),
+            clock: clock::on_the_wall(),
+            root: identity::is_root(),
+        };
+        let launch = ear::launch(&call);
+        let listener = listener(&call);
+        Ok(Job {
+            argv: launch.argv,
+            dir: spec.working_dir.clone(),
+            env: variables.into_iter().chain(launch.env).collect(),
+            stdin: launch.stdin,
+            stdout_log,
+            stderr_log,
+            cap: spec.output_cap,
+            listener,
+            meter,
+        })
+    }
+}
+
+/// Whether the agent's final message can be held to a schema.
+pub(crate) fn takes_schema(agent: &AgentSpec) -> bool {
+    ear::adapter(agent.kind).is_some_and(|adapter| adapter.takes_schema())
+}
+
+/// The job of a gate that is a command, behind the attempt `of` or, of iteration 0, before the first.
+pub(crate) fn command_job(
+    state: &LoopState,
+    (gate, command): (&GateSpec, &str),
+    (of, run): (AttemptId, u32),
+    dir: &LoopDir,
+    meter: Arc<Meter>,
+) -> Job<ChildOutput> {
+    let log = dir.attempt(of).gate(&gate.name, run);
+    // Only what the shell says that cannot do that much comes separately.
+    let stderr_log = log.with_extension("stderr.log");
+    Job {
+        argv: [SHELL, "-c", TOGETHER, command].map(str::to_owned).into(),
+        dir: state.spec.working_dir.clone(),
+        env: environment::of_attempt(state, of),
+        stdin: None,
+        stdout_log: log.clone(),
+        stderr_log: stderr_log.clone(),
+        cap: state.spec.output_cap,
+        listener: ChildOutput::of_command(gate.name.clone(), log, stderr_log),
+        meter,
+    }
+}
+
+/// Not synced and not renamed: after a power loss no agent is there that could have been told it.
+pub(crate) fn write(path: &Utf8Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    }
+    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+/// The lock that a Gemini leaves behind and the next one waits 13 s for (agent-clis.md), and the variable by which its kind
+/// is told apart.
+#[derive(Debug)]
+pub(crate) struct GeminiLock {
+    path: PathBuf,
+    home: Vec<u8>,
+}
+
+impl GeminiLock {
+    pub(crate) fn of(spec: &Spec, env: &[(OsString, OsString)]) -> Option<Self> {
+        let path = (spec.agent.kind == AgentKind::Gemini).then(|| gemini::lock(env)).flatten()?;
+        let home = env.iter().rev().find(|(name, _)| name == "HOME").map(|(_, home)| home)?;
+        Some(Self { path, home: [b"HOME=", home.as_encoded_bytes()].concat() })
+    }
+
+    /// Removes it if no Gemini of that home runs.
+    pub(crate) fn clear(&self) {
+        if self.path.exists() && !identity::anyone_runs("gemini", &self.home) {
+            // Not ours to insist on: without that the agent only starts later.
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}

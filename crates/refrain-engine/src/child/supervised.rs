@@ -1,0 +1,85 @@
+//! What the supervisor reports of children, read on its own thread as far as that takes files.
+
+use std::sync::{Arc, PoisonError};
+
+use refrain_agents::environment;
+use refrain_core::Spec;
+use refrain_core::agent::{FaultKind, Until, Usage};
+use refrain_core::event::{Event, Exit, Process};
+use refrain_proc::{KeeperSpec, Report, Supervisor};
+use refrain_store::worktree;
+use tokio::sync::mpsc;
+
+use super::ChildOutput;
+use super::conclusion::Ending;
+use crate::EngineError;
+use crate::attempt::SharedFiles;
+use crate::pulse::Pulse;
+use crate::service::Host;
+
+/// What happened to the child in flight, or to what it left behind.
+pub(crate) enum ChildEvent {
+    Started(Process),
+    NotStarted(String),
+    Used(Usage),
+    /// Its program waits for its provider by itself, for this reason and until then; or it does not any more.
+    Retrying(Option<(FaultKind, Option<Until>)>),
+    /// Its provider answered: something came from the model.
+    Answered,
+    /// It is over: the event that records it.
+    Finished(Box<Event>),
+    Swept {
+        killed: u32,
+        survivors: Vec<i32>,
+        names: Vec<String>,
+    },
+    OutputLost,
+}
+
+/// The supervisor of one loop, and both ends of what it reports.
+pub(crate) struct Supervised {
+    /// Dropped first: whoever still has news to give must not wait for somebody to take it.
+    pub(crate) news: mpsc::Receiver<ChildEvent>,
+    pub(crate) supervisor: Supervisor<ChildOutput>,
+    pub(crate) sender: mpsc::Sender<ChildEvent>,
+}
+
+/// Starts the supervisor, whose reports become events: what must block to be read is read on its thread.
+pub(crate) fn supervise(
+    spec: &Spec,
+    host: &Host,
+    pulse: &Arc<Pulse>,
+    files: &SharedFiles,
+) -> Result<Supervised, EngineError> {
+    let keeper = KeeperSpec {
+        program: host.program.clone(),
+        env: environment::base(spec, host.env.iter().cloned()),
+        mark: environment::mark(spec),
+    };
+    // An attempt reports at most five times before the next one starts, and says now and then what it used.
+    let (sender, news) = mpsc::channel(8);
+    let (spec, shared, pulse, reports) = (spec.clone(), Arc::clone(files), Arc::clone(pulse), sender.clone());
+    let supervisor = Supervisor::start(keeper, move |report: Report<ChildOutput>| {
+        let event = match report {
+            Report::Started(process) => ChildEvent::Started(process),
+            Report::NotStarted(error) => ChildEvent::NotStarted(error),
+            Report::Exited { exit, stdout, stderr, listener, left, output_error } => {
+                let output_error = output_error.map(|error| error.to_string());
+                let mut event = listener.conclude(Ending { exit, stdout, stderr, left, output_error });
+                if let Event::AttemptFinished(finished) = &mut event {
+                    let says = || shared.lock().unwrap_or_else(PoisonError::into_inner).says(&spec);
+                    finished.state = if exit == Exit::Lost { None } else { says() };
+                    finished.needs = worktree::needs(&spec, finished.state);
+                }
+                ChildEvent::Finished(Box::new(event))
+            }
+            Report::Swept { killed, survivors, names } => ChildEvent::Swept { killed, survivors, names },
+            Report::OutputFailed => ChildEvent::OutputLost,
+        };
+        pulse.update(|beat| beat.prints += 1);
+        // The runner is gone only when this thread is about to be.
+        let _ = reports.blocking_send(event);
+    })
+    .map_err(|error| EngineError::Process("the supervisor cannot be started", error))?;
+    Ok(Supervised { news, supervisor, sender })
+}
