@@ -2,6 +2,7 @@
 
 mod arrows;
 mod finding;
+mod knots;
 mod purity;
 mod sizes;
 mod source;
@@ -17,6 +18,7 @@ use crate::workspace::Workspace;
 pub(crate) fn run() -> Result<()> {
     let workspace = Workspace::load()?;
     let mut findings = arrows::check(&workspace);
+    findings.extend(knots::check(&workspace)?);
     findings.extend(sizes::check(&workspace.root)?);
     findings.extend(suites::check(&workspace)?);
     findings.extend(purity::check(&workspace.root)?);
@@ -40,7 +42,7 @@ pub(crate) fn run() -> Result<()> {
         return fail(format!("{errors} error(s), {warnings} warning(s)"));
     }
     println!(
-        "checked: arrows, file sizes, test suites, purity of refrain-core, generated files; {warnings} warning(s)"
+        "checked: arrows, knots, file sizes, test suites, purity of refrain-core, generated files; {warnings} warning(s)"
     );
     Ok(())
 }

@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use super::finding::Finding;
-use super::source::{shipped, without_comments};
+use super::source::shipped_sources;
 use crate::failure::Result;
-use crate::files::{below, read, shown};
+use crate::files::shown;
 
 /// Modules of the standard library that have effects.
 const MODULES: &[&str] = &["fs", "net", "process", "env", "thread"];
@@ -19,23 +19,12 @@ const NAMES: &[&str] =
 
 /// Every place in refrain-core that reaches for an effect.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
-    let mut sources = Vec::new();
-    let mut only_tests = Vec::new();
-    for path in below(&root.join("crates/refrain-core/src"))? {
-        if path.extension().is_some_and(|extension| extension == "rs") {
-            let (text, tests) = shipped(&without_comments(&read(&path)?), &path);
-            sources.push((path, text));
-            only_tests.extend(tests);
-        }
-    }
     let mut findings = Vec::new();
     // Tests may read a seed from the environment or use every processor: they are not shipped.
-    for (path, text) in
-        sources.iter().filter(|(path, _)| !only_tests.iter().any(|tests| path.starts_with(tests)))
-    {
-        for (line, what) in effects(text) {
+    for (path, text) in shipped_sources(&root.join("crates/refrain-core/src"))? {
+        for (line, what) in effects(&text) {
             findings.push(Finding::error(
-                format!("{}:{line}", shown(path, root)),
+                format!("{}:{line}", shown(&path, root)),
                 format!("`{what}` is an effect, and refrain-core has none"),
                 "take the value as an argument, or do it in refrain-engine",
             ));
@@ -109,6 +98,7 @@ fn line_of(text: &str, at: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::source::without_comments;
 
     fn found(source: &str) -> Vec<(usize, String)> {
         effects(&without_comments(source))

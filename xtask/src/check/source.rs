@@ -2,6 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::failure::Result;
+use crate::files::{below, read};
+
+/// The Rust files below a folder that are shipped, each with its text without comments and tests.
+pub(crate) fn shipped_sources(folder: &Path) -> Result<Vec<(PathBuf, String)>> {
+    let (mut sources, mut only_tests) = (Vec::new(), Vec::new());
+    for path in below(folder)? {
+        if path.extension().is_some_and(|extension| extension == "rs") {
+            let (text, tests) = shipped(&without_comments(&read(&path)?), &path);
+            sources.push((path, text));
+            only_tests.extend(tests);
+        }
+    }
+    sources.retain(|(path, _)| !only_tests.iter().any(|tests| path.starts_with(tests)));
+    Ok(sources)
+}
+
 /// The text with comments blanked out and lines kept. Knows strings well enough not to see a comment in a URL.
 pub(crate) fn without_comments(source: &str) -> String {
     let mut out = String::with_capacity(source.len());

@@ -7,7 +7,7 @@ use super::face::BUTTON;
 use super::words::Wish;
 
 /// The longest frame that is looked at, in bytes: nobody types that much.
-pub(super) const LONGEST: usize = 1 << 20;
+const LONGEST: usize = 1 << 20;
 
 /// Somebody wants something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

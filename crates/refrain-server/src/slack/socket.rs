@@ -12,11 +12,10 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async_with_config};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 
 use super::api::Api;
-use super::heard::{self, Heard, LONGEST, Request};
+use super::heard::{self, Heard, Request};
 
 /// A connection that was shorter is not opened again at once.
 const SHORT: Duration = Duration::from_secs(5);
@@ -49,9 +48,8 @@ pub(super) async fn listen(api: &Api, asked: Arc<Pending>, requests: UnboundedSe
 /// A connection, if Slack gives one out now.
 async fn open(api: &Api) -> Option<Socket> {
     let url = api.open_socket().await.ok()?;
-    let mut config = WebSocketConfig::default();
-    (config.max_message_size, config.max_frame_size) = (Some(LONGEST), Some(LONGEST));
-    let connected = timeout(PATIENCE, connect_async_with_config(url, Some(config), false)).await;
+    // It bounds a message by itself: one that is too long for us is passed over, and not the end of the connection.
+    let connected = timeout(PATIENCE, connect_async(url)).await;
     Some(connected.ok()?.ok()?.0)
 }
 
