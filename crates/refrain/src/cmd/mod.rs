@@ -6,6 +6,7 @@ pub(crate) mod approve;
 pub(crate) mod archive;
 pub(crate) mod cancel;
 pub(crate) mod completions;
+mod conclave;
 pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod doctor;

@@ -7,17 +7,16 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use clap::Parser;
 use refrain_core::LoopId;
-use refrain_core::detect::Offer;
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::gate::{Check, GateName, GateSpec, GateWhen};
 use refrain_core::r#loop::Grant;
 use refrain_core::mirror::Mirror;
 use refrain_core::spec::{Millis, Spec};
-use refrain_core::values as core_values;
 use refrain_core::view::{Status, StatusWord};
 use refrain_engine::config::Chosen;
 use refrain_engine::{EngineError, GateProgramError, LoopRequest, Service, foreign_lock};
 
+use super::conclave::{Environment, QUALITY, TESTS, decide_as_conclave, no_tests, together};
 use super::{approve, start};
 use crate::cli::Context;
 use crate::error::{CliError, Code};
@@ -127,6 +126,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let left = service.status(&args.task).ok();
     let runner = match left.filter(may_go_on) {
         Some(left) if wants_to_go_on(args, &left)? => {
+            keeps_its_options(args, &spec, &service.spec(&args.task)?)?;
             let spent = left.status == StatusWord::TimedOut;
             let longer = left.limits.max_duration.map(|all| Millis(all.0.saturating_mul(2)));
             let grant = Grant {
@@ -185,32 +185,6 @@ fn words(args: &Args, dir: &Utf8Path, agent: Option<&str>, environment: &Environ
     words.chain(fixed).chain(given).chain(approval).chain(missing).collect()
 }
 
-/// What the gates of a task's tests, and of its linters, are called.
-pub(super) const TESTS: &str = "tests";
-pub(super) const QUALITY: &str = "quality";
-
-/// One command for all tests that the project's files offer, or for all linters.
-pub(super) fn together(offer: &Offer, hard: bool) -> Option<String> {
-    let command = |gate: &GateSpec| match &gate.check {
-        Check::Command(command) => Some(command.clone()),
-        Check::Review(_) => None,
-    };
-    let commands: Vec<_> = offer.gates.iter().filter(|gate| gate.hard == hard).filter_map(command).collect();
-    match commands.as_slice() {
-        [] => None,
-        [only] => Some(only.clone()),
-        all => Some(all.iter().map(|command| format!("( {command} )")).collect::<Vec<_>>().join(" && ")),
-    }
-}
-
-/// A project without tests that could decide.
-pub(super) fn no_tests(dir: &Utf8Path, offer: &Offer) -> CliError {
-    let found = offer.notes.iter().map(|note| format!(" ({note})")).collect::<String>();
-    CliError::usage(format!(
-        "{dir}: nothing there says how to test it{found}; accepted is a project with tests"
-    ))
-}
-
 /// The gates of a task: its tests and its specification decide, linters inform. Returns what a person should know of them.
 fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Result<Vec<String>, CliError> {
     let offer = service.offer(&spec.working_dir)?;
@@ -250,14 +224,31 @@ fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Resul
     Ok(offer.notes)
 }
 
-/// What seed 004 always does, which no option says.
-pub(super) fn decide_as_conclave(spec: &mut Spec) {
-    spec.keep_failed = true;
-    // It ends by the same error again and again, whatever else changes.
-    spec.stuck.by_failure = true;
-    // Its own files are always there.
-    spec.mirrors.retain(|mirror| *mirror != Mirror::Ralph);
-    spec.mirrors.push(Mirror::Ralph);
+/// Refuses options that differ from those of the earlier run, which goes on with what it was started with.
+fn keeps_its_options(args: &Args, spec: &Spec, stored: &Spec) -> Result<(), CliError> {
+    let reviewer = |spec: &Spec| spec.gates.iter().find_map(|gate| gate.reviewer().cloned());
+    let is_other_agent = spec.agent != stored.agent;
+    let options = [
+        ("--command", args.command.is_some() && is_other_agent),
+        ("--agent", args.agent.is_some() && is_other_agent),
+        ("--model", args.model.is_some() && is_other_agent),
+        ("--reviewer", args.reviewer.is_some() && reviewer(spec) != reviewer(stored)),
+        ("--require-approval", args.require_approval && !stored.approval),
+        ("--allow-missing-gates", args.allow_missing_gates && stored.gates_must_run),
+    ];
+    if let Some((option, _)) = options.iter().find(|(_, differs)| *differs) {
+        let error = format!("{option}: the earlier run of {} continues as it was started", args.task);
+        return Err(CliError::usage(error)
+            .hint(format!("leave {option} out, or begin again: refrain archive {}", args.task)));
+    }
+    if spec.prompt != stored.prompt && !args.show.quiet {
+        let file = &args.prompt_file;
+        out::tell_line(
+            "",
+            &format!("note: {file} has changed; the run continues with the text it was started with"),
+        );
+    }
+    Ok(())
 }
 
 /// Whether an earlier run of the task can go on.
@@ -331,39 +322,4 @@ fn put_aside(service: &Service, task: &LoopId) -> Result<(), CliError> {
     service.ask(task, LoopRequest::BeginAnew, Ask::Cancel(Urgency::Now), out::tell_slow(task))?;
     service.archive(task)?;
     Ok(())
-}
-
-/// The variables of seed 004, and its values where they are not set.
-pub(super) struct Environment {
-    pub(super) implement: Millis,
-    pub(super) test: Millis,
-    pub(super) spec: Millis,
-    pub(super) quality: Millis,
-    pub(super) global: Millis,
-    pub(super) threshold: u32,
-}
-
-impl Environment {
-    pub(super) fn read(context: &Context) -> Result<Self, CliError> {
-        let time = |name: &str, seconds: u64| match context.variable(name) {
-            None => Ok(Millis(seconds * 1000)),
-            Some(text) => core_values::duration(text).ok().filter(|time| time.0 > 0).ok_or_else(|| {
-                CliError::usage(format!("{name}: {text:?}: accepted are seconds, or like 90s, 20m"))
-            }),
-        };
-        let threshold = match context.variable("RALPH_STUCK_THRESHOLD") {
-            None => refrain_core::stuck::THRESHOLD,
-            Some(text) => text.parse().ok().filter(|n| (1..=100).contains(n)).ok_or_else(|| {
-                CliError::usage(format!("RALPH_STUCK_THRESHOLD: {text:?}: accepted are 1 to 100"))
-            })?,
-        };
-        Ok(Self {
-            implement: time("RALPH_TIMEOUT_IMPLEMENT", 1200)?,
-            test: time("RALPH_TIMEOUT_TEST", 600)?,
-            spec: time("RALPH_TIMEOUT_SPEC", 300)?,
-            quality: time("RALPH_TIMEOUT_QUALITY", 180)?,
-            global: time("RALPH_TIMEOUT_GLOBAL", 3600)?,
-            threshold,
-        })
-    }
 }

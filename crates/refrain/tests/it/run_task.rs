@@ -153,6 +153,31 @@ fn the_number_of_iterations_is_a_total_where_an_earlier_run_continues() {
 }
 
 #[test]
+fn an_earlier_run_continues_with_its_own_options_or_not_at_all() {
+    let sandbox = project();
+    let (agent, reviewer) = (able_in(&sandbox, 3), content(&sandbox));
+    sandbox.refrain(&words(&agent, &reviewer, &["-n", "2"])).with_code(10);
+    let other = sandbox.agent("other", "true");
+    for (agent, reviewer, more, option) in [
+        (&other, &reviewer, None, "--command"),
+        (&agent, &other, None, "--reviewer"),
+        (&agent, &reviewer, Some("--require-approval"), "--require-approval"),
+    ] {
+        let more: Vec<_> = ["-n", "4"].into_iter().chain(more).collect();
+        let mut terminal = Terminal::open(&sandbox, &words(agent, reviewer, &more), &[]);
+        terminal.wait_for("[y/N]");
+        terminal.type_keys("y\n");
+        let (code, text) = terminal.wait();
+        assert_eq!(code, 2, "{text}");
+        assert!(
+            text.contains(&format!("{option}: the earlier run of add-auth continues as it was started")),
+            "{text}"
+        );
+    }
+    assert_eq!(sandbox.status("add-auth")["charged"], 2);
+}
+
+#[test]
 fn what_does_not_count_is_said_before_it_begins() {
     let sandbox = project();
     let (agent, reviewer) = (able_in(&sandbox, 1), content(&sandbox));

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use refrain_core::LoopId;
 
-use super::only_from_outside;
+use super::outside::only_from_outside;
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::out;

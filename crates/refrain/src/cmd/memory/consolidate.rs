@@ -8,6 +8,7 @@ use refrain_core::spec::Limits;
 use refrain_engine::config::Chosen;
 use refrain_engine::{Afterwards, DETACHED_READY, Service, leave_terminal};
 
+use super::outside::only_from_outside;
 use super::reflect::reflect;
 use crate::cli::Context;
 use crate::cmd::start::others;
@@ -22,7 +23,7 @@ pub(super) struct Args {
 
 /// Does one thing after the other.
 pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    super::only_from_outside(context, "look back on loops")?;
+    only_from_outside(context, "look back on loops")?;
     let service = context.service()?;
     leave_terminal();
     out::print(&format!("{DETACHED_READY}\n"));

@@ -7,7 +7,8 @@ use refrain_core::LoopId;
 use refrain_core::memory::{Memory, MemoryId};
 use refrain_engine::{Service, WhichMemories};
 
-use super::{list, only_from_outside, told};
+use super::outside::only_from_outside;
+use super::{list, told};
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::out;

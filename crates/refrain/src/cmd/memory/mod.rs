@@ -7,6 +7,7 @@ mod dismiss;
 mod export;
 mod forget;
 mod list;
+mod outside;
 pub(super) mod proposals;
 mod reflect;
 mod search;
@@ -71,15 +72,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         Verb::Reflect(args) => reflect::run(context, args),
         Verb::Consolidate(args) => consolidate::run(context, args),
     }
-}
-
-/// Refuses what changes memories from inside an attempt: what all later loops are told is a person's to say, and an agent's
-/// words would count there as a person's.
-fn only_from_outside(context: &Context, what: &str) -> Result<(), CliError> {
-    let Some(own) = &context.inside else { return Ok(()) };
-    let error = format!("loop {own} cannot {what} from inside an attempt");
-    Err(CliError::new(Code::Refused, error)
-        .hint("a person does that, from outside; refrain memory search is free"))
 }
 
 impl From<MemoryError> for CliError {

@@ -7,7 +7,7 @@ use refrain_core::evolution::Proposal;
 use refrain_engine::Service;
 use refrain_engine::config::Chosen;
 
-use super::only_from_outside;
+use super::outside::only_from_outside;
 use crate::cli::Context;
 use crate::cmd::start::others;
 use crate::error::{CliError, Code};

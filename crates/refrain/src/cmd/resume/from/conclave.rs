@@ -10,7 +10,7 @@ use refrain_engine::Service;
 use refrain_engine::config::Settings;
 
 use crate::cli::Context;
-use crate::cmd::run::{self, Environment, QUALITY, TESTS};
+use crate::cmd::conclave::{Environment, QUALITY, TESTS, decide_as_conclave, no_tests, together};
 use crate::cmd::start::BeginArgs;
 use crate::error::CliError;
 
@@ -46,12 +46,12 @@ impl Run {
         let mut notes = Vec::new();
         if is_detected {
             let offer = service.offer(dir)?;
-            let tests = run::together(&offer, true).ok_or_else(|| {
-                run::no_tests(dir, &offer)
+            let tests = together(&offer, true).ok_or_else(|| {
+                no_tests(dir, &offer)
                     .hint(format!("refrain resume --from {file} --gate CMD takes any command"))
             })?;
             work.gates.add(TESTS, &tests)?;
-            if let Some(linters) = run::together(&offer, false) {
+            if let Some(linters) = together(&offer, false) {
                 work.gates.add_advisory(QUALITY, &linters)?;
             }
             notes = offer.notes;
@@ -71,7 +71,7 @@ impl Run {
         for gate in spec.gates.iter_mut().filter(|_| timeout.is_none()) {
             gate.timeout = limit(gate).unwrap_or(gate.timeout);
         }
-        run::decide_as_conclave(spec);
+        decide_as_conclave(spec);
         notes
     }
 }

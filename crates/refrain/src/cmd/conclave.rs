@@ -1,0 +1,83 @@
+//! What seed 004 (Conclave) says of a task, for `refrain run` and for its loops that continue here: its gates, its limits, and
+//! when it is stuck.
+
+use camino::Utf8Path;
+use refrain_core::detect::Offer;
+use refrain_core::gate::{Check, GateSpec};
+use refrain_core::mirror::Mirror;
+use refrain_core::spec::{Millis, Spec};
+use refrain_core::values;
+
+use crate::cli::Context;
+use crate::error::CliError;
+
+/// What the gates of a task's tests, and of its linters, are called.
+pub(super) const TESTS: &str = "tests";
+pub(super) const QUALITY: &str = "quality";
+
+/// One command for all tests that the project's files offer, or for all linters.
+pub(super) fn together(offer: &Offer, hard: bool) -> Option<String> {
+    let command = |gate: &GateSpec| match &gate.check {
+        Check::Command(command) => Some(command.clone()),
+        Check::Review(_) => None,
+    };
+    let commands: Vec<_> = offer.gates.iter().filter(|gate| gate.hard == hard).filter_map(command).collect();
+    match commands.as_slice() {
+        [] => None,
+        [only] => Some(only.clone()),
+        all => Some(all.iter().map(|command| format!("( {command} )")).collect::<Vec<_>>().join(" && ")),
+    }
+}
+
+/// A project without tests that could decide.
+pub(super) fn no_tests(dir: &Utf8Path, offer: &Offer) -> CliError {
+    let found = offer.notes.iter().map(|note| format!(" ({note})")).collect::<String>();
+    CliError::usage(format!(
+        "{dir}: nothing there says how to test it{found}; accepted is a project with tests"
+    ))
+}
+
+/// What seed 004 always does, which no option says.
+pub(super) fn decide_as_conclave(spec: &mut Spec) {
+    spec.keep_failed = true;
+    // It ends by the same error again and again, whatever else changes.
+    spec.stuck.by_failure = true;
+    // Its own files are always there.
+    spec.mirrors.retain(|mirror| *mirror != Mirror::Ralph);
+    spec.mirrors.push(Mirror::Ralph);
+}
+
+/// The variables of seed 004, and its values where they are not set.
+pub(super) struct Environment {
+    pub(super) implement: Millis,
+    pub(super) test: Millis,
+    pub(super) spec: Millis,
+    pub(super) quality: Millis,
+    pub(super) global: Millis,
+    pub(super) threshold: u32,
+}
+
+impl Environment {
+    pub(super) fn read(context: &Context) -> Result<Self, CliError> {
+        let time = |name: &str, seconds: u64| match context.variable(name) {
+            None => Ok(Millis(seconds * 1000)),
+            Some(text) => values::duration(text).ok().filter(|time| time.0 > 0).ok_or_else(|| {
+                CliError::usage(format!("{name}: {text:?}: accepted are seconds, or like 90s, 20m"))
+            }),
+        };
+        let threshold = match context.variable("RALPH_STUCK_THRESHOLD") {
+            None => refrain_core::stuck::THRESHOLD,
+            Some(text) => text.parse().ok().filter(|n| (1..=100).contains(n)).ok_or_else(|| {
+                CliError::usage(format!("RALPH_STUCK_THRESHOLD: {text:?}: accepted are 1 to 100"))
+            })?,
+        };
+        Ok(Self {
+            implement: time("RALPH_TIMEOUT_IMPLEMENT", 1200)?,
+            test: time("RALPH_TIMEOUT_TEST", 600)?,
+            spec: time("RALPH_TIMEOUT_SPEC", 300)?,
+            quality: time("RALPH_TIMEOUT_QUALITY", 180)?,
+            global: time("RALPH_TIMEOUT_GLOBAL", 3600)?,
+            threshold,
+        })
+    }
+}
