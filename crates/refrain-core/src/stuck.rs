@@ -240,7 +240,12 @@ pub fn directive(
         }
     }
     if !tried.is_empty() {
-        text.push_str("\n\nWhat was tried, and did not work:");
+        text.push_str(match pattern {
+            Pattern::OldFailure => "\n\nWhat was done so far:",
+            Pattern::SameWork | Pattern::RefusedClaim | Pattern::NewFailure => {
+                "\n\nWhat was tried, and did not work:"
+            }
+        });
     }
     for tried in &tried[tried.len().saturating_sub(MOST_TRIED)..] {
         text.push_str(&format!("\n- iteration {}: {}", tried.iteration, attempt(tried)));
@@ -250,7 +255,12 @@ pub fn directive(
             "\n\nDo one part of the task now, however small, and write it to a file. If everything is done already, claim \
              so as described above. If something keeps you from working, say what."
         }
-        Pattern::RefusedClaim | Pattern::NewFailure | Pattern::OldFailure => {
+        Pattern::OldFailure => {
+            "\n\nThe gate failed before the first run, too. If parts of the task are missing, go on with the next one. If \
+             none is missing, do not try any of this again: find out why the gate fails, check what you take for granted, \
+             and do something different."
+        }
+        Pattern::RefusedClaim | Pattern::NewFailure => {
             "\n\nDo not try any of this again. First find out why it fails, and check what you take for granted. Then do \
              something fundamentally different: another algorithm or data structure, another library or interface, the \
              simplest thing that could work, or one small part of it."

@@ -126,7 +126,11 @@ pub(crate) fn only_one(
         .collect();
     match candidates.as_slice() {
         [only] => Ok(only.id.clone()),
-        [] => Err(CliError::usage(format!("no loop of this project can be meant by {verb} without an ID"))
+        [] if loops.is_empty() => {
+            Err(CliError::usage(format!("{verb} without an ID: this project has no loops"))
+                .hint("refrain start begins one"))
+        }
+        [] => Err(CliError::usage(format!("{verb} needs an ID: it fits none of this project's loops"))
             .hint("refrain list shows what there is")),
         found => {
             let at = |status: &Brief| format!("{} at iteration {}", status.status.as_str(), status.iteration);

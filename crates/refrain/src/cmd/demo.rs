@@ -48,6 +48,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         "start",
         "--command",
         "./agent.sh",
+        "--gate",
+        "./test.sh",
         "--name",
         "demo",
         "--max-iterations",
@@ -58,7 +60,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let code = crate::cli::run_words(&unconfigured(context, &dir), &start)?;
 
     let program = std::env::args_os().next().unwrap_or_else(|| "refrain".into());
-    let program = std::path::Path::new(&program).display();
+    // One that was called by a path is to be found from the demo's folder, too.
+    let program = match std::path::Path::new(&program) {
+        path if path.components().count() > 1 => {
+            std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+        }
+        name => name.to_owned(),
+    };
+    let program = program.display();
     let log = git(&["log", "--reverse", "--format=  %h %s"])?;
     out::print(&format!(
         "\nWhat was done, in its own commits:\n{log}What it cost: nothing, the agent is a script.\nWhere to look:\n  \

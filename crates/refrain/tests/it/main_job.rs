@@ -266,7 +266,9 @@ fn demo_runs_the_main_job_without_any_key() {
         assert!(run.has_line(&format!("[loop demo iteration {n}/10]")), "{}", run.stdout);
     }
     assert!(run.stdout.contains("completed after 3 iterations"), "{}", run.stdout);
-    assert!(run.stdout.contains("What it cost"), "{}", run.stdout);
+    assert!(run.stdout.contains("What it cost") && !run.stdout.contains("unverified"), "{}", run.stdout);
+    let program = env!("CARGO_BIN_EXE_refrain");
+    assert!(run.stdout.contains(&format!("{program} -C {} logs demo", dir.display())), "{}", run.stdout);
     let log = sandbox.tool("git", &["log", "--format=%s"]).dir(&dir).run().with_code(0).stdout;
     assert_eq!(log.lines().count(), 4, "{log}");
     sandbox.refrain(&["demo", "--dir", dir.to_str().unwrap()]).with_code(2);
