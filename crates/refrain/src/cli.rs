@@ -53,13 +53,17 @@ const EXIT_CODES: &str = "Exit codes:
 
 /// All that can be said; what only Refrain says to itself is hidden.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum Verb {
     #[command(flatten)]
     Shown(ShownVerb),
+    /// Drive a loop without a terminal
     #[command(hide = true)]
     Drive(cmd::drive::Args),
+    /// Talk to an agent that speaks ACP
     #[command(hide = true)]
     AcpBridge(cmd::acp_bridge::Args),
+    /// Write the generated documentation
     #[command(hide = true)]
     Generate(cmd::generate::Args),
 }
@@ -79,53 +83,111 @@ impl Cli<Verb> {
     }
 }
 
+// The options of a verb are only made when that verb is said (`defer`). So its help stands here; what it flattens has no doc
+// comment, which would take the place of that help.
 /// What people and scripts say.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum ShownVerb {
     #[command(flatten)]
     Loop(LoopVerb),
     /// The loop verbs, spelled out
     #[command(name = "loop", subcommand)]
     Spelled(LoopVerb),
+    /// Work on many tasks that depend on each other
     Plan(cmd::plan::Args),
+    /// Count and prove the turns of a loop inside an agent's own session
     Tick(cmd::tick::Args),
+    /// Answer an agent's hook: reads its JSON on stdin
     Hook(cmd::hook::Args),
+    /// Put what lets an agent's own sessions loop where that agent loads it from
     Plugin(cmd::plugin::Args),
+    /// Let agents start loops and watch them, as a server of the Model Context Protocol on standard input and output
+    ///
+    /// It is started by the agent that uses it: docs/mcp.md says how Claude Code, Codex, Gemini CLI and OpenCode are told. What
+    /// is started through it is a loop like any other, with a runner of its own that outlives the server.
     Mcp(cmd::mcp::Args),
+    /// Show all loops in a browser, and let programs ask of them, over HTTP on this machine
+    ///
+    /// Loops do not need it: what is started through it has a runner of its own, and goes on when it ends. It listens on loopback
+    /// alone unless TLS is spoken, and asks everybody for a token: docs/serve.md says how browsers and programs come by one.
     Serve(cmd::serve::Args),
+    /// See, add and forget what loops remember: facts, what came of earlier loops, and what has worked; and take over what they
+    /// taught about the project's instructions
     Memory(cmd::memory::Args),
+    /// Look at the configuration
     Config(cmd::config::Args),
+    /// Make this project ready for loops: a commented refrain.toml, and a section for agents. What is there stays as it is
     Init(cmd::init::Args),
+    /// Let the project's refrain.toml count, as it is now
     Trust(cmd::trust::Args),
+    /// Read a message on stdin and say whether it makes the promise: exit 0 if it does, 1 if not
     Promise(cmd::promise::Args),
+    /// Run the main job on a little repository: no key, no server, a few seconds
     Demo(cmd::demo::Args),
+    /// Look at everything that could hinder a loop here, and say what to do about it
     Doctor(cmd::doctor::Args),
+    /// Print what teaches a shell to complete verbs, options, the ids of loops and the names of agents, prompts and modes
     Completions(cmd::completions::Args),
+    /// Print the manual page, or write the pages of all verbs into a folder
     Man(cmd::man::Args),
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum LoopVerb {
+    /// Start a loop
     Start(Box<cmd::start::Args>),
+    /// Start a loop that finds out and writes down, and writes no production code
     Research(Box<cmd::research::Args>),
+    /// Start a loop that takes one piece of work after the other, builds it and verifies it
     Implement(Box<cmd::implement::Args>),
+    /// Work on one task until its tests pass and a reviewer finds its specification met
     #[command(visible_alias = "ralph-run")]
     Run(Box<cmd::run::Args>),
+    /// Let a stopped or crashed loop, or plan, go on
     Resume(Box<cmd::resume::Args>),
+    /// Say that what a loop waits with is good, and let it finish
+    ///
+    /// A loop that was started with --require-approval waits with what it claims, once all its gates passed: it is blocked, and
+    /// status says how to see what it changed. What is approved is looked at once more: where it is another by then, the gates
+    /// are asked about that, and so are you. To send it back: refrain steer ID TEXT, then refrain resume ID.
     Approve(cmd::approve::Args),
+    /// Show how a loop, or a plan, stands
     Status(cmd::status::Args),
+    /// List the loops and plans of this project
     List(cmd::list::Args),
+    /// Add up what loops used, how many iterations they took and how they stopped
     Usage(cmd::usage::Args),
+    /// Watch a loop, or a plan, as if it had been started here; Ctrl-C leaves it alone
     Watch(cmd::watch::Args),
+    /// See all loops and plans as they go on, on the whole terminal, and steer them; q leaves them alone
     Top(cmd::top::Args),
+    /// Show what the agent and the gates printed
     Logs(cmd::logs::Args),
+    /// Show the journal of a loop, or a plan, readable
     Show(cmd::show::Args),
+    /// Stop a loop, or a plan, for now: after its iteration, or at once
     Pause(cmd::pause::Args),
+    /// Stop a loop, or a plan, for good: after its iteration, or at once
     Cancel(cmd::cancel::Args),
+    /// Say something to the agent, or to all that a plan has at work, in the prompt of the next attempt
     Steer(cmd::steer::Args),
+    /// Put a stopped loop aside; its name is free again, and resume brings it back
     Archive(cmd::archive::Args),
+    /// Check the journal of a loop, or a plan, to the byte, and that what it says of logs, trees and commits is so
+    ///
+    /// Nothing is asked of the network. What differs from the journal exits with 1; what cannot be checked any more, as it was
+    /// archived and deleted since or cleaned up by git, is said apart.
     Verify(cmd::verify::Args),
+    /// Report on a loop, or a plan: what was asked and claimed, what proved it, what it took
+    ///
+    /// It is made from the journal, the kept logs and the repository, and can be checked with refrain verify. Secrets, and
+    /// values that --env set, are left out.
     Report(cmd::report::Args),
+    /// Print a loop as another system has it
+    ///
+    /// Secrets, and values that --env set, are left out.
     Export(cmd::export::Args),
 }
 

@@ -22,7 +22,7 @@ use refrain_engine::tool::Tool;
 use crate::cli::Context;
 use crate::out;
 
-/// What a person says of notifications.
+// What a person says of notifications.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct NotifyArgs {
     /// Tell you when the loop ends or needs you

@@ -18,7 +18,7 @@ use crate::out::Target;
 use crate::screen::Screen;
 use crate::telemetry;
 
-/// How to show a run.
+// How to show a run.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = heading::SHOWN)]
 pub(crate) struct ShowArgs {

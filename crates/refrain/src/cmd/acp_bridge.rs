@@ -11,7 +11,6 @@ use refrain_engine::AcpBridge;
 use crate::cli::Context;
 use crate::error::{CliError, Code};
 
-/// Talk to an agent that speaks ACP
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[arg(long, value_enum, default_value_t)]

@@ -15,11 +15,6 @@ use crate::error::{CliError, Code};
 use crate::run::ShowArgs;
 use crate::values;
 
-/// Say that what a loop waits with is good, and let it finish
-///
-/// A loop that was started with --require-approval waits with what it claims, once all its gates passed: it is blocked, and
-/// status says how to see what it changed. What is approved is looked at once more: where it is another by then, the gates
-/// are asked about that, and so are you. To send it back: refrain steer ID TEXT, then refrain resume ID.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one that is blocked, where it is left out

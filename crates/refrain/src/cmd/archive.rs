@@ -10,7 +10,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::{out, values};
 
-/// Put a stopped loop aside; its name is free again, and resume brings it back
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one that has stopped, where it is left out

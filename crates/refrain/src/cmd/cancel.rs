@@ -13,7 +13,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::{committed, out, phrase, values};
 
-/// Stop a loop, or a plan, for good: after its iteration, or at once
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one that is not over, where it is left out

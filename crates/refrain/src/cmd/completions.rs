@@ -22,7 +22,6 @@ use super::{approve, archive, cancel, pause, resume, start, steer, watch};
 use crate::error::{CliError, Code};
 use crate::{out, phrase, values};
 
-/// Print what teaches a shell to complete verbs, options, the ids of loops and the names of agents, prompts and modes
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

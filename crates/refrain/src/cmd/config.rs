@@ -13,7 +13,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::out;
 
-/// Look at the configuration
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

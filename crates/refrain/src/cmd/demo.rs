@@ -12,7 +12,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::out;
 
-/// Run the main job on a little repository: no key, no server, a few seconds
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Where to make the repository; a new folder of its own, where it is left out

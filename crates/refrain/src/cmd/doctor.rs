@@ -12,7 +12,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::{out, phrase};
 
-/// Look at everything that could hinder a loop here, and say what to do about it
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Ends with 0 where nothing is a problem, else with 1. The agents' own programs are asked for \

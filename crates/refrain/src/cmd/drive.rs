@@ -12,7 +12,6 @@ use crate::error::{CliError, Code};
 use crate::notify::NotifyArgs;
 use crate::{herald, out, run, telemetry};
 
-/// Drive a loop without a terminal
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     id: LoopId,

@@ -12,9 +12,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::{out, values};
 
-/// Print a loop as another system has it
-///
-/// Secrets, and values that --env set, are left out.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one, where it is left out

@@ -14,7 +14,7 @@ use super::heading;
 use crate::error::CliError;
 use crate::values;
 
-/// What proves the work.
+// What proves the work.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = heading::PROOF)]
 pub(crate) struct GateArgs {
@@ -129,7 +129,7 @@ fn glob(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// What proves the work, and what of that a person should know.
+// What proves the work, and what of that a person should know.
 #[derive(Debug, Default)]
 pub(super) struct Proof {
     pub(super) gates: Vec<GateSpec>,

@@ -23,7 +23,6 @@ use super::plan::{Rehearsal, Tuned};
 use super::report::PlanReport;
 use crate::error::{CliError, Code};
 
-/// Write the generated documentation
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     dir: Utf8PathBuf,

@@ -7,7 +7,7 @@ use refrain_engine::config::keys::Git;
 use super::heading;
 use crate::error::CliError;
 
-/// What the loop does with git.
+// What the loop does with git.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = heading::PLACE)]
 pub(crate) struct GitArgs {

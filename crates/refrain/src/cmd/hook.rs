@@ -14,7 +14,6 @@ use refrain_engine::hook::{self, Told};
 use crate::cli::Context;
 use crate::out;
 
-/// Answer an agent's hook: reads its JSON on stdin
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// What happened

@@ -6,7 +6,6 @@ use super::start::{self, Options};
 use crate::cli::Context;
 use crate::error::CliError;
 
-/// Start a loop that takes one piece of work after the other, builds it and verifies it
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

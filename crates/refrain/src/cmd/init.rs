@@ -9,7 +9,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::out;
 
-/// Make this project ready for loops: a commented refrain.toml, and a section for agents. What is there stays as it is
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Targets for Make too: loop-research, loop-implement

@@ -18,7 +18,6 @@ use crate::error::{CliError, Code};
 use crate::table::{self, Column, Cut};
 use crate::{out, phrase};
 
-/// List the loops and plans of this project
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Those of every project that refrain has worked in

@@ -15,7 +15,6 @@ use crate::lines::Lines;
 use crate::said::Said;
 use crate::{out, values};
 
-/// Show what the agent and the gates printed
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one, where it is left out

@@ -9,7 +9,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::out;
 
-/// Print the manual page, or write the pages of all verbs into a folder
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The folder to write them into; it is made where it is missing

@@ -9,10 +9,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::run;
 
-/// Let agents start loops and watch them, as a server of the Model Context Protocol on standard input and output
-///
-/// It is started by the agent that uses it: docs/mcp.md says how Claude Code, Codex, Gemini CLI and OpenCode are told. What
-/// is started through it is a loop like any other, with a runner of its own that outlives the server.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// A folder that loops may work in; may be said again. The project that this is run in, where it is left out

@@ -11,7 +11,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::{out, values};
 
-/// Stop a loop, or a plan, for now: after its iteration, or at once
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one that runs, where it is left out

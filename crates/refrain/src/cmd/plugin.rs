@@ -14,7 +14,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::out;
 
-/// Put what lets an agent's own sessions loop where that agent loads it from
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

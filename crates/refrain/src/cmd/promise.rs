@@ -10,7 +10,6 @@ use super::start::Match;
 use crate::error::{CliError, Code};
 use crate::{out, values};
 
-/// Read a message on stdin and say whether it makes the promise: exit 0 if it does, 1 if not
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The words that claim the work done

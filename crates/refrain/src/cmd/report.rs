@@ -17,10 +17,6 @@ use crate::report::{Document, document, page, plan_document, text};
 use crate::telling::clock;
 use crate::{out, values};
 
-/// Report on a loop, or a plan: what was asked and claimed, what proved it, what it took
-///
-/// It is made from the journal, the kept logs and the repository, and can be checked with refrain verify. Secrets, and
-/// values that --env set, are left out.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one, where it is left out

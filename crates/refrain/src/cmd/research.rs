@@ -6,7 +6,6 @@ use super::start::{self, Options};
 use crate::cli::Context;
 use crate::error::CliError;
 
-/// Start a loop that finds out and writes down, and writes no production code
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {

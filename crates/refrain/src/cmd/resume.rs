@@ -23,7 +23,6 @@ use crate::error::{CliError, Code};
 use crate::run::{self, ShowArgs};
 use crate::{herald, out, values};
 
-/// Let a stopped or crashed loop, or plan, go on
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one that can go on, where it is left out

@@ -14,7 +14,7 @@ use super::heading;
 use crate::cmd::start::others;
 use crate::error::CliError;
 
-/// Who judges the work.
+// Who judges the work.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = heading::PROOF)]
 pub(crate) struct ReviewArgs {

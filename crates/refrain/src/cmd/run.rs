@@ -23,7 +23,6 @@ use crate::error::{CliError, Code};
 use crate::run::{self, ShowArgs};
 use crate::{out, values};
 
-/// Work on one task until its tests pass and a reviewer finds its specification met
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {

@@ -18,10 +18,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::{out, run, slack};
 
-/// Show all loops in a browser, and let programs ask of them, over HTTP on this machine
-///
-/// Loops do not need it: what is started through it has a runner of its own, and goes on when it ends. It listens on loopback
-/// alone unless TLS is spoken, and asks everybody for a token: docs/serve.md says how browsers and programs come by one.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
@@ -55,7 +51,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What is done beside serving.
+// What is done beside serving.
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
     /// Make a token for a program, or for a browser, and print it; it is kept nowhere

@@ -13,7 +13,6 @@ use crate::error::{CliError, Code};
 use crate::telling::clock;
 use crate::{out, phrase, values};
 
-/// Show the journal of a loop, or a plan, readable
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one, where it is left out

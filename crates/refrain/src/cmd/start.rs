@@ -32,7 +32,6 @@ use crate::error::CliError;
 use crate::run::{self, ShowArgs};
 use crate::values;
 
-/// Start a loop
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -42,7 +41,7 @@ pub(crate) struct Args {
     mode: ModeArgs,
 }
 
-/// Its way of working.
+// Its way of working.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct ModeArgs {
     /// Its way of working: research, implement, or one that the configuration has under this name; what it is about is the
@@ -58,7 +57,7 @@ impl ModeArgs {
     }
 }
 
-/// What a loop is started with, whatever its mode.
+// What a loop is started with, whatever its mode.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("source"))]
 pub(super) struct Options {
@@ -72,7 +71,7 @@ pub(super) struct Options {
     show: ShowArgs,
 }
 
-/// What every verb takes that begins a loop: `start`, and `resume --from`.
+// What every verb takes that begins a loop: `start`, and `resume --from`.
 #[derive(Debug, clap::Args)]
 pub(super) struct BeginArgs {
     #[command(flatten)]

@@ -17,7 +17,6 @@ use crate::phrase::Row;
 use crate::telling::{clock, words};
 use crate::{gated, out, phrase, values};
 
-/// Show how a loop, or a plan, stands
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; where it is left out, the only one, or the only one that has not stopped

@@ -11,7 +11,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::{out, values};
 
-/// Say something to the agent, or to all that a plan has at work, in the prompt of the next attempt
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which loop, or plan

@@ -18,7 +18,6 @@ use crate::cli::Context;
 use crate::error::CliError;
 use crate::out;
 
-/// Count and prove the turns of a loop inside an agent's own session
 #[derive(Debug, clap::Args)]
 #[command(after_help = CODES)]
 pub(crate) struct Args {

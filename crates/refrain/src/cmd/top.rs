@@ -21,7 +21,6 @@ use crate::{narrator, out};
 /// How much of a log is shown at once, in bytes.
 const LONGEST_LOG: u64 = 512 << 10;
 
-/// See all loops and plans as they go on, on the whole terminal, and steer them; q leaves them alone
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Those of every project that refrain has worked in

@@ -12,7 +12,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::out;
 
-/// Let the project's refrain.toml count, as it is now
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// List what is trusted, of every project

@@ -6,7 +6,7 @@ use super::heading;
 use crate::error::CliError;
 use crate::values;
 
-/// When it ends.
+// When it ends.
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = heading::DONE)]
 pub(crate) struct UntilArgs {

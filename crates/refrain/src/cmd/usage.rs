@@ -17,7 +17,6 @@ use crate::error::{CliError, Code};
 use crate::table::{self, Column, Cut};
 use crate::{out, phrase};
 
-/// Add up what loops used, how many iterations they took and how they stopped
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Only what ended since then: a date like 2026-11-01, or how long ago, like 7d or 12h

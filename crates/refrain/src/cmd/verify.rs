@@ -12,10 +12,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::{out, phrase, values};
 
-/// Check the journal of a loop, or a plan, to the byte, and that what it says of logs, trees and commits is so
-///
-/// Nothing is asked of the network. What differs from the journal exits with 1; what cannot be checked any more, as it was
-/// archived and deleted since or cleaned up by git, is said apart.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

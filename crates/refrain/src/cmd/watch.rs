@@ -14,7 +14,6 @@ use crate::out::{self, Target};
 use crate::screen::Screen;
 use crate::{phrase, values};
 
-/// Watch a loop, or a plan, as if it had been started here; Ctrl-C leaves it alone
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Which; the only one that has not stopped, where it is left out

@@ -22,8 +22,6 @@ use crate::cli::Context;
 use crate::error::{CliError, Code};
 use crate::out;
 
-/// See, add and forget what loops remember: facts, what came of earlier loops, and what has worked; and take over what they
-/// taught about the project's instructions
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

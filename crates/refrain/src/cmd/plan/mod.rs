@@ -25,7 +25,6 @@ use crate::error::CliError;
 pub(super) use {cancel::cancel, pause::pause, resume::resume, status::show as show_status, watch::watch};
 pub(crate) use {rehearsal::Rehearsal, tune::Tuned};
 
-/// Work on many tasks that depend on each other
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]

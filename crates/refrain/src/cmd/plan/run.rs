@@ -57,7 +57,7 @@ const EXAMPLES: &str = "Examples:
   refrain plan run --plan PLAN.md \\
     --jobs 4 --max-cost 20 --detach";
 
-/// How the tasks of a plan are worked on.
+// How the tasks of a plan are worked on.
 #[derive(Debug, clap::Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub(crate) struct RunArgs {
     how: HowArgs,
 }
 
-/// The same, less what their agents are told.
+// The same, less what their agents are told.
 #[derive(Debug, Default, clap::Args)]
 pub(super) struct HowArgs {
     /// How many tasks are worked on at a time, 1 to 64; as many as cores and memory allow, 8 at most, where it is left out
@@ -99,7 +99,7 @@ impl Difference for Refused {
     }
 }
 
-/// Whose tasks, where `start` is to work on a plan.
+// Whose tasks, where `start` is to work on a plan.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = heading::PLAN)]
 pub(crate) struct ByTag {

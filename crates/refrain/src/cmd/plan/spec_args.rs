@@ -9,7 +9,7 @@ use super::source::SourceArgs;
 use crate::cli::Context;
 use crate::error::CliError;
 
-/// What agents are told besides their task.
+// What agents are told besides their task.
 #[derive(Debug, clap::Args)]
 pub(crate) struct SpecArgs {
     /// A file that the agent of every task is told as it is; may be said again

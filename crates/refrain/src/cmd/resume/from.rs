@@ -24,7 +24,7 @@ use crate::error::{CliError, Code};
 use crate::run;
 use crate::values;
 
-/// A loop of another system, and the options of `start` for it.
+// A loop of another system, and the options of `start` for it.
 #[derive(Debug, clap::Args)]
 pub(super) struct FromArgs {
     /// Continue the loop of another system whose state FILE holds

@@ -11,7 +11,7 @@ use super::others;
 use crate::cmd::heading;
 use crate::error::CliError;
 
-/// When it is stuck, and what is done then.
+// When it is stuck, and what is done then.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = heading::DONE)]
 pub(in crate::cmd) struct StuckArgs {

@@ -15,7 +15,7 @@ use crate::cmd::heading;
 use crate::cmd::review_args::ReviewArgs;
 use crate::values;
 
-/// What is to be done, in words.
+// What is to be done, in words.
 #[derive(Debug, Default, clap::Args)]
 pub(in crate::cmd) struct WordArgs {
     /// The task, in words; `-` reads it from stdin
@@ -23,7 +23,7 @@ pub(in crate::cmd) struct WordArgs {
     pub(in crate::cmd) words: Vec<String>,
 }
 
-/// What is to be done, by an option.
+// What is to be done, by an option.
 #[derive(Debug, Default, clap::Args)]
 pub(in crate::cmd) struct TaskArgs {
     /// The task, as one text
@@ -44,7 +44,7 @@ impl TaskArgs {
     }
 }
 
-/// How it is claimed to be done.
+// How it is claimed to be done.
 #[derive(Debug, Default, clap::Args)]
 pub(in crate::cmd) struct PromiseArgs {
     /// The words that claim the work done; COMPLETE where they are left out
@@ -60,7 +60,7 @@ pub(in crate::cmd) struct PromiseArgs {
     pub(in crate::cmd) promise_match: Option<Match>,
 }
 
-/// Who works, and how.
+// Who works, and how.
 #[derive(Debug, clap::Args)]
 pub(in crate::cmd) struct WorkArgs {
     /// What to run; words are split like a shell's, no shell runs it
