@@ -228,7 +228,8 @@ impl Context {
     }
 }
 
-/// The definition of what people say, for completions and manuals: they know nothing of hidden verbs.
+/// The definition of what people say, for completions and manuals: they know nothing of hidden verbs. The options of a verb
+/// are there once it is built.
 pub(crate) fn definition() -> clap::Command {
     Cli::<ShownVerb>::command()
 }

@@ -103,7 +103,8 @@ fn any(_: &Brief) -> bool {
 
 /// The definition, with what only its surroundings know.
 fn completed() -> Command {
-    let definition = crate::cli::definition();
+    let mut definition = crate::cli::definition();
+    definition.build();
     let definition = definition.mut_arg("run-in", |arg| arg.value_hint(ValueHint::DirPath));
     with_values(definition).mut_subcommand("loop", with_values)
 }
@@ -210,7 +211,8 @@ mod tests {
 
     #[test]
     fn every_verb_that_takes_an_id_has_them_completed() {
-        let verbs = crate::cli::definition();
+        let mut verbs = crate::cli::definition();
+        verbs.build();
         let takes_id = |verb: &&Command| verb.get_arguments().any(|arg| arg.get_id() == "id");
         let mut names: Vec<_> = verbs.get_subcommands().filter(takes_id).map(Command::get_name).collect();
         names.sort_unstable();

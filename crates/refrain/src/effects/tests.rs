@@ -22,7 +22,9 @@ fn options() -> BTreeMap<String, BTreeSet<String>> {
         }
     }
     let mut found = BTreeMap::new();
-    take(&crate::cli::definition(), "", &mut found);
+    let mut definition = crate::cli::definition();
+    definition.build();
+    take(&definition, "", &mut found);
     found
 }
 
