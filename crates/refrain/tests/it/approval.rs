@@ -189,7 +189,7 @@ fn what_can_wait_for_no_person_says_so() {
         ),
         (&["approve", "job", "--tree", "no"], 2, "at least 4 hexadecimal digits"),
         (&["approve", "job"], 3, "no loop job"),
-        (&["approve"], 2, "no loop of this project"),
+        (&["approve"], 2, "this project has no loops"),
     ] {
         let run = sandbox.refrain(words).with_code(code);
         assert!(run.stderr.contains(why), "{words:?}: {}", run.stderr);
