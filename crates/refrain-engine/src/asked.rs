@@ -47,14 +47,12 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
     let unwritten = |error| EngineError::Process("what the agent is asked cannot be written", error);
     let env = environment::base(spec, host.env.iter().cloned());
     generic::locate(spec, &env)?;
-    let own = spec.agent.env.iter().map(|(name, value)| (name.clone(), value.expose().to_owned()));
     // To it applies what does to every agent of the loop: it starts nothing, and takes nothing over.
     let inside = [
         ("REFRAIN_LOOP_ID", spec.id.to_string()),
         ("REFRAIN_DEPTH", (spec.depth + 1).to_string()),
         (MARK, file.to_string()),
     ];
-    let inside = inside.map(|(name, value)| (name.to_owned(), value));
     let (log, stderr) = (file.with_extension("log"), file.with_extension("stderr.log"));
     // What is heard is what this one says.
     for before in [&log, &stderr] {
@@ -70,7 +68,7 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
         schema: schema.map(str::to_owned),
         budget: (budget, budget.is_some()),
         env: env.clone(),
-        variables: own.chain(inside).collect(),
+        variables: inside.map(|(name, value)| (name.to_owned(), value)).into(),
         stdout_log: log.clone(),
         stderr_log: stderr.clone(),
     };

@@ -1,4 +1,4 @@
-//! What the agent of an attempt is told: its prompt, and the files that it reads.
+//! How an attempt starts: its prompt, and the files that its agent reads.
 
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use crate::child::{AgentRole, AgentStart, ChildEvent, ChildOutput};
 use crate::{EngineError, budget, mirror};
 
-/// What the worktree's files say, shared between the thread that starts attempts and the one that hears them end.
+/// The state files in the worktree, shared by the thread that starts attempts and the one that concludes them.
 pub(crate) type SharedFiles = Arc<Mutex<WorktreeFiles>>;
 
 /// An attempt that is about to be started, made from the state.
@@ -41,7 +41,7 @@ impl AttemptStart {
     ) -> Self {
         let spec = &state.spec;
         let mut variables = environment::of_attempt(state, id);
-        // Whoever tells the same collector finds its place there.
+        // An agent that exports to the same collector joins the trace.
         let has_collector = |(name, _): &(OsString, OsString)| {
             name.to_str().is_some_and(|name| name.starts_with("OTEL_EXPORTER_OTLP"))
         };
@@ -69,7 +69,7 @@ impl AttemptStart {
         }
     }
 
-    /// Puts on disk what must be there before the agent is, and makes its job. Blocks.
+    /// Writes the files that the agent reads, and makes its job. Blocks.
     pub(crate) fn prepare(
         self,
         files: &SharedFiles,

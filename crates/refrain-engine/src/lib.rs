@@ -86,6 +86,7 @@ pub use refrain_agents::ear::{ladder, objection};
 pub use refrain_agents::generic::{NoProgram, prompt_limit};
 pub use refrain_agents::hook;
 pub use refrain_git::GitError;
+pub use refrain_git::http;
 pub use refrain_proc::OWN_PROGRAM;
 pub use refrain_proc::detach::{READY as DETACHED_READY, leave_terminal};
 pub use refrain_proc::keeper;

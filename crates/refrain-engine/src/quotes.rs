@@ -1,4 +1,4 @@
-//! Reads what the core wants quoted: the ends of logs, fit to be read.
+//! Reads the output that the core quotes: the printable ends of logs.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::prompt::{GateRun, Quote};
@@ -26,7 +26,7 @@ pub(crate) fn read(spec: &Spec, dir: &LoopDir, quotes: &[Quote]) -> Vec<(Quote, 
     quotes.iter().filter_map(|quote| Some((*quote, text(quote)?))).collect()
 }
 
-/// Where the text may be: in the first of these logs that says something.
+/// The logs that may have the text: the first that is not empty counts.
 fn logs(spec: &Spec, dir: &LoopDir, quote: Quote) -> Vec<Utf8PathBuf> {
     let of_gate = |run: GateRun| {
         let gate = spec.gates.get(run.gate);
@@ -34,7 +34,7 @@ fn logs(spec: &Spec, dir: &LoopDir, quote: Quote) -> Vec<Utf8PathBuf> {
     };
     let of_agent = |id: AttemptId| {
         let dir = dir.attempt(id);
-        // A stream is no text for a reader: of its fault the prompt speaks anyway.
+        // A stream of events is not readable text; the prompt names its fault anyway.
         let stdout = (!spec.agent.streams()).then(|| dir.stdout(false));
         std::iter::once(dir.stderr()).chain(stdout).collect()
     };
@@ -47,7 +47,7 @@ fn logs(spec: &Spec, dir: &LoopDir, quote: Quote) -> Vec<Utf8PathBuf> {
     }
 }
 
-/// The end of a log, fit to be read.
+/// The printable end of a log.
 pub(crate) fn end_of(path: &Utf8Path) -> Option<String> {
     let bytes = output::read_end(path, context::EXCERPT as u64).ok()?;
     Some(printable(&String::from_utf8_lossy(&bytes)).into_owned())

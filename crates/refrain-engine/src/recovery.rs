@@ -1,4 +1,4 @@
-//! What is known of an agent whose end no runner saw: what it left on disk.
+//! Recovers the result of an agent whose end no runner saw, from its files.
 
 use std::fs;
 use std::io::{ErrorKind, Read};
@@ -71,7 +71,7 @@ fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
         stderr_bytes: fs::metadata(dir.stderr()).map_or(0, |meta| meta.len()),
         state: said,
         needs: worktree::needs(&state.spec, said),
-        sealed: seal::attempt(&dir, state.spec.agent.streams()),
+        sealed: seal::attempt(&dir, &stdout),
         ..finished(exit, heard)
     })
 }

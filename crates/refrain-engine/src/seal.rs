@@ -27,6 +27,6 @@ pub(crate) fn of(path: &Utf8Path) -> io::Result<Seal> {
 }
 
 /// The seals of an attempt that is over: as far as its files can be read.
-pub(crate) fn attempt(dir: &AttemptDir, streams: bool) -> Sealed {
-    Sealed { prompt: of(&dir.prompt()).ok(), output: of(&dir.stdout(streams)).ok() }
+pub(crate) fn attempt(dir: &AttemptDir, stdout: &Utf8Path) -> Sealed {
+    Sealed { prompt: of(&dir.prompt()).ok(), output: of(stdout).ok() }
 }

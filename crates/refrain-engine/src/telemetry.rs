@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use refrain_core::trace::{Parent, Resource, TraceId};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 
-use crate::{Host, chain};
+use crate::{Host, chain, http};
 
 pub use exporter::Exporter;
 pub(crate) use exporter::Telling;
@@ -203,13 +202,8 @@ impl Telemetry {
         let (attributes, odd) = variables.resource();
         notes.extend(odd);
         notes.dedup();
-        // Whoever was first: there is only this one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .user_agent(format!("refrain/{}", host.version))
-            .redirect(Policy::none())
-            .build()
-            .map_err(TelemetryError::Client)?;
+        let client =
+            http::client(format!("refrain/{}", host.version)).build().map_err(TelemetryError::Client)?;
         let resource = Resource { version: host.version.clone(), attributes };
         Ok(Some(Self { traces, metrics, client, resource, notes }))
     }

@@ -10,11 +10,10 @@ use jiff::Timestamp;
 use refrain_core::notice::Notice;
 use refrain_store::webhook::{SecretError, secret};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
-use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode, Url};
 use ring::hmac::{self, HMAC_SHA256};
 
-use crate::{Host, chain, now};
+use crate::{Host, chain, http, now};
 
 /// The variable that may hold the secret. No agent gets it: what begins so is not handed on.
 const VARIABLE: &str = "REFRAIN_WEBHOOK_SECRET";
@@ -88,14 +87,8 @@ impl Webhook {
         if bytes.len() < SHORTEST {
             return Err(WebhookError::Weak);
         }
-        // Whoever was first: there is only this one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .user_agent(format!("refrain/{}", host.version))
-            // A redirection would lead what is signed for one receiver to another.
-            .redirect(Policy::none())
-            .build()
-            .map_err(WebhookError::Client)?;
+        let client =
+            http::client(format!("refrain/{}", host.version)).build().map_err(WebhookError::Client)?;
         Ok(Self { url, key: hmac::Key::new(HMAC_SHA256, &bytes), client })
     }
 

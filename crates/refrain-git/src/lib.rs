@@ -25,6 +25,7 @@ mod git;
 mod handover;
 mod handover_disk;
 mod history;
+pub mod http;
 mod index;
 mod intent;
 mod known;

@@ -23,7 +23,7 @@ pub enum ChildId {
     },
     /// The critic.
     Critic {
-        /// Behind which iteration.
+        /// The iteration that it follows.
         iteration: u32,
     },
 }
@@ -140,7 +140,7 @@ impl LoopState {
                 silence: None,
                 yields_to: Urgency::Now,
             },
-            // Nothing depends on it: who stops for whatever reason does not wait for it.
+            // Nothing depends on it, so no pause or cancel waits for it.
             ChildId::Critic { .. } => Bounds {
                 since,
                 time: self.spec.critique.as_ref().map(|critique| critique.timeout),

@@ -1,4 +1,4 @@
-//! Which output the prompt and `context.md` repeat. It is named here, and read by whoever runs the loop.
+//! Which output the prompt and `context.md` quote. It is named here; the runner reads it.
 
 use super::failing;
 use super::gates::failed_gates;
@@ -7,7 +7,7 @@ use crate::gate::Check;
 use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
 
-/// Output that is repeated, by what printed it.
+/// Output that is quoted, by its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quote {
     /// The agent, in the last iteration, in which it failed.
@@ -33,7 +33,7 @@ pub struct GateRun {
     pub gate: usize,
     /// The attempt that it followed.
     pub of: AttemptId,
-    /// Its number behind that.
+    /// Its number after that attempt, from 1.
     pub run: u32,
 }
 
@@ -43,7 +43,7 @@ impl From<&GateResult> for GateRun {
     }
 }
 
-/// All that the prompt of the next attempt, and its `context.md`, repeat.
+/// All that the prompt of the next attempt, and its `context.md`, quote.
 #[must_use]
 pub fn quotes(state: &LoopState) -> Vec<Quote> {
     let is_failure = |outcome| matches!(outcome, Outcome::Failed | Outcome::TimeLimit | Outcome::Silence);
@@ -65,7 +65,7 @@ pub fn quotes(state: &LoopState) -> Vec<Quote> {
     quotes.chain(earlier).chain([Quote::Notes]).collect()
 }
 
-/// The texts of [`quotes`]: the ends of logs, fit to be read. A text that could not be read is left out.
+/// The texts of [`quotes`]: the printable ends of logs. A text that could not be read is missing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quoted<'a>(pub &'a [(Quote, String)]);
 
@@ -114,7 +114,7 @@ impl<'a> Quoted<'a> {
         })
     }
 
-    /// Whether the prompt repeats what `context.md` holds as it was printed.
+    /// Whether `context.md` has more of this output than the prompt.
     pub(super) fn has_output(self) -> bool {
         let outputs = self.gates().map(|(_, text)| text).chain(self.attempt()).chain(self.protected());
         outputs.into_iter().any(|text| !text.trim().is_empty())

@@ -106,7 +106,7 @@ fn attempt(
     }
     AttemptFinished {
         fingerprint: failure(ending.exit, &heard, stderr),
-        sealed: seal::attempt(dir, log == dir.stdout(true)),
+        sealed: seal::attempt(dir, log),
         stdout_bytes: ending.stdout,
         stderr_bytes: ending.stderr,
         left: ending.left,

@@ -1,4 +1,4 @@
-//! What is heard of a child while it runs. Lives on the supervisor's thread, which may block.
+//! Reads a child's output while it runs. Lives on the supervisor's thread, which may block.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use super::ChildEvent;
 
-/// What an agent is run for, which says what its end means.
+/// The purpose of an agent, on which the conclusion from its end depends.
 pub(crate) enum AgentRole {
     /// It works, in an attempt whose folder this is.
     Worker(AttemptDir),
@@ -21,7 +21,7 @@ pub(crate) enum AgentRole {
     Critic,
 }
 
-/// What is known of a child's output.
+/// The listener on a child's output.
 pub(crate) struct ChildOutput {
     pub(super) kind: ChildKind,
     pub(super) log: Utf8PathBuf,
@@ -35,13 +35,13 @@ pub(super) enum ChildKind {
     Agent(AgentRole, Box<AgentOutput>),
 }
 
-/// An agent's stream, and whom it is told to.
+/// The parser of an agent's stream, and the channel for its events.
 pub(super) struct AgentOutput {
     pub(super) parser: Ear,
     news: mpsc::Sender<ChildEvent>,
-    /// The runner was told that the provider answered.
+    /// The runner knows that the provider answered.
     is_answered: bool,
-    /// The number of the retry that the runner was told of last.
+    /// The number of the last retry that was reported.
     retry: Option<u32>,
 }
 
@@ -73,17 +73,17 @@ impl AgentOutput {
         if !self.is_answered && self.parser.is_answered() {
             self.is_answered = self.news.try_send(ChildEvent::Answered).is_ok();
         }
-        self.tell_retry();
+        self.report_retry();
     }
 
-    /// Tells the runner of another retry. This thread may wait for it: a notice that got lost would not come again.
-    fn tell_retry(&mut self) {
+    /// Reports another retry. This thread may wait for the runner: a lost report would not come again.
+    fn report_retry(&mut self) {
         let retrying = self.parser.retrying();
         let number = retrying.map(|(number, _)| number);
         if number != self.retry {
             self.retry = number;
             let retrying = retrying.map(|(_, fault)| (fault.kind, fault.until));
-            // Without a runner nobody needs to know.
+            // Without a runner there is no receiver.
             let _ = self.news.blocking_send(ChildEvent::Retrying(retrying));
         }
     }
@@ -99,7 +99,7 @@ impl Listener for ChildOutput {
     fn hear_stderr(&mut self, chunk: &[u8]) {
         if let ChildKind::Agent(_, output) = &mut self.kind {
             output.parser.hear_stderr(chunk);
-            output.tell_retry();
+            output.report_retry();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How a child is started: what an agent is told goes on disk first.
+//! How a child is started: the prompt and the schema are on disk first.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -25,17 +25,17 @@ const SHELL: &str = "/bin/sh";
 /// Both streams are one, in the order in which they come, whatever the command is.
 const TOGETHER: &str = "exec /bin/sh -c \"$0\" 2>&1";
 
-/// What an agent is told, and where what it prints is kept.
+/// The input of an agent, and the logs of its output.
 pub(crate) struct AgentStart {
     /// With the agent that is started as its agent.
     pub(crate) spec: Spec,
     pub(crate) prompt: String,
     pub(crate) prompt_file: Utf8PathBuf,
-    /// What the final message is held to; kept beside the prompt. Ignored for an agent that cannot be held to one.
+    /// The schema of the final message. Ignored for an agent that takes none.
     pub(crate) schema: Option<String>,
-    /// What it may spend, and whether there is any cap.
+    /// The money that it may spend, and whether there is any cap.
     pub(crate) budget: (Option<Usd>, bool),
-    /// What it starts from ([`environment::base`]), and the variables that are its own.
+    /// [`environment::base`], and the variables of this child alone.
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) variables: Vec<(String, String)>,
     pub(crate) stdout_log: Utf8PathBuf,
@@ -43,7 +43,7 @@ pub(crate) struct AgentStart {
 }
 
 impl AgentStart {
-    /// Puts on disk what the agent is told, and makes its job. Blocks.
+    /// Writes the prompt and the schema, and makes the job. Blocks.
     pub(crate) fn job<L: Listener>(
         self,
         meter: Arc<Meter>,
@@ -89,7 +89,7 @@ pub(crate) fn takes_schema(agent: &AgentSpec) -> bool {
     ear::adapter(agent.kind).is_some_and(|adapter| adapter.takes_schema())
 }
 
-/// The job of a gate that is a command, behind the attempt `of` or, of iteration 0, before the first.
+/// The job of a gate that is a command, after the attempt `of`; iteration 0 is before the first.
 pub(crate) fn command_job(
     state: &LoopState,
     (gate, command): (&GateSpec, &str),
@@ -98,7 +98,7 @@ pub(crate) fn command_job(
     meter: Arc<Meter>,
 ) -> Job<ChildOutput> {
     let log = dir.attempt(of).gate(&gate.name, run);
-    // Only what the shell says that cannot do that much comes separately.
+    // Only errors of the shell itself come separately.
     let stderr_log = log.with_extension("stderr.log");
     Job {
         argv: [SHELL, "-c", TOGETHER, command].map(str::to_owned).into(),
@@ -113,7 +113,7 @@ pub(crate) fn command_job(
     }
 }
 
-/// Not synced and not renamed: after a power loss no agent is there that could have been told it.
+/// Not synced and not renamed: after a power loss there is no agent that could have read it.
 pub(crate) fn write(path: &Utf8Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -122,8 +122,8 @@ pub(crate) fn write(path: &Utf8Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())
 }
 
-/// The lock that a Gemini leaves behind and the next one waits 13 s for (agent-clis.md), and the variable by which its kind
-/// is told apart.
+/// The lock that a Gemini leaves behind and the next one waits 13 s for (agent-clis.md), and the variable by which a Gemini of
+/// the same home is found.
 #[derive(Debug)]
 pub(crate) struct GeminiLock {
     path: PathBuf,

@@ -17,7 +17,7 @@ use crate::attempt::SharedFiles;
 use crate::pulse::Pulse;
 use crate::service::Host;
 
-/// What happened to the child in flight, or to what it left behind.
+/// What happened to the child in flight, or to processes that it left behind.
 pub(crate) enum ChildEvent {
     Started(Process),
     NotStarted(String),
@@ -38,7 +38,7 @@ pub(crate) enum ChildEvent {
 
 /// The supervisor of one loop, and both ends of what it reports.
 pub(crate) struct Supervised {
-    /// Dropped first: whoever still has news to give must not wait for somebody to take it.
+    /// Dropped first: a sender must not wait for a receiver that is gone.
     pub(crate) news: mpsc::Receiver<ChildEvent>,
     pub(crate) supervisor: Supervisor<ChildOutput>,
     pub(crate) sender: mpsc::Sender<ChildEvent>,

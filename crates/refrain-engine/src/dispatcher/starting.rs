@@ -1,5 +1,4 @@
-//! How a child is started: the record first, synced; then the process. What it is told is made by `attempt`, `judge` and
-//! `child`.
+//! How a child is started: the record first, synced; then the process. Its input is made by `attempt`, `judge` and `child`.
 
 use std::sync::Arc;
 
@@ -25,10 +24,10 @@ use crate::judge::Brief;
 use crate::repository::changes;
 use crate::{EngineError, now, quotes};
 
-/// Who watches a child: what it prints, and what happens to it.
+/// The meter of a child's output, and the channel for its events.
 type Watchers = (Arc<Meter>, mpsc::Sender<ChildEvent>);
 
-/// Puts on disk what a child is told, and makes its job; or says why it cannot. Blocks.
+/// Writes the input of a child, and makes its job; the error is for the user. Blocks.
 type Preparation = Box<dyn FnOnce() -> Result<Job<ChildOutput>, String> + Send>;
 
 impl Drive<'_> {
@@ -107,7 +106,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Of an agent that judges: what was changed, and what it is told of that.
+    /// A reviewer or a critic reads the changes of the candidate.
     fn prepare_judge(
         &self,
         watchers: Watchers,

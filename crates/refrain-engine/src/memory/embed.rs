@@ -10,10 +10,10 @@ use refrain_store::config::{Embeddings, OwnMemory};
 use refrain_store::memory::{self, MemoryError, Vector};
 use refrain_store::webhook::{SecretError, secret};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use reqwest::redirect::Policy;
-use reqwest::{Client, Response, StatusCode};
+use reqwest::{Client, StatusCode};
 use serde::Deserialize;
 
+use crate::http::{self, BodyError};
 use crate::{Host, chain};
 
 /// The variable that may hold the key. No agent gets it: what begins so is not handed on.
@@ -78,12 +78,7 @@ impl Embedder {
         let header = |key: String| HeaderValue::from_str(&format!("Bearer {key}"));
         let mut key = key.map(header).transpose().map_err(|_| EmbedError::OddKey(path))?;
         key.iter_mut().for_each(|key| key.set_sensitive(true));
-        // Whoever was first: there is only this one.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = Client::builder()
-            .user_agent(format!("refrain/{}", host.version))
-            // A redirection would lead texts and key elsewhere.
-            .redirect(Policy::none())
+        let client = http::client(format!("refrain/{}", host.version))
             .timeout(PATIENCE)
             .build()
             .map_err(EmbedError::Client)?;
@@ -120,17 +115,14 @@ impl Embedder {
         if let Some(key) = &self.key {
             request = request.header(AUTHORIZATION, key.clone());
         }
-        let mut response: Response = request.send().await.map_err(failed)?;
+        let response = request.send().await.map_err(failed)?;
         if response.status() != StatusCode::OK {
             return Err(EmbedError::Answer(format!("answered {}", response.status().as_u16())));
         }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(failed)? {
-            if bytes.len() + chunk.len() > LARGEST {
-                return Err(EmbedError::Answer("answered with more than vectors".to_owned()));
-            }
-            bytes.extend_from_slice(&chunk);
-        }
+        let bytes = http::body(response, LARGEST).await.map_err(|error| match error {
+            BodyError::TooLong => EmbedError::Answer("answered with more than vectors".to_owned()),
+            BodyError::Broken(error) => failed(error),
+        })?;
         serde_json::from_slice(&bytes)
             .map_err(|error| EmbedError::Answer(format!("answered with something else: {error}")))
     }

@@ -9,9 +9,7 @@ use std::thread;
 
 use refrain_core::text::printable;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION};
-use reqwest::redirect::Policy;
 use reqwest::{Response, Url};
-use rustls::crypto::ring;
 use serde_json::Value;
 use tokio::net::unix::pipe::Receiver;
 use tokio::runtime::Builder;
@@ -21,6 +19,7 @@ use super::program::LIMIT;
 use super::token::{Token, host_of, is_private, variable};
 use super::trouble::{Trouble, of_status, told};
 use crate::Cancel;
+use crate::http::{self, BodyError};
 
 /// The longest answer that is read, in bytes.
 const LONGEST: usize = 64 << 20;
@@ -103,10 +102,7 @@ impl Client {
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Answer, Trouble> {
-        // Fails where another client of this process installed it: there is only this one.
-        let _ = ring::default_provider().install_default();
-        let client = reqwest::Client::builder().user_agent("refrain").redirect(Policy::none());
-        let client = client.build().map_err(no_answer)?;
+        let client = http::client("refrain").build().map_err(no_answer)?;
         let bearer = HeaderValue::from_str(&format!("Bearer {}", self.token.expose()));
         let mut bearer =
             bearer.map_err(|_| unanswered("the token has a character that no header may have"))?;
@@ -134,20 +130,20 @@ fn redirection(response: &Response) -> Option<Url> {
 }
 
 /// The whole answer, up to [`LONGEST`].
-async fn read(mut response: Response) -> Result<Answer, Trouble> {
+async fn read(response: Response) -> Result<Answer, Trouble> {
     let mut headers = Vec::new();
     for (name, value) in response.headers() {
         headers.extend(value.to_str().ok().map(|value| (name.as_str().to_owned(), value.to_owned())));
     }
-    let mut answer = Answer { status: response.status().as_u16(), headers, body: Vec::new() };
-    while let Some(chunk) = response.chunk().await.map_err(no_answer)? {
-        if answer.body.len() + chunk.len() > LONGEST {
+    let status = response.status().as_u16();
+    let body = http::body(response, LONGEST).await.map_err(|error| match error {
+        BodyError::TooLong => {
             let said = format!("its answer is longer than {} MiB", LONGEST >> 20);
-            return Err(Trouble::Refused { status: 0, said });
+            Trouble::Refused { status: 0, said }
         }
-        answer.body.extend_from_slice(&chunk);
-    }
-    Ok(answer)
+        BodyError::Broken(error) => no_answer(error),
+    })?;
+    Ok(Answer { status, headers, body })
 }
 
 impl From<Method> for reqwest::Method {

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use refrain_engine::SlackTokens;
+use refrain_engine::http::{self, BodyError};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
-use reqwest::redirect::Policy;
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode, Url};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout};
-use tokio_rustls::rustls::crypto::ring;
 
 use super::face::Face;
 
@@ -68,11 +67,9 @@ pub(super) struct Api {
 
 impl Api {
     pub(super) fn new(url: Option<&str>, tokens: SlackTokens) -> reqwest::Result<Self> {
-        // Fails where another client of this process installed it: there is only this one.
-        let _ = ring::default_provider().install_default();
         let url = url.unwrap_or(SLACK).trim_end_matches('/');
         Ok(Self {
-            client: Client::builder().user_agent("refrain").redirect(Policy::none()).build()?,
+            client: http::client("refrain").build()?,
             tokens,
             url: url.to_owned(),
             origin: url.split_inclusive('/').take(3).collect(),
@@ -247,7 +244,7 @@ impl Api {
 }
 
 /// What an answer means; in words without what Slack sent, which may hold anything.
-async fn answer(mut response: Response) -> Result<Value, Fault> {
+async fn answer(response: Response) -> Result<Value, Fault> {
     let status = response.status();
     if status == StatusCode::TOO_MANY_REQUESTS {
         let after = response.headers().get(RETRY_AFTER).and_then(|after| after.to_str().ok()?.parse().ok());
@@ -263,13 +260,10 @@ async fn answer(mut response: Response) -> Result<Value, Fault> {
         // Addresses that it gave out answer in words.
         return Ok(Value::Null);
     }
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(no_answer)? {
-        if body.len() + chunk.len() > LONGEST {
-            return Err(again("its answer is too long"));
-        }
-        body.extend_from_slice(&chunk);
-    }
+    let body = http::body(response, LONGEST).await.map_err(|error| match error {
+        BodyError::TooLong => again("its answer is too long"),
+        BodyError::Broken(error) => no_answer(error),
+    })?;
     let said: Value = serde_json::from_slice(&body).map_err(|_| again("it answered what is no JSON"))?;
     match said["error"].as_str() {
         Some(code) if TRANSIENT.contains(&code) => Err(again(code)),

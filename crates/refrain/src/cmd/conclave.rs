@@ -1,5 +1,5 @@
-//! What seed 004 (Conclave) says of a task, for `refrain run` and for its loops that continue here: its gates, its limits, and
-//! when it is stuck.
+//! The rules of seed 004 (Conclave) for a task: its gates, its limits, and when it is stuck. `refrain run` has them, and so do
+//! its loops that continue here.
 
 use camino::Utf8Path;
 use refrain_core::detect::Offer;

@@ -60,10 +60,23 @@ fn a_file_where_the_folder_for_the_agent_was_does_not_stop_the_loop() {
 #[test]
 fn outside_git_a_journal_that_was_deleted_is_written_back() {
     let sandbox = plain_folder();
-    survives(&sandbox, "test $REFRAIN_ITERATION = 3 || rm -rf .refrain");
+    survives(&sandbox, "test $REFRAIN_ITERATION != 1 || rm -rf .refrain");
     let names = sandbox.event_names("job");
     assert!(names.contains(&"journal.restored".to_owned()), "{names:?}");
     assert_eq!(names[0], "loop.started");
+}
+
+#[test]
+fn outside_git_a_log_that_a_later_iteration_deletes_is_named_by_verify() {
+    let sandbox = plain_folder();
+    let script = format!(
+        "echo work $REFRAIN_ITERATION\ntest $REFRAIN_ITERATION = 1 || {{ rm -rf .refrain; {CLAIM}; }}"
+    );
+    let agent = sandbox.agent("vandal", &script);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
+    let verified = sandbox.refrain(&["verify", "job"]).with_code(1);
+    let gone = "DIFFERS: iterations/0001/output.log: it is not there any more";
+    assert!(verified.stdout.contains(gone), "{}", verified.stdout);
 }
 
 #[test]

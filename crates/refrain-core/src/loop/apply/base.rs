@@ -35,8 +35,8 @@ impl LoopState {
         self.publish_from_here(moved);
     }
 
-    /// What a person may have changed meanwhile; but of a file that holds changes of both, and was left out of the commit, what
-    /// the loop changed is still to be told from what was there before it.
+    /// The user's changes now. A file with changes of both was left out of the commit and keeps its stamp of the start, which
+    /// shows that the loop changed it.
     fn dirty_again(&self, now: Vec<Dirty>, before: &[Dirty]) -> Vec<Dirty> {
         let left_out = self.git.last.iter().flat_map(|last| &last.left_out);
         let left_out: HashSet<_> = left_out.map(|left| &left.path).collect();
