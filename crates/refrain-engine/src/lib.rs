@@ -59,7 +59,6 @@ mod slack;
 mod telemetry;
 mod usage;
 mod webhook;
-mod words;
 mod work;
 
 pub use asking::SlowRunner;
@@ -88,7 +87,7 @@ pub use refrain_agents::hook;
 pub use refrain_git::GitError;
 pub use refrain_git::http;
 pub use refrain_proc::OWN_PROGRAM;
-pub use refrain_proc::detach::{READY as DETACHED_READY, leave_terminal};
+pub use refrain_proc::detach::{Detached, READY as DETACHED_READY, leave_terminal};
 pub use refrain_proc::keeper;
 pub use refrain_proc::limits::raise_open_files;
 pub use refrain_proc::output::read as read_log;
@@ -110,7 +109,6 @@ pub use slack::{SlackTokenError, SlackTokens};
 pub use telemetry::{Exporter, Telemetry, TelemetryError};
 pub use usage::{Untold, Used};
 pub use webhook::{Webhook, WebhookError};
-pub use words::{Answer, say};
 
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {

@@ -15,7 +15,8 @@ use refrain_core::r#loop::{self, Grant};
 use refrain_core::view::{self, Alive, Status};
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::Repository;
-use refrain_proc::{detach, identity, output};
+use refrain_proc::detach::{self, Detached};
+use refrain_proc::{identity, output};
 use refrain_store::journal::{self, Durability, JournalError};
 use refrain_store::layout::AttemptDir;
 use refrain_store::{
@@ -281,14 +282,15 @@ impl Service {
     ///
     /// # Errors
     /// [`EngineError`] where it did not; the loop exists and can be resumed.
-    pub fn detach(&self, runner: Runner, args: &[String]) -> Result<LoopState, EngineError> {
+    pub fn detach(&self, runner: Runner, args: &[String]) -> Result<(LoopState, Detached), EngineError> {
         let Runner { journal, locks, .. } = runner;
         // Whoever takes over claims both.
         drop(locks);
         let log = journal.dir().runner_log();
-        detach::start(&self.host.program, "refrain", args, log.as_std_path())
-            .map_err(|error| EngineError::Process("the detached runner did not take over", error))?;
-        Ok(journal::read(journal.dir())?.state)
+        let started =
+            detach::start(&self.host.program, "refrain", args, &self.host.env, log.as_std_path())
+                .map_err(|error| EngineError::Process("the detached runner did not take over", error))?;
+        Ok((journal::read(journal.dir())?.state, started))
     }
 
     /// Follows any loop from its first event on; with all that its agents printed, or only what they print from now on.

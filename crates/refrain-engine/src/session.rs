@@ -277,8 +277,15 @@ impl Service {
     /// Has a runner of its own do what a session cannot wait for.
     fn prove(&self, dir: &LoopDir, id: &LoopId) -> Result<(), EngineError> {
         let words = ["-C", self.project().worktree.as_str(), "drive", id.as_str()].map(str::to_owned);
-        detach::start(&self.host().program, "refrain", &words, dir.runner_log().as_std_path())
-            .map_err(|error| EngineError::Process("the runner that is to prove it did not take over", error))
+        detach::start(
+            &self.host().program,
+            "refrain",
+            &words,
+            &self.host().env,
+            dir.runner_log().as_std_path(),
+        )
+        .map(drop)
+        .map_err(|error| EngineError::Process("the runner that is to prove it did not take over", error))
     }
 
     /// Takes a loop from its session, whose turn is refunded: it counts as crashed, and can be resumed.

@@ -16,7 +16,14 @@ const MOST_NAMES: u64 = 4096;
 
 /// The right to drive a loop, for as long as the value lives.
 #[derive(Debug)]
-pub struct RunnerLock(#[expect(dead_code, reason = "the lock is the open file")] File);
+pub struct RunnerLock(File);
+
+impl Drop for RunnerLock {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that another thread is just starting has the open file too, for an instant.
+        let _ = self.0.unlock();
+    }
+}
 
 impl RunnerLock {
     /// Takes the lock, or says by `None` that somebody else has it.
@@ -93,6 +100,12 @@ pub enum Claimed {
     Beside(WorktreeLock, Vec<String>),
     /// Somebody works there, and one of both needs it for itself.
     Refused(Vec<String>),
+}
+
+impl Drop for WorktreeLock {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
 }
 
 impl WorktreeLock {

@@ -6,14 +6,11 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use refrain_engine::{Host, Service};
+use refrain_app::effects::TypedOptions;
+use refrain_app::{Action, Context, RequestError};
 
-use crate::cmd;
-use crate::effects::TypedOptions;
-use crate::error::CliError;
-use crate::live::Manner;
-use crate::out::Target;
 use crate::values::{forces_colour, read_environment};
+use crate::{cmd, out};
 
 /// Runs a coding agent again and again until the work is proven done, and then stops.
 #[derive(Debug, Parser)]
@@ -71,14 +68,14 @@ enum Verb {
 impl Cli<Verb> {
     /// What is said where these words cannot be understood: a hook must not disturb the session that it is called by, and
     /// `tick` has codes of its own.
-    fn misread(error: CliError) -> ExitCode {
+    fn misread(error: RequestError) -> ExitCode {
         match std::env::args().nth(1).as_deref() {
             Some("hook") => ExitCode::SUCCESS,
             Some("tick") => {
-                error.report();
+                out::report(&error);
                 cmd::tick::REFUSED
             }
-            _ => error.report(),
+            _ => out::report(&error),
         }
     }
 }
@@ -191,43 +188,6 @@ enum LoopVerb {
     Export(cmd::export::Args),
 }
 
-/// What a verb has: the person's surroundings, and the door to the project, opened when it is needed.
-#[derive(Clone)]
-pub(crate) struct Context {
-    /// Where the person is, or said to be by `-C`.
-    pub(crate) dir: Utf8PathBuf,
-    pub(crate) host: Host,
-    /// How deep in loops this was started.
-    pub(crate) depth: u32,
-    /// The loop whose attempt this runs in.
-    pub(crate) inside: Option<String>,
-    /// What was typed, for what has an effect on some loops only.
-    pub(crate) typed: TypedOptions,
-}
-
-impl Context {
-    pub(crate) fn service(&self) -> Result<Service, CliError> {
-        Ok(Service::open(&self.dir, self.host.clone())?)
-    }
-
-    /// A variable of the person's, where it says something.
-    pub(crate) fn variable(&self, name: &str) -> Option<&str> {
-        let found = self.host.env.iter().find(|(found, _)| found == name)?;
-        found.1.to_str().filter(|value| !value.is_empty())
-    }
-
-    /// How what is waited for is said there.
-    pub(crate) fn manner(&self, progress: Option<Target>) -> Manner {
-        match progress {
-            Some(target) if target.width().is_some() && self.variable("TERM") != Some("dumb") => {
-                Manner::InPlace
-            }
-            Some(_) => Manner::Lines,
-            None => Manner::Silent,
-        }
-    }
-}
-
 /// The definition of what people say, for completions and manuals: they know nothing of hidden verbs. The options of a verb
 /// are there once it is built.
 pub(crate) fn definition() -> clap::Command {
@@ -246,7 +206,7 @@ pub(crate) fn run() -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) if error.use_stderr() => return Cli::misread(error.into()),
         Err(asked_for) => {
-            crate::out::print(&asked_for.render().ansi().to_string());
+            out::print(&asked_for.render().ansi().to_string());
             return ExitCode::SUCCESS;
         }
     };
@@ -255,7 +215,7 @@ pub(crate) fn run() -> ExitCode {
     }
     match dispatch(cli, typed) {
         Ok(code) => code,
-        Err(error) => error.report(),
+        Err(error) => out::report(&error),
     }
 }
 
@@ -271,7 +231,7 @@ fn parse<W: Into<OsString> + Clone>(
 }
 
 /// Does what these words say, as if they had been typed: what `demo` shows is what a person would type.
-pub(crate) fn run_words(context: &Context, words: &[&str]) -> Result<ExitCode, CliError> {
+pub(crate) fn run_words(context: &Context, words: &[&str]) -> Result<ExitCode, RequestError> {
     let (cli, typed) = parse(words)?;
     typed.check()?;
     let dir = cli.run_in.map_or_else(|| context.dir.clone(), |dir| context.dir.join(dir));
@@ -279,7 +239,7 @@ pub(crate) fn run_words(context: &Context, words: &[&str]) -> Result<ExitCode, C
     execute(&context, cli.verb)
 }
 
-fn dispatch(cli: Cli<Verb>, typed: TypedOptions) -> Result<ExitCode, CliError> {
+fn dispatch(cli: Cli<Verb>, typed: TypedOptions) -> Result<ExitCode, RequestError> {
     if let Verb::Shown(ShownVerb::Hook(_)) = cli.verb {
         // Whatever is wrong with its surroundings, it says nothing.
         let Ok(context) = read_environment(cli.run_in) else { return Ok(ExitCode::SUCCESS) };
@@ -288,7 +248,8 @@ fn dispatch(cli: Cli<Verb>, typed: TypedOptions) -> Result<ExitCode, CliError> {
     execute(&Context { typed, ..read_environment(cli.run_in)? }, cli.verb)
 }
 
-fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
+fn execute(context: &Context, verb: Verb) -> Result<ExitCode, RequestError> {
+    context.check(verb.action())?;
     match verb {
         Verb::Shown(ShownVerb::Loop(verb) | ShownVerb::Spelled(verb)) => execute_loop(context, verb),
         Verb::Shown(ShownVerb::Plan(args)) => cmd::plan::run(context, args),
@@ -312,7 +273,57 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, CliError> {
     }
 }
 
-fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, CliError> {
+impl Verb {
+    /// What the verb does, for [`Action::permission`].
+    fn action(&self) -> Action {
+        match self {
+            Self::Shown(ShownVerb::Loop(verb) | ShownVerb::Spelled(verb)) => verb.action(),
+            Self::Shown(ShownVerb::Plan(args)) => args.action(),
+            Self::Shown(ShownVerb::Tick(_) | ShownVerb::Hook(_)) => Action::CountSession,
+            Self::Shown(ShownVerb::Mcp(_)) => Action::ServeTools,
+            Self::Shown(ShownVerb::Serve(_)) => Action::Serve,
+            Self::Shown(ShownVerb::Memory(args)) => args.action(),
+            Self::Shown(ShownVerb::Plugin(args)) => args.action(),
+            Self::Shown(ShownVerb::Trust(args)) => args.action(),
+            Self::Shown(ShownVerb::Doctor(args)) => args.action(),
+            Self::Shown(ShownVerb::Init(_)) => Action::Initialize,
+            Self::Shown(ShownVerb::Demo(_)) => Action::Start,
+            Self::Shown(
+                ShownVerb::Config(_) | ShownVerb::Promise(_) | ShownVerb::Completions(_) | ShownVerb::Man(_),
+            )
+            | Self::Generate(_) => Action::Look,
+            Self::Drive(_) | Self::AcpBridge(_) => Action::Drive,
+        }
+    }
+}
+
+impl LoopVerb {
+    /// What the verb does, for [`Action::permission`]. What `resume` does depends on the loop.
+    fn action(&self) -> Action {
+        match self {
+            Self::Start(_) | Self::Research(_) | Self::Implement(_) | Self::Run(_) => Action::Start,
+            Self::Resume(args) => args.action(),
+            Self::Approve(_) => Action::Approve,
+            Self::Pause(_) => Action::Pause,
+            Self::Cancel(_) => Action::Cancel,
+            Self::Steer(_) => Action::Steer,
+            Self::Archive(_) => Action::Archive,
+            Self::Status(_)
+            | Self::List(_)
+            | Self::Usage(_)
+            | Self::Watch(_)
+            // It asks for each of the actions that its keys stand for.
+            | Self::Top(_)
+            | Self::Logs(_)
+            | Self::Show(_)
+            | Self::Verify(_)
+            | Self::Report(_)
+            | Self::Export(_) => Action::Look,
+        }
+    }
+}
+
+fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, RequestError> {
     match verb {
         LoopVerb::Start(args) => cmd::start::run(context, *args),
         LoopVerb::Research(args) => cmd::research::run(context, *args),

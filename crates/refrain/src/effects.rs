@@ -1,191 +1,156 @@
-//! Options that would have no effect are refused: nobody should believe in a limit, or a check, that is not there. When each
-//! option of each verb has one is data, in [`table`]; only what is typed is looked at, as a configured default may have none.
+//! The table against the definition, and each kind of row.
 
-mod table;
-#[cfg(test)]
-mod tests;
+use std::collections::{BTreeMap, BTreeSet};
 
-use std::collections::BTreeMap;
+use clap::{Command, CommandFactory};
+use rstest::rstest;
 
-use clap::parser::ValueSource;
-use clap::{ArgMatches, Command};
-use refrain_core::Spec;
+use refrain_app::effects::{Level, TABLE, TypedOptions, When};
 
-use self::table::TABLE;
-use crate::error::CliError;
-
-/// When some options have an effect. Where there are several rows for an option of a verb, all must hold.
-struct Row {
-    /// By their long names, with spaces between them; words that are no options by their ids.
-    options: &'static str,
-    when: When,
-    /// Why they have none otherwise, and what to do.
-    text: &'static str,
-}
-
-/// When an option has an effect.
-enum When {
-    Always,
-    /// Beside one of these.
-    With(&'static str),
-    /// Beside none of these.
-    Without(&'static str),
-    /// Where this holds of all that is typed.
-    Typed(fn(&Level) -> bool),
-    /// Where this holds of the loop that the command line and the configuration make.
-    Loop(fn(&Spec) -> bool),
-    /// With no command line: the verb takes them only to say why it does not.
-    Never,
-}
-
-const fn always(options: &'static str) -> Row {
-    Row { options, when: When::Always, text: "" }
-}
-
-const fn never(options: &'static str, text: &'static str) -> Row {
-    Row { options, when: When::Never, text }
-}
-
-const fn with(options: &'static str, others: &'static str, text: &'static str) -> Row {
-    Row { options, when: When::With(others), text }
-}
-
-const fn without(options: &'static str, others: &'static str, text: &'static str) -> Row {
-    Row { options, when: When::Without(others), text }
-}
-
-const fn typed(options: &'static str, holds: fn(&Level) -> bool, text: &'static str) -> Row {
-    Row { options, when: When::Typed(holds), text }
-}
-
-const fn holds(options: &'static str, holds: fn(&Spec) -> bool, text: &'static str) -> Row {
-    Row { options, when: When::Loop(holds), text }
-}
-
-/// What was typed for one verb.
-#[derive(Clone, Debug, Default)]
-struct Level {
-    verb: String,
-    /// The long name of each option, or the id of a word, with its values; and the verb below this one.
-    typed: BTreeMap<String, Vec<String>>,
-    /// How each is shown, where that is not `--NAME`.
-    shown: BTreeMap<String, String>,
-}
-
-/// The options that were typed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TypedOptions {
-    levels: Vec<Level>,
-}
-
-impl TypedOptions {
-    /// What of these matches was typed: no default.
-    pub(crate) fn of(command: &Command, matches: &ArgMatches) -> Self {
-        let mut typed = Self::default();
-        typed.take(command, matches, "");
-        typed
+/// The long name of each option of each verb, hidden ones too.
+fn options() -> BTreeMap<String, BTreeSet<String>> {
+    fn take(command: &Command, verb: &str, found: &mut BTreeMap<String, BTreeSet<String>>) {
+        let options = command.get_arguments().filter(|arg| !arg.is_global_set());
+        let names =
+            options.filter_map(|arg| arg.get_long()).filter(|name| !["help", "version"].contains(name));
+        found.entry(verb.to_owned()).or_default().extend(names.map(str::to_owned));
+        for below in command.get_subcommands() {
+            // The loop verbs, spelled out, are the same.
+            if !(verb.is_empty() && below.get_name() == "loop") {
+                take(below, format!("{verb} {}", below.get_name()).trim(), found);
+            }
+        }
     }
+    let mut found = BTreeMap::new();
+    let mut definition = crate::cli::definition();
+    definition.build();
+    take(&definition, "", &mut found);
+    found
+}
 
-    /// The same of a line that is read as options of this verb.
-    pub(crate) fn of_line(verb: &str, command: &Command, matches: &ArgMatches) -> Self {
-        let mut typed = Self::default();
-        typed.take(command, matches, verb);
-        typed
+#[test]
+fn every_option_of_every_verb_has_a_row() {
+    let of = |verb: &str| -> BTreeSet<&str> {
+        let groups = TABLE.iter().filter(|(verbs, _)| verbs.contains(&verb));
+        groups.flat_map(|(_, rows)| *rows).flat_map(|row| row.options.split_whitespace()).collect()
+    };
+    let mut missing = Vec::new();
+    for (verb, options) in options() {
+        let rows = of(&verb);
+        let without = options.iter().filter(|option| !rows.contains(option.as_str()));
+        missing.extend(without.map(|option| format!("{verb} --{option}")));
     }
+    assert!(missing.is_empty(), "say in effects/table.rs when these have an effect: {missing:#?}");
+}
 
-    fn take(&mut self, command: &Command, matches: &ArgMatches, verb: &str) {
-        let mut level = Level { verb: verb.to_owned(), ..Level::default() };
-        for arg in command.get_arguments().filter(|arg| !arg.is_global_set()) {
-            let id = arg.get_id().as_str();
-            if matches.value_source(id) != Some(ValueSource::CommandLine) {
+#[test]
+fn no_row_is_about_an_option_that_is_not_there() {
+    let options = options();
+    // A word that is no option.
+    let words = ["words"];
+    let mut stale = Vec::new();
+    for (verbs, rows) in TABLE {
+        for verb in *verbs {
+            let Some(there) = options.get(*verb) else {
+                stale.push((*verb).to_owned());
                 continue;
-            }
-            let values = matches.get_raw(id).into_iter().flatten();
-            let values = values.map(|value| value.to_string_lossy().into_owned()).collect();
-            let name = arg.get_long().unwrap_or(id).to_owned();
-            if arg.get_long().is_none() {
-                let shown = arg.get_value_names().and_then(|names| Some(names.first()?.to_string()));
-                level.shown.insert(name.clone(), shown.unwrap_or_else(|| id.to_uppercase()));
-            }
-            level.typed.insert(name, values);
-        }
-        let below = matches.subcommand();
-        if let Some((name, _)) = below {
-            level.typed.insert(name.to_owned(), Vec::new());
-        }
-        self.levels.push(level);
-        if let Some((name, matches)) = below
-            && let Some(command) = command.find_subcommand(name)
-        {
-            // The loop verbs, spelled out.
-            let is_spelled = verb.is_empty() && name == "loop";
-            let verb = if is_spelled { String::new() } else { format!("{verb} {name}").trim().to_owned() };
-            self.take(command, matches, &verb);
-        }
-    }
-
-    /// The same, and what was typed elsewhere for the same verb.
-    pub(crate) fn and(mut self, other: Self) -> Self {
-        if let (Some(level), Some(more)) = (self.levels.last_mut(), other.levels.into_iter().next_back()) {
-            level.typed.extend(more.typed);
-            level.shown.extend(more.shown);
-        }
-        self
-    }
-
-    /// Refuses what has no effect, as far as the command line alone says so.
-    ///
-    /// # Errors
-    /// A usage error that names the option, why it has no effect, and what to do.
-    pub(crate) fn check(&self) -> Result<(), CliError> {
-        self.refuse(|level, when| match when {
-            When::Always | When::Loop(_) => true,
-            When::With(names) => level.has_any(names),
-            When::Without(names) => !level.has_any(names),
-            When::Typed(holds) => holds(level),
-            When::Never => false,
-        })
-    }
-
-    /// Refuses what has no effect on this loop.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
-    pub(crate) fn check_loop(&self, spec: &Spec) -> Result<(), CliError> {
-        self.refuse(|_, when| match when {
-            When::Loop(holds) => holds(spec),
-            When::Always | When::With(_) | When::Without(_) | When::Typed(_) | When::Never => true,
-        })
-    }
-
-    fn refuse(&self, holds: impl Fn(&Level, &When) -> bool) -> Result<(), CliError> {
-        for level in &self.levels {
-            let groups = TABLE.iter().filter(|(verbs, _)| verbs.contains(&level.verb.as_str()));
-            for row in groups.flat_map(|(_, rows)| *rows) {
-                let typed = row.options.split_whitespace().find(|name| level.has(name));
-                if let Some(name) = typed.filter(|_| !holds(level, &row.when)) {
-                    return Err(CliError::usage(format!("{}: {}", level.shown(name), row.text)));
+            };
+            let mut names: Vec<&str> = Vec::new();
+            for row in *rows {
+                names.extend(row.options.split_whitespace());
+                if let When::With(others) | When::Without(others) = row.when {
+                    names.extend(others.split_whitespace());
                 }
             }
+            let gone = names.into_iter().filter(|name| !there.contains(*name) && !words.contains(name));
+            stale.extend(gone.map(|name| format!("{verb} --{name}")));
         }
-        Ok(())
+    }
+    assert!(stale.is_empty(), "{stale:#?}");
+}
+
+#[test]
+fn every_row_that_refuses_says_why_and_what_to_do() {
+    for row in TABLE.iter().flat_map(|(_, rows)| *rows) {
+        let says_both = row.text.contains("no effect") && row.text.contains(';')
+            || row.text.starts_with("not with a plan");
+        assert!(matches!(row.when, When::Always) || says_both, "{:?}: {}", row.options, row.text);
     }
 }
 
-impl Level {
-    fn has(&self, name: &str) -> bool {
-        self.typed.contains_key(name)
-    }
+/// A line of this verb in which only these are typed, with no values.
+fn typed(verb: &str, names: &[&str]) -> TypedOptions {
+    let typed = names.iter().map(|name| ((*name).to_owned(), Vec::new())).collect();
+    TypedOptions { levels: vec![Level { verb: verb.to_owned(), typed, ..Level::default() }] }
+}
 
-    fn has_any(&self, names: &str) -> bool {
-        names.split_whitespace().any(|name| self.has(name))
-    }
+/// What this option needs to have an effect itself.
+fn needed(verb: &str, option: &str) -> Option<&'static str> {
+    let groups = TABLE.iter().filter(|(verbs, _)| verbs.contains(&verb));
+    let rows = groups.flat_map(|(_, rows)| *rows);
+    let mut rows = rows.filter(|row| row.options.split_whitespace().any(|it| it == option));
+    rows.find_map(|row| match row.when {
+        When::With(others) => others.split_whitespace().next(),
+        When::Always | When::Without(_) | When::Typed(_) | When::Loop(_) | When::Never => None,
+    })
+}
 
-    fn value(&self, name: &str) -> Option<&str> {
-        self.typed.get(name)?.first().map(String::as_str)
+#[test]
+fn every_option_of_a_refusing_row_is_refused() {
+    for (verbs, rows) in TABLE {
+        for (verb, row) in verbs.iter().flat_map(|verb| rows.iter().map(move |row| (verb, row))) {
+            let others: Vec<Option<&str>> = match row.when {
+                When::With(_) | When::Never => vec![None],
+                When::Without(others) => others.split_whitespace().map(Some).collect(),
+                When::Always | When::Typed(_) | When::Loop(_) => continue,
+            };
+            for (option, other) in
+                row.options.split_whitespace().flat_map(|it| others.iter().map(move |other| (it, other)))
+            {
+                let mut names: Vec<&str> = std::iter::once(option).chain(*other).collect();
+                names.extend(other.and_then(|other| needed(verb, other)));
+                let refused = typed(verb, &names).check().expect_err(option).line();
+                assert!(refused.starts_with(&format!("--{option}: ")), "{verb} {names:?}: {refused}");
+            }
+        }
     }
+}
 
-    fn shown(&self, name: &str) -> String {
-        self.shown.get(name).cloned().unwrap_or_else(|| format!("--{name}"))
+#[derive(clap::Parser)]
+struct Line {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(clap::Subcommand)]
+enum Verb {
+    Usage(crate::cmd::usage::Args),
+    Trust(crate::cmd::trust::Args),
+    Resume(Box<crate::cmd::resume::Args>),
+    Serve(crate::cmd::serve::Args),
+}
+
+#[rstest]
+#[case(&["usage", "--by", "model", "--format", "prometheus"], Some("--by: it has no effect with --format prometheus"))]
+#[case(&["usage", "--by", "model", "--format", "prometheus", "--svg", "f"], None)]
+#[case(&["usage", "--by", "model"], None)]
+#[case(&["trust", "--json", "--revoke"], Some("--json: it has no effect without --list"))]
+#[case(&["trust", "--json", "--list"], None)]
+#[case(&["resume", "x", "--after-reboot"], Some("--after-reboot: it has no effect without --all"))]
+#[case(&["resume", "x", "--command", "c"], Some("--command: it has no effect without --from FILE"))]
+#[case(&["resume", "--from", "f", "--command", "c"], None)]
+#[case(&["resume", "--all", "--events"], Some("--events: it has no effect with --all"))]
+#[case(&["resume", "x", "-m", "4", "--quiet"], None)]
+#[case(&["serve", "token", "--revoke"], None)]
+#[case(&["serve", "--behind-proxy", "o", "--tls-key", "k"], Some("--tls-key: it has no effect without --tls-cert"))]
+fn what_has_no_effect_is_refused(#[case] words: &[&str], #[case] refused: Option<&str>) {
+    let mut command = Line::command();
+    let matches = command
+        .try_get_matches_from_mut([&["refrain"], words].concat())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let said = TypedOptions::of(&command, &matches).check().err().map(|error| error.line());
+    match refused {
+        Some(part) => assert!(said.as_deref().unwrap_or_default().starts_with(part), "{said:?}"),
+        None => assert_eq!(said, None),
     }
 }

@@ -4,15 +4,16 @@
 use std::io;
 
 use camino::Utf8Path;
+use refrain_app::Context;
 use refrain_core::notice::{Notice, NoticeKind};
 use refrain_core::spec::Millis;
 use refrain_engine::config::Chosen;
 use refrain_engine::config::keys::Notify;
 use refrain_engine::{Audience, Herald, Service, Webhook, chain};
 
-use crate::cli::Context;
-use crate::notify::NotifyArgs;
+use crate::notify;
 use crate::out;
+use refrain_app::options::notify::NotifyArgs;
 
 /// Somebody tells of what this process is about to drive in that worktree, where that is configured.
 pub(crate) fn begin(
@@ -29,7 +30,7 @@ pub(crate) fn begin(
     let tell = Box::new(move |notice: &Notice| {
         // Of an end the runner itself tells.
         if notice.kind == NoticeKind::Waits {
-            notify.tell_wait(&context, notice);
+            notify::tell_wait(&notify, &context, notice);
         }
     });
     is_asked.then(|| herald(Audience { longest, webhook, tell }).ok()).flatten()
@@ -65,7 +66,7 @@ pub(crate) fn note_objection(context: &Context, worktree: &Utf8Path) {
 
 /// What is configured; one that cannot be read is told of by whoever starts the loop.
 fn configured(context: &Context, service: &Service) -> Option<Notify> {
-    let settings = service.settings(Chosen::default(), context.inside.is_none()).ok()?;
+    let settings = service.settings(Chosen::default(), context.has_variables()).ok()?;
     Some(settings.config.notify)
 }
 
@@ -74,7 +75,7 @@ fn longest(config: &Notify) -> Option<Millis> {
 }
 
 fn webhook(context: &Context, config: &Notify) -> Option<Webhook> {
-    let made = Webhook::new(config.webhook.as_ref()?, &context.host, context.inside.is_none());
+    let made = Webhook::new(config.webhook.as_ref()?, &context.host, context.has_variables());
     made.inspect_err(|error| {
         out::tell_line("", &format!("note: the webhook is told nothing: {}", chain(error)));
     })

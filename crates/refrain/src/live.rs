@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
+use refrain_app::Context;
 use refrain_core::r#loop::LoopState;
 use textwrap::core::display_width;
 
+use crate::out::Target;
 use crate::{phrase, telling};
 
 /// How often a line in place is renewed.
@@ -24,6 +26,19 @@ pub(crate) enum Manner {
     Lines,
     /// Nowhere.
     Silent,
+}
+
+impl Manner {
+    /// How it is shown there.
+    pub(crate) fn of(context: &Context, progress: Option<Target>) -> Self {
+        match progress {
+            Some(target) if target.width().is_some() && context.variable("TERM") != Some("dumb") => {
+                Self::InPlace
+            }
+            Some(_) => Self::Lines,
+            None => Self::Silent,
+        }
+    }
 }
 
 /// The line, and what was shown and heard before it.

@@ -3,8 +3,8 @@
 mod cli;
 mod cmd;
 mod committed;
+#[cfg(test)]
 mod effects;
-mod error;
 mod gated;
 mod herald;
 mod lines;

@@ -8,7 +8,8 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use refrain_app::Context;
+use refrain_app::options::notify::{How, NotifyArgs};
 use refrain_core::LoopId;
 use refrain_core::notice::Notice;
 use refrain_core::text::{clip, printable};
@@ -16,36 +17,9 @@ use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{Status, StatusWord};
 use refrain_engine::chain;
 use refrain_engine::config::Command;
-use refrain_engine::config::keys::{Notify, NotifyHow};
 use refrain_engine::tool::Tool;
 
-use crate::cli::Context;
 use crate::out;
-
-// What a person says of notifications.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct NotifyArgs {
-    /// Tell you when the loop ends or needs you
-    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
-    notify: Option<How>,
-    /// The same by a command of yours: the message on its standard input, REFRAIN_NOTIFY_ID and REFRAIN_NOTIFY_STATUS set;
-    /// words are split like a shell's, no shell runs it
-    #[arg(long, value_name = "CMD ARGS")]
-    notify_command: Option<Command>,
-}
-
-/// Where a notification is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum How {
-    /// On the terminal that shows the loop; on the desktop, where no terminal does
-    Auto,
-    /// On the terminal: its own notification where it has them, and its bell
-    Terminal,
-    /// On the desktop, by notify-send or osascript
-    Desktop,
-    /// Nowhere
-    Off,
-}
 
 /// How long a program may take to show a notification.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -81,91 +55,62 @@ struct Message {
     body: String,
 }
 
-impl NotifyArgs {
-    /// What the options leave out, the configuration says.
-    pub(crate) fn or_configured(self, config: &Notify) -> Self {
-        let how = config.how.map(|how| match how {
-            NotifyHow::Auto => How::Auto,
-            NotifyHow::Terminal => How::Terminal,
-            NotifyHow::Desktop => How::Desktop,
-            NotifyHow::Off => How::Off,
-        });
-        let command = config.command.clone();
-        Self { notify: self.notify.or(how), notify_command: self.notify_command.or(command) }
-    }
+/// What cannot be done of it, said before anybody relies on it. `watched` is whether a terminal will show the loop.
+pub(crate) fn objection(args: &NotifyArgs, context: &Context, watched: bool) -> Option<String> {
+    let [program, ..] = desktop_words(String::new(), String::new());
+    let on_desktop = matches!((args.notify, watched), (Some(How::Desktop), _) | (Some(How::Auto), false));
+    let path = context.variable("PATH").unwrap_or_default();
+    let is_there = || std::env::split_paths(path).any(|dir| dir.join(&program).is_file());
+    (on_desktop && !is_there()).then(|| {
+        format!("{program} is not installed, so no desktop can be told; --notify-command tells you otherwise")
+    })
+}
 
-    /// The options that hand these on to a runner of its own.
-    pub(crate) fn as_words(&self) -> Vec<String> {
-        let how = self.notify.and_then(|how| how.to_possible_value());
-        let how = how.map(|how| format!("--notify={}", how.get_name()));
-        let command = self.notify_command.as_ref().map(|command| format!("--notify-command={command}"));
-        how.into_iter().chain(command).collect()
-    }
+/// Tells of a loop, or a plan, that has stopped, unless the person just stopped it.
+pub(crate) fn tell(args: &NotifyArgs, context: &Context, id: &LoopId, stopped: &Stopped<'_>) {
+    let message = match stopped.status {
+        StatusWord::Paused | StatusWord::Cancelled => return,
+        // One that has not stopped was let go of by a runner that failed.
+        StatusWord::Running | StatusWord::Waiting | StatusWord::Crashed | StatusWord::Failed => "failed",
+        stopped @ (StatusWord::Blocked
+        | StatusWord::Completed
+        | StatusWord::IterationCap
+        | StatusWord::BudgetExceeded
+        | StatusWord::TimedOut
+        | StatusWord::Stuck) => stopped.as_str(),
+    };
+    let next = stopped.needs.map(|needs| format!("; next: {needs}")).unwrap_or_default();
+    send(args, context, &Message::new(id.as_str(), message, &format!("{}{next}", stopped.reason)));
+}
 
-    /// What cannot be done of it, said before anybody relies on it. `watched` is whether a terminal will show the loop.
-    pub(crate) fn objection(&self, context: &Context, watched: bool) -> Option<String> {
-        let [program, ..] = desktop_words(String::new(), String::new());
-        let on_desktop = matches!((self.notify, watched), (Some(How::Desktop), _) | (Some(How::Auto), false));
-        let path = context.variable("PATH").unwrap_or_default();
-        let is_there = || std::env::split_paths(path).any(|dir| dir.join(&program).is_file());
-        (on_desktop && !is_there()).then(|| {
-            format!(
-                "{program} is not installed, so no desktop can be told; --notify-command tells you otherwise"
-            )
-        })
-    }
+/// Tells of a loop that waits for longer than the person wants to hear nothing.
+pub(crate) fn tell_wait(args: &NotifyArgs, context: &Context, notice: &Notice) {
+    send(args, context, &Message::new(notice.id.as_str(), "waiting", &notice.reason));
+}
 
-    /// Tells of a loop, or a plan, that has stopped, unless the person just stopped it.
-    pub(crate) fn tell(&self, context: &Context, id: &LoopId, stopped: &Stopped<'_>) {
-        let message = match stopped.status {
-            StatusWord::Paused | StatusWord::Cancelled => return,
-            // One that has not stopped was let go of by a runner that failed.
-            StatusWord::Running | StatusWord::Waiting | StatusWord::Crashed | StatusWord::Failed => "failed",
-            stopped @ (StatusWord::Blocked
-            | StatusWord::Completed
-            | StatusWord::IterationCap
-            | StatusWord::BudgetExceeded
-            | StatusWord::TimedOut
-            | StatusWord::Stuck) => stopped.as_str(),
-        };
-        let next = stopped.needs.map(|needs| format!("; next: {needs}")).unwrap_or_default();
-        self.send(context, &Message::new(id.as_str(), message, &format!("{}{next}", stopped.reason)));
-    }
+/// Tells of a loop whose runner could not go on.
+pub(crate) fn tell_failure(args: &NotifyArgs, context: &Context, id: &str, error: &str) {
+    send(args, context, &Message::new(id, "failed", error));
+}
 
-    /// Tells of a loop that waits for longer than the person wants to hear nothing.
-    pub(crate) fn tell_wait(&self, context: &Context, notice: &Notice) {
-        self.send(context, &Message::new(notice.id.as_str(), "waiting", &notice.reason));
+fn send(args: &NotifyArgs, context: &Context, message: &Message) {
+    let dir = context.dir.as_std_path();
+    let on_terminal = match args.notify {
+        Some(How::Terminal | How::Auto) => ring(context, message),
+        Some(How::Desktop | How::Off) | None => false,
+    };
+    let desktop = match args.notify {
+        Some(How::Desktop) => true,
+        Some(How::Auto) => !on_terminal,
+        Some(How::Terminal | How::Off) | None => false,
+    };
+    if desktop {
+        errand(&desktop_words(message.title.clone(), message.body.clone()), dir, message);
     }
-
-    /// Whether there is anybody to tell.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.notify.is_some_and(|how| how != How::Off) || self.notify_command.is_some()
-    }
-
-    /// Tells of a loop whose runner could not go on.
-    pub(crate) fn tell_failure(&self, context: &Context, id: &str, error: &str) {
-        self.send(context, &Message::new(id, "failed", error));
-    }
-
-    fn send(&self, context: &Context, message: &Message) {
-        let dir = context.dir.as_std_path();
-        let on_terminal = match self.notify {
-            Some(How::Terminal | How::Auto) => ring(context, message),
-            Some(How::Desktop | How::Off) | None => false,
-        };
-        let desktop = match self.notify {
-            Some(How::Desktop) => true,
-            Some(How::Auto) => !on_terminal,
-            Some(How::Terminal | How::Off) | None => false,
-        };
-        if desktop {
-            errand(&desktop_words(message.title.clone(), message.body.clone()), dir, message);
-        }
-        if let Some(Command { program, args }) = &self.notify_command
-            && self.notify != Some(How::Off)
-        {
-            errand(&[std::slice::from_ref(program), args].concat(), dir, message);
-        }
+    if let Some(Command { program, args: words }) = &args.notify_command
+        && args.notify != Some(How::Off)
+    {
+        errand(&[std::slice::from_ref(program), words].concat(), dir, message);
     }
 }
 

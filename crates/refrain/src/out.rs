@@ -1,15 +1,16 @@
 //! Printing. A reader that went away is no error: whatever was to be done is done all the same.
 
 use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
 
 use camino::Utf8Path;
+use refrain_app::{Code, RequestError};
 use refrain_core::LoopId;
 use refrain_core::text::printable;
 use refrain_core::view::to_continue;
 use refrain_engine::SlowRunner;
 use serde::Serialize;
 
-use crate::error::{CliError, Code};
 use crate::phrase;
 
 /// Where progress goes.
@@ -51,6 +52,20 @@ pub(crate) fn print_part(text: &str) -> bool {
     anstream::stdout().lock().write_all(text.as_bytes()).is_ok()
 }
 
+/// Says on standard error what failed and what to do next; answers with the exit code.
+pub(crate) fn report(error: &RequestError) -> ExitCode {
+    tell_line("", &format!("refrain: {}", error.message()));
+    for hint in error.hints() {
+        tell_line("  ", hint);
+    }
+    error.code().into()
+}
+
+/// Says a note on standard error.
+pub(crate) fn tell_note(note: String) {
+    tell_line("", &format!("note: {note}"));
+}
+
 /// Says a line on standard error, of whatever text. On a terminal it is broken where that ends, and goes on two columns
 /// behind its margin.
 pub(crate) fn tell_line(margin: &str, text: &str) {
@@ -63,17 +78,14 @@ pub(crate) fn tell(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
 
-/// What to say of a runner that has not answered for a while.
-pub(crate) fn tell_slow(id: &LoopId) -> impl FnOnce(SlowRunner) + use<> {
-    let id = id.clone();
-    move |SlowRunner { pid, is_stopped }| {
-        let who = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
-        let how = match pid.filter(|_| is_stopped) {
-            Some(pid) => format!("is stopped; {} continues it", to_continue(pid)),
-            None => "has not answered yet".to_owned(),
-        };
-        tell_line("", &format!("refrain: the runner of {id}{who} {how}; waiting for it"));
-    }
+/// Says that a runner has not answered for a while.
+pub(crate) fn tell_slow(id: &LoopId, SlowRunner { pid, is_stopped }: SlowRunner) {
+    let who = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
+    let how = match pid.filter(|_| is_stopped) {
+        Some(pid) => format!("is stopped; {} continues it", to_continue(pid)),
+        None => "has not answered yet".to_owned(),
+    };
+    tell_line("", &format!("refrain: the runner of {id}{who} {how}; waiting for it"));
 }
 
 /// Prints bytes on standard output as they are.
@@ -98,33 +110,33 @@ pub(crate) fn terminal_width() -> Option<usize> {
 }
 
 /// Prints one JSON value, readable, on standard output.
-pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), RequestError> {
     result(serde_json::to_string_pretty(value))
 }
 
 /// Prints one JSON value on a line of its own.
-pub(crate) fn print_json_line(value: &impl Serialize) -> Result<(), CliError> {
+pub(crate) fn print_json_line(value: &impl Serialize) -> Result<(), RequestError> {
     result(serde_json::to_string(value))
 }
 
 /// Prints a text that a script or a file waits for, as it is.
-pub(crate) fn print_whole(text: &str) -> Result<(), CliError> {
+pub(crate) fn print_whole(text: &str) -> Result<(), RequestError> {
     let mut out = std::io::stdout().lock();
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Writes a text, without colour, to a file that the person named, whatever was there.
 #[expect(clippy::disallowed_methods, reason = "a file that can be made again needs no crash promise")]
-pub(crate) fn write_file(path: &Utf8Path, text: &str) -> Result<(), CliError> {
+pub(crate) fn write_file(path: &Utf8Path, text: &str) -> Result<(), RequestError> {
     let text = anstream::adapter::strip_str(text).to_string();
     std::fs::write(path, text).map_err(|error| {
-        CliError::new(Code::Failed, format!("{path} cannot be written: {error}"))
+        RequestError::new(Code::Failed, format!("{path} cannot be written: {error}"))
             .hint("name a file in a folder that you may write to")
     })
 }
 
 /// Prints a JSON array of values that are text already, one a line.
-pub(crate) fn print_json_array<'a>(values: impl Iterator<Item = &'a str>) -> Result<(), CliError> {
+pub(crate) fn print_json_array<'a>(values: impl Iterator<Item = &'a str>) -> Result<(), RequestError> {
     let mut out = std::io::BufWriter::with_capacity(64 << 10, std::io::stdout().lock());
     let mut before = "[";
     let print = || {
@@ -139,19 +151,19 @@ pub(crate) fn print_json_array<'a>(values: impl Iterator<Item = &'a str>) -> Res
 }
 
 /// A result that a script waits for: unlike progress, it fails if it cannot be written.
-fn result(text: serde_json::Result<String>) -> Result<(), CliError> {
+fn result(text: serde_json::Result<String>) -> Result<(), RequestError> {
     let text = text.map_err(|error| unwritten(&error))?;
     let mut out = std::io::stdout().lock();
     written(writeln!(out, "{text}").and_then(|()| out.flush()))
 }
 
-fn written(result: std::io::Result<()>) -> Result<(), CliError> {
+fn written(result: std::io::Result<()>) -> Result<(), RequestError> {
     match result {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(unwritten(&error)),
         _ => Ok(()),
     }
 }
 
-fn unwritten(error: &dyn std::error::Error) -> CliError {
-    CliError::new(Code::Failed, format!("the result cannot be written: {error}"))
+fn unwritten(error: &dyn std::error::Error) -> RequestError {
+    RequestError::new(Code::Failed, format!("the result cannot be written: {error}"))
 }

@@ -2,17 +2,19 @@
 
 use std::process::ExitCode;
 
+use camino::Utf8Path;
 use clap::Args;
+use refrain_app::options::heading;
+use refrain_app::options::notify::NotifyArgs;
+use refrain_app::verbs::start;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::view::{self, Alive};
 use refrain_engine::config::keys::Notify;
 use refrain_engine::{Remembrance, Runner, Service, Signals, chain};
 
-use crate::cli::Context;
-use crate::cmd::heading;
-use crate::error::{CliError, Code};
 use crate::herald;
 use crate::live::{Live, Manner};
-use crate::notify::NotifyArgs;
+use crate::notify;
 use crate::out;
 use crate::out::Target;
 use crate::screen::Screen;
@@ -51,7 +53,7 @@ pub(crate) fn in_foreground(
     context: &Context,
     runner: Runner,
     show: &ShowArgs,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode, RequestError> {
     let (follower, id) = (runner.follow(), runner.id().clone());
     note_objection(context, show, out::is_watched());
     let progress = match (show.quiet, show.json || show.events) {
@@ -60,7 +62,7 @@ pub(crate) fn in_foreground(
         (false, false) => Some(Target::Stdout),
     };
     let screen = (progress.is_some() || show.events).then(|| {
-        let manner = if show.json || show.events { Manner::Silent } else { context.manner(progress) };
+        let manner = if show.json || show.events { Manner::Silent } else { Manner::of(context, progress) };
         let screen = Screen::new(progress, show.events, Live::new(manner, refrain_engine::now()));
         std::thread::spawn(move || screen.run(follower))
     });
@@ -75,7 +77,7 @@ pub(crate) fn in_foreground(
     let state = match driven {
         Ok(state) => state,
         Err(error) => {
-            show.notify.tell_failure(context, id.as_str(), &chain(&error));
+            notify::tell_failure(&show.notify, context, id.as_str(), &chain(&error));
             herald::finish(herald);
             telemetry::finish(telemetry);
             return Err(error.into());
@@ -88,7 +90,7 @@ pub(crate) fn in_foreground(
         (false, _) => Ok(()),
     };
     // Also where nobody reads any more.
-    show.notify.tell(context, &status.id, &(&status).into());
+    notify::tell(&show.notify, context, &status.id, &(&status).into());
     herald::finish(herald);
     tell_forgotten(&remembrance);
     telemetry::finish(telemetry);
@@ -103,24 +105,14 @@ pub(crate) fn tell_forgotten(remembrance: &Remembrance) {
     }
 }
 
-/// Refuses to hand a loop to a process of its own from inside an attempt: that process would be one that the agent left
-/// behind, and be ended with the attempt.
-pub(crate) fn may_detach(context: &Context) -> Result<(), CliError> {
-    let Some(own) = &context.inside else { return Ok(()) };
-    let error =
-        format!("--detach from inside an attempt of loop {own}: the runner would be ended with that attempt");
-    Err(CliError::new(Code::Refused, error)
-        .hint("start it in the foreground; a person can detach it, from outside"))
-}
-
 /// Hands the loop to a process of its own.
 pub(crate) fn detached(
     context: &Context,
     service: &Service,
     runner: Runner,
-    dir: &str,
+    dir: &Utf8Path,
     show: &ShowArgs,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode, RequestError> {
     if runner.ends_at_once() {
         // There is nothing to hand over: it has used up what it has, or may not be tried again.
         return in_foreground(context, runner, show);
@@ -130,9 +122,7 @@ pub(crate) fn detached(
     if !show.quiet {
         herald::note_objection(context, runner.worktree());
     }
-    let mut words = ["-C", dir, "drive", &id].map(str::to_owned).to_vec();
-    words.extend(show.notify.as_words());
-    let state = service.detach(runner, &words)?;
+    let (state, _) = start::detach(context, (service, runner), dir, &show.notify)?;
     if show.json {
         out::print_json(&view::status(&state, Alive::DRIVEN))?;
     } else if !show.quiet {
@@ -144,16 +134,16 @@ pub(crate) fn detached(
 }
 
 pub(crate) fn note_objection(context: &Context, show: &ShowArgs, watched: bool) {
-    if let Some(objection) = show.notify.objection(context, watched).filter(|_| !show.quiet) {
+    if let Some(objection) = notify::objection(&show.notify, context, watched).filter(|_| !show.quiet) {
         out::tell_line("", &format!("note: {objection}"));
     }
 }
 
 /// One thread for everything that waits; what blocks gets others, for as long as it does.
-pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, RequestError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .thread_keep_alive(std::time::Duration::from_secs(1))
         .build()
-        .map_err(|error| CliError::new(Code::Failed, format!("the runtime cannot be started: {error}")))
+        .map_err(|error| RequestError::new(Code::Failed, format!("the runtime cannot be started: {error}")))
 }

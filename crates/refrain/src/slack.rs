@@ -1,17 +1,17 @@
 //! Slack beside what `serve` serves, where it is configured. What hinders it is said, and hinders nothing else.
 
+use refrain_app::Context;
 use refrain_engine::config::Chosen;
 use refrain_engine::{Service, chain};
 use refrain_server::slack::Slack;
 
-use crate::cli::Context;
 use crate::out;
 
 /// Whoever speaks with Slack, where that is configured and can be done.
 pub(crate) fn open(context: &Context) -> Option<Slack> {
     let note = |why: String| out::tell_line("", &format!("note: Slack is told nothing: {why}"));
     let service = Service::open(&context.dir, context.host.clone()).ok()?;
-    let config = match service.settings(Chosen::default(), context.inside.is_none()) {
+    let config = match service.settings(Chosen::default(), context.has_variables()) {
         Ok(settings) => settings.config.slack,
         Err(error) => {
             note(error.to_string());
@@ -22,5 +22,5 @@ pub(crate) fn open(context: &Context) -> Option<Slack> {
         return None;
     }
     let say = Box::new(|what: &str| out::tell_line("", what));
-    Slack::open(context.host.clone(), &context.dir, config, say).map_err(|error| note(chain(&error))).ok()
+    Slack::open(context, config, say).map_err(|error| note(chain(&error))).ok()
 }

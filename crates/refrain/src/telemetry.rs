@@ -3,12 +3,11 @@
 use std::io;
 
 use camino::Utf8Path;
+use refrain_app::{Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::config::Chosen;
 use refrain_engine::{DETACHED_READY, Exporter, Service, Telemetry, chain};
 
-use crate::cli::Context;
-use crate::error::CliError;
 use crate::out;
 
 /// Somebody tells a collector of what this process is about to drive, where one is named.
@@ -24,7 +23,7 @@ pub(crate) fn begin(
 fn collector(context: &Context, worktree: &Utf8Path) -> Option<Telemetry> {
     let settings = Service::open(worktree, context.host.clone())
         .ok()
-        .and_then(|service| service.settings(Chosen::default(), context.inside.is_none()).ok());
+        .and_then(|service| service.settings(Chosen::default(), context.has_variables()).ok());
     let endpoint = settings.and_then(|settings| settings.config.telemetry.endpoint);
     let telemetry = Telemetry::new(endpoint.as_deref(), &context.host);
     let telemetry = telemetry.inspect_err(|error| {
@@ -48,7 +47,7 @@ fn tell_trouble(trouble: Option<String>) {
 
 /// Tells a collector of a loop that has ended, in a process of its own: whoever started that waits for nothing but its first
 /// line.
-pub(crate) fn tell_whole(context: &Context, service: &Service, id: &LoopId) -> Result<(), CliError> {
+pub(crate) fn tell_whole(context: &Context, service: &Service, id: &LoopId) -> Result<(), RequestError> {
     refrain_engine::leave_terminal();
     out::print(&format!("{DETACHED_READY}\n"));
     if let Some(telemetry) = collector(context, &service.project().worktree) {

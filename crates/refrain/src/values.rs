@@ -3,61 +3,23 @@
 
 use camino::Utf8PathBuf;
 use jiff::tz::TimeZone;
-use refrain_core::agent::Usd;
-use refrain_core::spec::Millis;
-use refrain_core::values::{Limit, limit};
-pub(crate) use refrain_core::values::{duration, iteration, iterations, pause, promise, tokens, usd};
+use refrain_app::Caller;
+use refrain_app::effects::TypedOptions;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::{Brief, Host, Service};
 
-use crate::cli::Context;
-use crate::effects::TypedOptions;
-use crate::error::{CliError, Code};
-
-/// A duration or `none`.
-pub(crate) fn duration_limit(text: &str) -> Result<Limit<Millis>, String> {
-    limit(text, duration)
-}
-
-/// An amount of money or `none`.
-pub(crate) fn usd_limit(text: &str) -> Result<Limit<Usd>, String> {
-    limit(text, usd)
-}
-
-/// So many tokens or `none`.
-pub(crate) fn tokens_limit(text: &str) -> Result<Limit<u64>, String> {
-    limit(text, tokens)
-}
-
-/// `K=V`.
-pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
-    let accepted = "accepted is NAME=VALUE, its name without white space";
-    let (name, value) = text.split_once('=').ok_or(accepted)?;
-    if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) || value.contains('\0')
-    {
-        return Err(accepted.to_owned());
-    }
-    if name.starts_with("REFRAIN_") {
-        return Err("REFRAIN_ variables are refrain's own".to_owned());
-    }
-    Ok((name.to_owned(), value.to_owned()))
-}
-
-/// A folder. An empty path would be the folder that somebody is in already, which is hardly meant.
-pub(crate) fn folder(text: &str) -> Result<Utf8PathBuf, String> {
-    if text.is_empty() { Err("accepted is a folder that is there".to_owned()) } else { Ok(text.into()) }
-}
-
 /// The surroundings: read here and nowhere else.
 #[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]
-pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliError> {
-    let failed = |what: &str, error: std::io::Error| CliError::new(Code::Failed, format!("{what}: {error}"));
+pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, RequestError> {
+    let failed =
+        |what: &str, error: std::io::Error| RequestError::new(Code::Failed, format!("{what}: {error}"));
     let here = std::env::current_dir().map_err(|error| failed("the current folder is gone", error))?;
     let here = Utf8PathBuf::from_path_buf(here)
-        .map_err(|path| CliError::usage(format!("{}: only UTF-8 paths are accepted", path.display())))?;
+        .map_err(|path| RequestError::usage(format!("{}: only UTF-8 paths are accepted", path.display())))?;
     let dir = dir.map_or(here.clone(), |dir| here.join(dir));
     if !dir.is_dir() {
-        return Err(CliError::usage(format!("-C {dir}: there is no such folder")));
+        return Err(RequestError::usage(format!("-C {dir}: there is no such folder")));
     }
     let path = |name| std::env::var(name).ok().map(Utf8PathBuf::from).filter(|path| path.is_absolute());
     let home = |name, below| {
@@ -78,7 +40,7 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, CliE
         depth: std::env::var("REFRAIN_DEPTH")
             .ok()
             .map_or(0, |depth| depth.parse().unwrap_or(Spec::MAX_DEPTH)),
-        inside: std::env::var("REFRAIN_LOOP_ID").ok(),
+        caller: std::env::var("REFRAIN_LOOP_ID").map_or(Caller::Person, Caller::Attempt),
         typed: TypedOptions::default(),
     })
 }
@@ -111,7 +73,7 @@ pub(crate) fn only_one(
     id: Option<&LoopId>,
     verb: &str,
     could_be: impl Fn(&Brief) -> bool,
-) -> Result<LoopId, CliError> {
+) -> Result<LoopId, RequestError> {
     if let Some(id) = id {
         return Ok(id.clone());
     }
@@ -127,10 +89,10 @@ pub(crate) fn only_one(
     match candidates.as_slice() {
         [only] => Ok(only.id.clone()),
         [] if loops.is_empty() => {
-            Err(CliError::usage(format!("{verb} without an ID: this project has no loops"))
+            Err(RequestError::usage(format!("{verb} without an ID: this project has no loops"))
                 .hint("refrain start begins one"))
         }
-        [] => Err(CliError::usage(format!("{verb} needs an ID: it fits none of this project's loops"))
+        [] => Err(RequestError::usage(format!("{verb} needs an ID: it fits none of this project's loops"))
             .hint("refrain list shows what there is")),
         found => {
             let at = |status: &Brief| format!("{} at iteration {}", status.status.as_str(), status.iteration);
@@ -141,8 +103,8 @@ pub(crate) fn only_one(
 }
 
 /// The refusal of a verb that could mean several: each, and how it stands, with what to type.
-pub(crate) fn several(verb: &str, kind: &str, found: &[(&LoopId, String)]) -> CliError {
-    let error = CliError::usage(format!("{verb} needs an ID: {} {kind} can be meant", found.len()));
+pub(crate) fn several(verb: &str, kind: &str, found: &[(&LoopId, String)]) -> RequestError {
+    let error = RequestError::usage(format!("{verb} needs an ID: {} {kind} can be meant", found.len()));
     let error = match found.len() {
         0..=SHOWN => error,
         _ => error.hint("the last of them; refrain list shows all:"),

@@ -14,9 +14,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("refrain-agents", &["refrain-proc", "refrain-core"]),
     ("refrain-git", &["refrain-proc", "refrain-core"]),
     ("refrain-engine", &["refrain-agents", "refrain-git", "refrain-store", "refrain-proc", "refrain-core"]),
-    ("refrain-server", &["refrain-engine", "refrain-core"]),
+    ("refrain-app", &["refrain-engine", "refrain-core"]),
+    ("refrain-server", &["refrain-app", "refrain-engine", "refrain-core"]),
     ("refrain-tui", &["refrain-engine", "refrain-core"]),
-    ("refrain", &["refrain-server", "refrain-tui", "refrain-engine", "refrain-core"]),
+    ("refrain", &["refrain-server", "refrain-tui", "refrain-app", "refrain-engine", "refrain-core"]),
     ("testkit", &[]),
     ("xtask", &[]),
 ];

@@ -53,8 +53,13 @@ pub(crate) fn begin(host: &Host, dir: &LoopDir) {
     }
     let words = ["-C", state.spec.project.as_str(), "memory", "consolidate", state.spec.id.as_str()];
     // It says itself what goes wrong, as far as it gets; that it was not started harms nobody.
-    let _ =
-        detach::start(&host.program, "refrain", &words.map(str::to_owned), dir.runner_log().as_std_path());
+    let _ = detach::start(
+        &host.program,
+        "refrain",
+        &words.map(str::to_owned),
+        &host.env,
+        dir.runner_log().as_std_path(),
+    );
 }
 
 impl Service {

@@ -8,8 +8,9 @@ use refrain_core::event::{FORMAT, Identity};
 use refrain_core::plan::{PlanEvent, PlanGrant, PlanSpec, PlanStarted, PlanState, TaskId};
 use refrain_core::{LoopId, Spec};
 use refrain_git::Repository;
+use refrain_proc::detach::{self, Detached};
+use refrain_proc::identity;
 use refrain_proc::limits::raise_open_files;
-use refrain_proc::{detach, identity};
 use refrain_store::journal::{self, JournalError};
 use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock, projects};
 use tokio::task::LocalSet;
@@ -233,13 +234,18 @@ impl Service {
     ///
     /// # Errors
     /// [`EngineError`] where it did not; the plan exists and can be resumed.
-    pub fn detach_plan(&self, runner: PlanRunner, args: &[String]) -> Result<PlanState, EngineError> {
+    pub fn detach_plan(
+        &self,
+        runner: PlanRunner,
+        args: &[String],
+    ) -> Result<(PlanState, Detached), EngineError> {
         let PlanRunner { journal, lock, .. } = runner;
         drop(lock);
         let log = journal.dir().runner_log();
-        detach::start(&self.host.program, "refrain", args, log.as_std_path())
-            .map_err(|error| EngineError::Process("the detached runner did not take over", error))?;
-        Ok(journal::read_as(journal.dir())?.state)
+        let started =
+            detach::start(&self.host.program, "refrain", args, &self.host.env, log.as_std_path())
+                .map_err(|error| EngineError::Process("the detached runner did not take over", error))?;
+        Ok((journal::read_as(journal.dir())?.state, started))
     }
 
     /// How a plan stands.

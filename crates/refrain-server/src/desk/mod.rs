@@ -18,9 +18,9 @@ mod watching;
 pub(crate) mod tests;
 
 use camino::Utf8PathBuf;
-use refrain_engine::{EngineError, Host};
+use refrain_app::Context;
+use refrain_engine::EngineError;
 
-pub(crate) use acting::{Approve, Resume, Standing, Steering, Tune, Urgent};
 pub(crate) use address::{Address, Part};
 pub(crate) use answer::{Listing, LoopView, Progress, Reported, Started, Status, Steered, Stopped};
 pub(crate) use hearing::Activity;
@@ -33,7 +33,8 @@ pub(crate) use watching::{Difference, Filter, Found, LogPart, Place, ProjectView
 /// Where loops may be started and looked at: the folders that a person opened, and the projects in them.
 #[derive(Clone, Debug)]
 pub struct Desk {
-    host: Host,
+    /// Where and by whom requests are made.
+    context: Context,
     /// Canonical, at least one; the first is where work begins that names no place.
     roots: Vec<Utf8PathBuf>,
     /// Every project that Refrain has worked in is open too, also those of later.

@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_app::{Caller, Context};
 use refrain_core::LoopId;
-use refrain_engine::{EngineError, Host, Keys, Service};
+use refrain_engine::{EngineError, Keys, Service};
 
 use super::seeing::name;
 use super::{Desk, DeskError, Refusal, RefusalKind};
@@ -15,8 +16,9 @@ impl Desk {
     ///
     /// # Errors
     /// [`DeskError`] for the first folder that cannot be opened.
-    pub fn open(host: Host, here: &Utf8Path, roots: &[Utf8PathBuf]) -> Result<Self, DeskError> {
-        let own = Service::open(here, host.clone())?.project().worktree.clone();
+    pub fn open(context: &Context, roots: &[Utf8PathBuf]) -> Result<Self, DeskError> {
+        let here = &context.dir;
+        let own = Service::open(here, context.host.clone())?.project().worktree.clone();
         let named: Vec<_> =
             if roots.is_empty() { vec![own] } else { roots.iter().map(|root| here.join(root)).collect() };
         let open = |root: &Utf8PathBuf| match root.canonicalize_utf8() {
@@ -24,9 +26,9 @@ impl Desk {
             _ => Err(DeskError::NoFolder(root.clone())),
         };
         // Whoever started this is no part of what is started through it, for however long it stays.
-        let mut host = host;
-        host.env.retain(|(name, _)| name != "TRACEPARENT");
-        Ok(Self { host, roots: named.iter().map(open).collect::<Result<_, _>>()?, everywhere: false })
+        let mut context = context.clone();
+        context.host.env.retain(|(name, _)| name != "TRACEPARENT");
+        Ok(Self { context, roots: named.iter().map(open).collect::<Result<_, _>>()?, everywhere: false })
     }
 
     /// The same, but where there are no folders, for all projects that Refrain has worked in as well: for a person, whose
@@ -34,8 +36,15 @@ impl Desk {
     ///
     /// # Errors
     /// As above.
-    pub fn open_everywhere(host: Host, here: &Utf8Path, roots: &[Utf8PathBuf]) -> Result<Self, DeskError> {
-        Ok(Self { everywhere: roots.is_empty(), ..Self::open(host, here, roots)? })
+    pub fn open_everywhere(context: &Context, roots: &[Utf8PathBuf]) -> Result<Self, DeskError> {
+        Ok(Self { everywhere: roots.is_empty(), ..Self::open(context, roots)? })
+    }
+
+    /// The same for requests of this caller.
+    #[must_use]
+    pub fn called_by(mut self, caller: Caller) -> Self {
+        self.context.caller = caller;
+        self
     }
 
     /// The folders that are open now.
@@ -53,12 +62,12 @@ impl Desk {
 
     /// The version of Refrain.
     pub(crate) fn version(&self) -> &str {
-        &self.host.version
+        &self.context.host.version
     }
 
     /// Who may come in over HTTP.
     pub(crate) fn keys(&self) -> Keys {
-        Keys::new(&self.host.state_home)
+        Keys::new(&self.context.host.state_home)
     }
 
     /// The folder that a caller means; the first root where none is named.
@@ -99,7 +108,7 @@ impl Desk {
 
     /// The door to the project that a folder lies in.
     pub(super) fn service(&self, folder: &Utf8Path) -> Result<Service, EngineError> {
-        Service::open(folder, self.host.clone())
+        Service::open(folder, self.context.host.clone())
     }
 
     /// The doors to the projects of the roots, and to those in them that Refrain has worked in, each once.

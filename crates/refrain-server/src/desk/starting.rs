@@ -1,19 +1,28 @@
-//! Starting: what a caller asked for becomes the words that a person would type, and Refrain is told them.
+//! Starting: what a caller asked for becomes the request that the command line makes too.
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_app::effects::TypedOptions;
+use refrain_app::options::begin::BeginArgs;
+use refrain_app::options::gates::GateArgs;
+use refrain_app::options::review::ReviewArgs;
+use refrain_app::options::work::{TaskArgs, WorkArgs};
+use refrain_app::plan::{HowArgs, RunPlan, SourceArgs, SpecArgs, run_detached};
+use refrain_app::resolve::StartLoop;
+use refrain_app::verbs::start::start_detached;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::spec::AgentKind;
-use refrain_core::values::Limit;
+use refrain_core::agent::Usd;
+use refrain_core::spec::{AgentKind, Millis};
+use refrain_core::values::{self, Limit};
+use refrain_engine::Service;
 use refrain_engine::config::{Chosen, Command, Settings};
-use refrain_engine::{Answer, Service, chain, say};
-use serde::Deserialize;
 
 use super::{Desk, PlanRun, Refusal, RefusalKind, Start, Started, Which};
 
 /// What one iteration may take unless something is said or configured, in minutes (seed 003).
 const MINUTES: u32 = 30;
 /// How long an agent that its time limit stops has to come to an end by itself (issue 8).
-const GRACE: &str = "30s";
+const GRACE: Millis = Millis(30_000);
 /// What a loop may cost unless something is said or configured, in US dollars (seed 003).
 const COST: f64 = 5.0;
 
@@ -33,14 +42,14 @@ struct Bounds {
 impl Desk {
     /// Starts a loop with a runner of its own.
     pub(crate) fn start(&self, asked: &Start) -> Result<Started, Refusal> {
-        let (folder, words, mut notes) = self.start_words(asked)?;
-        let (id, told) = self.tell(&folder, words, &asked.goal)?;
-        notes.extend(told);
+        let (folder, request, mut notes) = self.start_request(asked)?;
+        let context = self.context_in(&folder, "start", &options(&request.options));
+        let (_, id) = start_detached(&context, &request, &mut |note| notes.push(note))?;
         self.started(&id, &folder, notes)
     }
 
-    /// What is said to start it: where, the words, and what whoever asked should know.
-    fn start_words(&self, asked: &Start) -> Result<(Utf8PathBuf, Vec<String>, Vec<String>), Refusal> {
+    /// The request that this comes to: where, what, and what the caller should know.
+    fn start_request(&self, asked: &Start) -> Result<(Utf8PathBuf, StartLoop, Vec<String>), Refusal> {
         asked.check()?;
         let folder = self.folder(asked.workspace.as_deref())?;
         let service = self.service(&folder)?;
@@ -50,24 +59,30 @@ impl Desk {
             let accepted = "accepted are agent (claude, codex, opencode, gemini) or command";
             Refusal::new(format!("nothing says who works: {accepted}, or start.agent of the configuration"))
         })?;
+        let mut work = worker.work()?;
         let bounds = Bounds { cost: asked.max_cost_usd, minutes: asked.max_tick_duration_minutes };
-        let mut words = vec!["start".to_owned()];
-        let notes = bounds.say(&mut words, &settings, kind, &worker)?;
-        worker.say(&mut words);
-        option(&mut words, "name", asked.name.as_ref());
-        option(&mut words, "max-iterations", asked.max_iterations);
-        option(&mut words, "success-command", asked.success_command.as_ref());
-        let every = asked.checkpoint_interval.map(|every| match every {
-            0 => "none".to_owned(),
-            every => every.to_string(),
-        });
-        option(&mut words, "critique-every", every);
-        asked.gates.iter().for_each(|gate| option(&mut words, "gate", Some(gate)));
-        words.extend(asked.allow_missing_gates.then(|| "--allow-missing-gates".to_owned()));
-        words.extend(asked.require_approval.then(|| "--require-approval".to_owned()));
-        // The goal goes by stdin: it is no one else's to see, and no option.
-        words.push("-".to_owned());
-        Ok((folder, words, notes))
+        let notes = bounds.apply(&mut work, &settings, kind, &worker)?;
+        work.gates = GateArgs {
+            gate: asked.gates.iter().map(|gate| read("gates", gate)).collect::<Result<_, _>>()?,
+            success_command: asked.success_command.clone(),
+            allow_missing_gates: asked.allow_missing_gates,
+            require_approval: asked.require_approval,
+            ..GateArgs::default()
+        };
+        work.reviews = ReviewArgs {
+            critique_every: asked
+                .checkpoint_interval
+                .map(|every| every.try_into().map_or(Limit::None, Limit::At)),
+            ..ReviewArgs::default()
+        };
+        let options = BeginArgs {
+            task: TaskArgs { prompt: Some(asked.goal.clone()), ..TaskArgs::default() },
+            name: asked.name.as_deref().map(|name| read("name", name)).transpose()?,
+            work,
+            max_iterations: asked.max_iterations,
+            ..BeginArgs::default()
+        };
+        Ok((folder, StartLoop { options, ..StartLoop::default() }, notes))
     }
 
     /// Works on the tasks of a plan, with a runner of its own.
@@ -78,56 +93,44 @@ impl Desk {
         let worker = Worker::new(&asked.agent, &asked.command, &asked.model);
         let settings = worker.settings(&service)?;
         let kind = worker.kind(&settings)?.unwrap_or(AgentKind::Claude);
+        let mut work = worker.work()?;
         let bounds = Bounds { cost: asked.max_cost_usd, minutes: asked.max_tick_duration_minutes };
-        let mut words = vec!["plan".to_owned(), "run".to_owned()];
-        let mut notes = bounds.say(&mut words, &settings, kind, &worker)?;
-        worker.say(&mut words);
+        let mut notes = bounds.apply(&mut work, &settings, kind, &worker)?;
+        work.gates.allow_missing_gates = asked.allow_missing_gates;
         let plan = asked.plan.as_ref().map(|plan| self.file("plan", plan, &folder)).transpose()?;
-        option(&mut words, "tag", asked.tag.as_ref());
-        option(&mut words, "plan", plan);
-        option(&mut words, "name", asked.name.as_ref());
-        option(&mut words, "verify", asked.verify.as_ref());
-        words.extend(asked.allow_missing_gates.then(|| "--allow-missing-gates".to_owned()));
-        option(&mut words, "jobs", asked.jobs);
-        option(&mut words, "max-iterations-per-task", asked.max_iterations_per_task);
-        let (id, told) = self.tell(&folder, words, "")?;
-        notes.extend(told);
+        let request = RunPlan {
+            source: SourceArgs { tag: asked.tag.clone(), plan },
+            spec: SpecArgs { verify: asked.verify.clone(), ..SpecArgs::default() },
+            how: HowArgs {
+                jobs: asked.jobs,
+                max_iterations_per_task: asked.max_iterations_per_task,
+                ..HowArgs::default()
+            },
+            name: asked.name.as_deref().map(|name| read("name", name)).transpose()?,
+            work,
+        };
+        let options = work_options(&request.work);
+        let context = self.context_in(&folder, "plan run", &options);
+        let (_, id) = run_detached(&context, request, &mut |note| notes.push(note))?;
         self.started(&id, &folder, notes)
-    }
-
-    /// Has Refrain let a loop, or a plan, go on, with a runner of its own.
-    pub(super) fn go_on(&self, folder: &Utf8Path, words: &[String]) -> Result<(), Refusal> {
-        let words: Vec<_> = words.iter().cloned().chain(["--detach", "--json"].map(str::to_owned)).collect();
-        let answer = say(&self.host, folder, &words, "").map_err(|error| Refusal::new(chain(&error)))?;
-        match serde_json::from_str::<Begun>(&answer.stdout) {
-            Ok(_) => Ok(()),
-            Err(_) if answer.code == Some(0) => Ok(()),
-            Err(_) => Err(refusal(&answer, &lines(&answer))),
-        }
-    }
-
-    /// Has Refrain do it, detached; the id of what was started, and what it had to say.
-    fn tell(
-        &self,
-        folder: &Utf8Path,
-        words: Vec<String>,
-        input: &str,
-    ) -> Result<(LoopId, Vec<String>), Refusal> {
-        let words: Vec<_> = words.into_iter().chain(["--detach", "--json"].map(str::to_owned)).collect();
-        let answer = say(&self.host, folder, &words, input).map_err(|error| Refusal::new(chain(&error)))?;
-        let told = lines(&answer);
-        // One that ends at once has begun all the same, and says how it ended by its code.
-        if let Ok(Begun { id }) = serde_json::from_str(&answer.stdout) {
-            let notes = told.iter().filter_map(|line| line.strip_prefix("note: ")).map(str::to_owned);
-            return Ok((id, notes.collect()));
-        }
-        Err(refusal(&answer, &told))
     }
 
     /// The command line that a start comes to, as a person would type it; the goal is read from standard input.
     pub(crate) fn preview(&self, asked: &Start) -> Result<Vec<String>, Refusal> {
-        let (folder, words, _) = self.start_words(asked)?;
-        Ok(["refrain", "-C", folder.as_str()].map(str::to_owned).into_iter().chain(words).collect())
+        let (folder, request, _) = self.start_request(asked)?;
+        let options = options(&request.options).into_iter().map(|(name, value)| match value {
+            Some(value) => format!("--{name}={value}"),
+            None => format!("--{name}"),
+        });
+        let words = ["refrain", "-C", folder.as_str(), "start"].map(str::to_owned).into_iter();
+        Ok(words.chain(options).chain(["-".to_owned()]).collect())
+    }
+
+    /// The surroundings of a request in this folder, which has these options.
+    fn context_in(&self, folder: &Utf8Path, verb: &str, options: &[GivenOption]) -> Context {
+        let names = options.iter().map(|(name, _)| *name);
+        let typed = TypedOptions::named(verb, names);
+        Context { dir: folder.to_owned(), typed, ..self.context.clone() }
     }
 
     fn started(&self, id: &LoopId, folder: &Utf8Path, notes: Vec<String>) -> Result<Started, Refusal> {
@@ -136,25 +139,66 @@ impl Desk {
     }
 }
 
-/// Of the status object, who it is about.
-#[derive(Deserialize)]
-struct Begun {
-    id: LoopId,
+/// An option by its long name, and its value, where it takes one.
+type GivenOption = (&'static str, Option<String>);
+
+/// The options that a tool can set, as the command line calls them.
+fn options(begin: &BeginArgs) -> Vec<GivenOption> {
+    let BeginArgs { name, work, max_iterations, .. } = begin;
+    let mut options = work_options(work);
+    let mut option = |name, value: Option<String>| options.extend(value.map(|value| (name, Some(value))));
+    option("name", name.as_ref().map(ToString::to_string));
+    option("max-iterations", max_iterations.map(|most| most.to_string()));
+    option("success-command", work.gates.success_command.clone());
+    option(
+        "critique-every",
+        work.reviews.critique_every.map(|every| limit(every, |every| every.to_string())),
+    );
+    work.gates.gate.iter().for_each(|gate| option("gate", Some(gate.to_string())));
+    options.extend(work.gates.require_approval.then_some(("require-approval", None)));
+    options
 }
 
-/// What was said in place of a loop: the error, and what to do about it.
-fn refusal(answer: &Answer, told: &[&str]) -> Refusal {
-    let error = told.iter().skip_while(|line| !line.starts_with("refrain: "));
-    let error: Vec<_> = error.map(|line| line.strip_prefix("refrain: ").unwrap_or(line)).collect();
-    let kind = match answer.code {
-        Some(2) => RefusalKind::Asked,
-        Some(3) => RefusalKind::NotFound,
-        _ => RefusalKind::Conflict,
-    };
-    match (error.as_slice(), answer.code) {
-        ([], Some(code)) => Refusal::of(kind, format!("refrain ended with code {code} and said nothing")),
-        ([], None) => Refusal::of(RefusalKind::Failed, "refrain was ended by a signal"),
-        (lines, _) => Refusal::of(kind, in_own_words(&lines.join("; "))),
+fn work_options(work: &WorkArgs) -> Vec<GivenOption> {
+    let mut options = Vec::new();
+    let mut option = |name, value: Option<String>| options.extend(value.map(|value| (name, Some(value))));
+    option("timeout", work.timeout.map(|most| limit(most, seconds)));
+    option("timeout-grace", work.timeout_grace.map(seconds));
+    option("max-cost", work.max_cost.map(|most| limit(most, |most| f64::from(most).to_string())));
+    option("agent", work.agent.clone());
+    option("command", work.command.as_ref().map(ToString::to_string));
+    option("model", work.model.clone());
+    options.extend(work.gates.allow_missing_gates.then_some(("allow-missing-gates", None)));
+    options
+}
+
+fn limit<T>(limit: Limit<T>, text: impl Fn(T) -> String) -> String {
+    match limit {
+        Limit::None => "none".to_owned(),
+        Limit::At(value) => text(value),
+    }
+}
+
+fn seconds(time: Millis) -> String {
+    match time.0 / 1000 {
+        seconds if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        seconds => format!("{seconds}s"),
+    }
+}
+
+fn read<T: std::str::FromStr<Err: std::fmt::Display>>(name: &str, text: &str) -> Result<T, Refusal> {
+    text.parse().map_err(|error| Refusal::new(format!("{name} {text}: {error}")))
+}
+
+impl From<RequestError> for Refusal {
+    fn from(error: RequestError) -> Self {
+        let kind = match error.code() {
+            _ if error.is_fault() => RefusalKind::Failed,
+            Code::Usage => RefusalKind::Asked,
+            Code::NotFound => RefusalKind::NotFound,
+            _ => RefusalKind::Conflict,
+        };
+        Self::of(kind, in_own_words(&error.line()))
     }
 }
 
@@ -199,11 +243,6 @@ fn in_own_words(text: &str) -> String {
     said + rest
 }
 
-/// What was told, less empty lines.
-fn lines(answer: &Answer) -> Vec<&str> {
-    answer.stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect()
-}
-
 impl<'a> Worker<'a> {
     fn new(agent: &'a Option<String>, command: &'a Option<String>, model: &'a Option<String>) -> Self {
         Self { agent: agent.as_deref(), command: command.as_deref(), model: model.as_deref() }
@@ -225,28 +264,31 @@ impl<'a> Worker<'a> {
         Ok(named.or_else(|| program.map(AgentKind::of_program)).or(self.agent.map(|_| AgentKind::Generic)))
     }
 
-    fn say(&self, words: &mut Vec<String>) {
-        option(words, "agent", self.agent);
-        option(words, "command", self.command);
-        option(words, "model", self.model);
+    fn work(&self) -> Result<WorkArgs, Refusal> {
+        Ok(WorkArgs {
+            agent: self.agent.map(str::to_owned),
+            command: self.command.map(|command| read("command", command)).transpose()?,
+            model: self.model.map(str::to_owned),
+            ..WorkArgs::default()
+        })
     }
 }
 
 impl Bounds {
-    /// Says what the caller and the configuration leave open as seed 003 does; answers with what of that cannot be kept.
-    fn say(
+    /// Sets what the caller and the configuration leave open as seed 003 does; returns what of that cannot be kept.
+    fn apply(
         &self,
-        words: &mut Vec<String>,
+        work: &mut WorkArgs,
         settings: &Settings,
         kind: AgentKind,
         worker: &Worker<'_>,
     ) -> Result<Vec<String>, Refusal> {
         let start = &settings.config.start;
         let minutes = self.minutes.or_else(|| start.timeout.is_none().then_some(MINUTES));
-        option(words, "timeout", minutes.map(|minutes| format!("{minutes}m")));
+        work.timeout = minutes.map(|minutes| Limit::At(Millis(u64::from(minutes) * 60_000)));
         let is_open = start.timeout_grace.is_none();
         if is_open && (!matches!(start.timeout, Some(Limit::None)) || self.minutes.is_some()) {
-            option(words, "timeout-grace", Some(GRACE));
+            work.timeout_grace = Some(GRACE);
         }
         let model = worker.model.or(start.model.as_deref());
         let is_priced = kind.streams() && model.and_then(|model| settings.price(model)).is_some();
@@ -258,9 +300,9 @@ impl Bounds {
                                 the configuration has a price for), or leaving it out";
                 return Err(Refusal::new(format!("max_cost_usd {cost}: {why}; {accepted}")));
             }
-            Some(cost) => option(words, "max-cost", Some(cost)),
+            Some(cost) => work.max_cost = Some(Limit::At(dollars(cost)?)),
             None if start.max_cost.is_some() => {}
-            None if tells => option(words, "max-cost", Some(COST)),
+            None if tells => work.max_cost = Some(Limit::At(dollars(COST)?)),
             None => {
                 let bound = "its iterations and their time are all that bounds it";
                 return Ok(vec![format!("max_cost_usd: {why}, so no cap is kept; {bound}")]);
@@ -270,9 +312,8 @@ impl Bounds {
     }
 }
 
-/// One word, so that no value can pass for another option.
-pub(super) fn option(words: &mut Vec<String>, name: &str, value: Option<impl std::fmt::Display>) {
-    words.extend(value.map(|value| format!("--{name}={value}")));
+fn dollars(cost: f64) -> Result<Usd, Refusal> {
+    values::usd(&cost.to_string()).map_err(|error| Refusal::new(format!("max_cost_usd {cost}: {error}")))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A desk on a folder of its own, and what it does without a process beside it.
 
 use camino::Utf8PathBuf;
+use refrain_app::{Caller, Context};
 use refrain_engine::Host;
 
 use super::{Desk, RefusalKind, UsageOf};
@@ -18,14 +19,15 @@ pub(crate) fn place() -> (tempfile::TempDir, Desk) {
         config_home: home,
         version: "test".into(),
     };
-    let desk = Desk::open(host, &path, &[]).unwrap();
+    let context = Context::new(path, host, Caller::Person);
+    let desk = Desk::open(&context, &[]).unwrap();
     (dir, desk)
 }
 
 #[test]
 fn who_started_the_server_is_no_part_of_what_is_started_through_it() {
     let (_dir, desk) = place();
-    assert!(desk.host.env.is_empty(), "{:?}", desk.host.env);
+    assert!(desk.context.host.env.is_empty(), "{:?}", desk.context.host.env);
 }
 
 #[test]
@@ -36,7 +38,7 @@ fn of_a_project_that_is_open_in_part_nothing_is_added_up() {
     std::fs::File::create_new(dir.path().join(".git/HEAD")).unwrap();
     std::fs::create_dir_all(dir.path().join("sub")).unwrap();
     let added_up = |root: &str| {
-        let desk = Desk::open(desk.host.clone(), &path, &[path.join(root)]).unwrap();
+        let desk = Desk::open(&desk.context, &[path.join(root)]).unwrap();
         let (usage, metrics) = (desk.usage(&UsageOf::default()), desk.metrics());
         [usage.map(drop), metrics.map(drop)].map(|it| it.map_err(|refusal| refusal.kind()))
     };

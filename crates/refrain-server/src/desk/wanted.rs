@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use refrain_app::verbs::resume::Resume;
 use refrain_core::{MAX_STEERING, check_steering};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -238,7 +239,7 @@ pub(super) fn check_text(name: &str, value: &str) -> Result<(), Refusal> {
 }
 
 /// Holds what a loop is granted against its bounds.
-pub(super) fn check_grant(asked: &super::Resume) -> Result<(), Refusal> {
+pub(super) fn check_grant(asked: &Resume) -> Result<(), Refusal> {
     words(&[("max_duration", &asked.max_duration)])?;
     match asked.max_cost_usd {
         // Written so that what is no number is none of them.

@@ -8,6 +8,11 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use refrain_app::verbs::approve::Approve;
+use refrain_app::verbs::resume::Resume;
+use refrain_app::verbs::steer::Steering;
+use refrain_app::verbs::tune::Tune;
+use refrain_app::verbs::{Standing, Urgent};
 use refrain_core::text::{clip, printable};
 use refrain_core::usage::Report;
 use schemars::JsonSchema;
@@ -21,8 +26,8 @@ use super::failure::Failure;
 use super::openapi::openapi;
 use super::words::{of_body, of_query};
 use crate::desk::{
-    Activity, Approve, Difference, Filter, Found, LogPart, Place, PlanRun, ProjectView, Refusal, Resume,
-    Round, Standing, Start, Started, Steering, Tune, Urgent, UsageOf, Verified, Which,
+    Activity, Difference, Filter, Found, LogPart, Place, PlanRun, ProjectView, Refusal, Round, Start,
+    Started, UsageOf, Verified, Which,
 };
 
 type Shared = State<Arc<Door>>;

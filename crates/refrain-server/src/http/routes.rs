@@ -4,14 +4,19 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
+use refrain_app::verbs::approve::Approve;
+use refrain_app::verbs::resume::Resume;
+use refrain_app::verbs::steer::Steering;
+use refrain_app::verbs::tune::Tune;
+use refrain_app::verbs::{Standing, Urgent};
 use refrain_core::usage::Report;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::api;
 use super::door::Door;
 use crate::desk::{
-    Activity, Approve, Difference, Filter, Found, LogPart, PlanRun, ProjectView, Resume, Round, Standing,
-    Start, Started, Steering, Tune, Urgent, UsageOf, Verified,
+    Activity, Difference, Filter, Found, LogPart, PlanRun, ProjectView, Round, Start, Started, UsageOf,
+    Verified,
 };
 
 /// What stands before every path.

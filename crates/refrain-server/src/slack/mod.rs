@@ -22,13 +22,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use jiff::Timestamp;
+use refrain_app::{Caller, Context};
 use refrain_core::LoopId;
 use refrain_core::text::printable;
 use refrain_core::view::Kind;
 use refrain_engine::config::keys;
-use refrain_engine::{DiskError, Host, Pending, Service, SlackTokenError, SlackTokens, Talk, now};
+use refrain_engine::{DiskError, Pending, Service, SlackTokenError, SlackTokens, Talk, now};
 use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval};
@@ -102,10 +103,10 @@ impl Slack {
     ///
     /// # Errors
     /// [`SlackError`]; nothing was begun then.
-    pub fn open(host: Host, here: &Utf8Path, config: keys::Slack, say: Say) -> Result<Self, SlackError> {
-        let tokens = SlackTokens::of(&host)?;
-        let asked = Pending::open(&host.state_home)?.ok_or(SlackError::Taken)?;
-        let desk = Desk::open(host, here, &config.projects)?;
+    pub fn open(context: &Context, config: keys::Slack, say: Say) -> Result<Self, SlackError> {
+        let tokens = SlackTokens::of(&context.host)?;
+        let asked = Pending::open(&context.host.state_home)?.ok_or(SlackError::Taken)?;
+        let desk = Desk::open(context, &config.projects)?.called_by(Caller::Slack);
         let api = Api::new(config.api_url.as_deref(), tokens).map_err(SlackError::Client)?;
         let (tasks, news) = mpsc::unbounded_channel();
         Ok(Self(Office {

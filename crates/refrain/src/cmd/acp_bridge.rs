@@ -5,11 +5,9 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use clap::ValueEnum;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::spec::Permissions;
 use refrain_engine::AcpBridge;
-
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -32,13 +30,14 @@ enum Allowed {
 }
 
 /// Bridges until the agent is done.
-pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
-    let failed = |what: &str, error: std::io::Error| CliError::new(Code::Failed, format!("{what}: {error}"));
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
+    let failed =
+        |what: &str, error: std::io::Error| RequestError::new(Code::Failed, format!("{what}: {error}"));
     let mut prompt = String::new();
     let read = std::io::stdin().lock().read_to_string(&mut prompt);
     read.map_err(|error| failed("the prompt cannot be read", error))?;
     let mut command = args.command.into_iter();
-    let Some(program) = command.next() else { return Err(CliError::usage("no command".to_owned())) };
+    let Some(program) = command.next() else { return Err(RequestError::usage("no command".to_owned())) };
     let permissions = match args.permissions {
         Allowed::Auto => Permissions::Auto,
         Allowed::Full => Permissions::Full,

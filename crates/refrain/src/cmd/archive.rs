@@ -2,12 +2,12 @@
 
 use std::process::ExitCode;
 
+use refrain_app::verbs::archive as app;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::{Kind, StatusWord};
 use refrain_engine::Brief;
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
@@ -22,16 +22,10 @@ pub(super) fn could_be(status: &Brief) -> bool {
 }
 
 /// Moves the loop, and says where it lies.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain archive", could_be)?;
-    if service.has_plan(&id) {
-        let error = format!("{id} is a plan, which stays where it is; accepted by refrain archive are loops");
-        return Err(CliError::usage(error).hint(format!(
-            "refrain list --plan {id} shows those of its tasks; another plan takes another --name"
-        )));
-    }
-    let path = service.archive(&id)?;
+    let path = app::archive(context, &service, &id)?;
     out::print(&format!("{path}\n"));
     Ok(Code::Done.into())
 }

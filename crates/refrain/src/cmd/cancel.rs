@@ -2,15 +2,15 @@
 
 use std::process::ExitCode;
 
-use refrain_core::event::{Ask, Urgency};
+use refrain_app::verbs::{Outcome, Slow, Urgent, cancel as app};
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
-use refrain_core::{LoopId, Refusal};
-use refrain_engine::{Brief, EngineError, Listed, LoopRequest, Service, SlowRunner};
+use refrain_core::view::plan::PlanStatus;
+use refrain_core::{LoopId, LoopState};
+use refrain_engine::{Brief, Listed, Service};
 
-use super::plan;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
+use crate::plan::left;
 use crate::{committed, out, phrase, values};
 
 #[derive(Debug, clap::Args)]
@@ -27,11 +27,11 @@ pub(crate) struct Args {
 }
 
 /// Asks for the end; returns once the loop has heard it.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     if !args.all {
         let id = values::only_one(&service, args.id.as_ref(), "refrain cancel", could_be)?;
-        out::print(&cancel(&service, &id, args.now, out::tell_slow(&id))?);
+        out::print(&cancel(context, &service, &id, args.now, &mut out::tell_slow)?);
         return Ok(Code::Done.into());
     }
     let rows = service.list()?;
@@ -46,7 +46,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         out::print("No running loops to cancel.\n");
     }
     for id in &open {
-        out::print(&cancel(&service, id, args.now, out::tell_slow(id))?);
+        out::print(&cancel(context, &service, id, args.now, &mut out::tell_slow)?);
     }
     Ok(Code::Done.into())
 }
@@ -56,38 +56,47 @@ pub(super) fn could_be(status: &Brief) -> bool {
     !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
 }
 
-/// Asks this loop, or plan, for its end; says what it came to. `slow` is told where that takes long.
+/// Asks this loop, or plan, for its end; says what it came to.
 pub(super) fn cancel(
+    context: &Context,
     service: &Service,
     id: &LoopId,
     now: bool,
-    slow: impl FnOnce(SlowRunner),
-) -> Result<String, CliError> {
-    if service.has_plan(id) {
-        return plan::cancel(service, id, now, slow);
-    }
-    let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
-    match service.ask(id, LoopRequest::Cancel, Ask::Cancel(urgency), slow) {
-        Ok(state) => {
-            let when = match (state.ended, urgency) {
-                (Some(_), _) => "is cancelled",
-                (None, Urgency::Now) => "is being cancelled",
-                (None, Urgency::AfterIteration) => {
-                    "will be cancelled after this iteration (--now ends it at once)"
-                }
-            };
-            let progress = phrase::progress(state.iteration, state.limits.max_iterations);
-            let mut words = format!("{id} {when}; it was at iteration {progress}\n");
-            if state.git.released {
-                let released = committed::released(state.git.kept.as_deref(), &state.spec);
-                words.push_str(&format!("{}\n", printable(&released)));
-            }
-            Ok(words)
-        }
+    slow: Slow<'_>,
+) -> Result<String, RequestError> {
+    Ok(match app::cancel(context, service, id, Urgent { now }, slow)? {
+        Outcome::Loop(state) => of_loop(id, &state, now),
+        Outcome::Plan(state) => of_plan(id, state.ended.is_some(), now, &service.plan_status(id)?),
         // What was asked for is so already (seed 000: exit 0).
-        Err(EngineError::Refused { why: Refusal::Final(word), .. }) => {
-            Ok(format!("{id} is already {word}\n"))
-        }
-        Err(error) => Err(error.into()),
+        Outcome::Over(word) => format!("{id} is already {word}\n"),
+    })
+}
+
+fn of_loop(id: &LoopId, state: &LoopState, now: bool) -> String {
+    let when = match (state.ended.is_some(), now) {
+        (true, _) => "is cancelled",
+        (false, true) => "is being cancelled",
+        (false, false) => "will be cancelled after this iteration (--now ends it at once)",
+    };
+    let progress = phrase::progress(state.iteration, state.limits.max_iterations);
+    let mut words = format!("{id} {when}; it was at iteration {progress}\n");
+    if state.git.released {
+        let released = committed::released(state.git.kept.as_deref(), &state.spec);
+        words.push_str(&format!("{}\n", printable(&released)));
     }
+    words
+}
+
+fn of_plan(id: &LoopId, ended: bool, now: bool, view: &PlanStatus) -> String {
+    let when = match (ended, now) {
+        (true, _) => "is cancelled",
+        (false, true) => "is being cancelled",
+        (false, false) => "will be cancelled after the iterations at work (--now ends them at once)",
+    };
+    let landed = format!("{} of {} tasks have landed", view.tasks_done, view.tasks_total);
+    let mut words = format!("{id} {when}; {landed}\n");
+    for left in [left::behind(view), left::branches(view)].into_iter().flatten() {
+        words.push_str(&format!("  {left}\n"));
+    }
+    words
 }

@@ -12,14 +12,15 @@ use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
+use refrain_app::resolve::prompt;
+use refrain_app::{Code, RequestError};
 use refrain_core::mode;
 use refrain_core::text::{clip, printable, squeeze};
 use refrain_engine::config::keys::Prompt;
 use refrain_engine::config::{Chosen, Settings};
 use refrain_engine::{Brief, Listed, Service};
 
-use super::{approve, archive, cancel, pause, resume, start, steer, watch};
-use crate::error::{CliError, Code};
+use super::{approve, archive, cancel, pause, resume, steer, watch};
 use crate::{out, phrase, values};
 
 #[derive(Debug, clap::Args)]
@@ -42,9 +43,9 @@ const EXAMPLES: &str = "Where it belongs:
 const ASKS: &str = "_REFRAIN_COMPLETES";
 
 /// Prints the script.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
     let failed = |error: std::io::Error| {
-        CliError::new(Code::Failed, format!("the completions of {} cannot be made: {error}", args.shell))
+        RequestError::new(Code::Failed, format!("the completions of {} cannot be made: {error}", args.shell))
     };
     let shells = Shells::builtins();
     let shell = shells.completer(&args.shell.to_string());
@@ -155,7 +156,7 @@ fn prompts() -> Vec<CompletionCandidate> {
 fn modes() -> Vec<CompletionCandidate> {
     let own = settings().map(|settings| settings.config.modes).unwrap_or_default();
     let text = |name: &str| mode::built_in(name).unwrap_or_default().to_owned();
-    let modes = start::prompt::modes(&own).into_iter();
+    let modes = prompt::modes(&own).into_iter();
     modes.map(|(name, prompt)| named(name, &prompt.map_or_else(|| text(name), says))).collect()
 }
 
@@ -172,7 +173,7 @@ fn named(name: &str, text: &str) -> CompletionCandidate {
 /// What is configured where the words so far lead to.
 fn settings() -> Option<Settings> {
     let context = values::read_environment(run_in()).ok()?;
-    context.service().ok()?.settings(Chosen::default(), context.inside.is_none()).ok()
+    context.service().ok()?.settings(Chosen::default(), context.has_variables()).ok()
 }
 
 /// The ids of the loops that could be meant, last touched first, each with how it stands.

@@ -2,14 +2,12 @@
 //! its loops that continue here.
 
 use camino::Utf8Path;
+use refrain_app::options::values;
+use refrain_app::{Context, RequestError};
 use refrain_core::detect::Offer;
 use refrain_core::gate::{Check, GateSpec};
 use refrain_core::mirror::Mirror;
 use refrain_core::spec::{Millis, Spec};
-use refrain_core::values;
-
-use crate::cli::Context;
-use crate::error::CliError;
 
 /// What the gates of a task's tests, and of its linters, are called.
 pub(super) const TESTS: &str = "tests";
@@ -30,9 +28,9 @@ pub(super) fn together(offer: &Offer, hard: bool) -> Option<String> {
 }
 
 /// A project without tests that could decide.
-pub(super) fn no_tests(dir: &Utf8Path, offer: &Offer) -> CliError {
+pub(super) fn no_tests(dir: &Utf8Path, offer: &Offer) -> RequestError {
     let found = offer.notes.iter().map(|note| format!(" ({note})")).collect::<String>();
-    CliError::usage(format!(
+    RequestError::usage(format!(
         "{dir}: nothing there says how to test it{found}; accepted is a project with tests"
     ))
 }
@@ -58,17 +56,17 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    pub(super) fn read(context: &Context) -> Result<Self, CliError> {
+    pub(super) fn read(context: &Context) -> Result<Self, RequestError> {
         let time = |name: &str, seconds: u64| match context.variable(name) {
             None => Ok(Millis(seconds * 1000)),
             Some(text) => values::duration(text).ok().filter(|time| time.0 > 0).ok_or_else(|| {
-                CliError::usage(format!("{name}: {text:?}: accepted are seconds, or like 90s, 20m"))
+                RequestError::usage(format!("{name}: {text:?}: accepted are seconds, or like 90s, 20m"))
             }),
         };
         let threshold = match context.variable("RALPH_STUCK_THRESHOLD") {
             None => refrain_core::stuck::THRESHOLD,
             Some(text) => text.parse().ok().filter(|n| (1..=100).contains(n)).ok_or_else(|| {
-                CliError::usage(format!("RALPH_STUCK_THRESHOLD: {text:?}: accepted are 1 to 100"))
+                RequestError::usage(format!("RALPH_STUCK_THRESHOLD: {text:?}: accepted are 1 to 100"))
             })?,
         };
         Ok(Self {

@@ -4,13 +4,12 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use owo_colors::OwoColorize;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::text::printable;
 use refrain_engine::config::{Chosen, Entry, Origin, ProjectFile, Settings};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::out;
 
 #[derive(Debug, clap::Args)]
@@ -55,9 +54,9 @@ struct Shared {
 }
 
 /// Shows what is configured.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let Verb::Show { origin, json } = args.verb;
-    let settings = context.service()?.settings(Chosen::default(), context.inside.is_none())?;
+    let settings = context.service()?.settings(Chosen::default(), context.has_variables())?;
     match json {
         true => out::print_json(&shown(settings))?,
         false => out::print(&text(&shown(settings), origin)),

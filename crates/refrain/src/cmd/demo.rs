@@ -6,10 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_app::{Code, Context, RequestError};
 use refrain_engine::{Host, chain, tool};
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::out;
 
 #[derive(Debug, clap::Args)]
@@ -26,11 +25,12 @@ const FILES: [(&str, &str); 3] = [
 ];
 
 /// Makes the repository, loops the agent on it, and says what was done and where to look.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let dir = make(context, args)?;
     let git = |args: &[&str]| {
-        tool::run("git", args, dir.as_std_path())
-            .map_err(|error| CliError::new(Code::Failed, format!("the demo needs git: {}", chain(&error))))
+        tool::run("git", args, dir.as_std_path()).map_err(|error| {
+            RequestError::new(Code::Failed, format!("the demo needs git: {}", chain(&error)))
+        })
     };
     git(&["init", "--quiet", "--initial-branch", "main"])?;
     git(&["config", "user.name", "Refrain Demo"])?;
@@ -84,20 +84,23 @@ fn unconfigured(context: &Context, dir: &Utf8Path) -> Context {
     Context { host, ..context.clone() }
 }
 
-fn make(context: &Context, args: &Args) -> Result<Utf8PathBuf, CliError> {
-    let failed = |error: std::io::Error| CliError::new(Code::Failed, format!("the demo's folder: {error}"));
+fn make(context: &Context, args: &Args) -> Result<Utf8PathBuf, RequestError> {
+    let failed =
+        |error: std::io::Error| RequestError::new(Code::Failed, format!("the demo's folder: {error}"));
     let dir = match &args.dir {
         Some(dir) => {
             let dir = context.dir.join(dir);
             fs::create_dir(&dir).map_err(|error| {
-                CliError::usage(format!("--dir {dir}: {error}; accepted is a new folder that you may make"))
+                RequestError::usage(format!(
+                    "--dir {dir}: {error}; accepted is a new folder that you may make"
+                ))
             })?;
             dir
         }
         None => {
             let dir = tempfile::Builder::new().prefix("refrain-demo-").tempdir().map_err(failed)?.keep();
             Utf8PathBuf::from_path_buf(dir)
-                .map_err(|_| CliError::new(Code::Failed, "the folder for temporary files is not UTF-8"))?
+                .map_err(|_| RequestError::new(Code::Failed, "the folder for temporary files is not UTF-8"))?
         }
     };
     for (name, text) in FILES {

@@ -4,12 +4,11 @@ use std::process::ExitCode;
 
 use clap::ValueEnum;
 use owo_colors::OwoColorize;
+use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::text::printable;
 use refrain_core::view::checkup::{Checkup, Finding, Fix, Grade};
 use refrain_engine::{Autostart, AutostartChange};
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::{out, phrase};
 
 #[derive(Debug, clap::Args)]
@@ -37,18 +36,25 @@ enum Switch {
     Off,
 }
 
+impl Args {
+    /// What the verb does, for [`Action::permission`].
+    pub(crate) fn action(&self) -> Action {
+        match (self.autostart, self.fix) {
+            (Some(_), _) => Action::Autostart,
+            (None, true) => Action::Repair,
+            (None, false) => Action::Look,
+        }
+    }
+}
+
 /// Says what was found; with `--fix`, also what was done.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     if let Some(switch) = args.autostart {
-        refuse_inside(context, "--autostart")?;
         let change = context.host.switch_autostart(switch == Switch::On)?;
         out::print(&told(&change));
         return Ok(Code::Done.into());
     }
-    if args.fix {
-        refuse_inside(context, "--fix")?;
-    }
-    let checkup = context.service()?.examine(args.fix, context.inside.is_none());
+    let checkup = context.service()?.examine(args.fix, context.has_variables());
     if args.json {
         out::print_json(&checkup)?;
     } else {
@@ -59,14 +65,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         Grade::Problem => Code::Failed,
     }
     .into())
-}
-
-/// What it changes is a person's: processes, locks, what happens after a reboot.
-fn refuse_inside(context: &Context, flag: &str) -> Result<(), CliError> {
-    let Some(own) = &context.inside else { return Ok(()) };
-    let error = format!("{flag} from inside an attempt of loop {own}");
-    Err(CliError::new(Code::Refused, error)
-        .hint("a person does that, from outside; refrain doctor only looks"))
 }
 
 /// A line for each finding, and below it what to do.

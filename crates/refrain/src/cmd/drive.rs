@@ -2,15 +2,15 @@
 
 use std::process::ExitCode;
 
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::{self, Alive};
 use refrain_engine::{DETACHED_READY, EngineError, Signals, chain};
 
 use super::plan;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
-use crate::notify::NotifyArgs;
+use crate::notify;
 use crate::{herald, out, run, telemetry};
+use refrain_app::options::notify::NotifyArgs;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -23,7 +23,7 @@ pub(crate) struct Args {
 }
 
 /// Takes the loop over and drives it to its end.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     if args.tell {
         telemetry::tell_whole(context, &service, &args.id)?;
@@ -38,10 +38,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let herald = herald::begin(context, runner.worktree(), &args.notify, |to| runner.herald(to));
     let remembrance = runner.remembrance();
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
-    let failed = |error: &EngineError| args.notify.tell_failure(context, args.id.as_str(), &chain(error));
+    let failed =
+        |error: &EngineError| notify::tell_failure(&args.notify, context, args.id.as_str(), &chain(error));
     let driven = driven.inspect_err(failed).map(|state| view::status(&state, Alive::NOBODY));
     if let Some(status) = driven.as_ref().ok().filter(|status| status.has_stopped()) {
-        args.notify.tell(context, &status.id, &status.into());
+        notify::tell(&args.notify, context, &status.id, &status.into());
     }
     herald::finish(herald);
     run::tell_forgotten(&remembrance);

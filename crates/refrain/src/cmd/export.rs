@@ -4,12 +4,11 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use clap::ValueEnum;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::mirror::Mirror;
 use refrain_engine::{Service, write_exported};
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
@@ -51,18 +50,18 @@ impl From<Format> for Option<Mirror> {
 }
 
 /// Prints or writes it.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain export", |_| true)?;
     if service.has_plan(&id) {
-        let error = CliError::usage(format!("{id} is a plan; accepted is a loop"));
+        let error = RequestError::usage(format!("{id} is a plan; accepted is a loop"));
         return Err(error.hint("refrain list shows the loops of its tasks"));
     }
     let text = service.export(&id, args.format.into())?;
     match &args.output {
         Some(path) if !write_exported(&context.dir.join(path), &text)? => {
             let error = format!("--output {path}: it is not Refrain's, and stays as it is");
-            return Err(CliError::new(Code::Refused, error).hint("name a file that is not there yet"));
+            return Err(RequestError::new(Code::Refused, error).hint("name a file that is not there yet"));
         }
         Some(_) => {}
         None => out::print_whole(&text)?,

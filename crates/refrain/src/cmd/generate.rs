@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_app::{Code, RequestError};
 use refrain_core::Record;
 use refrain_core::memory::Memory;
 use refrain_core::notice::Notice;
@@ -21,7 +22,6 @@ use super::config::Shown;
 use super::memory;
 use super::plan::{Rehearsal, Tuned};
 use super::report::PlanReport;
-use crate::error::{CliError, Code};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -40,7 +40,7 @@ enum Row {
 }
 
 /// Writes the JSON Schemas and the reference of the command line.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
     let schemas = [
         ("status", schemars::schema_for!(Status)),
         ("list", schemars::schema_for!(Vec<Row>)),
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
         ("memory-proposals", schemars::schema_for!(Vec<memory::proposals::Row>)),
         ("doctor", schemars::schema_for!(Checkup)),
     ];
-    let failed = |error: serde_json::Error| CliError::new(Code::Failed, error.to_string());
+    let failed = |error: serde_json::Error| RequestError::new(Code::Failed, error.to_string());
     let mut described = refrain_server::http::openapi();
     described.sort_all_objects();
     let described = serde_json::to_string_pretty(&described).map_err(failed)?;
@@ -85,11 +85,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "documentation in a work tree needs no crash promise")]
-fn write(dir: &Utf8Path, name: &str, text: &str) -> Result<(), CliError> {
+fn write(dir: &Utf8Path, name: &str, text: &str) -> Result<(), RequestError> {
     let path = dir.join(name);
     std::fs::create_dir_all(dir)
         .and_then(|()| std::fs::write(&path, format!("{}\n", text.trim_end())))
-        .map_err(|error| CliError::new(Code::Failed, format!("{path}: {error}")))
+        .map_err(|error| RequestError::new(Code::Failed, format!("{path}: {error}")))
 }
 
 /// The help of every verb, one after the other.

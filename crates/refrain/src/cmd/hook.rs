@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use clap::ValueEnum;
+use refrain_app::Context;
 use refrain_core::session::Answer;
 use refrain_core::spec::AgentKind;
 use refrain_engine::Service;
 use refrain_engine::hook::{self, Told};
 
-use crate::cli::Context;
 use crate::out;
 
 #[derive(Debug, clap::Args)]
@@ -78,7 +78,7 @@ fn answer(context: &Context, args: &Args, told: &Told) -> Option<String> {
 
 fn answer_of(service: &Service, context: &Context, args: &Args, told: &Told) -> Option<String> {
     // An agent that a loop started is that loop's, and ends when it likes.
-    let is_inside = context.inside.is_some();
+    let is_inside = context.caller.own_loop().is_some();
     match args.event {
         Happened::SubagentStop => None,
         Happened::Stop => match service.at_stop(args.agent, told, is_inside) {

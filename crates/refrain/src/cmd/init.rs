@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::text::printable;
 use refrain_engine::{Extras, Fate, Prepared};
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::out;
 
 #[derive(Debug, clap::Args)]
@@ -23,7 +22,7 @@ pub(crate) struct Args {
 }
 
 /// Makes it ready, and says of each file what became of it.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let files = service.init(Extras { make: args.make, vscode: args.vscode }, args.dry_run)?;
     let mut text: String = files.iter().map(|file| told(file, args.dry_run)).collect();

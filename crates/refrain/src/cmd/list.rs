@@ -7,14 +7,13 @@ use std::process::ExitCode;
 
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::view::{Kind, StatusWord};
 use refrain_engine::{Brief, Detail, Listed, chain};
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::table::{self, Column, Cut};
 use crate::{out, phrase};
 
@@ -32,13 +31,13 @@ pub(crate) struct Args {
 }
 
 /// Prints the list; what is damaged is named, and does not keep the rest from being shown.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let detail = if args.json { Detail::Object } else { Detail::Line };
     let rows = match &args.plan {
         Some(plan) if !service.has_plan(plan) => {
             let error = format!("no plan {plan} in {}", service.project().root);
-            return Err(CliError::new(Code::NotFound, error).hint("refrain list shows what there is"));
+            return Err(RequestError::new(Code::NotFound, error).hint("refrain list shows what there is"));
         }
         Some(plan) => service.list_tasks(plan, detail)?,
         None => service.list_with(args.all_projects, detail)?,

@@ -3,14 +3,14 @@
 use std::io::{ErrorKind, Read};
 use std::process::ExitCode;
 
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::event::Event;
 use refrain_core::gate::GateName;
+use refrain_core::values::iteration;
 use refrain_core::view::{Iteration, Status};
 use refrain_core::{AttemptId, LoopId, Spec};
 use refrain_engine::{AttemptDir, Service, Sight, read_log};
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::lines::Lines;
 use crate::said::Said;
 use crate::{out, values};
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long)]
     raw: bool,
     /// Only that iteration, all its attempts
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::iteration)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = iteration)]
     iteration: Option<u32>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 const CHUNK: usize = 64 << 10;
 
 /// Prints the logs of the attempts, oldest first.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain logs", |_| true)?;
     if service.has_plan(&id) {
@@ -45,11 +45,12 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 }
 
 /// Prints the logs of a plan's loops, one round of a task after the other.
-fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, CliError> {
+fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
     for (is_given, flag) in [(args.follow, "--follow"), (args.iteration.is_some(), "--iteration")] {
         if is_given {
-            let error =
-                CliError::usage(format!("{flag}: {id} is a plan; accepted is that with one of its loops"));
+            let error = RequestError::usage(format!(
+                "{flag}: {id} is a plan; accepted is that with one of its loops"
+            ));
             return Err(error.hint(format!(
                 "refrain list --plan {id} names them; refrain watch {id} shows all as they go on"
             )));
@@ -65,7 +66,7 @@ fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, CliE
 }
 
 /// Prints the logs of a loop; false once nobody reads any more.
-fn of_loop(service: &Service, id: &LoopId, args: &Args) -> Result<bool, CliError> {
+fn of_loop(service: &Service, id: &LoopId, args: &Args) -> Result<bool, RequestError> {
     let status = service.status(id)?;
     let attempts = attempts(&status, args.iteration);
     if let Some(n) = args.iteration
@@ -75,7 +76,7 @@ fn of_loop(service: &Service, id: &LoopId, args: &Args) -> Result<bool, CliError
             "--iteration {n}: loop {id} has no such iteration; accepted are 1 to {}",
             status.iteration
         );
-        return Err(CliError::new(Code::NotFound, error));
+        return Err(RequestError::new(Code::NotFound, error));
     }
     if args.follow {
         return follow(service, id, args.raw);
@@ -98,7 +99,7 @@ fn of_loop(service: &Service, id: &LoopId, args: &Args) -> Result<bool, CliError
 }
 
 /// Every run of a gate, and behind which attempt it was, in order.
-fn gate_runs(service: &Service, id: &LoopId) -> Result<Vec<(AttemptId, GateName, u32)>, CliError> {
+fn gate_runs(service: &Service, id: &LoopId) -> Result<Vec<(AttemptId, GateName, u32)>, RequestError> {
     let mut of = AttemptId::BEFORE;
     let mut runs = Vec::new();
     for record in service.events(id)? {
@@ -135,7 +136,7 @@ fn show(
     dir: &AttemptDir,
     attempt: AttemptId,
     raw: bool,
-) -> Result<bool, CliError> {
+) -> Result<bool, RequestError> {
     if !out::print_raw(heading(attempt).as_bytes()) {
         return Ok(false);
     }
@@ -175,7 +176,7 @@ fn copy(mut kept: impl Read) -> bool {
 }
 
 /// Everything so far, then as it comes.
-fn follow(service: &Service, id: &LoopId, raw: bool) -> Result<bool, CliError> {
+fn follow(service: &Service, id: &LoopId, raw: bool) -> Result<bool, RequestError> {
     let follower = service.follow(id, true)?;
     let mut follower = if raw { follower.raw() } else { follower };
     let mut said = Said::default();

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use camino::Utf8PathBuf;
 use clap::Command;
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
+use refrain_app::{Code, Context, RequestError};
+
 use crate::out;
 
 #[derive(Debug, clap::Args)]
@@ -24,12 +24,13 @@ fn with_usage(verb: Command) -> Command {
 }
 
 /// Prints or writes them.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let mut definition = crate::cli::definition().disable_help_subcommand(true);
     definition.build();
     let definition = with_usage(definition);
-    let failed =
-        |error: std::io::Error| CliError::new(Code::Failed, format!("the manual cannot be written: {error}"));
+    let failed = |error: std::io::Error| {
+        RequestError::new(Code::Failed, format!("the manual cannot be written: {error}"))
+    };
     match &args.dir {
         Some(dir) => {
             let dir = context.dir.join(dir);
@@ -37,7 +38,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
                 std::fs::create_dir_all(&dir).and_then(|()| clap_mangen::generate_to(definition, &dir));
             written.map_err(|error| {
                 let error = format!("the manual cannot be written into {dir}: {error}");
-                CliError::new(Code::Failed, error).hint("name a folder that you may write to")
+                RequestError::new(Code::Failed, error).hint("name a folder that you may write to")
             })?;
         }
         None => {

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
+use refrain_app::{Code, Context, RequestError};
 use refrain_server::{Desk, mcp};
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
+use super::serve::not_open;
 use crate::run;
 
 #[derive(Debug, clap::Args)]
@@ -17,12 +17,13 @@ pub(crate) struct Args {
 }
 
 /// Serves one client until it goes away.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    let desk = Desk::open(context.host.clone(), &context.dir, &args.root)?;
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let desk = Desk::open(context, &args.root).map_err(not_open)?;
     let runtime = run::runtime()?;
     let served = runtime.block_on(mcp::serve_stdio(desk));
     // Whoever waits for a loop is waited for by nobody any more.
     runtime.shutdown_background();
-    served.map_err(|error| CliError::new(Code::Failed, format!("the client began no session: {error}")))?;
+    served
+        .map_err(|error| RequestError::new(Code::Failed, format!("the client began no session: {error}")))?;
     Ok(Code::Done.into())
 }

@@ -1,7 +1,6 @@
 //! One file a subcommand: its arguments, whose comments are its help, and what it does.
 
 pub(crate) mod acp_bridge;
-mod adapted;
 pub(crate) mod approve;
 pub(crate) mod archive;
 pub(crate) mod cancel;
@@ -12,10 +11,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod drive;
 pub(crate) mod export;
-mod gate_args;
 pub(crate) mod generate;
-mod git_args;
-pub(crate) mod heading;
 pub(crate) mod hook;
 pub(crate) mod implement;
 pub(crate) mod init;
@@ -31,7 +27,6 @@ pub(crate) mod promise;
 pub(crate) mod report;
 pub(crate) mod research;
 pub(crate) mod resume;
-mod review_args;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod show;
@@ -41,7 +36,6 @@ pub(crate) mod steer;
 pub(crate) mod tick;
 pub(crate) mod top;
 pub(crate) mod trust;
-mod until_args;
 pub(crate) mod usage;
 pub(crate) mod verify;
 pub(crate) mod watch;

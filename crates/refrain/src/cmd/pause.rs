@@ -2,13 +2,11 @@
 
 use std::process::ExitCode;
 
+use refrain_app::verbs::{Outcome, Slow, Urgent, pause as app};
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::event::{Ask, Urgency};
-use refrain_engine::{Brief, LoopRequest, Service, SlowRunner};
+use refrain_engine::{Brief, Service};
 
-use super::plan;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
@@ -26,28 +24,30 @@ pub(super) fn could_be(status: &Brief) -> bool {
 }
 
 /// Asks for the pause; returns once the loop has heard it.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain pause", could_be)?;
-    out::print(&pause(&service, &id, args.now, out::tell_slow(&id))?);
+    out::print(&pause(context, &service, &id, args.now, &mut out::tell_slow)?);
     Ok(Code::Done.into())
 }
 
-/// Asks this loop, or plan, for it; says what it came to. `slow` is told where that takes long.
+/// Asks this loop, or plan, for it; says what it came to.
 pub(super) fn pause(
+    context: &Context,
     service: &Service,
     id: &LoopId,
     now: bool,
-    slow: impl FnOnce(SlowRunner),
-) -> Result<String, CliError> {
-    if service.has_plan(id) {
-        return plan::pause(service, id, now, slow);
-    }
-    let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
-    let state = service.ask(id, LoopRequest::Pause, Ask::Pause(urgency), slow)?;
-    Ok(match (state.ended, now) {
-        (Some(_), _) => format!("{id} has stopped; refrain resume {id} goes on\n"),
-        (None, true) => format!("{id} will pause now\n"),
-        (None, false) => format!("{id} will pause after this iteration\n"),
+    slow: Slow<'_>,
+) -> Result<String, RequestError> {
+    let outcome = app::pause(context, service, id, Urgent { now }, slow)?;
+    let (ended, verb, after) = match &outcome {
+        Outcome::Loop(state) => (state.ended.is_some(), "resume", "this iteration"),
+        Outcome::Plan(state) => (state.ended.is_some(), "plan resume", "the iterations at work"),
+        Outcome::Over(word) => return Ok(format!("{id} is already {word}\n")),
+    };
+    Ok(match (ended, now) {
+        (true, _) => format!("{id} has stopped; refrain {verb} {id} goes on\n"),
+        (false, true) => format!("{id} will pause now\n"),
+        (false, false) => format!("{id} will pause after {after}\n"),
     })
 }

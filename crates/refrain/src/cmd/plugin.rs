@@ -4,14 +4,13 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 use owo_colors::OwoColorize;
+use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::spec::AgentKind;
 use refrain_core::text::printable;
 use refrain_core::view::plugin::{PluginStatus, Standing};
 use refrain_engine::{PluginChange, PluginWork};
 
 use super::hook::agent;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::out;
 
 #[derive(Debug, clap::Args)]
@@ -50,17 +49,27 @@ struct Work {
 /// Those that have one.
 const AGENTS: [AgentKind; 4] = [AgentKind::Claude, AgentKind::Codex, AgentKind::Gemini, AgentKind::Opencode];
 
+impl Args {
+    /// What the verb does, for [`Action::permission`].
+    pub(crate) fn action(&self) -> Action {
+        match &self.verb {
+            Verb::Install(Work { dry_run: false, .. }) | Verb::Remove(Work { dry_run: false, .. }) => {
+                Action::ChangePlugins
+            }
+            Verb::Install(_) | Verb::Remove(_) | Verb::Status { .. } => Action::Look,
+        }
+    }
+}
+
 /// Does it, and says what was done.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     match &args.verb {
         Verb::Install(Work { agent, dry_run }) => {
-            refuse_inside(context, *dry_run)?;
             let work = context.host.install_plugin(*agent, *dry_run)?;
             out::print(&told(&work, *dry_run, &format!("the plugin for {agent} is installed already")));
             out::print(&after(*agent, &work));
         }
         Verb::Remove(Work { agent, dry_run }) => {
-            refuse_inside(context, *dry_run)?;
             let work = context.host.remove_plugin(*agent, *dry_run)?;
             out::print(&told(&work, *dry_run, &format!("nothing of the plugin for {agent} is there")));
         }
@@ -77,17 +86,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         }
     }
     Ok(Code::Done.into())
-}
-
-/// What a person's agents load is the person's.
-fn refuse_inside(context: &Context, is_rehearsal: bool) -> Result<(), CliError> {
-    match &context.inside {
-        Some(own) if !is_rehearsal => {
-            let error = format!("loop {own} cannot change plugins from inside an attempt");
-            Err(CliError::new(Code::Refused, error).hint("a person does that, from outside"))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn flat(text: &str) -> String {

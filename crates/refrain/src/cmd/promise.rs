@@ -3,17 +3,17 @@
 use std::io::Read;
 use std::process::ExitCode;
 
+use refrain_app::options::kinds::Match;
+use refrain_app::{Code, RequestError};
 use refrain_core::promise::{Promise, PromiseText, scan};
 use refrain_engine::config::keys::PROMISE;
 
-use super::start::Match;
-use crate::error::{CliError, Code};
-use crate::{out, values};
+use crate::out;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The words that claim the work done
-    #[arg(long, value_name = "TEXT", default_value = PROMISE, value_parser = values::promise)]
+    #[arg(long, value_name = "TEXT", default_value = PROMISE, value_parser = refrain_app::options::values::promise)]
     completion_promise: PromiseText,
     /// Where the promise counts
     #[arg(long, value_enum, default_value = "tag", value_name = "MODE")]
@@ -26,11 +26,11 @@ pub(crate) struct Args {
 }
 
 /// Scans the message.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
     let mut bytes = Vec::new();
     std::io::stdin()
         .read_to_end(&mut bytes)
-        .map_err(|error| CliError::usage(format!("stdin cannot be read: {error}")))?;
+        .map_err(|error| RequestError::usage(format!("stdin cannot be read: {error}")))?;
     let promise = Promise { text: args.completion_promise.clone(), mode: args.promise_match.into() };
     let finding = scan(&promise, &String::from_utf8_lossy(&bytes), args.gated);
     if finding.claimed {

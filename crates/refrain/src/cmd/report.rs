@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::report::Report;
 use refrain_core::view::plan::PlanStatus;
@@ -11,8 +12,6 @@ use refrain_engine::Service;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::report::{Document, document, page, plan_document, text};
 use crate::telling::clock;
 use crate::{out, values};
@@ -33,7 +32,7 @@ pub(crate) struct Args {
 }
 
 /// Prints or writes the report.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain report", |_| true)?;
     if service.has_plan(&id) {
@@ -56,7 +55,7 @@ pub(crate) struct PlanReport {
 }
 
 /// Reports on a plan: each task, and what proved it.
-fn of_plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, CliError> {
+fn of_plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
     let plan = service.plan_status(id)?;
     let rounds = service.plan_rounds(id)?.into_iter();
     let reports = rounds.map(|round| service.report(&round.id).map(|report| (round, report)));
@@ -79,9 +78,9 @@ fn given(
     object: &impl Serialize,
     made: &str,
     document: &dyn Fn(&Clock) -> Document,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode, RequestError> {
     let failed = |error: &dyn std::fmt::Display| {
-        CliError::new(Code::Failed, format!("the report on {id} cannot be made: {error}"))
+        RequestError::new(Code::Failed, format!("the report on {id} cannot be made: {error}"))
     };
     let is_shown = args.output.is_none();
     let text = if args.json {

@@ -2,9 +2,9 @@
 
 use std::process::ExitCode;
 
+use refrain_app::{Context, RequestError};
+
 use super::start::{self, Options};
-use crate::cli::Context;
-use crate::error::CliError;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -22,6 +22,6 @@ const EXAMPLES: &str = "Examples:
 A number alone is the maximum of iterations. All else is as with start: refrain start --help, docs/modes.md";
 
 /// Starts it.
-pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     start::run(context, start::Args::of_mode("research", args.options)?)
 }

@@ -5,21 +5,18 @@ mod from;
 use std::process::ExitCode;
 
 use clap::Parser;
+use refrain_app::options::begin::BeginArgs;
+use refrain_app::verbs::approve::refuse_by_accident;
+use refrain_app::verbs::resume::{self as app, Resumed};
+use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::event::Ask;
 use refrain_core::r#loop::Grant;
 use refrain_core::plan::PlanGrant;
 use refrain_core::values::Limit;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::Chosen;
-use refrain_engine::{
-    Brief, EngineError, Listed, LoopRequest, Runner, Service, interrupted_by_reboot, remember_this_boot,
-};
+use refrain_engine::{Brief, Listed, Runner, Service, interrupted_by_reboot, remember_this_boot};
 
-use super::approve;
-use super::start::BeginArgs;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::run::{self, ShowArgs};
 use crate::{herald, out, values};
 
@@ -46,12 +43,15 @@ pub(crate) struct Args {
     show: ShowArgs,
 }
 
-/// Takes the loop over and drives it, here or in a process of its own.
-pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
-    // Its own loop would be among them, and each gets a process of its own.
-    if let Some(own) = context.inside.as_ref().filter(|_| args.all) {
-        return Err(from_inside(own));
+impl Args {
+    /// What the verb does, for [`Action::permission`]: with `--all` the caller's own loop would be among them.
+    pub(crate) fn action(&self) -> Action {
+        if self.all { Action::Extend } else { Action::Resume }
     }
+}
+
+/// Takes the loop over and drives it, here or in a process of its own.
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     if args.after_reboot {
         return after_reboot(context, &args);
     }
@@ -71,30 +71,25 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
         return plan(context, &service, &id, &args);
     }
     if args.id.is_none() {
-        approve::refuse_by_accident(&service.status(&id)?)?;
+        refuse_by_accident(&service.status(&id)?)?;
     }
-    // An agent that resumes its own loop would end itself; one that grants more decides over a person's money; one that lets
-    // go on what waits for approval says no in a person's name.
     let grant = grant(&args)?;
-    let grants = grant != Grant::default();
-    if let Some(own) = &context.inside
-        && (grants || own == id.as_str() || approve::is_awaited(&service.status(&id)?))
-    {
-        return Err(from_inside(own));
-    }
     if args.show.detach {
-        run::may_detach(context)?;
+        // Whoever may not resume it is told that first.
+        app::check(context, &service, &id, &grant)?;
+        context.check(Action::Detach)?;
     }
-    let runner = match service.resume(&id, &grant, args.now) {
-        // Somebody drives it, and is told to wait no longer.
-        Err(EngineError::Driven { .. }) if args.now && !grants => return hurry(&service, &id),
-        resumed => resumed?,
-    };
-    drive(context, &service, runner, &args.show)
+    match app::resume(context, &service, &id, (&grant, args.now), &mut out::tell_slow)? {
+        Resumed::Runner(runner) => drive(context, &service, *runner, &args.show),
+        Resumed::Hurried => {
+            out::print(&format!("{id} waits no longer; refrain watch {id}\n"));
+            Ok(Code::Done.into())
+        }
+    }
 }
 
 /// The totals that it gets.
-fn grant(args: &Args) -> Result<Grant, CliError> {
+fn grant(args: &Args) -> Result<Grant, RequestError> {
     let BeginArgs { max_iterations, work, .. } = &args.from.begin.args;
     Ok(Grant {
         max_iterations: *max_iterations,
@@ -106,13 +101,13 @@ fn grant(args: &Args) -> Result<Grant, CliError> {
 }
 
 /// A new total: a limit that a loop has is raised, and not taken away.
-fn raised<T>(flag: &str, limit: Option<Limit<T>>) -> Result<Option<T>, CliError> {
+fn raised<T>(flag: &str, limit: Option<Limit<T>>) -> Result<Option<T>, RequestError> {
     match limit {
         None => Ok(None),
         Some(Limit::At(total)) => Ok(Some(total)),
-        Some(Limit::None) => {
-            Err(CliError::usage(format!("{flag} none: accepted is a total; none counts only with --from")))
-        }
+        Some(Limit::None) => Err(RequestError::usage(format!(
+            "{flag} none: accepted is a total; none counts only with --from"
+        ))),
     }
 }
 
@@ -122,7 +117,7 @@ pub(super) fn drive(
     service: &Service,
     runner: Runner,
     show: &ShowArgs,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode, RequestError> {
     let show = configured(context, service, show);
     if runner.is_restored() && !show.quiet {
         let worktree = runner.worktree();
@@ -131,7 +126,7 @@ pub(super) fn drive(
         ));
     }
     match show.detach {
-        true => run::detached(context, service, runner, context.dir.as_str(), &show),
+        true => run::detached(context, service, runner, &context.dir, &show),
         false => run::in_foreground(context, runner, &show),
     }
 }
@@ -144,18 +139,17 @@ struct Words {
     args: Args,
 }
 
-/// Lets this loop, or plan, go on in a process of its own, with what these words grant; nothing is printed.
-pub(super) fn in_background(context: &Context, id: &LoopId, granted: &str) -> Result<(), CliError> {
+/// What a person typed as a grant for a loop, or a plan.
+pub(super) fn read_grant(id: &LoopId, granted: &str) -> Result<Grant, RequestError> {
     let granted =
-        shlex::split(granted).ok_or_else(|| CliError::usage(format!("{granted}: a quote is open")))?;
-    let words = [id.to_string(), "--detach".to_owned(), "--quiet".to_owned()].into_iter().chain(granted);
-    run(context, Words::try_parse_from(words)?.args).map(drop)
+        shlex::split(granted).ok_or_else(|| RequestError::usage(format!("{granted}: a quote is open")))?;
+    grant(&Words::try_parse_from([id.to_string()].into_iter().chain(granted))?.args)
 }
 
 /// How to show it, and whom to tell: a loop's own specification says nothing of that. A configuration that cannot be read
 /// keeps no loop from going on.
 fn configured(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs {
-    match service.settings(Chosen::default(), context.inside.is_none()) {
+    match service.settings(Chosen::default(), context.has_variables()) {
         Ok(settings) => show.clone().or_configured(&settings.config.notify),
         Err(error) => {
             out::tell_line("", &format!("note: [notify] is not read: {error}"));
@@ -165,29 +159,9 @@ fn configured(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs
 }
 
 /// Lets a plan go on: its tasks wait for themselves, and what a plan is granted is not all that a loop is.
-fn plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, CliError> {
-    let Grant { max_iterations, max_duration, max_cost, max_tokens, retry_for } = grant(args)?;
-    let flags =
-        [(max_tokens.is_some(), "--max-tokens"), (retry_for.is_some(), "--retry-for"), (args.now, "--now")];
-    for (is_given, flag) in flags {
-        if is_given {
-            let error = CliError::usage(format!("{flag}: {id} is a plan, and has none"));
-            return Err(error.hint("refrain plan resume --help shows what it can be granted"));
-        }
-    }
-    let grant = PlanGrant { per_task: None, total: max_iterations, max_cost, max_duration };
+fn plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
+    let grant = app::plan_grant(id, &grant(args)?, args.now)?;
     super::plan::resume(context, service, id, &grant, &args.show)
-}
-
-fn hurry(service: &Service, id: &LoopId) -> Result<ExitCode, CliError> {
-    service.ask(id, LoopRequest::Hurry, Ask::Proceed, out::tell_slow(id))?;
-    out::print(&format!("{id} waits no longer; refrain watch {id}\n"));
-    Ok(Code::Done.into())
-}
-
-fn from_inside(own: &str) -> CliError {
-    let error = format!("loop {own} cannot resume or extend a loop from inside an attempt");
-    CliError::new(Code::Refused, error).hint("a person does that, from outside")
 }
 
 /// Which loops it can mean: those that can go on.
@@ -204,19 +178,19 @@ pub(super) fn could_be(status: &Brief) -> bool {
     )
 }
 
-fn last(service: &Service) -> Result<LoopId, CliError> {
+fn last(service: &Service) -> Result<LoopId, RequestError> {
     let found = service.list()?.into_iter().find_map(|row| match row {
         Listed::Loop(status) if could_be(&status) => Some(status.id.clone()),
         Listed::Loop(_) | Listed::Damaged { .. } => None,
     });
     let id = found.ok_or_else(|| {
-        CliError::usage("--last: no loop of this project can go on").hint("refrain list shows them")
+        RequestError::usage("--last: no loop of this project can go on").hint("refrain list shows them")
     })?;
     out::tell(&format!("resuming {id}\n"));
     Ok(id)
 }
 
-fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, CliError> {
+fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, RequestError> {
     let rows = service.list()?.into_iter();
     let stopped = rows.filter_map(|row| match row {
         Listed::Loop(status) if matches!(status.status, StatusWord::Paused | StatusWord::Crashed) => {
@@ -229,7 +203,7 @@ fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, Cl
     Ok(code.into())
 }
 
-fn after_reboot(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+fn after_reboot(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let code = each(context, interrupted_by_reboot(&context.host), args);
     // Whatever did not go on now has said why, and waits for a person.
     remember_this_boot(&context.host)?;
@@ -246,18 +220,18 @@ fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
         if service.has_plan(&id) {
             let show = ShowArgs { detach: true, ..args.show.clone() };
             if let Err(error) = super::plan::resume(context, &service, &id, &PlanGrant::default(), &show) {
-                error.report();
+                out::report(&error);
                 code = Code::Failed;
             }
             continue;
         }
         let resumed =
-            service.resume(&id, &Grant::default(), args.now).map_err(CliError::from).and_then(|runner| {
+            service.resume(&id, &Grant::default(), args.now).map_err(RequestError::from).and_then(|runner| {
                 let show = configured(context, &service, &args.show);
-                run::detached(context, &service, runner, service.project().worktree.as_str(), &show)
+                run::detached(context, &service, runner, &service.project().worktree, &show)
             });
         if let Err(error) = resumed {
-            error.report();
+            out::report(&error);
             code = Code::Failed;
         }
     }

@@ -4,24 +4,34 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use clap::Parser;
+use camino::Utf8PathBuf;
+use clap::builder::NonEmptyStringValueParser;
+use refrain_app::options::begin::BeginArgs;
+use refrain_app::options::gates::GateArgs;
+use refrain_app::options::review::ReviewArgs;
+use refrain_app::options::stuck::StuckArgs;
+use refrain_app::options::values;
+use refrain_app::options::work::{PromiseArgs, TaskArgs, WorkArgs};
+use refrain_app::resolve::StartLoop;
+use refrain_app::verbs::approve::refuse_by_accident;
+use refrain_app::verbs::start::PreparedLoop;
+use refrain_app::workspace::{Workspace, note_untrusted};
+use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::gate::{Check, GateName, GateSpec, GateWhen};
 use refrain_core::r#loop::Grant;
 use refrain_core::mirror::Mirror;
 use refrain_core::spec::{Millis, Spec};
+use refrain_core::values::Limit;
 use refrain_core::view::{Status, StatusWord};
-use refrain_engine::config::Chosen;
+use refrain_engine::config::{Chosen, Command};
 use refrain_engine::{EngineError, GateProgramError, LoopRequest, Service, foreign_lock};
 
 use super::conclave::{Environment, QUALITY, TESTS, decide_as_conclave, no_tests, together};
-use super::{approve, start};
-use crate::cli::Context;
-use crate::error::{CliError, Code};
+use super::start;
+use crate::out;
 use crate::run::{self, ShowArgs};
-use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -42,13 +52,13 @@ pub(crate) struct Args {
     #[arg(long)]
     non_interactive: bool,
     /// Which agent works and reviews; what the configuration says, else claude
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", value_parser = NonEmptyStringValueParser::new())]
     agent: Option<String>,
     /// What to run in its place; words are split like a shell's, no shell runs it
     #[arg(long, short, value_name = "CMD ARGS")]
-    command: Option<String>,
+    command: Option<Command>,
     /// Which model it uses
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     model: Option<String>,
     /// Who reviews: an agent's name or a command; the working agent, started afresh, where it is left out
     #[arg(long, value_name = "KIND|CMD")]
@@ -81,27 +91,20 @@ Examples:
 /// How many iterations a task has (seed 004).
 const ITERATIONS: u32 = 5;
 
-/// The words of `start` that a run is made of.
-#[derive(Parser)]
-struct Words {
-    #[command(flatten)]
-    start: start::Args,
-}
-
 /// Works on the task.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let dir = args.dir.as_ref().map_or_else(|| context.dir.clone(), |dir| context.dir.join(dir));
     if !dir.is_dir() {
-        return Err(CliError::usage(format!("--dir {dir}: there is no such folder")));
+        return Err(RequestError::usage(format!("--dir {dir}: there is no such folder")));
     }
     if args.show.detach {
-        run::may_detach(context)?;
+        context.check(Action::Detach)?;
     }
     let environment = Environment::read(context)?;
     let service = Service::open(&dir, context.host.clone())?;
     let choose = |agent: Option<&str>| {
         let chosen = Chosen { agent, command: args.command.is_some() };
-        service.settings(chosen, context.inside.is_none())
+        service.settings(chosen, context.has_variables())
     };
     let mut settings = choose(args.agent.as_deref())?;
     let start = &settings.config.start;
@@ -112,20 +115,21 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     if !is_said {
         settings = choose(agent)?;
     }
-    start::mention_what_does_not_count(&settings);
-    let words = words(args, &dir, agent, &environment);
-    let words = Words::try_parse_from(words).map_err(CliError::from)?;
-    let (mut spec, mut notes) = start::resolve::spec(context, &words.start, &settings, &service, &dir)?;
-    notes.extend(prove(&mut spec, &service, &environment)?);
-    context.typed.check_loop(&spec)?;
-    if let Some(pid) = foreign_lock(&spec) {
+    note_untrusted(&settings, &mut out::tell_note);
+    let workspace = Workspace { service: service.clone(), settings, dir: dir.clone() };
+    let request = request(args, agent, &environment);
+    let mut prepared = PreparedLoop::new(context, workspace, &request)?;
+    prepared.notes.extend(prove(&mut prepared.spec, &service, &environment)?);
+    let spec = &prepared.spec;
+    context.typed.check_loop(spec)?;
+    if let Some(pid) = foreign_lock(spec) {
         let error = format!("{}: process {pid} works there; accepted is one run at a time", Mirror::LOCK);
-        return Err(CliError::new(Code::Refused, error).hint("end it, or wait for it"));
+        return Err(RequestError::new(Code::Refused, error).hint("end it, or wait for it"));
     }
     let left = service.status(&args.task).ok();
-    let runner = match left.filter(may_go_on) {
+    match left.filter(may_go_on) {
         Some(left) if wants_to_go_on(args, &left)? => {
-            keeps_its_options(args, &spec, &service.spec(&args.task)?)?;
+            keeps_its_options(args, spec, &service.spec(&args.task)?)?;
             let spent = left.status == StatusWord::TimedOut;
             let longer = left.limits.max_duration.map(|all| Millis(all.0.saturating_mul(2)));
             let grant = Grant {
@@ -133,59 +137,56 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
                 max_duration: longer.filter(|_| spent),
                 ..Grant::default()
             };
-            service.resume(&args.task, &grant, false)?
+            let runner = service.resume(&args.task, &grant, false)?;
+            let show = args.show.clone().or_configured(&prepared.settings.config.notify);
+            match show.detach {
+                true => run::detached(context, &service, runner, &dir, &show),
+                false => run::in_foreground(context, runner, &show),
+            }
         }
         _ => {
             put_aside(&service, &args.task)?;
-            let notes = start::Notes::of(&service, &spec, notes);
-            let runner = service.start(spec, Some(args.task.clone()))?;
-            if !args.show.quiet {
-                notes.tell(runner.id());
-                start::mention_memories(&runner);
-            }
-            runner
+            start::launch(context, prepared, args.show.clone())
         }
-    };
-    let show = args.show.clone().or_configured(&settings.config.notify);
-    match show.detach {
-        true => run::detached(context, &service, runner, dir.as_str(), &show),
-        false => run::in_foreground(context, runner, &show),
     }
 }
 
-/// What a person would have typed behind `start`.
-fn words(args: &Args, dir: &Utf8Path, agent: Option<&str>, environment: &Environment) -> Vec<String> {
-    let (task, file) = (args.task.to_string(), args.prompt_file.to_string());
-    let most = args.max_iter.unwrap_or(ITERATIONS).to_string();
-    let seconds = |limit: Millis| format!("{}s", limit.0 as f64 / 1000.0);
-    let (timeout, all) = (seconds(environment.implement), seconds(environment.global));
-    let threshold = environment.threshold.to_string();
-    let fixed = [
-        ("--name", &task),
-        ("--prompt-file", &file),
-        ("--spec-gate", &file),
-        ("--working-dir", &dir.to_string()),
-        ("--max-iterations", &most),
-        ("--timeout", &timeout),
-        ("--max-duration", &all),
-        ("--stuck-threshold", &threshold),
-    ]
-    .map(|(flag, value)| format!("{flag}={value}"));
-    let given = [
-        ("--agent", agent),
-        ("--command", args.command.as_deref()),
-        ("--model", args.model.as_deref()),
-        ("--reviewer", args.reviewer.as_deref()),
-    ];
-    let given = given.into_iter().filter_map(|(flag, value)| Some(format!("{flag}={}", value?)));
-    let approval = args.require_approval.then(|| "--require-approval".to_owned());
-    let missing = args.allow_missing_gates.then(|| "--allow-missing-gates".to_owned());
-    let words = ["start".to_owned(), "--no-promise".to_owned()].into_iter();
-    words.chain(fixed).chain(given).chain(approval).chain(missing).collect()
+/// The loop that works on the task.
+fn request(args: &Args, agent: Option<&str>, environment: &Environment) -> StartLoop {
+    let gates = GateArgs {
+        require_approval: args.require_approval,
+        allow_missing_gates: args.allow_missing_gates,
+        ..GateArgs::default()
+    };
+    let reviews = ReviewArgs {
+        spec_gate: Some(args.prompt_file.clone()),
+        reviewer: args.reviewer.clone(),
+        ..ReviewArgs::default()
+    };
+    let work = WorkArgs {
+        agent: agent.map(str::to_owned),
+        command: args.command.clone(),
+        model: args.model.clone(),
+        timeout: Some(Limit::At(environment.implement)),
+        max_duration: Some(Limit::At(environment.global)),
+        stuck: StuckArgs { stuck_threshold: Some(environment.threshold), ..StuckArgs::default() },
+        gates,
+        reviews,
+        ..WorkArgs::default()
+    };
+    let options = BeginArgs {
+        task: TaskArgs { prompt_file: Some(args.prompt_file.clone()), ..TaskArgs::default() },
+        name: Some(args.task.clone()),
+        work,
+        promise: PromiseArgs { no_promise: true, ..PromiseArgs::default() },
+        max_iterations: Some(args.max_iter.unwrap_or(ITERATIONS)),
+        ..BeginArgs::default()
+    };
+    StartLoop { options, ..StartLoop::default() }
 }
 
 /// The gates of a task: its tests and its specification decide, linters inform. Returns what a person should know of them.
-fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Result<Vec<String>, CliError> {
+fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Result<Vec<String>, RequestError> {
     let offer = service.offer(&spec.working_dir)?;
     // Together they are two commands at most, of which only the first program would be looked at.
     service.check_gates(spec, &offer.gates).map_err(|error| match error {
@@ -200,9 +201,9 @@ fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Resul
         no_tests(&spec.working_dir, &offer).hint(hint)
     })?;
     let gate = |name: &str, command, hard, timeout| {
-        let name: GateName = name.parse().map_err(|error| CliError::usage(format!("{error}")))?;
+        let name: GateName = name.parse().map_err(|error| RequestError::usage(format!("{error}")))?;
         let check = Check::Command(command);
-        Ok::<_, CliError>(GateSpec {
+        Ok::<_, RequestError>(GateSpec {
             name,
             check,
             hard,
@@ -224,7 +225,7 @@ fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Resul
 }
 
 /// Refuses options that differ from those of the earlier run, which goes on with what it was started with.
-fn keeps_its_options(args: &Args, spec: &Spec, stored: &Spec) -> Result<(), CliError> {
+fn keeps_its_options(args: &Args, spec: &Spec, stored: &Spec) -> Result<(), RequestError> {
     let reviewer = |spec: &Spec| spec.gates.iter().find_map(|gate| gate.reviewer().cloned());
     let is_other_agent = spec.agent != stored.agent;
     let options = [
@@ -237,7 +238,7 @@ fn keeps_its_options(args: &Args, spec: &Spec, stored: &Spec) -> Result<(), CliE
     ];
     if let Some((option, _)) = options.iter().find(|(_, differs)| *differs) {
         let error = format!("{option}: the earlier run of {} continues as it was started", args.task);
-        return Err(CliError::usage(error)
+        return Err(RequestError::usage(error)
             .hint(format!("leave {option} out, or begin again: refrain archive {}", args.task)));
     }
     if spec.prompt != stored.prompt && !args.show.quiet {
@@ -268,7 +269,7 @@ fn may_go_on(left: &Status) -> bool {
 
 /// The total of iterations of an earlier run that continues: what was asked for, else what it has left, else as many again as
 /// a run has.
-fn total(args: &Args, left: &Status) -> Result<Option<u32>, CliError> {
+fn total(args: &Args, left: &Status) -> Result<Option<u32>, RequestError> {
     let (task, used) = (&args.task, left.charged);
     match (args.max_iter, left.max_iterations) {
         (Some(total), _) if total <= used => {
@@ -276,7 +277,7 @@ fn total(args: &Args, left: &Status) -> Result<Option<u32>, CliError> {
             let error = format!(
                 "-n {total}: {task} has used {used} iterations, and -n is the total; accepted is {next} or more"
             );
-            Err(CliError::usage(error)
+            Err(RequestError::usage(error)
                 .hint(format!("refrain resume {task} --max-iterations {}", used.saturating_add(ITERATIONS))))
         }
         (Some(total), _) => Ok(Some(total)),
@@ -286,12 +287,12 @@ fn total(args: &Args, left: &Status) -> Result<Option<u32>, CliError> {
 }
 
 /// Asks a person, where one is there: by default the task is begun anew.
-fn wants_to_go_on(args: &Args, left: &Status) -> Result<bool, CliError> {
+fn wants_to_go_on(args: &Args, left: &Status) -> Result<bool, RequestError> {
     if matches!(left.status, StatusWord::Running | StatusWord::Waiting) {
         let error = format!("task {} is being worked on", args.task);
-        return Err(CliError::new(Code::Refused, error).hint(format!("refrain watch {}", args.task)));
+        return Err(RequestError::new(Code::Refused, error).hint(format!("refrain watch {}", args.task)));
     }
-    approve::refuse_by_accident(left)?;
+    refuse_by_accident(left)?;
     let is_watched = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     if args.non_interactive || !is_watched {
         return Ok(false);
@@ -305,12 +306,12 @@ fn wants_to_go_on(args: &Args, left: &Status) -> Result<bool, CliError> {
     let _ = std::io::stderr().flush();
     let mut answer = String::new();
     let read = std::io::stdin().read_line(&mut answer);
-    read.map_err(|error| CliError::usage(format!("the answer cannot be read: {error}")))?;
+    read.map_err(|error| RequestError::usage(format!("the answer cannot be read: {error}")))?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
 /// What an earlier run left goes into the archive, where it can be looked at.
-fn put_aside(service: &Service, task: &LoopId) -> Result<(), CliError> {
+fn put_aside(service: &Service, task: &LoopId) -> Result<(), RequestError> {
     match service.archive(task) {
         Ok(_) => return Ok(()),
         Err(EngineError::NoLoop { .. }) => return Ok(()),
@@ -318,7 +319,9 @@ fn put_aside(service: &Service, task: &LoopId) -> Result<(), CliError> {
         Err(EngineError::NotStopped(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    service.ask(task, LoopRequest::BeginAnew, Ask::Cancel(Urgency::Now), out::tell_slow(task))?;
+    service.ask(task, LoopRequest::BeginAnew, Ask::Cancel(Urgency::Now), |runner| {
+        out::tell_slow(task, runner)
+    })?;
     service.archive(task)?;
     Ok(())
 }

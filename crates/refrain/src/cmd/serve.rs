@@ -5,17 +5,16 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use refrain_app::{Caller, Code, Context, RequestError};
 use refrain_engine::chain;
 use refrain_engine::tool::Tool;
-use refrain_server::Desk;
 use refrain_server::http::{self, Address, Server, Tls, Way};
+use refrain_server::{Desk, DeskError};
 use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::{out, run, slack};
 
 #[derive(Debug, clap::Args)]
@@ -73,18 +72,13 @@ struct Found {
 }
 
 /// Serves until it is told to stop.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    // Whoever comes in may grant more and stop what is others'.
-    if let Some(own) = &context.inside {
-        let error = format!("loop {own} cannot let anybody in from inside an attempt");
-        return Err(CliError::new(Code::Refused, error).hint("a person does that, from outside"));
-    }
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     if let Some(Verb::Token { revoke }) = args.verb {
         return token(context, revoke);
     }
     let address = Address::new(args.host, args.port, way(context, args)?);
-    let address = address.map_err(|error| CliError::usage(error.to_string()))?;
-    let desk = Desk::open_everywhere(context.host.clone(), &context.dir, &args.root)?;
+    let address = address.map_err(|error| RequestError::usage(error.to_string()))?;
+    let desk = Desk::open_everywhere(context, &args.root).map_err(not_open)?.called_by(Caller::Token);
     let runtime = run::runtime()?;
     let served = runtime.block_on(serve(context, args, desk, address));
     // Whoever waits for a loop is waited for by nobody any more.
@@ -93,14 +87,24 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     Ok(Code::Done.into())
 }
 
+/// A folder that cannot be served.
+pub(super) fn not_open(error: DeskError) -> RequestError {
+    match error {
+        DeskError::NoFolder(folder) => {
+            RequestError::usage(format!("--root {folder}: accepted is a folder that is there"))
+        }
+        DeskError::Engine(error) => error.into(),
+    }
+}
+
 /// How people come to it.
-fn way(context: &Context, args: &Args) -> Result<Way, CliError> {
+fn way(context: &Context, args: &Args) -> Result<Way, RequestError> {
     let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) else {
         return Ok(args.behind_proxy.clone().map_or(Way::Loopback, Way::Proxy));
     };
     let key = context.dir.join(key);
     let tls = Tls::read(&context.dir.join(certificate), &key);
-    let tls = tls.map_err(|error| CliError::usage(chain(&error)))?;
+    let tls = tls.map_err(|error| RequestError::usage(chain(&error)))?;
     if tls.is_exposed() {
         out::tell_line(
             "",
@@ -111,9 +115,9 @@ fn way(context: &Context, args: &Args) -> Result<Way, CliError> {
 }
 
 /// Makes a token, or takes all back.
-fn token(context: &Context, revoke: bool) -> Result<ExitCode, CliError> {
-    let desk = Desk::open(context.host.clone(), &context.dir, &[])?;
-    let failed = |error| CliError::new(Code::Failed, chain(&error));
+fn token(context: &Context, revoke: bool) -> Result<ExitCode, RequestError> {
+    let desk = Desk::open(context, &[]).map_err(not_open)?;
+    let failed = |error| RequestError::new(Code::Failed, chain(&error));
     if revoke {
         let count = http::revoke_tokens(&desk).map_err(failed)?;
         out::print(&format!("tokens and browsers that are let in no more: {count}\n"));
@@ -123,14 +127,14 @@ fn token(context: &Context, revoke: bool) -> Result<ExitCode, CliError> {
     Ok(Code::Done.into())
 }
 
-async fn serve(context: &Context, args: &Args, desk: Desk, address: Address) -> Result<(), CliError> {
+async fn serve(context: &Context, args: &Args, desk: Desk, address: Address) -> Result<(), RequestError> {
     // Before anybody is told where it is: whoever knows may end it.
     let mut interrupt = heed(SignalKind::interrupt())?;
     let mut terminate = heed(SignalKind::terminate())?;
     let mut hangup = heed(SignalKind::hangup())?;
     let server = Server::listen(desk, address).await;
     let server = server.map_err(|error| {
-        CliError::new(Code::Failed, chain(&error)).hint("--port 0 takes any port that is free")
+        RequestError::new(Code::Failed, chain(&error)).hint("--port 0 takes any port that is free")
     })?;
     announce(context, args, &server)?;
     let (stopper, stop) = watch::channel(false);
@@ -150,12 +154,12 @@ async fn serve(context: &Context, args: &Args, desk: Desk, address: Address) -> 
     Ok(())
 }
 
-fn heed(kind: SignalKind) -> Result<Signal, CliError> {
-    signal(kind).map_err(|error| CliError::new(Code::Failed, format!("signals cannot be heard: {error}")))
+fn heed(kind: SignalKind) -> Result<Signal, RequestError> {
+    signal(kind).map_err(|error| RequestError::new(Code::Failed, format!("signals cannot be heard: {error}")))
 }
 
 /// Says where it is found.
-fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), CliError> {
+fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), RequestError> {
     let (url, invitation) = (server.url().to_owned(), server.invitation());
     if args.json {
         let direct = server.direct().to_owned();

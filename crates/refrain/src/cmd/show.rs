@@ -2,14 +2,13 @@
 
 use std::process::ExitCode;
 
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::plan::PlanEvent;
 use refrain_core::text::printable;
 use refrain_core::{Event, LoopId, Record};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::telling::clock;
 use crate::{out, phrase, values};
 
@@ -23,7 +22,7 @@ pub(crate) struct Args {
 }
 
 /// Prints an event in a line: its number, its time, its name, what it says; below it what it lists.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain show", |_| true)?;
     match service.has_plan(&id) {
@@ -36,7 +35,7 @@ fn shown<E: Serialize>(
     records: Vec<Record<E>>,
     redacted: impl Fn(E) -> E,
     json: bool,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode, RequestError> {
     let redacted = |record: Record<E>| Record { event: redacted(record.event), ..record };
     let mut records = records.into_iter().map(redacted);
     if json {
@@ -45,7 +44,7 @@ fn shown<E: Serialize>(
         let width = out::terminal_width();
         for record in &mut records {
             let text =
-                lines(&record, width).map_err(|error| CliError::new(Code::Failed, error.to_string()))?;
+                lines(&record, width).map_err(|error| RequestError::new(Code::Failed, error.to_string()))?;
             if !out::print_raw(text.as_bytes()) {
                 break;
             }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::r#loop::Outcome;
 use refrain_core::spec::Millis;
@@ -10,9 +11,7 @@ use refrain_core::view::{Status, StatusWord};
 use refrain_engine::{Brief, Listed, Located, Service};
 
 use super::plan;
-use crate::cli::Context;
 use crate::committed;
-use crate::error::{CliError, Code};
 use crate::phrase::Row;
 use crate::telling::{clock, words};
 use crate::{gated, out, phrase, values};
@@ -27,7 +26,7 @@ pub(crate) struct Args {
 }
 
 /// Prints the status.
-pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = match args.id {
         Some(id) => id,
@@ -46,7 +45,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
 }
 
 /// The only loop that runs, else the only one that could go on, else the only one.
-fn meant(service: &Service) -> Result<LoopId, CliError> {
+fn meant(service: &Service) -> Result<LoopId, RequestError> {
     let over = |status: &Brief| matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
     let tiers: [&dyn Fn(&Brief) -> bool; 3] =
         [&|status| !status.has_stopped(), &|status| !over(status), &|_| true];

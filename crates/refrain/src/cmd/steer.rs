@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use refrain_core::event::Ask;
+use refrain_app::verbs::Slow;
+use refrain_app::verbs::steer::{self as app, Steering};
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
 use refrain_core::view::StatusWord;
-use refrain_core::{LoopId, check_steering};
-use refrain_engine::{Brief, EngineError, LoopRequest, Service, SlowRunner};
+use refrain_engine::{Brief, Service};
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
@@ -26,55 +26,26 @@ pub(super) fn could_be(status: &Brief) -> bool {
 }
 
 /// Hands the words over; returns once the loop has heard them.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain steer", could_be)?;
-    let words = args.words.join(" ");
-    if words.trim().is_empty() {
-        return Err(CliError::usage("TEXT is empty; accepted is what the agent is to be told"));
-    }
-    out::print(&steer(&service, &id, &words, out::tell_slow)?);
+    let text = args.words.join(" ");
+    out::print(&steer(context, &service, &id, Steering { text }, &mut out::tell_slow)?);
     Ok(Code::Done.into())
 }
 
-/// Hands the words to this loop, or to what this plan has at work; says what it came to. `slow` is told where that takes long.
-pub(super) fn steer<S: FnOnce(SlowRunner)>(
+/// Hands the words to this loop, or to what this plan has at work; says what it came to.
+pub(super) fn steer(
+    context: &Context,
     service: &Service,
     id: &LoopId,
-    words: &str,
-    slow: impl Fn(&LoopId) -> S,
-) -> Result<String, CliError> {
-    check_steering(words).map_err(|refusal| CliError::usage(refusal.to_string()))?;
-    if service.has_plan(id) {
-        return of_plan(service, id, words, slow);
+    steering: Steering,
+    slow: Slow<'_>,
+) -> Result<String, RequestError> {
+    let told = app::steer(context, service, id, &steering, slow)?;
+    if !service.has_plan(id) {
+        return Ok(format!("{id} will be told with its next attempt\n"));
     }
-    service.ask(id, LoopRequest::Steer, Ask::Steer(words.to_owned()), slow(id))?;
-    Ok(format!("{id} will be told with its next attempt\n"))
-}
-
-/// Hands the words to the loop of each task that is worked on.
-fn of_plan<S: FnOnce(SlowRunner)>(
-    service: &Service,
-    id: &LoopId,
-    words: &str,
-    slow: impl Fn(&LoopId) -> S,
-) -> Result<String, CliError> {
-    let state = service.plan(id)?;
-    let mut told = Vec::new();
-    for (_, running) in state.running() {
-        match service.ask(&running.id, LoopRequest::Steer, Ask::Steer(words.to_owned()), slow(&running.id)) {
-            Ok(_) => told.push(running.id.to_string()),
-            // It was not begun yet, or has just come to its end.
-            Err(EngineError::NoLoop { .. } | EngineError::Refused { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    if told.is_empty() {
-        let error = format!("no task of {id} is at work, so nobody would be told");
-        let later = "what later tasks are to be told stands in the task file, or in a file of --spec-file";
-        return Err(
-            CliError::new(Code::Refused, error).hint(format!("{later}: they are read anew for each task"))
-        );
-    }
-    Ok(format!("{} will be told with the next attempt; later tasks are not\n", told.join(", ")))
+    let told = told.iter().map(LoopId::as_str).collect::<Vec<_>>().join(", ");
+    Ok(format!("{told} will be told with the next attempt; later tasks are not\n"))
 }

@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::{Subcommand, ValueEnum};
+use refrain_app::{Context, RequestError};
 use refrain_core::event::{Ask, ClaimSource, End, Urgency};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopId, LoopState};
 use refrain_engine::{EngineError, LoopRequest, Said, Service, Turn, hook};
 
-use crate::cli::Context;
-use crate::error::CliError;
 use crate::out;
 
 #[derive(Debug, clap::Args)]
@@ -92,12 +91,12 @@ const PATIENCE: Duration = Duration::from_secs(100);
 /// Does it, and says what went wrong, if so.
 pub(crate) fn run(context: &Context, args: Args) -> ExitCode {
     done(context, args.verb).unwrap_or_else(|(code, error)| {
-        error.report();
+        out::report(&error);
         code
     })
 }
 
-type Done = Result<ExitCode, (ExitCode, CliError)>;
+type Done = Result<ExitCode, (ExitCode, RequestError)>;
 
 fn done(context: &Context, verb: Verb) -> Done {
     let service = || context.service().map_err(|error| (REFUSED, error));
@@ -120,7 +119,7 @@ fn done(context: &Context, verb: Verb) -> Done {
     }
 }
 
-fn failed(error: EngineError) -> (ExitCode, CliError) {
+fn failed(error: EngineError) -> (ExitCode, RequestError) {
     let code = match error {
         EngineError::NoLoop { .. } => ExitCode::from(NO_LOOP),
         _ => REFUSED,
@@ -129,7 +128,11 @@ fn failed(error: EngineError) -> (ExitCode, CliError) {
 }
 
 /// How a loop stands that whoever calls may act for: not one of another session that lives.
-fn of_caller(context: &Context, service: &Service, id: &LoopId) -> Result<LoopState, (ExitCode, CliError)> {
+fn of_caller(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+) -> Result<LoopState, (ExitCode, RequestError)> {
     let state = service.state(id).map_err(failed)?;
     let around = hook::surrounding(|name| context.variable(name));
     service.refuse_another_session(&state, around).map_err(failed)?;

@@ -5,15 +5,18 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use refrain_app::verbs::approve::{Approve, approve_detached, is_awaited};
+use refrain_app::verbs::resume::resume_detached;
+use refrain_app::verbs::steer::Steering;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::agent::AgentEvent;
+use refrain_core::r#loop::Grant;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{AttemptId, LoopId, LoopState};
-use refrain_engine::{Service, Sight, SlowRunner, chain};
+use refrain_engine::{Service, Sight, chain};
 use refrain_tui::{Act, Narrator, Objection, Program};
 
-use super::{approve, cancel, pause, resume, steer};
-use crate::cli::Context;
-use crate::error::{CliError, Code};
+use super::{cancel, pause, resume, steer};
 use crate::plan::board::{self, Art};
 use crate::said::Said;
 use crate::{narrator, out};
@@ -29,18 +32,18 @@ pub(crate) struct Args {
 }
 
 /// Shows them until the person has seen enough.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     if !stdin().is_terminal() || !stdout().is_terminal() || context.variable("TERM") == Some("dumb") {
         let error = "refrain top needs a terminal that it can draw on; standard input and output are none";
         let instead =
             "refrain list and refrain status show how loops stand, refrain watch ID one as it goes on";
-        return Err(CliError::usage(error).hint(instead));
+        return Err(RequestError::usage(error).hint(instead));
     }
     let service = context.service()?;
     let art = refrain_tui::Art { colour: out::is_coloured(), blocks: Art::of(context).has_blocks() };
     let program = Arc::new(Verbs { context: context.clone() });
     refrain_tui::run(&service, args.all_projects, art, program)
-        .map_err(|error| CliError::new(Code::Failed, format!("the terminal cannot be used: {error}")))?;
+        .map_err(|error| RequestError::new(Code::Failed, format!("the terminal cannot be used: {error}")))?;
     Ok(Code::Done.into())
 }
 
@@ -50,41 +53,43 @@ struct Verbs {
 }
 
 impl Verbs {
-    fn context_of(&self, service: &Service) -> Context {
-        Context { dir: service.project().worktree.clone(), ..self.context.clone() }
-    }
-
     /// Not what waits for approval: one key alone does not send it back.
-    fn resume(&self, service: &Service, id: &LoopId, granted: &str) -> Result<String, CliError> {
-        if !service.has_plan(id) && approve::is_awaited(&service.status(id)?) {
-            return Err(CliError::new(Code::Refused, format!("{id} waits for approval: A asks for it")));
+    fn resume(&self, service: &Service, id: &LoopId, granted: &str) -> Result<String, RequestError> {
+        if !service.has_plan(id) && is_awaited(&service.status(id)?) {
+            return Err(RequestError::new(Code::Refused, format!("{id} waits for approval: A asks for it")));
         }
-        resume::in_background(&self.context_of(service), id, granted).map(|()| format!("{id} goes on"))
+        let grant = resume::read_grant(id, granted)?;
+        resume_detached(&self.context, service, id, (&grant, false), &mut |_, _| {})?;
+        Ok(format!("{id} goes on"))
     }
 
     /// Only what waits for approval.
-    fn send_back(&self, service: &Service, id: &LoopId, words: &str) -> Result<String, CliError> {
-        if service.has_plan(id) || !approve::is_awaited(&service.status(id)?) {
-            return Err(CliError::new(Code::Refused, format!("{id} does not wait for approval")));
+    fn send_back(&self, service: &Service, id: &LoopId, words: &str) -> Result<String, RequestError> {
+        if service.has_plan(id) || !is_awaited(&service.status(id)?) {
+            return Err(RequestError::new(Code::Refused, format!("{id} does not wait for approval")));
         }
         if !words.is_empty() {
-            steer::steer(service, id, words, |_| |_: SlowRunner| {})?;
+            let steering = Steering { text: words.to_owned() };
+            steer::steer(&self.context, service, id, steering, &mut |_, _| {})?;
         }
-        resume::in_background(&self.context_of(service), id, "")
-            .map(|()| format!("{id} is sent back, and goes on"))
+        resume_detached(&self.context, service, id, (&Grant::default(), false), &mut |_, _| {})?;
+        Ok(format!("{id} is sent back, and goes on"))
     }
 }
 
 impl Program for Verbs {
     fn act(&self, service: &Service, id: &LoopId, act: &Act) -> Result<String, Objection> {
-        // Whoever looks at this screen sees that it takes long.
-        let slow = |_: SlowRunner| {};
+        let context = &self.context;
+        // The screen shows that it takes long.
+        let slow = &mut |_: &LoopId, _| {};
         let done = match act {
-            Act::Pause { now } => pause::pause(service, id, *now, slow),
-            Act::Cancel { now } => cancel::cancel(service, id, *now, slow),
-            Act::Steer { words } => steer::steer(service, id, words, |_| slow),
+            Act::Pause { now } => pause::pause(context, service, id, *now, slow),
+            Act::Cancel { now } => cancel::cancel(context, service, id, *now, slow),
+            Act::Steer { words } => {
+                steer::steer(context, service, id, Steering { text: words.clone() }, slow)
+            }
             Act::Resume { granted } => self.resume(service, id, granted),
-            Act::Approve { tree } => approve::in_background(&self.context_of(service), id, tree.as_deref())
+            Act::Approve { tree } => approve_detached(context, service, id, &Approve { tree: tree.clone() })
                 .map(|()| format!("{id} is approved, and finishes")),
             Act::SendBack { words } => self.send_back(service, id, words),
         };

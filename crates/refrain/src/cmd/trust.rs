@@ -4,12 +4,11 @@ use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
+use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::text::{clip, printable};
 use refrain_engine::config::{self, Entry};
 use refrain_engine::{EngineError, Trust, now};
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::out;
 
 #[derive(Debug, clap::Args)]
@@ -25,15 +24,18 @@ pub(crate) struct Args {
     json: bool,
 }
 
+impl Args {
+    /// What the verb does, for [`Action::permission`].
+    pub(crate) fn action(&self) -> Action {
+        if self.list { Action::Look } else { Action::Trust }
+    }
+}
+
 /// Shows all that the file says, asks where there is somebody to ask, and trusts it.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let trust = Trust::new(&context.host.state_home);
     if args.list {
         return list(&trust, args.json);
-    }
-    if let Some(own) = &context.inside {
-        let error = format!("loop {own} cannot say what is trusted from inside an attempt");
-        return Err(CliError::new(Code::Refused, error).hint("a person does that, from outside"));
     }
     let service = context.service()?;
     let project = service.project();
@@ -48,7 +50,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     }
     let Some(file) = config::project_file(project)? else {
         let error = format!("there is no refrain.toml in {}", project.worktree);
-        return Err(CliError::usage(error).hint("docs/configuration.md says what may stand in it"));
+        return Err(RequestError::usage(error).hint("docs/configuration.md says what may stand in it"));
     };
     // Only what can be used is worth a decision.
     let allows = allows(&file.entries()?);
@@ -59,7 +61,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     }
     out::print(&format!("{path} would\n{allows}"));
     if stdin().is_terminal() && !is_yes()? {
-        return Err(CliError::new(Code::Failed, "it is not trusted; nothing was changed"));
+        return Err(RequestError::new(Code::Failed, "it is not trusted; nothing was changed"));
     }
     // The very text that was shown, whatever lies there by now.
     trust.grant(&project.root, &file.text, now()).map_err(EngineError::from)?;
@@ -67,16 +69,16 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     Ok(Code::Done.into())
 }
 
-fn is_yes() -> Result<bool, CliError> {
+fn is_yes() -> Result<bool, RequestError> {
     out::tell("Trust it? [y/N] ");
     let mut answer = String::new();
     stdin()
         .read_line(&mut answer)
-        .map_err(|error| CliError::new(Code::Failed, format!("the answer cannot be read: {error}")))?;
+        .map_err(|error| RequestError::new(Code::Failed, format!("the answer cannot be read: {error}")))?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-fn list(trust: &Trust, json: bool) -> Result<ExitCode, CliError> {
+fn list(trust: &Trust, json: bool) -> Result<ExitCode, RequestError> {
     let trusted = trust.list();
     if json {
         out::print_json(&trusted)?;

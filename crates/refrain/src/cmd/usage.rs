@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use jiff::tz::TimeZone;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::text::printable;
 use refrain_core::usage::{By, Group, LookingBack, Report, Since, Spread, Stop, Sum};
 use refrain_core::view::{self, metrics};
@@ -12,8 +13,6 @@ use refrain_core::view::{self, metrics};
 use refrain_engine::{Detail, Listed, Untold, Used};
 
 use super::list::loop_or_tell;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::table::{self, Column, Cut};
 use crate::{out, phrase};
 
@@ -76,28 +75,28 @@ impl From<ByArg> for By {
 }
 
 /// Prints the sums; what could not be read is named.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let is_scraped = args.format == Format::Prometheus;
     if is_scraped && args.since.is_some() {
         let error = "--since goes with no --format prometheus: what was used since then shrinks, and its counters may not";
-        return Err(CliError::usage(error).hint("accepted is --format table or json with --since"));
+        return Err(RequestError::usage(error).hint("accepted is --format table or json with --since"));
     }
     let service = context.service()?;
     // Unlike elsewhere its name is wanted, so it is looked up.
     let zone = TimeZone::system();
     let now = refrain_engine::now().to_zoned(zone.clone());
     let since = args.since.map(|since| since.moment(&now)).transpose();
-    let since = since.map_err(|error| CliError::usage(format!("--since: {error}")))?;
+    let since = since.map_err(|error| RequestError::usage(format!("--since: {error}")))?;
     let Used { report, series, unread, untold } =
         service.used(args.all_projects, since, args.by.into(), &zone, is_scraped)?;
     unread.into_iter().for_each(|row| drop(loop_or_tell(row)));
     for error in untold {
         let error = match error {
-            Untold::Config(error) => CliError::from(error),
-            Untold::Caps(error) => CliError::from(error),
-            Untold::LookingBack(error) => CliError::from(error),
+            Untold::Config(error) => RequestError::from(error),
+            Untold::Caps(error) => RequestError::from(error),
+            Untold::LookingBack(error) => RequestError::from(error),
         };
-        error.report();
+        out::report(&error);
     }
     if let Some(file) = &args.svg {
         out::write_file(&context.dir.join(file), &metrics::picture(&report))?;

@@ -3,13 +3,12 @@
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::report::{Check, Given, Outcome, Subject, Verdict};
 use refrain_core::text::printable;
 use refrain_engine::Service;
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::{out, phrase, values};
 
 #[derive(Debug, clap::Args)]
@@ -26,7 +25,7 @@ pub(crate) struct Args {
 }
 
 /// Says what agrees, or fails with what does not.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let given = args.report.as_ref().map(|path| read(&context.dir.join(path), path)).transpose()?;
     let id = args.id.as_ref().or(given.as_ref().map(|given| &given.id));
@@ -39,7 +38,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         out::print_json(&verdict)?;
     } else if let Some(problem) = &verdict.problem {
         let next = "nothing was changed; the other loops go on, and what its agent did is in your files";
-        return Err(CliError::new(Code::Failed, problem.clone()).hint(next));
+        return Err(RequestError::new(Code::Failed, problem.clone()).hint(next));
     } else {
         out::print(&text(&verdict));
     }
@@ -47,9 +46,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 }
 
 /// Says the same of a plan's own journal, and of each loop of its tasks.
-fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, CliError> {
+fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
     if args.report.is_some() {
-        let error = CliError::usage(format!("--report: {id} is a plan; accepted is that with a loop"));
+        let error = RequestError::usage(format!("--report: {id} is a plan; accepted is that with a loop"));
         return Err(error.hint(format!("refrain list --plan {id} shows those of its tasks")));
     }
     let verdicts = service.verify_plan(id)?;
@@ -67,9 +66,9 @@ fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, CliE
     Ok(if agrees { Code::Done } else { Code::Failed }.into())
 }
 
-fn read(path: &Utf8Path, given: &Utf8Path) -> Result<Given, CliError> {
+fn read(path: &Utf8Path, given: &Utf8Path) -> Result<Given, RequestError> {
     let refused = |why: String| {
-        CliError::usage(format!("--report {given}: {why}"))
+        RequestError::usage(format!("--report {given}: {why}"))
             .hint("accepted is what refrain report --json prints")
     };
     let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;

@@ -2,14 +2,13 @@
 
 use std::process::ExitCode;
 
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::{Status, StatusWord};
 use refrain_engine::Brief;
 
 use super::plan;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
-use crate::live::Live;
+use crate::live::{Live, Manner};
 use crate::out::{self, Target};
 use crate::screen::Screen;
 use crate::{phrase, values};
@@ -38,7 +37,7 @@ fn gone(status: &Status) {
 }
 
 /// Shows the loop until it has stopped.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain watch", could_be)?;
     if service.has_plan(&id) {
@@ -46,7 +45,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     }
     let follower = service.follow(&id, false)?;
     let progress = (!args.events).then_some(Target::Stdout);
-    let live = Live::new(context.manner(progress), refrain_engine::now());
+    let live = Live::new(Manner::of(context, progress), refrain_engine::now());
     // Scripts get every event; a person, how it stands and what comes.
     let follower = if args.events { follower } else { follower.joining() };
     Screen::new(progress, args.events, live).run(follower);

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
+use refrain_app::Context;
 use refrain_core::plan::TaskId;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::view::plan::{CurrentTask, PlanStatus, TaskView, TaskWord, WaveView, WaveWord};
 use textwrap::core::display_width;
 
-use crate::cli::Context;
 use crate::out;
 use crate::phrase::{self, Row};
 use crate::plan::left;

@@ -36,6 +36,24 @@ fn started(sandbox: &Sandbox, served: &Served) -> String {
     format!("/api/v1/projects/{project}/loops/job")
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_runner_that_has_ended_leaves_no_dead_process_with_the_server() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let agent = sandbox.agent("agent", CLAIM);
+    let asked = json!({"goal": "Mend it.", "command": agent, "name": "job"});
+    served.posts("/api/v1/loops", asked).with_status(200);
+    sandbox.wait_for_status("job", "completed");
+    let parent = format!("PPid:\t{}\n", served.pid());
+    eventually("the server has no child", || {
+        let processes = fs::read_dir("/proc").unwrap().flatten();
+        let statuses = processes.filter_map(|it| fs::read_to_string(it.path().join("status")).ok());
+        (!statuses.into_iter().any(|status| status.contains(&parent))).then_some(())
+    });
+    served.ends();
+}
+
 #[test]
 fn a_loop_is_started_seen_steered_and_stopped_and_outlives_the_server() {
     let sandbox = sandbox();

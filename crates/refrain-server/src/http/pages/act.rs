@@ -7,7 +7,13 @@ use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 
 use super::failed;
-use crate::desk::{Approve, Desk, Place, Refusal, Resume, Steering, Tune, Urgent};
+use refrain_app::verbs::Urgent;
+use refrain_app::verbs::approve::Approve;
+use refrain_app::verbs::resume::Resume;
+use refrain_app::verbs::steer::Steering;
+use refrain_app::verbs::tune::Tune;
+
+use crate::desk::{Desk, Place, Refusal};
 use crate::http::api::At;
 use crate::http::door::Door;
 

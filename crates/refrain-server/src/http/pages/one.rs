@@ -5,6 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use refrain_app::verbs::Standing;
 use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
 use refrain_core::view::{ApprovalWord, Gate, Iteration, Status, StatusWord, Usage, sum};
@@ -12,7 +13,7 @@ use refrain_engine::now;
 
 use super::chart::{Chart, chart};
 use super::{Frame, Head, Progress, ago, at, money, page, plan, shown};
-use crate::desk::{Activity, Desk, Place, Refusal, Standing};
+use crate::desk::{Activity, Desk, Place, Refusal};
 use crate::http::api::At;
 use crate::http::door::Door;
 

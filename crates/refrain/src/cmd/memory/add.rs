@@ -2,11 +2,9 @@
 
 use std::process::ExitCode;
 
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::memory::{Kind, STANDING};
 
-use super::outside::only_from_outside;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::out;
 
 /// Have something remembered of this project
@@ -33,15 +31,16 @@ fn importance(text: &str) -> Result<f64, String> {
 }
 
 /// Remembers it, and says under which name.
-pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    only_from_outside(context, "add memories")?;
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let words = args.words.join(" ");
     let longest = args.kind.longest();
     if words.len() > longest {
         let error =
             format!("TEXT has {} bytes; accepted are at most {longest} for a {}", words.len(), args.kind);
-        return Err(CliError::usage(error).hint("several short memories are found better than a long one"));
+        return Err(
+            RequestError::usage(error).hint("several short memories are found better than a long one")
+        );
     }
     let kept = service.remember(args.kind, &words, args.importance)?;
     out::print(&format!("{}\n", kept.id));

@@ -2,11 +2,9 @@
 
 use std::process::ExitCode;
 
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 
-use super::outside::only_from_outside;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::out;
 
 /// Take over what a loop taught: change the project's instructions for agents as proposed. Nothing is committed
@@ -17,8 +15,7 @@ pub(super) struct Args {
 }
 
 /// Writes the file.
-pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    only_from_outside(context, "take over what is proposed")?;
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let proposal = context.service()?.apply_proposal(&args.id)?;
     out::print(&format!("{} is changed as proposed; git status and git diff show it\n", proposal.file));
     Ok(Code::Done.into())

@@ -3,16 +3,14 @@
 
 use std::process::ExitCode;
 
+use refrain_app::resolve::agents;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::spec::Limits;
 use refrain_engine::config::Chosen;
 use refrain_engine::{Afterwards, DETACHED_READY, Service, leave_terminal};
 
-use super::outside::only_from_outside;
 use super::reflect::reflect;
-use crate::cli::Context;
-use crate::cmd::start::others;
-use crate::error::{CliError, Code};
 use crate::out;
 
 /// Learn from a loop that is over
@@ -22,8 +20,7 @@ pub(super) struct Args {
 }
 
 /// Does one thing after the other.
-pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    only_from_outside(context, "look back on loops")?;
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     leave_terminal();
     out::print(&format!("{DETACHED_READY}\n"));
@@ -31,7 +28,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     // Whatever is wrong with one, the other is done.
     let reflected = reflect(&service, &args.id).inspect_err(|_| {
         if let Err(error) = &learnt {
-            error.report();
+            out::report(error);
         }
     });
     if let Some(proposal) = reflected? {
@@ -42,13 +39,13 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 }
 
 /// Asks the judge of the user's own file, where it names one.
-fn look_back(service: &Service, id: &LoopId) -> Result<(), CliError> {
+fn look_back(service: &Service, id: &LoopId) -> Result<(), RequestError> {
     let settings = service.settings(Chosen::default(), true)?;
     let Some(judge) = settings.config.memory.judge.as_deref() else { return Ok(()) };
     let spec = service.spec(id)?;
     // It counts against none of the loop's caps, so it need not be one that keeps them.
     let limits = Limits { max_cost: None, max_tokens: None, ..spec.limits };
-    let judge = others::judge("memory.judge", Some(judge), None, (&spec.agent, &limits), &settings)?;
+    let judge = agents::judge("memory.judge", Some(judge), None, (&spec.agent, &limits), &settings)?;
     match service.look_back(id, &judge)? {
         Afterwards::Remembered(count) => out::tell_line("", &format!("learned from {id}: {count} memories")),
         Afterwards::Nothing => {}

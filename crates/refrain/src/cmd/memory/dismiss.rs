@@ -2,11 +2,9 @@
 
 use std::process::ExitCode;
 
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 
-use super::outside::only_from_outside;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::out;
 
 /// Decide that a proposal is not wanted
@@ -17,8 +15,7 @@ pub(super) struct Args {
 }
 
 /// Notes it.
-pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    only_from_outside(context, "dismiss what is proposed")?;
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     context.service()?.dismiss_proposal(&args.id)?;
     out::print("dismissed; nothing was changed\n");
     Ok(Code::Done.into())

@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::memory::{Kind, Memory};
 
 use super::{list, told};
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::{out, values};
 
 /// Print all that is remembered, to be read or kept: as Markdown, or with --json as an array
@@ -21,7 +20,7 @@ pub(super) struct Args {
 }
 
 /// Prints it.
-pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let memories = service.memories(&list::which(&service, None, args.all_projects))?;
     match args.json {

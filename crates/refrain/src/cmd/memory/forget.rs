@@ -3,14 +3,12 @@
 use std::process::ExitCode;
 
 use clap::ArgGroup;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::memory::{Memory, MemoryId};
 use refrain_engine::{Service, WhichMemories};
 
-use super::outside::only_from_outside;
 use super::{list, told};
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::out;
 
 /// Forget memories: nothing of them is left
@@ -35,22 +33,22 @@ pub(super) struct Args {
 }
 
 /// Forgets them, and says how many there were.
-pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    only_from_outside(context, "forget memories")?;
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let meant = meant(&service, args)?;
     if args.all && !args.yes {
         let error = format!("--all would forget {} for good", told::counted(meant.len()));
-        return Err(CliError::usage(error).hint("--all --yes does; refrain memory export keeps a copy"));
+        return Err(RequestError::usage(error).hint("--all --yes does; refrain memory export keeps a copy"));
     }
     let gone = service.forget(&meant)?;
     out::print(&format!("{} forgotten\n", told::counted(gone)));
     Ok(Code::Done.into())
 }
 
-fn meant(service: &Service, args: &Args) -> Result<Vec<Memory>, CliError> {
-    let not_found =
-        |error: String| CliError::new(Code::NotFound, error).hint("refrain memory list shows what there is");
+fn meant(service: &Service, args: &Args) -> Result<Vec<Memory>, RequestError> {
+    let not_found = |error: String| {
+        RequestError::new(Code::NotFound, error).hint("refrain memory list shows what there is")
+    };
     if args.all {
         return Ok(service.memories(&list::which(service, None, args.all_projects))?);
     }

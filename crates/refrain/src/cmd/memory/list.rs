@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::memory::{Kind, Memory};
 use refrain_engine::{Service, WhichMemories};
 
 use super::told;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::out;
 
 /// List what is remembered of this project, the newest first
@@ -25,7 +24,7 @@ pub(super) struct Args {
 }
 
 /// Prints them.
-pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let memories = service.memories(&which(&service, args.kind, args.all_projects))?;
     match args.json {

@@ -7,7 +7,6 @@ mod dismiss;
 mod export;
 mod forget;
 mod list;
-mod outside;
 pub(super) mod proposals;
 mod reflect;
 mod search;
@@ -15,11 +14,9 @@ mod told;
 
 use std::process::ExitCode;
 
+use refrain_app::{Action, Context, RequestError};
 use refrain_engine::config::Chosen;
-use refrain_engine::{EvolutionError, MemoryError, RememberError, chain};
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::out;
 
 #[derive(Debug, clap::Args)]
@@ -44,9 +41,24 @@ enum Verb {
     Consolidate(consolidate::Args),
 }
 
+impl Args {
+    /// What the verb does, for [`Action::permission`].
+    pub(crate) fn action(&self) -> Action {
+        match &self.verb {
+            Verb::Search(_) | Verb::List(_) | Verb::Export(_) | Verb::Proposals(_) => Action::Look,
+            Verb::Add(_)
+            | Verb::Forget(_)
+            | Verb::Apply(_)
+            | Verb::Dismiss(_)
+            | Verb::Reflect(_)
+            | Verb::Consolidate(_) => Action::ChangeMemories,
+        }
+    }
+}
+
 /// What is wrong with the configuration keeps nobody from looking, but it may be why there is less to see.
-fn mention_what_cannot_be_used(context: &Context) -> Result<(), CliError> {
-    let settings = context.service()?.settings(Chosen::default(), context.inside.is_none());
+fn mention_what_cannot_be_used(context: &Context) -> Result<(), RequestError> {
+    let settings = context.service()?.settings(Chosen::default(), context.has_variables());
     if let Err(error) = settings {
         out::tell_line("", &format!("note: nothing of the configuration counts here: {error}"));
     }
@@ -54,7 +66,7 @@ fn mention_what_cannot_be_used(context: &Context) -> Result<(), CliError> {
 }
 
 /// Does what the verb says.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     if let Verb::Search(_) | Verb::List(_) | Verb::Proposals(_) = &args.verb {
         mention_what_cannot_be_used(context)?;
     }
@@ -69,51 +81,5 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
         Verb::Dismiss(args) => dismiss::run(context, args),
         Verb::Reflect(args) => reflect::run(context, args),
         Verb::Consolidate(args) => consolidate::run(context, args),
-    }
-}
-
-impl From<MemoryError> for CliError {
-    fn from(error: MemoryError) -> Self {
-        let hint = match &error {
-            MemoryError::Damaged(_) => Some("the next time something is remembered, a new one is begun"),
-            MemoryError::Newer => Some("use that version"),
-            MemoryError::Unreachable(_) => Some("try again: somebody else may be writing it"),
-            MemoryError::Disk(_) => None,
-        };
-        let error = Self::new(Code::Failed, chain(&error));
-        hint.into_iter().fold(error, Self::hint)
-    }
-}
-
-impl From<EvolutionError> for CliError {
-    fn from(error: EvolutionError) -> Self {
-        let (code, hint) = match &error {
-            EvolutionError::Engine(_) => match error {
-                EvolutionError::Engine(error) => return error.into(),
-                other => return Self::new(Code::Failed, chain(&other)),
-            },
-            EvolutionError::None(_) => (Code::NotFound, "refrain memory proposals shows what there is"),
-            EvolutionError::Decided { .. } => {
-                (Code::Refused, "refrain memory proposals shows what else there is")
-            }
-            EvolutionError::Changed(_) => (
-                Code::Refused,
-                "add what you want of it by hand, then refrain memory dismiss; nothing was changed",
-            ),
-            EvolutionError::Useless(_) => (Code::Refused, "refrain list shows loops that ended"),
-            EvolutionError::Fault(_) => (Code::Failed, "nothing was changed"),
-            EvolutionError::Disk(_) => (Code::Failed, "nothing was changed"),
-        };
-        Self::new(code, chain(&error)).hint(hint)
-    }
-}
-
-impl From<RememberError> for CliError {
-    fn from(error: RememberError) -> Self {
-        match error {
-            RememberError::File(error) => error.into(),
-            RememberError::Empty => Self::usage("TEXT has no words; accepted is what is to be remembered"),
-            RememberError::Secret(_) => Self::usage(chain(&error)).hint("say it without the secret"),
-        }
     }
 }

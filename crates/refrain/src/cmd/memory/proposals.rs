@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::process::ExitCode;
 
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::evolution::{FirstPass, Proposal, Standing};
 use refrain_core::text::{printable, squeeze};
@@ -10,8 +11,6 @@ use refrain_engine::{EvolutionError, Proposed};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::out;
 
 /// Show what loops taught about the project's instructions for agents, and whether it was of use
@@ -47,7 +46,7 @@ impl From<Proposed> for Row {
 }
 
 /// Prints them, or one.
-pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let mut found = context.service()?.proposals()?;
     if let Some(id) = &args.id {
         found.retain(|it| it.proposal.id == *id);

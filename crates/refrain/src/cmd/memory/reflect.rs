@@ -2,15 +2,13 @@
 
 use std::process::ExitCode;
 
+use refrain_app::resolve::agents;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::evolution::Proposal;
 use refrain_engine::Service;
 use refrain_engine::config::Chosen;
 
-use super::outside::only_from_outside;
-use crate::cli::Context;
-use crate::cmd::start::others;
-use crate::error::{CliError, Code};
 use crate::out;
 
 /// Ask the agent of [evolution] what a loop that is over teaches about the project's instructions
@@ -21,12 +19,13 @@ pub(super) struct Args {
 }
 
 /// Asks, and says what came of it.
-pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    only_from_outside(context, "reflect on loops")?;
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     if service.settings(Chosen::default(), true)?.config.evolution.agent.is_none() {
         let error = "nobody is to reflect on loops";
-        return Err(CliError::usage(error).hint("[evolution] of your config.toml says who: docs/memory.md"));
+        return Err(
+            RequestError::usage(error).hint("[evolution] of your config.toml says who: docs/memory.md")
+        );
     }
     out::print(&match reflect(&service, &args.id)? {
         Some(proposal) => format!("proposed: refrain memory proposals {} shows it\n", proposal.id),
@@ -36,12 +35,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 }
 
 /// Asks the agent of the user's own file, where it names one.
-pub(super) fn reflect(service: &Service, id: &LoopId) -> Result<Option<Proposal>, CliError> {
+pub(super) fn reflect(service: &Service, id: &LoopId) -> Result<Option<Proposal>, RequestError> {
     let settings = service.settings(Chosen::default(), true)?;
     let evolution = &settings.config.evolution;
     let Some(agent) = evolution.agent.as_deref() else { return Ok(None) };
     let spec = service.spec(id)?;
     let worker = (&spec.agent, &spec.limits);
-    let agent = others::judge("evolution.agent", Some(agent), evolution.model.as_deref(), worker, &settings)?;
+    let agent = agents::judge("evolution.agent", Some(agent), evolution.model.as_deref(), worker, &settings)?;
     Ok(service.reflect(id, &agent, evolution.max_cost)?)
 }

@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::memory::Memory;
 
 use super::told;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::out;
 
 /// Find memories by what they are about, the best first
@@ -24,13 +23,13 @@ pub(super) struct Args {
 }
 
 /// Prints what was found; why some may be missing is said beside it.
-pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let words = args.words.join(" ");
     if words.trim().is_empty() {
-        return Err(CliError::usage("QUERY is empty; accepted is what memories are about"));
+        return Err(RequestError::usage("QUERY is empty; accepted is what memories are about"));
     }
-    let found = service.search_memories(&words, args.all_projects, context.inside.is_none())?;
+    let found = service.search_memories(&words, args.all_projects, context.has_variables())?;
     if let Some(trouble) = &found.trouble {
         out::tell_line("", &format!("note: {trouble}"));
     }

@@ -3,13 +3,13 @@
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
+use refrain_app::plan::Prepared;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::plan::Standing;
 use refrain_core::plan::view::Checked;
 use refrain_core::text::printable;
 
-use super::prepare::{LookArgs, Prepared};
-use crate::cli::Context;
-use crate::error::{CliError, Code};
+use super::look::LookArgs;
 use crate::{out, phrase};
 
 /// Look for what is wrong with a plan, before anything is spent
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 }
 
 /// Says all that is wrong.
-pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let prepared = args.look.prepare(context)?;
     let texts = prepared.texts(context)?;
     let Prepared { source, spec, notes, service, .. } = &prepared;

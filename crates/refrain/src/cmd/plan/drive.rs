@@ -2,19 +2,20 @@
 
 use std::process::ExitCode;
 
+use camino::Utf8Path;
+
+use refrain_app::options::notify::NotifyArgs;
+use refrain_app::{Code, Context, RequestError, plan};
 use refrain_core::LoopId;
 use refrain_core::plan::PlanState;
-use refrain_core::view::plan;
+use refrain_core::view::plan as view;
 use refrain_engine::{DETACHED_READY, EngineError, PlanRunner, Service, Signals, chain};
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
-use crate::herald;
-use crate::notify::NotifyArgs;
 use crate::out::{self, Target};
 use crate::plan::screen::PlanScreen;
 use crate::run::{self, ShowArgs};
 use crate::telemetry;
+use crate::{herald, notify};
 
 /// Drives the plan until it stops, showing it; answers with the exit code of its end.
 pub(super) fn in_foreground(
@@ -22,7 +23,7 @@ pub(super) fn in_foreground(
     service: &Service,
     mut runner: PlanRunner,
     show: &ShowArgs,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode, RequestError> {
     let (id, follower) = (runner.id().clone(), runner.follow());
     run::note_objection(context, show, out::is_watched());
     let progress = match (show.quiet, show.json || show.events) {
@@ -49,7 +50,7 @@ pub(super) fn in_foreground(
     let state = match driven {
         Ok(state) => state,
         Err(error) => {
-            show.notify.tell_failure(context, id.as_str(), &chain(&error));
+            notify::tell_failure(&show.notify, context, id.as_str(), &chain(&error));
             herald::finish(herald);
             telemetry::finish(telemetry);
             return Err(error.into());
@@ -62,7 +63,7 @@ pub(super) fn in_foreground(
         (false, _) => Ok(()),
     };
     // Also where nobody reads any more.
-    show.notify.tell(context, &status.id, &(&status).into());
+    notify::tell(&show.notify, context, &status.id, &(&status).into());
     herald::finish(herald);
     telemetry::finish(telemetry);
     printed?;
@@ -70,8 +71,8 @@ pub(super) fn in_foreground(
 }
 
 /// A plan that nobody drives any more.
-fn ended(state: &PlanState) -> plan::PlanStatus {
-    plan::status(state, &Default::default(), Some(false), refrain_engine::now())
+fn ended(state: &PlanState) -> view::PlanStatus {
+    view::status(state, &Default::default(), Some(false), refrain_engine::now())
 }
 
 /// Hands the plan to a process of its own.
@@ -79,17 +80,15 @@ pub(super) fn detached(
     context: &Context,
     service: &Service,
     runner: PlanRunner,
-    dir: &str,
+    dir: &Utf8Path,
     show: &ShowArgs,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode, RequestError> {
     let id = runner.id().clone();
     run::note_objection(context, show, false);
     if !show.quiet {
         herald::note_objection(context, &service.project().worktree);
     }
-    let mut words = ["-C", dir, "drive", id.as_str()].map(str::to_owned).to_vec();
-    words.extend(show.notify.as_words());
-    service.detach_plan(runner, &words)?;
+    plan::detach(context, (service, runner), dir, &show.notify)?;
     if show.json {
         out::print_json(&service.plan_status(&id)?)?;
     } else if !show.quiet {
@@ -106,17 +105,17 @@ pub(crate) fn alone(
     service: &Service,
     id: &LoopId,
     notify: &NotifyArgs,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode, RequestError> {
     let mut runner = service.take_plan(id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
     let worktree = &service.project().worktree;
     let telemetry = telemetry::begin(context, worktree, |to| runner.export(to));
     let herald = herald::begin(context, worktree, notify, |to| runner.herald(to));
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
-    let failed = |error: &EngineError| notify.tell_failure(context, id.as_str(), &chain(error));
+    let failed = |error: &EngineError| notify::tell_failure(notify, context, id.as_str(), &chain(error));
     let status = driven.inspect_err(failed).map(|state| ended(&state));
     if let Ok(status) = &status {
-        notify.tell(context, id, &status.into());
+        notify::tell(notify, context, id, &status.into());
     }
     herald::finish(herald);
     telemetry::finish(telemetry);

@@ -1,16 +1,16 @@
 //! `refrain plan`: many tasks, in waves.
 
+use refrain_app::{Action, Context, RequestError};
+
 mod cancel;
 mod check;
 pub(crate) mod drive;
+mod look;
 mod pause;
-mod prepare;
 mod rehearsal;
 mod resume;
 pub(crate) mod run;
 mod show;
-mod source;
-mod spec_args;
 mod status;
 mod tune;
 mod watch;
@@ -19,11 +19,8 @@ mod which;
 
 use std::process::ExitCode;
 
-use crate::cli::Context;
-use crate::error::CliError;
-
-pub(super) use {cancel::cancel, pause::pause, resume::resume, status::show as show_status, watch::watch};
 pub(crate) use {rehearsal::Rehearsal, tune::Tuned};
+pub(super) use {resume::resume, status::show as show_status, watch::watch};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -44,8 +41,22 @@ enum Verb {
     Tune(tune::Args),
 }
 
+impl Args {
+    /// What the verb does, for [`Action::permission`].
+    pub(crate) fn action(&self) -> Action {
+        match &self.verb {
+            Verb::Run(_) => Action::Start,
+            Verb::Check(_) | Verb::Waves(_) | Verb::Show(_) | Verb::Status(_) => Action::Look,
+            Verb::Resume(_) => Action::ResumePlan,
+            Verb::Pause(_) => Action::Pause,
+            Verb::Cancel(_) => Action::Cancel,
+            Verb::Tune(_) => Action::Tune,
+        }
+    }
+}
+
 /// Does what the verb says.
-pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     match args.verb {
         Verb::Run(args) => run::run(context, *args),
         Verb::Check(args) => check::run(context, *args),

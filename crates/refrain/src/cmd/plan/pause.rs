@@ -1,14 +1,11 @@
-//! `refrain plan pause`, and `refrain pause` of a plan.
+//! `refrain plan pause`.
 
 use std::process::ExitCode;
 
-use refrain_core::LoopId;
-use refrain_core::event::{Ask, Urgency};
-use refrain_engine::{LoopRequest, Service, SlowRunner};
+use refrain_app::{Code, Context, RequestError};
 
 use super::which::WhichArgs;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
+use crate::cmd::pause::pause;
 use crate::out;
 
 /// Stop a plan for now: after the iterations at work, or at once
@@ -22,25 +19,9 @@ pub(crate) struct Args {
 }
 
 /// Asks for the pause; returns once the plan has heard it.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = args.which.only(&service, "refrain plan pause", |plan| !plan.status.has_stopped())?;
-    out::print(&pause(&service, &id, args.now, out::tell_slow(&id))?);
+    out::print(&pause(context, &service, &id, args.now, &mut out::tell_slow)?);
     Ok(Code::Done.into())
-}
-
-/// Asks this plan for it; says what it came to.
-pub(crate) fn pause(
-    service: &Service,
-    id: &LoopId,
-    now: bool,
-    slow: impl FnOnce(SlowRunner),
-) -> Result<String, CliError> {
-    let urgency = if now { Urgency::Now } else { Urgency::AfterIteration };
-    let state = service.ask_plan(id, LoopRequest::Pause, Ask::Pause(urgency), slow)?;
-    Ok(match (state.ended, now) {
-        (Some(_), _) => format!("{id} has stopped; refrain plan resume {id} goes on\n"),
-        (None, true) => format!("{id} will pause now\n"),
-        (None, false) => format!("{id} will pause after the iterations at work\n"),
-    })
 }

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use refrain_app::plan::Prepared;
+use refrain_app::{Code, RequestError};
 use refrain_core::LoopId;
 use refrain_core::plan::TaskId;
 use refrain_core::plan::view::{Checked, Waves};
@@ -10,9 +12,7 @@ use refrain_engine::Texts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::prepare::Prepared;
 use super::waves;
-use crate::error::{CliError, Code};
 use crate::out;
 use crate::plan::telling;
 
@@ -42,16 +42,13 @@ struct Told {
     tokens: u64,
 }
 
-/// How many specifications that are too long are named one by one.
-const NAMED: usize = 5;
-
 /// Says it, unless a run would be refused.
 pub(super) fn show(
     prepared: &Prepared,
     texts: &Texts<'_>,
     name: Option<&LoopId>,
     json: bool,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode, RequestError> {
     let Prepared { service, source, spec, notes, .. } = prepared;
     service.admit_plan(&mut spec.clone(), name)?;
     let (file, tag) = (source.file.path.as_str(), source.file.tag.as_str());
@@ -59,7 +56,7 @@ pub(super) fn show(
     let rehearsal = Rehearsal {
         schema: 1,
         waves: Waves::of(file, tag, &source.graph, jobs),
-        told: to_do(prepared).map(|at| told(prepared, texts, at)).collect(),
+        told: prepared.to_do().map(|at| told(prepared, texts, at)).collect(),
         problems: Checked::of(file, tag, &source.graph, &source.problems),
         gates: spec.each.gates.iter().map(|gate| gate.check.to_string()).collect(),
         notes: notes.clone(),
@@ -80,34 +77,13 @@ pub(super) fn show(
         ));
     }
     out::print(&text);
-    let notes = notes.iter().cloned().chain(over_budget(prepared, texts));
+    let notes = notes.iter().cloned().chain(prepared.over_budget(texts));
     notes.for_each(|note| out::tell_line("", &format!("note: {note}")));
     out::tell_line("", "nothing was begun; without --dry-run it is");
     Ok(Code::Done.into())
 }
 
-/// The tasks that a run would take on.
-fn to_do(prepared: &Prepared) -> impl Iterator<Item = usize> {
-    prepared.source.graph.waves().iter().flatten().copied()
-}
-
 fn told(prepared: &Prepared, texts: &Texts<'_>, at: usize) -> Told {
     let graph = &prepared.source.graph;
     Told { task: graph.tasks()[at].id.clone(), tokens: texts.brief(graph, at).size().tokens }
-}
-
-/// Specifications that are longer than they may be.
-pub(super) fn over_budget(prepared: &Prepared, texts: &Texts<'_>) -> Vec<String> {
-    let graph = &prepared.source.graph;
-    let warning = |at: usize| {
-        let brief = texts.brief(graph, at);
-        Some(brief.over_budget(&graph.tasks()[at].id, prepared.spec.brief.max_tokens)?.to_string())
-    };
-    let mut warnings: Vec<String> = to_do(prepared).filter_map(warning).collect();
-    let more = warnings.len().saturating_sub(NAMED);
-    warnings.truncate(NAMED);
-    if more > 0 {
-        warnings.push(format!("{more} more specifications are too long"));
-    }
-    warnings
 }

@@ -2,21 +2,22 @@
 
 use std::process::ExitCode;
 
+use refrain_app::options::values;
+use refrain_app::verbs::resume as app;
+use refrain_app::{Action, Context, RequestError};
 use refrain_core::agent::Usd;
 use refrain_core::plan::PlanGrant;
 use refrain_core::spec::Millis;
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;
-use refrain_core::{LoopId, Refusal, values as core_values};
+use refrain_core::{LoopId, values as core_values};
+use refrain_engine::Service;
 use refrain_engine::config::Chosen;
-use refrain_engine::{EngineError, Service};
 
 use super::drive;
 use super::which::WhichArgs;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
-use crate::run::{self, ShowArgs};
-use crate::{out, values};
+use crate::out;
+use crate::run::ShowArgs;
 
 /// Let a stopped or crashed plan go on; what was blocked is tried again
 #[derive(Debug, clap::Args)]
@@ -40,7 +41,7 @@ pub(crate) struct Args {
 }
 
 /// Takes the plan over and drives it, here or in a process of its own.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let could_be = |plan: &PlanStatus| {
         let is_over = matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
@@ -63,13 +64,8 @@ pub(crate) fn resume(
     id: &LoopId,
     grant: &PlanGrant,
     show: &ShowArgs,
-) -> Result<ExitCode, CliError> {
-    // An agent that grants more decides over a person's money, and one that resumes its own plan would drive itself.
-    if let Some(own) = &context.inside {
-        let error = format!("loop {own} cannot resume or extend a plan from inside an attempt");
-        return Err(CliError::new(Code::Refused, error).hint("a person does that, from outside"));
-    }
-    let runner = service.resume_plan(id, grant).map_err(|error| refused(error, id))?;
+) -> Result<ExitCode, RequestError> {
+    let runner = app::resume_plan(context, service, id, grant)?;
     let show = match service.settings(Chosen::default(), true) {
         Ok(settings) => show.clone().or_configured(&settings.config.notify),
         Err(error) => {
@@ -79,25 +75,9 @@ pub(crate) fn resume(
     };
     match show.detach {
         true => {
-            run::may_detach(context)?;
-            drive::detached(context, service, runner, context.dir.as_str(), &show)
+            context.check(Action::Detach)?;
+            drive::detached(context, service, runner, &context.dir, &show)
         }
         false => drive::in_foreground(context, service, runner, &show),
-    }
-}
-
-/// A plan's options are not those of a loop.
-fn refused(error: EngineError, id: &LoopId) -> CliError {
-    match &error {
-        EngineError::Refused { why: Refusal::NothingGranted { used, flag }, .. } => {
-            CliError::new(Code::Refused, format!("plan {id} cannot be resumed: {used}"))
-                .hint(format!("refrain plan resume {id} {flag}"))
-                .lacking(used, flag)
-        }
-        EngineError::Refused { why: Refusal::Final(word), .. } => {
-            CliError::new(Code::Refused, format!("plan {id} cannot be resumed: it is {word}"))
-                .hint("refrain plan run starts another")
-        }
-        _ => error.into(),
     }
 }

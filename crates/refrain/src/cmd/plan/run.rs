@@ -3,20 +3,17 @@
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
+use refrain_app::options::adapted::{Adapted, Difference};
+use refrain_app::options::git::GitArgs;
+use refrain_app::options::heading;
+use refrain_app::options::work::{PromiseArgs, TaskArgs, WordArgs, WorkArgs};
+use refrain_app::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
+use refrain_app::{Action, Context, RequestError};
 use refrain_core::{LoopId, values as core_values};
 
-use super::prepare::{Asked, Prepared};
-use super::source::SourceArgs;
-use super::spec_args::SpecArgs;
 use super::{drive, rehearsal};
-use crate::cli::Context;
-use crate::cmd::adapted::{Adapted, Difference};
-use crate::cmd::git_args::GitArgs;
-use crate::cmd::heading;
-use crate::cmd::start::work::{PromiseArgs, TaskArgs, WordArgs, WorkArgs};
-use crate::error::CliError;
 use crate::out;
-use crate::run::{self, ShowArgs};
+use crate::run::ShowArgs;
 
 /// Work on the tasks of a plan until every one is proven done and has landed
 ///
@@ -66,29 +63,6 @@ pub(crate) struct RunArgs {
     how: HowArgs,
 }
 
-// The same, less what their agents are told.
-#[derive(Debug, Default, clap::Args)]
-pub(super) struct HowArgs {
-    /// How many tasks are worked on at a time, 1 to 64; as many as cores and memory allow, 8 at most, where it is left out
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(super) jobs: Option<u32>,
-    /// Start a task as soon as its own dependencies have landed, and not with its wave
-    #[arg(long)]
-    pub(super) pipeline: bool,
-    /// How many iterations one task may take; 3 where it is left out
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = core_values::iteration)]
-    pub(super) max_iterations_per_task: Option<u32>,
-    /// How many iterations all tasks may take together; 100 where it is left out
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = core_values::iteration)]
-    pub(super) max_total_iterations: Option<u32>,
-    /// Have a task that is used up wait for words of yours (refrain plan tune) in place of being blocked
-    #[arg(long)]
-    pub(super) tune: bool,
-    /// Show what would be done, and do nothing of it
-    #[arg(long)]
-    dry_run: bool,
-}
-
 /// Of options that loops have and plans do not: accepted, so that the refusal can say why, and not offered.
 #[derive(Debug)]
 pub(crate) struct Refused;
@@ -136,7 +110,7 @@ impl ByTag {
 }
 
 /// Works on the plan.
-pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let Args { source, plan, max_iterations, name, work, show, .. } = args;
     run_plan(context, (source, plan), name, max_iterations, work, show)
 }
@@ -149,42 +123,29 @@ pub(in crate::cmd) fn run_plan(
     max_iterations: Option<u32>,
     work: WorkArgs,
     show: ShowArgs,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode, RequestError> {
     if show.detach {
-        run::may_detach(context)?;
+        context.check(Action::Detach)?;
     }
     let RunArgs { spec, mut how } = plan;
     how.max_total_iterations = how.max_total_iterations.or(max_iterations);
     let is_rehearsal = how.dry_run;
-    let asked = Asked { source, spec, how, name: name.clone(), work };
-    let mut prepared = Prepared::of(context, asked)?;
-    context.typed.check_loop(&prepared.spec.each)?;
-    let source = &prepared.source;
-    let errors: Vec<_> = source.problems.iter().filter(|problem| problem.is_error()).collect();
-    if let Some((first, more)) = errors.split_first() {
-        let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
-        let error = format!("{}: {first}{more}", source.file.path);
-        return Err(
-            CliError::usage(error).hint("refrain plan check lists all that is wrong; nothing was begun")
-        );
-    }
-    prepared.check_verification()?;
-    let odd: Vec<_> = source.problems.iter().map(ToString::to_string).collect();
-    prepared.notes.extend(odd);
+    let request = RunPlan { source, spec, how, name: name.clone(), work };
+    let prepared = Prepared::runnable(context, request, &mut out::tell_note)?;
     let texts = prepared.texts(context)?;
     if is_rehearsal {
         return rehearsal::show(&prepared, &texts, name.as_ref(), show.json);
     }
-    let too_long = rehearsal::over_budget(&prepared, &texts);
+    let too_long = prepared.over_budget(&texts);
     let Prepared { service, settings, dir, spec, mut notes, .. } = prepared;
     notes.extend(too_long);
     let runner = service.start_plan(spec, name.as_ref())?;
     if !show.quiet {
-        notes.iter().for_each(|note| out::tell_line("", &format!("note: {note}")));
+        notes.into_iter().for_each(out::tell_note);
     }
     let show = show.or_configured(&settings.config.notify);
     match show.detach {
-        true => drive::detached(context, &service, runner, dir.as_str(), &show),
+        true => drive::detached(context, &service, runner, &dir, &show),
         false => drive::in_foreground(context, &service, runner, &show),
     }
 }

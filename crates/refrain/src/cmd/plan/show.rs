@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
+use refrain_app::plan::Prepared;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::plan::Task;
 use refrain_core::plan::brief::ToldTask;
 use refrain_core::prompt;
 use refrain_core::text::nearest;
 
-use super::prepare::{LookArgs, Prepared};
-use crate::cli::Context;
-use crate::error::{CliError, Code};
+use super::look::LookArgs;
 use crate::out;
 
 /// Show exactly what the agent of a task will be told
@@ -30,7 +30,7 @@ pub(crate) struct Args {
 }
 
 /// Says what is told.
-pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let prepared = args.look.prepare(context)?;
     let texts = prepared.texts(context)?;
     let Prepared { source, spec, .. } = &prepared;
@@ -59,8 +59,8 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, CliError> {
     Ok(Code::Done.into())
 }
 
-fn no_task(asked: &str, tag: &str, tasks: &[Task]) -> CliError {
-    let error = CliError::new(Code::NotFound, format!("there is no task {asked} in {tag}"));
+fn no_task(asked: &str, tag: &str, tasks: &[Task]) -> RequestError {
+    let error = RequestError::new(Code::NotFound, format!("there is no task {asked} in {tag}"));
     match nearest(asked, tasks.iter().map(|task| task.id.as_str())) {
         Some(meant) => error.hint(format!("did you mean {meant}?")),
         None => error.hint("refrain plan waves shows those that there are"),

@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::Service;
 
 use super::which::WhichArgs;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::out;
 use crate::plan::board::{self, Art};
 
@@ -22,7 +21,7 @@ pub(crate) struct Args {
 }
 
 /// Prints the status.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = args.which.latest(&service)?;
     show(context, &service, &id, args.json)
@@ -34,7 +33,7 @@ pub(crate) fn show(
     service: &Service,
     id: &LoopId,
     json: bool,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode, RequestError> {
     let status = service.plan_status(id)?;
     match json {
         true => out::print_json(&status)?,

@@ -7,6 +7,10 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use owo_colors::OwoColorize;
+use refrain_app::resolve::agents;
+use refrain_app::resolve::prompt::read;
+use refrain_app::verbs::tune as app;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::plan::tune::{Tried, TriedAttempt, TriedGate};
 use refrain_core::plan::{PlanGrant, PlanState, Stage, TaskId, TaskState};
@@ -18,10 +22,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::which;
-use crate::cli::Context;
-use crate::cmd::start::others;
-use crate::cmd::start::prompt::read;
-use crate::error::{CliError, Code};
 use crate::out;
 use crate::run::ShowArgs;
 
@@ -73,11 +73,7 @@ pub(crate) struct Tuned {
 }
 
 /// Shows what was tried, finds the words, and records them.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    if let Some(own) = &context.inside {
-        let error = format!("loop {own} cannot tune a plan from inside an attempt");
-        return Err(CliError::new(Code::Refused, error).hint("a person does that, from outside"));
-    }
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let which = (args.name.as_ref(), args.tag.as_deref());
     let could_be = |plan: &PlanStatus| plan.status.has_stopped() && !plan.blocked.is_empty();
@@ -86,13 +82,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
     let task = task(args, &state)?;
     let tried = service
         .tried(&state, &task)?
-        .ok_or_else(|| CliError::new(Code::Refused, format!("task {task} of {id} was not tried yet")))?;
+        .ok_or_else(|| RequestError::new(Code::Refused, format!("task {task} of {id} was not tried yet")))?;
     if !args.show.quiet && !args.show.json {
         out::print(&text(&tried));
     }
     let words = words(context, &service, args, &state, &tried)?;
     if let Some(words) = &words {
-        service.tune(&id, &task, words.clone())?;
+        app::tune(context, &service, &id, &app::Tune { task: task.clone(), text: words.clone() })?;
     }
     if args.resume && words.is_some() {
         return super::resume::resume(context, &service, &id, &PlanGrant::default(), &args.show);
@@ -109,25 +105,27 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> 
 }
 
 /// The task that is meant.
-fn task(args: &Args, state: &PlanState) -> Result<TaskId, CliError> {
+fn task(args: &Args, state: &PlanState) -> Result<TaskId, RequestError> {
     let id = &state.spec.id;
     let is_stopped = |task: &&TaskState| matches!(task.stage, Stage::Stopped(_));
     let stopped: Vec<_> = state.tasks.iter().filter(is_stopped).map(|task| task.card.id.clone()).collect();
     let list = |ids: &[TaskId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     match (&args.task, stopped.as_slice()) {
         (Some(task), _) if state.task(task).is_none() => {
-            Err(CliError::new(Code::NotFound, format!("there is no task {task} in {id}"))
+            Err(RequestError::new(Code::NotFound, format!("there is no task {task} in {id}"))
                 .hint(format!("refrain plan status {id} shows those that there are")))
         }
         (Some(task), stopped) if !stopped.contains(task) => {
             let error = format!("task {task} of {id} did not stop; accepted is one that was tried in vain");
-            let error = CliError::new(Code::Refused, error);
+            let error = RequestError::new(Code::Refused, error);
             Err(if stopped.is_empty() { error } else { error.hint(format!("those are: {}", list(stopped))) })
         }
         (Some(task), _) => Ok(task.clone()),
         (None, [only]) => Ok(only.clone()),
-        (None, []) => Err(CliError::new(Code::Refused, format!("no task of {id} was tried in vain"))),
-        (None, several) => Err(CliError::usage(format!("TASK is needed: accepted are {}", list(several)))),
+        (None, []) => Err(RequestError::new(Code::Refused, format!("no task of {id} was tried in vain"))),
+        (None, several) => {
+            Err(RequestError::usage(format!("TASK is needed: accepted are {}", list(several))))
+        }
     }
 }
 
@@ -138,7 +136,7 @@ fn words(
     args: &Args,
     state: &PlanState,
     tried: &Tried,
-) -> Result<Option<String>, CliError> {
+) -> Result<Option<String>, RequestError> {
     let own = match (&args.words, &args.words_file) {
         (Some(words), _) => Some(words.clone()),
         (None, Some(file)) => Some(read(&format!("--words-file {file}"), &context.dir.join(file))?),
@@ -147,22 +145,22 @@ fn words(
     if let Some(words) = own {
         return match words.trim().is_empty() {
             true => {
-                Err(CliError::usage("the words are empty; accepted is what the next agent is to be told"))
+                Err(RequestError::usage("the words are empty; accepted is what the next agent is to be told"))
             }
             false => Ok(Some(words)),
         };
     }
     let each = &state.spec.each;
-    let settings = service.settings(Chosen::default(), context.inside.is_none())?;
+    let settings = service.settings(Chosen::default(), context.has_variables())?;
     let worker = (&each.agent, &each.limits);
-    let reviewer = others::judge("--reviewer", args.reviewer.as_deref(), None, worker, &settings)?;
+    let reviewer = agents::judge("--reviewer", args.reviewer.as_deref(), None, worker, &settings)?;
     out::tell_line("", &format!("{} is asked what to do differently", reviewer.program));
     let proposed = match service.propose(state, tried, &reviewer)? {
         Ok(words) => words,
         Err(said) => {
             let said = refrain_core::text::squeeze(&printable(&said));
             let error = format!("{} proposed nothing behind REFINEMENT: {said}", reviewer.program);
-            return Err(CliError::new(Code::Failed, error).hint("--words TEXT says it in your own words"));
+            return Err(RequestError::new(Code::Failed, error).hint("--words TEXT says it in your own words"));
         }
     };
     out::tell(&format!("{}\n{}\n", "It proposes:".bold(), indented(&proposed)));
@@ -178,13 +176,13 @@ fn words(
 }
 
 /// Asks a person.
-fn choose(context: &Context, proposed: String) -> Result<Option<String>, CliError> {
+fn choose(context: &Context, proposed: String) -> Result<Option<String>, RequestError> {
     loop {
         out::tell("Take it, edit it, or leave it? [t/e/L] ");
         let _ = std::io::stderr().flush();
         let mut answer = String::new();
         let read = std::io::stdin().read_line(&mut answer);
-        read.map_err(|error| CliError::usage(format!("the answer cannot be read: {error}")))?;
+        read.map_err(|error| RequestError::usage(format!("the answer cannot be read: {error}")))?;
         match answer.trim() {
             "t" | "T" => return Ok(Some(proposed)),
             "e" | "E" => return edited(context, &proposed).map(Some),
@@ -195,27 +193,28 @@ fn choose(context: &Context, proposed: String) -> Result<Option<String>, CliErro
 }
 
 /// What a person makes of it in their editor.
-fn edited(context: &Context, proposed: &str) -> Result<String, CliError> {
-    let failed =
-        |what: &str, error: &dyn std::fmt::Display| CliError::new(Code::Failed, format!("{what}: {error}"));
+fn edited(context: &Context, proposed: &str) -> Result<String, RequestError> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        RequestError::new(Code::Failed, format!("{what}: {error}"))
+    };
     let file = tempfile::Builder::new().prefix("refrain-tune-").suffix(".md").tempfile();
     let mut file = file.map_err(|error| failed("no file can be made to be edited", &error))?;
     file.write_all(proposed.as_bytes()).map_err(|error| failed("it cannot be written", &error))?;
     let editor = context.variable("VISUAL").or_else(|| context.variable("EDITOR")).unwrap_or("vi");
     let words = shlex::split(editor);
-    let words = words.ok_or_else(|| CliError::usage(format!("EDITOR: {editor:?} is no command line")))?;
+    let words = words.ok_or_else(|| RequestError::usage(format!("EDITOR: {editor:?} is no command line")))?;
     let Some((program, args)) = words.split_first() else {
-        return Err(CliError::usage("EDITOR is empty; accepted is a command line"));
+        return Err(RequestError::usage("EDITOR is empty; accepted is a command line"));
     };
     let args: Vec<&OsStr> = args.iter().map(OsStr::new).chain([file.path().as_os_str()]).collect();
     let is_well = tool::at_terminal(program, &args, context.dir.as_std_path());
     if !is_well.map_err(|error| failed("the editor cannot be used", &chain(&error)))? {
-        return Err(CliError::new(Code::Failed, format!("{program} failed; nothing was recorded")));
+        return Err(RequestError::new(Code::Failed, format!("{program} failed; nothing was recorded")));
     }
     let text =
         std::fs::read_to_string(file.path()).map_err(|error| failed("it cannot be read again", &error))?;
     match text.trim().is_empty() {
-        true => Err(CliError::usage("the words are empty; nothing was recorded")),
+        true => Err(RequestError::usage("the words are empty; nothing was recorded")),
         false => Ok(text),
     }
 }

@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::StatusWord;
 use refrain_engine::Service;
 
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::out::{self, Target};
 use crate::phrase;
 use crate::plan::board::{self, Art};
@@ -19,7 +18,7 @@ pub(crate) fn watch(
     service: &Service,
     id: &LoopId,
     events: bool,
-) -> Result<ExitCode, CliError> {
+) -> Result<ExitCode, RequestError> {
     let state = service.plan(id)?;
     let progress = (!events).then_some(Target::Stdout);
     let past = if events { 0 } else { state.seq };

@@ -3,12 +3,11 @@
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
+use refrain_app::plan::SourceArgs;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::plan::view::{InWave, Wave, Waves};
 use refrain_core::text::printable;
 
-use super::source::SourceArgs;
-use crate::cli::Context;
-use crate::error::{CliError, Code};
 use crate::table::{self, Column, Cut, plain};
 use crate::{out, phrase};
 
@@ -26,13 +25,13 @@ pub(crate) struct Args {
 }
 
 /// Says the waves.
-pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, CliError> {
-    let source = args.source.read(context)?;
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let source = args.source.read(context, &mut out::tell_note)?;
     let errors: Vec<_> = source.problems.iter().filter(|problem| problem.is_error()).collect();
     if let Some((first, more)) = errors.split_first() {
         let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
         let error = format!("{} has no waves: {first}{more}", source.file.path);
-        return Err(CliError::new(Code::Failed, error).hint("refrain plan check lists all that is wrong"));
+        return Err(RequestError::new(Code::Failed, error).hint("refrain plan check lists all that is wrong"));
     }
     let waves =
         Waves::of(source.file.path.as_str(), &source.file.tag, &source.graph, args.jobs.map(usize::from));

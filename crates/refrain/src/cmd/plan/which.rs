@@ -1,11 +1,11 @@
 //! Which plan a verb means: the one that is named; else, where it only looks, the one that was touched last, and where it
 //! changes something, the only one that it could mean.
 
+use refrain_app::{Code, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::plan::PlanStatus;
 use refrain_engine::{EngineError, Service};
 
-use crate::error::{CliError, Code};
 use crate::{phrase, values};
 
 /// Which plan.
@@ -21,7 +21,7 @@ pub(crate) struct WhichArgs {
 impl WhichArgs {
     /// The plan that is to be looked at: without a name, the one that was touched last, of those that have not stopped before
     /// all others.
-    pub(crate) fn latest(&self, service: &Service) -> Result<LoopId, CliError> {
+    pub(crate) fn latest(&self, service: &Service) -> Result<LoopId, RequestError> {
         if let Some(id) = &self.id {
             return named(service, id);
         }
@@ -36,7 +36,7 @@ impl WhichArgs {
         service: &Service,
         verb: &str,
         could_be: impl Fn(&PlanStatus) -> bool,
-    ) -> Result<LoopId, CliError> {
+    ) -> Result<LoopId, RequestError> {
         only(service, (self.id.as_ref(), self.tag.as_deref()), verb, could_be)
     }
 }
@@ -47,7 +47,7 @@ pub(super) fn only(
     (id, tag): (Option<&LoopId>, Option<&str>),
     verb: &str,
     could_be: impl Fn(&PlanStatus) -> bool,
-) -> Result<LoopId, CliError> {
+) -> Result<LoopId, RequestError> {
     if let Some(id) = id {
         return named(service, id);
     }
@@ -56,8 +56,10 @@ pub(super) fn only(
     found.sort_by_key(|plan| std::cmp::Reverse(plan.updated_at));
     match found.as_slice() {
         [only] => Ok(only.id.clone()),
-        [] => Err(CliError::usage(format!("no plan of this project can be meant by {verb} without an ID"))
-            .hint("refrain list shows what there is")),
+        [] => {
+            Err(RequestError::usage(format!("no plan of this project can be meant by {verb} without an ID"))
+                .hint("refrain list shows what there is"))
+        }
         found => {
             let told = |plan: &PlanStatus| {
                 let all = u32::try_from(plan.tasks_total).unwrap_or(u32::MAX);
@@ -70,7 +72,7 @@ pub(super) fn only(
     }
 }
 
-fn named(service: &Service, id: &LoopId) -> Result<LoopId, CliError> {
+fn named(service: &Service, id: &LoopId) -> Result<LoopId, RequestError> {
     match service.has_plan(id) {
         true => Ok(id.clone()),
         false => Err(no_plan(service, id)?),
@@ -78,7 +80,7 @@ fn named(service: &Service, id: &LoopId) -> Result<LoopId, CliError> {
 }
 
 /// The plans of the project that work on a tag, or all.
-fn of_tag(service: &Service, tag: Option<&str>) -> Result<Vec<PlanStatus>, CliError> {
+fn of_tag(service: &Service, tag: Option<&str>) -> Result<Vec<PlanStatus>, RequestError> {
     let ids = service.plans()?;
     // One that cannot be read is no reason not to find the others.
     let mut plans: Vec<_> = ids.iter().filter_map(|id| service.plan_status(id).ok()).collect();
@@ -91,23 +93,23 @@ fn of_tag(service: &Service, tag: Option<&str>) -> Result<Vec<PlanStatus>, CliEr
     if plans.is_empty() {
         tags.sort_unstable();
         tags.dedup();
-        let error = CliError::new(Code::NotFound, format!("no plan of this project works on {tag}"));
+        let error = RequestError::new(Code::NotFound, format!("no plan of this project works on {tag}"));
         return Err(error.hint(format!("there are plans of: {}", tags.join(", "))));
     }
     Ok(plans)
 }
 
 /// There is no plan at all.
-fn none() -> CliError {
-    let error = CliError::new(Code::NotFound, "this project has no plan");
+fn none() -> RequestError {
+    let error = RequestError::new(Code::NotFound, "this project has no plan");
     error.hint("refrain plan run --tag TAG --verify CMD starts one; refrain plan waves shows its tasks")
 }
 
-fn no_plan(service: &Service, id: &LoopId) -> Result<CliError, CliError> {
+fn no_plan(service: &Service, id: &LoopId) -> Result<RequestError, RequestError> {
     let plans = service.plans()?;
     let names = plans.iter().map(LoopId::as_str);
     let project = &service.project().root;
-    let error = CliError::new(Code::NotFound, format!("no plan {id} in {project}"));
+    let error = RequestError::new(Code::NotFound, format!("no plan {id} in {project}"));
     let is_loop = !matches!(service.locate(id), Err(EngineError::NoLoop { .. }));
     Ok(match (is_loop, refrain_core::text::nearest(id.as_str(), names)) {
         (true, _) => error.hint(format!("{id} is a loop: refrain status {id}")),

@@ -6,7 +6,15 @@ mod conclave;
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use clap::{Arg, Parser};
+use clap::Arg;
+use refrain_app::options::adapted::{Adapted, Difference};
+use refrain_app::options::begin::BeginArgs;
+use refrain_app::options::work::PromiseArgs;
+use refrain_app::options::{heading, values};
+use refrain_app::resolve::StartLoop;
+use refrain_app::verbs::start::PreparedLoop;
+use refrain_app::workspace::{Workspace, folder, note_untrusted};
+use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::mirror::{Carried, Check, Found, NotNow, Promised, Prompt, Unread, admits_prompt};
 use refrain_core::spec::Limits;
 use refrain_core::text::clip;
@@ -15,14 +23,8 @@ use refrain_engine::config::Chosen;
 use refrain_engine::{ForeignError, Service, found_in};
 
 use super::Args;
-use crate::cli::Context;
-use crate::cmd::adapted::{Adapted, Difference};
-use crate::cmd::heading;
-use crate::cmd::start::work::PromiseArgs;
-use crate::cmd::start::{self, BeginArgs, ModeArgs};
-use crate::error::{CliError, Code};
-use crate::run;
-use crate::values;
+use crate::cmd::start::{self, ModeArgs};
+use crate::out;
 
 // A loop of another system, and the options of `start` for it.
 #[derive(Debug, clap::Args)]
@@ -61,20 +63,13 @@ impl Difference for AtResume {
 /// How much of what stands in a file is repeated, in bytes.
 const SHOWN: usize = 400;
 
-/// The words of `start` that the loop is made of.
-#[derive(Parser)]
-struct Words {
-    #[command(flatten)]
-    start: start::Args,
-}
-
 /// Continues it, here or in a process of its own.
-pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<ExitCode, CliError> {
+pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<ExitCode, RequestError> {
     if args.show.detach {
-        run::may_detach(context)?;
+        context.check(Action::Detach)?;
     }
     let (mut begin, mode) = (args.from.begin.args, args.from.mode.args);
-    let dir = start::working_dir(context, &begin.work)?;
+    let dir = folder(context, begin.work.working_dir.as_deref())?;
     let service = Service::open(&dir, context.host.clone())?;
     let path = context.dir.join(file);
     let path = path.canonicalize_utf8().unwrap_or(path);
@@ -86,8 +81,8 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     let named = begin.name.clone().or(named);
 
     let (agent, command) = (begin.work.agent.as_deref(), begin.work.command.is_some());
-    let settings = service.settings(Chosen { agent, command }, context.inside.is_none())?;
-    start::mention_what_does_not_count(&settings);
+    let settings = service.settings(Chosen { agent, command }, context.has_variables())?;
+    note_untrusted(&settings, &mut out::tell_note);
     let configured = &settings.config.start;
     if agent.is_none() && !command && configured.agent.is_none() && configured.command.is_none() {
         return Err(nothing_to_run(file, &found));
@@ -100,9 +95,10 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
         Some(Check::Command { .. }) | None => None,
     };
     let is_capped = begin.max_iterations.or(begin.until.exact()).is_some();
-    let words = Words::try_parse_from(["start"]).map_err(CliError::from)?.start;
-    let words = words.of_another_system(begin, mode);
-    let (spec, mut notes) = start::resolve::spec(context, &words, &settings, &service, &dir)?;
+    let request = StartLoop { words: None, mode: mode.mode, options: begin };
+    let workspace = Workspace { service: service.clone(), settings, dir };
+    let PreparedLoop { service, settings, dir, spec, mut notes, .. } =
+        PreparedLoop::new(context, workspace, &request)?;
     // A file that it names says what it likes too.
     admits_prompt(&spec.prompt).map_err(|error| unread(file, &error.into()))?;
     let limits = Limits { max_iterations: total, ..spec.limits };
@@ -127,7 +123,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     if let (Some(id), true) = (&found.id, is_renamed) {
         notes.push(format!("{id} is another loop of this project; this one has another name"));
     }
-    start::launch(context, &service, (spec, named, notes), (args.show, &settings), &dir)
+    start::launch(context, PreparedLoop { service, settings, dir, spec, named, notes }, args.show)
 }
 
 /// How many iterations it has in total, those there among them; none where it has no end.
@@ -145,7 +141,7 @@ fn set_task(
     file: &Utf8Path,
     found: &Found,
     (mode, begin): (&ModeArgs, &mut BeginArgs),
-) -> Result<(), CliError> {
+) -> Result<(), RequestError> {
     if begin.task.is_given() {
         return Ok(());
     }
@@ -163,7 +159,7 @@ fn set_task(
                         "{file}: prompt_file: {:?}: accepted is a file of this project",
                         clip(name, SHOWN)
                     );
-                    return Err(CliError::usage(error).hint("--prompt-file FILE names another"));
+                    return Err(RequestError::usage(error).hint("--prompt-file FILE names another"));
                 }
             }
         }
@@ -172,7 +168,7 @@ fn set_task(
             let error = format!(
                 "{file}: it does not say what the loop is to do; accepted then is --prompt-file FILE"
             );
-            return Err(CliError::usage(error));
+            return Err(RequestError::usage(error));
         }
     }
     Ok(())
@@ -195,22 +191,22 @@ fn name(
     service: &Service,
     (file, path): (&Utf8Path, &Utf8Path),
     found: &Found,
-) -> Result<Option<LoopId>, CliError> {
+) -> Result<Option<LoopId>, RequestError> {
     let Some(id) = &found.id else { return Ok(None) };
     let is_plan = service.has_plan(id);
     let Ok(state) = service.state(id) else { return Ok((!is_plan).then(|| id.clone())) };
     let is_behind_it = state.spec.carried.is_some_and(|carried| carried.from == path.as_str());
     if is_behind_it || found.began == Some(state.started_at) {
         let error = format!("{file}: it is loop {id} of this project, which goes on as it is");
-        let error = CliError::new(Code::Refused, error).hint(format!("refrain resume {id}"));
+        let error = RequestError::new(Code::Refused, error).hint(format!("refrain resume {id}"));
         return Err(error.hint(format!("where it is to begin anew: refrain archive {id} frees its name")));
     }
     Ok(None)
 }
 
 /// A file in a repository that somebody else made must not choose a program.
-fn nothing_to_run(file: &Utf8Path, found: &Found) -> CliError {
-    let error = CliError::usage(format!(
+fn nothing_to_run(file: &Utf8Path, found: &Found) -> RequestError {
+    let error = RequestError::usage(format!(
         "{file}: a file does not choose what is run; accepted is --command or --agent"
     ));
     match &found.command {
@@ -220,13 +216,13 @@ fn nothing_to_run(file: &Utf8Path, found: &Found) -> CliError {
 }
 
 /// What was checked there is not completed here on the agent's word alone.
-fn unchecked(file: &Utf8Path, check: &Check) -> CliError {
+fn unchecked(file: &Utf8Path, check: &Check) -> RequestError {
     let by = match check {
         Check::Gates => "tests and a reviewer".to_owned(),
         Check::Command { key, .. } => format!("a command ({})", clip(key, SHOWN)),
     };
     let error = format!("{file}: {by} checked its work there; add --gate CMD to check it here");
-    let error = CliError::usage(error).hint(format!("refrain resume --from {file} --gate CMD"));
+    let error = RequestError::usage(error).hint(format!("refrain resume --from {file} --gate CMD"));
     match check {
         Check::Command { command, .. } => {
             let command = clip(command, SHOWN);
@@ -236,14 +232,14 @@ fn unchecked(file: &Utf8Path, check: &Check) -> CliError {
     }
 }
 
-fn unread(file: &Utf8Path, error: &ForeignError) -> CliError {
-    let said = CliError::usage(format!("--from {file}: {error}"));
+fn unread(file: &Utf8Path, error: &ForeignError) -> RequestError {
+    let said = RequestError::usage(format!("--from {file}: {error}"));
     match error {
         ForeignError::Unread(Unread::Plan { words, .. }) => said.hint(format!("refrain plan run {words}")),
         ForeignError::Unread(_) | ForeignError::File(_) => said,
     }
 }
 
-fn not_now(file: &Utf8Path, error: &NotNow) -> CliError {
-    CliError::usage(format!("--from {file}: {error}"))
+fn not_now(file: &Utf8Path, error: &NotNow) -> RequestError {
+    RequestError::usage(format!("--from {file}: {error}"))
 }

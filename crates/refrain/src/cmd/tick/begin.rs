@@ -6,6 +6,15 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
+use refrain_app::effects;
+use refrain_app::options::begin::BeginArgs;
+use refrain_app::options::gates::GateArgs;
+use refrain_app::options::until::UntilArgs;
+use refrain_app::options::values;
+use refrain_app::options::work::{TaskArgs, WorkArgs};
+use refrain_app::resolve::{self, StartLoop};
+use refrain_app::verbs::start::not_shown;
+use refrain_app::{Code, Context, RequestError};
 use refrain_core::r#loop::Grant;
 use refrain_core::promise::{MatchMode, Promise, PromiseText};
 use refrain_core::session::{Isolation, SessionSpec};
@@ -15,14 +24,9 @@ use refrain_engine::config::Chosen;
 use refrain_engine::config::keys::PROMISE;
 use refrain_engine::{Service, hook};
 
-use crate::cli::Context;
 use crate::cmd::export;
-use crate::cmd::gate_args::GateArgs;
 use crate::cmd::start;
-use crate::cmd::until_args::UntilArgs;
-use crate::effects;
-use crate::error::{CliError, Code};
-use crate::{out, values};
+use crate::out;
 
 /// Begin a loop in this session, or go on with one: prints its id, then its promise
 #[derive(Debug, clap::Args)]
@@ -90,13 +94,6 @@ enum Where {
     Subagent,
 }
 
-/// The words of `start` that a session's loop is made of.
-#[derive(Parser)]
-struct Words {
-    #[command(flatten)]
-    start: start::Args,
-}
-
 /// What the person typed, read as options and a prompt.
 #[derive(Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
@@ -113,9 +110,12 @@ struct Line {
 const LARGEST: u64 = 10 << 20;
 
 /// Begins it.
-pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<ExitCode, CliError> {
+pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<ExitCode, RequestError> {
     if !args.command.starts_with('/') {
-        return Err(CliError::usage(format!("{}: accepted is a command like /refrain:loop", args.command)));
+        return Err(RequestError::usage(format!(
+            "{}: accepted is a command like /refrain:loop",
+            args.command
+        )));
     }
     let text = match args.args.as_deref() {
         Some("-") => read()?,
@@ -137,7 +137,9 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
     let session = service.session_here(agent, args.session_id.as_deref().or(named));
     if typed.resume.is_some() || typed.resume_last {
         if !prompt.is_empty() {
-            return Err(CliError::usage("a loop that goes on has its prompt; accepted is --resume ID alone"));
+            return Err(RequestError::usage(
+                "a loop that goes on has its prompt; accepted is --resume ID alone",
+            ));
         }
         let id = match typed.resume {
             Some(id) => id,
@@ -145,7 +147,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         };
         if service.spec(&id)?.approval {
             let error = format!("{id} waits for a person's approval where it claims, which no session can");
-            return Err(CliError::new(Code::Refused, error).hint(format!("refrain resume {id}")));
+            return Err(RequestError::new(Code::Refused, error).hint(format!("refrain resume {id}")));
         }
         let grant = Grant { max_iterations: typed.max, ..Grant::default() };
         let state = service.resume_in_session(&id, &grant, session)?;
@@ -154,7 +156,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
     }
     let is_unsaid = prompt.is_empty() && typed.prompt_file.is_none();
     if is_unsaid && args.command.ends_with(":loop") {
-        return Err(CliError::usage(
+        return Err(RequestError::usage(
             "nothing says what is to be done: accepted are a prompt, or --prompt-file FILE",
         ));
     }
@@ -171,7 +173,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
     let task = (args.mode.as_deref(), prompt);
     let spec = spec(context, service, &typed, (agent, task, begun), gates)?;
     said.check_loop(&spec)?;
-    start::not_shown(&spec).for_each(|note| out::tell_line("", &format!("note: {note}")));
+    not_shown(&spec).for_each(out::tell_note);
     let promise = spec.promise.clone();
     let id = service.begin_in_session(spec, typed.name, session)?;
     tell(&id, promise.as_ref());
@@ -183,14 +185,15 @@ fn tell(id: &LoopId, promise: Option<&Promise>) {
     out::print(&format!("{id}\n{promise}"));
 }
 
-fn read() -> Result<String, CliError> {
+fn read() -> Result<String, RequestError> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().take(LARGEST + 1).read_to_end(&mut bytes);
     let read = read.map_err(|error| error.to_string()).and_then(|_| match bytes.len() as u64 > LARGEST {
         true => Err(format!("it is longer than {LARGEST} bytes")),
         false => String::from_utf8(bytes).map_err(|error| error.to_string()),
     });
-    let text = read.map_err(|error| CliError::usage(format!("--args -: stdin cannot be read: {error}")))?;
+    let text =
+        read.map_err(|error| RequestError::usage(format!("--args -: stdin cannot be read: {error}")))?;
     Ok(text.trim().to_owned())
 }
 
@@ -199,7 +202,7 @@ fn typed(
     given: Typed,
     gates: GateArgs,
     text: &str,
-) -> Result<(Typed, GateArgs, String, effects::TypedOptions), CliError> {
+) -> Result<(Typed, GateArgs, String, effects::TypedOptions), RequestError> {
     let (before, prompt, after) = split(text, &options());
     let (line, said) = line(&[before, after].join(" "))?;
     // What is behind the prompt belongs to it unless all of it is options: `Explain what --name does.`
@@ -214,15 +217,17 @@ fn typed(
     Ok((merged(given, line.typed), gates.and(line.gates), prompt, said))
 }
 
-fn line(options: &str) -> Result<(Line, effects::TypedOptions), CliError> {
+fn line(options: &str) -> Result<(Line, effects::TypedOptions), RequestError> {
     let words = shlex::split(options).ok_or_else(|| {
-        CliError::usage(format!("{options}: a quotation has no end; accepted are options, then the prompt"))
+        RequestError::usage(format!(
+            "{options}: a quotation has no end; accepted are options, then the prompt"
+        ))
     })?;
     let mut command = Line::command();
-    let mut matches = command.try_get_matches_from_mut(words).map_err(CliError::from)?;
+    let mut matches = command.try_get_matches_from_mut(words).map_err(RequestError::from)?;
     let said = effects::TypedOptions::of_line("tick begin", &command, &matches);
     let line = Line::from_arg_matches_mut(&mut matches)
-        .map_err(|error| CliError::from(error.format(&mut command)))?;
+        .map_err(|error| RequestError::from(error.format(&mut command)))?;
     Ok((line, said))
 }
 
@@ -289,7 +294,7 @@ fn merged(given: Typed, typed: Typed) -> Typed {
 
 /// The loop of this command that a session goes on with that has lost its name: the one that runs; several are not guessed
 /// between, but for those of this very session.
-fn last(service: &Service, command: &str, session: Option<&str>) -> Result<LoopId, CliError> {
+fn last(service: &Service, command: &str, session: Option<&str>) -> Result<LoopId, RequestError> {
     let open = service.open_in_session(command)?;
     let is_own = |state: &&LoopState| {
         let bound = state.session.as_ref().and_then(|bound| bound.id.as_deref());
@@ -306,7 +311,7 @@ fn last(service: &Service, command: &str, session: Option<&str>) -> Result<LoopI
             true => format!("no loop of {command} is open in this project"),
             false => format!("several loops of {command} are open: {}", names.join(", ")),
         };
-        CliError::usage(error).hint("refrain list shows them; --resume ID goes on with one")
+        RequestError::usage(error).hint("refrain list shows them; --resume ID goes on with one")
     })
 }
 
@@ -316,31 +321,35 @@ fn spec(
     typed: &Typed,
     (agent, (mode, prompt), begun): (AgentKind, (Option<&str>, String), SessionSpec),
     gates: GateArgs,
-) -> Result<Spec, CliError> {
+) -> Result<Spec, RequestError> {
     let name = agent.to_string();
     let chosen = Chosen { agent: Some(&name), command: false };
-    let mut settings = service.settings(chosen, context.inside.is_none())?;
+    let mut settings = service.settings(chosen, context.has_variables())?;
     let why = "a session waits for no person: accepted is that with refrain start";
-    start::resolve::forget_approval(&mut settings, why);
+    resolve::forget_approval(&mut settings, why).into_iter().for_each(out::tell_note);
     // A session always has a promise.
     settings.config.start.promise = None;
-    let source = match &typed.prompt_file {
-        Some(file) if prompt.is_empty() => Some(format!("--prompt-file={file}")),
-        Some(_) => {
-            return Err(CliError::usage("a prompt and --prompt-file: accepted is one of them"));
+    let task = match &typed.prompt_file {
+        Some(_) if !prompt.is_empty() => {
+            return Err(RequestError::usage("a prompt and --prompt-file: accepted is one of them"));
         }
-        None if prompt.is_empty() && mode.is_some() => None,
-        None => Some(format!("--prompt={prompt}")),
+        Some(file) => TaskArgs { prompt_file: Some(file.clone()), ..TaskArgs::default() },
+        None if prompt.is_empty() && mode.is_some() => TaskArgs::default(),
+        None => TaskArgs { prompt: Some(prompt), ..TaskArgs::default() },
     };
-    let words = ["start".to_owned(), format!("--agent={agent}")].into_iter().chain(source);
-    let words = words.chain(mode.map(|mode| format!("--mode={mode}")));
-    let start = Words::try_parse_from(words).map_err(CliError::from)?.start;
     let is_asked = gates.require_approval;
-    let start = start.in_session(gates, typed.until.clone(), typed.max);
-    let (spec, _) = start::resolve::spec(context, &start, &settings, service, &context.dir)?;
-    start::resolve::refuse_approval(&spec, is_asked, &settings, why)?;
+    let options = BeginArgs {
+        task,
+        work: WorkArgs { agent: Some(name), gates, ..WorkArgs::default() },
+        until: typed.until.clone(),
+        max_iterations: typed.max,
+        ..BeginArgs::default()
+    };
+    let request = StartLoop { words: None, mode: mode.map(str::to_owned), options };
+    let (spec, _) = resolve::spec(context, &request, &settings, service, &context.dir)?;
+    resolve::refuse_approval(&spec, is_asked, &settings, why)?;
     let text = typed.completion_promise.clone();
-    let text = text.map_or_else(|| values::promise(PROMISE).map_err(CliError::usage), Ok)?;
+    let text = text.map_or_else(|| values::promise(PROMISE).map_err(RequestError::usage), Ok)?;
     let limits = Limits {
         // A session has its own, and nobody ends it.
         timeout: None,

@@ -2,6 +2,8 @@
 //! specification where the task is a file.
 
 use camino::Utf8Path;
+use refrain_app::options::begin::BeginArgs;
+use refrain_app::{Context, RequestError};
 use refrain_core::Spec;
 use refrain_core::gate::GateSpec;
 use refrain_core::spec::Millis;
@@ -9,10 +11,7 @@ use refrain_core::values::Limit;
 use refrain_engine::Service;
 use refrain_engine::config::Settings;
 
-use crate::cli::Context;
 use crate::cmd::conclave::{Environment, QUALITY, TESTS, decide_as_conclave, no_tests, together};
-use crate::cmd::start::BeginArgs;
-use crate::error::CliError;
 
 /// What is left to be done once there is a specification.
 pub(super) struct Run {
@@ -32,7 +31,7 @@ impl Run {
         (file, dir): (&Utf8Path, &Utf8Path),
         settings: &Settings,
         begin: &mut BeginArgs,
-    ) -> Result<Self, CliError> {
+    ) -> Result<Self, RequestError> {
         let environment = Environment::read(context)?;
         let (work, task) = (&mut begin.work, &begin.task);
         work.timeout.get_or_insert(Limit::At(environment.implement));

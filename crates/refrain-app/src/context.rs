@@ -1,0 +1,54 @@
+//! The surroundings of a request.
+
+use camino::Utf8PathBuf;
+use refrain_engine::{Host, Service};
+
+use crate::caller::{Action, Caller};
+use crate::effects::TypedOptions;
+use crate::error::RequestError;
+
+/// Where a request was made, on which host and by whom: what the surface says, and no request does.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The folder that paths of the request are relative to.
+    pub dir: Utf8PathBuf,
+    /// The machine, and the user's environment.
+    pub host: Host,
+    /// How many loops the caller runs in: [`Caller`] says which.
+    pub depth: u32,
+    /// Who makes the request.
+    pub caller: Caller,
+    /// The options that the request has, for what has an effect on some loops only.
+    pub typed: TypedOptions,
+}
+
+impl Context {
+    /// The surroundings of a request that this caller makes in this folder, outside of all loops.
+    #[must_use]
+    pub fn new(dir: Utf8PathBuf, host: Host, caller: Caller) -> Self {
+        Self { dir, host, depth: 0, caller, typed: TypedOptions::default() }
+    }
+
+    /// The service of the project that the folder lies in.
+    pub fn service(&self) -> Result<Service, RequestError> {
+        Ok(Service::open(&self.dir, self.host.clone())?)
+    }
+
+    /// A variable of the user's environment that is not empty.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        let found = self.host.env.iter().find(|(found, _)| found == name)?;
+        found.1.to_str().filter(|value| !value.is_empty())
+    }
+
+    /// Whether variables of the environment are configuration: inside an attempt they were set for the agent.
+    #[must_use]
+    pub fn has_variables(&self) -> bool {
+        self.caller.own_loop().is_none()
+    }
+
+    /// Refuses what the caller may not do, whatever loop it is done with.
+    pub fn check(&self, action: Action) -> Result<(), RequestError> {
+        self.caller.check(action, None)
+    }
+}

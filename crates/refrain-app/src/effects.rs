@@ -1,0 +1,199 @@
+//! Options that would have no effect are refused: nobody should believe in a limit, or a check, that is not there. When each
+//! option of each verb has one is data, in [`table`]; only what is typed is looked at, as a configured default may have none.
+
+mod table;
+
+use std::collections::BTreeMap;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Command};
+use refrain_core::Spec;
+
+pub use self::table::TABLE;
+use crate::error::RequestError;
+
+/// When some options have an effect. Where there are several rows for an option of a verb, all must hold.
+pub struct Row {
+    /// By their long names, with spaces between them; words that are no options by their ids.
+    pub options: &'static str,
+    /// When they have one.
+    pub when: When,
+    /// Why they have none otherwise, and what to do.
+    pub text: &'static str,
+}
+
+/// When an option has an effect.
+pub enum When {
+    /// It always has one.
+    Always,
+    /// Beside one of these.
+    With(&'static str),
+    /// Beside none of these.
+    Without(&'static str),
+    /// Where this holds of all that is typed.
+    Typed(fn(&Level) -> bool),
+    /// Where this holds of the loop that the command line and the configuration make.
+    Loop(fn(&Spec) -> bool),
+    /// With no command line: the verb takes them only to say why it does not.
+    Never,
+}
+
+const fn always(options: &'static str) -> Row {
+    Row { options, when: When::Always, text: "" }
+}
+
+const fn never(options: &'static str, text: &'static str) -> Row {
+    Row { options, when: When::Never, text }
+}
+
+const fn with(options: &'static str, others: &'static str, text: &'static str) -> Row {
+    Row { options, when: When::With(others), text }
+}
+
+const fn without(options: &'static str, others: &'static str, text: &'static str) -> Row {
+    Row { options, when: When::Without(others), text }
+}
+
+const fn typed(options: &'static str, holds: fn(&Level) -> bool, text: &'static str) -> Row {
+    Row { options, when: When::Typed(holds), text }
+}
+
+const fn holds(options: &'static str, holds: fn(&Spec) -> bool, text: &'static str) -> Row {
+    Row { options, when: When::Loop(holds), text }
+}
+
+/// What was typed for one verb.
+#[derive(Clone, Debug, Default)]
+pub struct Level {
+    /// The verb, as it is typed behind `refrain`.
+    pub verb: String,
+    /// The long name of each option, or the id of a word, with its values; and the verb below this one.
+    pub typed: BTreeMap<String, Vec<String>>,
+    /// How each is shown, where that is not `--NAME`.
+    pub shown: BTreeMap<String, String>,
+}
+
+/// The options that were typed.
+#[derive(Clone, Debug, Default)]
+pub struct TypedOptions {
+    /// Each verb, with what was typed for it.
+    pub levels: Vec<Level>,
+}
+
+impl TypedOptions {
+    /// What of these matches was typed: no default.
+    pub fn of(command: &Command, matches: &ArgMatches) -> Self {
+        let mut typed = Self::default();
+        typed.take(command, matches, "");
+        typed
+    }
+
+    /// A request of another surface that has these options of the verb, by their long names.
+    pub fn named<'a>(verb: &str, names: impl Iterator<Item = &'a str>) -> Self {
+        let typed = names.map(|name| (name.to_owned(), Vec::new())).collect();
+        Self { levels: vec![Level { verb: verb.to_owned(), typed, ..Level::default() }] }
+    }
+
+    /// The same of a line that is read as options of this verb.
+    pub fn of_line(verb: &str, command: &Command, matches: &ArgMatches) -> Self {
+        let mut typed = Self::default();
+        typed.take(command, matches, verb);
+        typed
+    }
+
+    fn take(&mut self, command: &Command, matches: &ArgMatches, verb: &str) {
+        let mut level = Level { verb: verb.to_owned(), ..Level::default() };
+        for arg in command.get_arguments().filter(|arg| !arg.is_global_set()) {
+            let id = arg.get_id().as_str();
+            if matches.value_source(id) != Some(ValueSource::CommandLine) {
+                continue;
+            }
+            let values = matches.get_raw(id).into_iter().flatten();
+            let values = values.map(|value| value.to_string_lossy().into_owned()).collect();
+            let name = arg.get_long().unwrap_or(id).to_owned();
+            if arg.get_long().is_none() {
+                let shown = arg.get_value_names().and_then(|names| Some(names.first()?.to_string()));
+                level.shown.insert(name.clone(), shown.unwrap_or_else(|| id.to_uppercase()));
+            }
+            level.typed.insert(name, values);
+        }
+        let below = matches.subcommand();
+        if let Some((name, _)) = below {
+            level.typed.insert(name.to_owned(), Vec::new());
+        }
+        self.levels.push(level);
+        if let Some((name, matches)) = below
+            && let Some(command) = command.find_subcommand(name)
+        {
+            // The loop verbs, spelled out.
+            let is_spelled = verb.is_empty() && name == "loop";
+            let verb = if is_spelled { String::new() } else { format!("{verb} {name}").trim().to_owned() };
+            self.take(command, matches, &verb);
+        }
+    }
+
+    /// The same, and what was typed elsewhere for the same verb.
+    pub fn and(mut self, other: Self) -> Self {
+        if let (Some(level), Some(more)) = (self.levels.last_mut(), other.levels.into_iter().next_back()) {
+            level.typed.extend(more.typed);
+            level.shown.extend(more.shown);
+        }
+        self
+    }
+
+    /// Refuses what has no effect, as far as the command line alone says so.
+    ///
+    /// # Errors
+    /// A usage error that names the option, why it has no effect, and what to do.
+    pub fn check(&self) -> Result<(), RequestError> {
+        self.refuse(|level, when| match when {
+            When::Always | When::Loop(_) => true,
+            When::With(names) => level.has_any(names),
+            When::Without(names) => !level.has_any(names),
+            When::Typed(holds) => holds(level),
+            When::Never => false,
+        })
+    }
+
+    /// Refuses what has no effect on this loop.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn check_loop(&self, spec: &Spec) -> Result<(), RequestError> {
+        self.refuse(|_, when| match when {
+            When::Loop(holds) => holds(spec),
+            When::Always | When::With(_) | When::Without(_) | When::Typed(_) | When::Never => true,
+        })
+    }
+
+    fn refuse(&self, holds: impl Fn(&Level, &When) -> bool) -> Result<(), RequestError> {
+        for level in &self.levels {
+            let groups = TABLE.iter().filter(|(verbs, _)| verbs.contains(&level.verb.as_str()));
+            for row in groups.flat_map(|(_, rows)| *rows) {
+                let typed = row.options.split_whitespace().find(|name| level.has(name));
+                if let Some(name) = typed.filter(|_| !holds(level, &row.when)) {
+                    return Err(RequestError::usage(format!("{}: {}", level.shown(name), row.text)));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Level {
+    fn has(&self, name: &str) -> bool {
+        self.typed.contains_key(name)
+    }
+
+    fn has_any(&self, names: &str) -> bool {
+        names.split_whitespace().any(|name| self.has(name))
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.typed.get(name)?.first().map(String::as_str)
+    }
+
+    fn shown(&self, name: &str) -> String {
+        self.shown.get(name).cloned().unwrap_or_else(|| format!("--{name}"))
+    }
+}

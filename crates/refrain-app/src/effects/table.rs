@@ -1,0 +1,324 @@
+//! When each option of each verb has an effect.
+
+use refrain_core::Spec;
+use refrain_core::gate::GateSpec;
+use refrain_core::git::Checkout;
+
+use super::{Row, always, holds, never, typed, with, without};
+
+/// The verbs with their options, in groups that share them.
+pub static TABLE: &[(&[&str], &[Row])] = &[
+    (&["start", "research", "implement", "resume"], BEGIN),
+    (&["start"], &[without("mode", "scud-tag", "not with a plan: each task has its own prompt")]),
+    (&["start", "research", "implement"], START),
+    (&["start", "research", "implement"], NOT_OF_PLANS),
+    (&["start", "research", "implement", "resume", "plan run"], WORK),
+    (&["start", "research", "implement", "resume", "plan run", "tick begin"], GATES),
+    (&["start", "research", "implement", "resume", "tick begin"], OF_MISSING),
+    (
+        &[
+            "start",
+            "research",
+            "implement",
+            "run",
+            "resume",
+            "approve",
+            "plan run",
+            "plan resume",
+            "plan tune",
+        ],
+        SHOW,
+    ),
+    (&["resume"], RESUME),
+    (&["tick begin"], SESSION),
+    (&["run"], RUN),
+    (&["plan run"], PLAN),
+    (&["plan run"], OF_LOOPS),
+    (&["plan check", "plan show"], LOOK),
+    (&["plan waves"], &[always("tag plan jobs json")]),
+    (&["plan status"], &[always("tag json")]),
+    (&["plan pause", "plan cancel"], &[always("tag now")]),
+    (&["plan resume"], &[always("tag max-iterations-per-task max-total-iterations max-duration max-cost")]),
+    (&["plan tune"], TUNE),
+    (&["approve"], &[always("tree max-duration")]),
+    (&["status", "show"], &[always("json")]),
+    (&["list"], &[always("all-projects plan json")]),
+    (&["usage"], USAGE),
+    (&["watch"], &[always("events")]),
+    (&["top"], &[always("all-projects")]),
+    (&["logs"], &[always("follow raw iteration")]),
+    (&["pause"], &[always("now")]),
+    (&["cancel"], &[always("all now")]),
+    (&["verify"], &[always("report json")]),
+    (&["report"], &[always("json html output")]),
+    (&["export"], &[always("as output")]),
+    (&["memory add"], &[always("kind importance")]),
+    (&["memory search", "memory export"], &[always("all-projects json")]),
+    (&["memory list"], &[always("kind all-projects json")]),
+    (&["memory proposals"], &[always("json")]),
+    (&["memory forget"], FORGET),
+    (&["serve"], SERVE),
+    (&["serve token"], &[always("revoke")]),
+    (&["tick hold"], &[always("watch")]),
+    (&["hook"], &[always("agent")]),
+    (&["mcp"], &[always("root")]),
+    (&["plugin install", "plugin remove"], &[always("dry-run")]),
+    (&["plugin status"], &[always("json")]),
+    (&["config show"], &[always("origin json")]),
+    (&["init"], &[always("make vscode dry-run")]),
+    (
+        &["promise"],
+        &[
+            always("completion-promise promise-match"),
+            typed(
+                "gated",
+                |level| level.value("promise-match") != Some("substring"),
+                "it has no effect with --promise-match substring, which counts anywhere; leave one of them out",
+            ),
+        ],
+    ),
+    (&["demo"], &[always("dir")]),
+    (&["doctor"], &[always("fix json autostart")]),
+    (
+        &["trust"],
+        &[
+            always("list revoke"),
+            with("json", "list", "it has no effect without --list; add that, or leave it out"),
+        ],
+    ),
+];
+
+const PROGRAM: &str = "command agent agent-arg env clean-env prompt-mode output-format model permissions";
+const CHECKS: &str = "gate soft-gate success-command auto-gates protect protect-existing require-approval";
+const OF_CHECKS: &str = "gate-timeout gate-retries gate-when clean-checkout";
+
+/// What a loop begins with.
+const BEGIN: &[Row] = &[
+    always("prompt prompt-file prompt-name directions name max-iterations mirror"),
+    always("completion-promise no-promise loop exact infinite"),
+    holds(
+        "promise-match",
+        |spec| spec.promise.is_some(),
+        "it has no effect without a promise; leave it out, or give --completion-promise TEXT",
+    ),
+    without(
+        "stuck-threshold on-stuck",
+        "exact",
+        "it has no effect with --exact, whose loops are never stuck; leave it out, or use --max-iterations",
+    ),
+    always(
+        "git-workflow auto-commit open-pr pr-and-merge create-branch no-create-branch worktree no-worktree",
+    ),
+    holds(
+        "commit-template",
+        |spec| spec.git.workflow.commits(),
+        "it has no effect unless the loop commits; add --git-workflow commit",
+    ),
+    holds(
+        "branch-template",
+        |spec| spec.git.checkout != Checkout::AsIs,
+        "it has no effect without a new branch; add --create-branch or --worktree",
+    ),
+    holds("base", is_apart, "it has no effect without a worktree of its own; add --worktree"),
+    holds(
+        "share-worktree",
+        |spec| !is_apart(spec),
+        "it has no effect in a worktree of its own; add --no-worktree, or leave it out",
+    ),
+];
+
+/// What `start` takes besides.
+const START: &[Row] = &[
+    always("scud-tag"),
+    with("reviewer reviewer-model", "spec-gate", NO_SPEC),
+    with("plan spec-file max-spec-tokens spec-template verify", "scud-tag", WITHOUT_TAG),
+    with("jobs pipeline max-iterations-per-task max-total-iterations tune dry-run", "scud-tag", WITHOUT_TAG),
+    without("detach events quiet notify notify-command", "dry-run", DRY_RUN),
+];
+
+const WITHOUT_TAG: &str = "it has no effect without a plan; add --scud-tag TAG, or use refrain plan run";
+const DRY_RUN: &str = "it has no effect with --dry-run, which runs nothing; leave one of them out";
+const PROMPTS: &str = "not with a plan: the tasks are its prompts; add text for every agent with --plan FILE or --spec-file FILE";
+const PROMISES: &str = "not with a plan: the agents of its tasks claim with TASK_COMPLETE";
+const SUCCESS: &str =
+    "not with a plan: the agents of its tasks claim with TASK_COMPLETE; accepted are --verify and --gate";
+const OWN: &str = "not with a plan: each task has its own worktree and branch, and Refrain merges the result into your branch";
+
+/// What `start --scud-tag` does not take.
+const NOT_OF_PLANS: &[Row] = &[
+    without("words prompt prompt-file prompt-name", "scud-tag", PROMPTS),
+    without("completion-promise no-promise promise-match", "scud-tag", PROMISES),
+    without("success-command", "scud-tag", SUCCESS),
+    without(GIT, "scud-tag", OWN),
+    without("directions", "scud-tag", "not with a plan: use --spec-file FILE, which every agent gets"),
+    without("mirror", "scud-tag", "not with a plan: only a loop can be mirrored"),
+    without("loop exact infinite", "scud-tag", "not with a plan, which ends with its tasks"),
+];
+
+const GIT: &str = "git-workflow auto-commit open-pr pr-and-merge commit-template create-branch no-create-branch branch-template worktree no-worktree base share-worktree";
+
+/// The same, where a plan is all that there is.
+const OF_LOOPS: &[Row] = &[
+    never("words prompt prompt-file prompt-name", PROMPTS),
+    never("completion-promise no-promise promise-match", PROMISES),
+    never("success-command", SUCCESS),
+    never(GIT, OWN),
+];
+
+/// Who works, and how.
+const WORK: &[Row] = &[
+    always(PROGRAM),
+    always("max-duration max-cost max-tokens timeout idle-timeout pause working-dir"),
+    always("memory no-iteration-context stuck-threshold on-stuck spec-gate critique-every"),
+    holds(
+        "timeout-grace",
+        |spec| spec.limits.timeout.is_some(),
+        "it has no effect without a time limit; add --timeout DUR",
+    ),
+    holds("retry-for", waits, "it has no effect with a command whose provider is not known; leave it out"),
+    holds(
+        "critic",
+        |spec| spec.critique.is_some(),
+        "it has no effect without a critique; add --critique-every N",
+    ),
+];
+
+const NO_SPEC: &str = "it has no effect without a specification; add --spec-gate FILE";
+
+/// What checks the work.
+const GATES: &[Row] = &[
+    // What is protected refuses a claim without a gate too.
+    always(CHECKS),
+    always("allow-missing-gates"),
+    holds(
+        OF_CHECKS,
+        |spec| !spec.gates.is_empty(),
+        "it has no effect without a gate; add --gate CMD or --auto-gates",
+    ),
+];
+
+/// What may be missing of what checks the work. A task of a plan may name a gate that the plan does not have.
+const OF_MISSING: &[Row] = &[holds(
+    "allow-missing-gates",
+    |spec| !spec.gates.is_empty() || spec.critique.is_some(),
+    "it has no effect without a gate; add --gate CMD, or leave it out",
+)];
+
+/// How it is shown.
+const SHOW: &[Row] = &[always("detach json events quiet notify notify-command")];
+
+/// What `resume` takes.
+const RESUME: &[Row] = &[
+    always("last all now from retry-for"),
+    holds("reviewer reviewer-model", |spec| spec.gates.iter().any(GateSpec::is_review), NO_SPEC),
+    with("after-reboot", "all", "it has no effect without --all; add that, or leave it out"),
+    without(
+        "events",
+        "all",
+        "it has no effect with --all, which resumes each loop in its own process; use refrain watch ID",
+    ),
+    with("mode prompt prompt-file prompt-name directions name mirror", "from", AS_STARTED),
+    with("completion-promise no-promise promise-match loop exact infinite", "from", AS_STARTED),
+    with(GIT, "from", AS_STARTED),
+    with(PROGRAM, "from", AS_STARTED),
+    with(
+        "timeout timeout-grace idle-timeout pause working-dir memory no-iteration-context",
+        "from",
+        AS_STARTED,
+    ),
+    with(
+        "stuck-threshold on-stuck spec-gate reviewer reviewer-model critique-every critic",
+        "from",
+        AS_STARTED,
+    ),
+    with(CHECKS, "from", AS_STARTED),
+    with(OF_CHECKS, "from", AS_STARTED),
+    with("allow-missing-gates", "from", AS_STARTED),
+];
+
+const AS_STARTED: &str = "it has no effect without --from FILE: a loop keeps the options it was started with; accepted are --max-iterations, --max-duration, --max-cost, --max-tokens and --retry-for";
+
+/// What a session begins a loop with, or continues one.
+const SESSION: &[Row] = &[
+    // The session's command says these with whatever is typed behind it.
+    always("args lead mode agent session-id"),
+    always("max resume resume-last loop"),
+    without(
+        "name completion-promise prompt-file isolation loop-shared loop-isolated exact infinite",
+        RESUMED,
+        CONTINUES,
+    ),
+    without("gate soft-gate success-command auto-gates protect protect-existing", RESUMED, CONTINUES),
+    without("gate-timeout gate-retries gate-when clean-checkout require-approval", RESUMED, CONTINUES),
+    without("allow-missing-gates", RESUMED, CONTINUES),
+];
+
+const RESUMED: &str = "resume resume-last";
+const CONTINUES: &str = "it has no effect on a loop that continues, which has its own; accepted beside --resume is --max-iterations";
+
+/// What `run` takes.
+const RUN: &[Row] = &[always(
+    "max-iter dir non-interactive agent command model reviewer require-approval allow-missing-gates",
+)];
+
+/// What `plan run` takes.
+const PLAN: &[Row] = &[
+    with("reviewer reviewer-model", "spec-gate", NO_SPEC),
+    always("tag plan spec-file max-spec-tokens spec-template verify name max-iterations"),
+    always("jobs pipeline max-iterations-per-task max-total-iterations tune dry-run"),
+    without("detach events quiet notify notify-command", "dry-run", DRY_RUN),
+];
+
+/// What only looks at a plan takes the line of `plan run` as it is.
+const LOOK: &[Row] = &[
+    always("json tag plan spec-file max-spec-tokens spec-template verify name"),
+    always(PROGRAM),
+    always("max-duration max-cost max-tokens retry-for timeout timeout-grace idle-timeout pause working-dir"),
+    always(CHECKS),
+    always(OF_CHECKS),
+    always("allow-missing-gates"),
+    never("success-command", SUCCESS),
+    always("spec-gate reviewer reviewer-model critique-every critic stuck-threshold on-stuck"),
+    always("memory no-iteration-context"),
+];
+
+/// What `plan tune` takes.
+const TUNE: &[Row] = &[
+    always("name tag words words-file reviewer accept resume"),
+    with(
+        "detach events notify notify-command",
+        "resume",
+        "it has no effect without --resume; add that, or leave it out",
+    ),
+];
+
+/// What `usage` takes.
+const USAGE: &[Row] = &[
+    always("since by all-projects json format svg"),
+    typed(
+        "by",
+        |level| level.value("format") != Some("prometheus") || level.has("svg"),
+        "it has no effect with --format prometheus, which prints every group; leave it out, or add --svg FILE",
+    ),
+];
+
+/// What `memory forget` takes.
+const FORGET: &[Row] = &[
+    always("loop all"),
+    with("all-projects yes", "all", "it has no effect without --all; add that, or leave it out"),
+];
+
+/// What `serve` takes.
+const SERVE: &[Row] = &[
+    always("port host behind-proxy tls-cert tls-key root open json"),
+    with("tls-key", "tls-cert", "it has no effect without --tls-cert FILE; add that, or leave it out"),
+];
+
+fn is_apart(spec: &Spec) -> bool {
+    matches!(spec.git.checkout, Checkout::Worktree { .. })
+}
+
+/// Whether it may have to wait for somebody: for the provider of an agent that says what it meets with, or for a remote.
+fn waits(spec: &Spec) -> bool {
+    spec.agents().any(|agent| agent.streams()) || spec.git.workflow.publishes()
+}

@@ -1,0 +1,408 @@
+//! One error for people: what failed, why, and what to do next; and the exit code that scripts rely on (contract.md).
+
+use std::error::Error;
+use std::fmt;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use refrain_core::view::StatusWord;
+use refrain_engine::config::ConfigError;
+use refrain_engine::tasks::TasksError;
+use refrain_engine::{
+    EngineError, EvolutionError, GateProgramFault, GitError, JournalError, LoopRequest, MemoryError,
+    NoProgram, PluginError, RememberError, chain,
+};
+
+/// The documented exit codes. Public API: contract.md says what each means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Code {
+    /// Completed, or the command did what it was asked.
+    Done = 0,
+    /// It failed.
+    Failed = 1,
+    /// A request that cannot be taken; nothing was touched.
+    Usage = 2,
+    /// There is nothing of that name.
+    NotFound = 3,
+    /// All iterations are used.
+    IterationCap = 10,
+    /// All money or tokens are used.
+    BudgetExceeded = 11,
+    /// All time is used.
+    TimedOut = 12,
+    /// No progress.
+    Stuck = 13,
+    /// The loop waits for a person.
+    Blocked = 14,
+    /// A person ended it.
+    Cancelled = 15,
+    /// A person paused it.
+    Paused = 16,
+    /// Its state, or the caller, does not allow it.
+    Refused = 17,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        ExitCode::from(code as u8)
+    }
+}
+
+impl From<StatusWord> for Code {
+    /// What a loop's end means to the script that ran it.
+    fn from(status: StatusWord) -> Self {
+        match status {
+            StatusWord::Completed => Self::Done,
+            StatusWord::IterationCap => Self::IterationCap,
+            StatusWord::BudgetExceeded => Self::BudgetExceeded,
+            StatusWord::TimedOut => Self::TimedOut,
+            StatusWord::Stuck => Self::Stuck,
+            StatusWord::Blocked => Self::Blocked,
+            StatusWord::Cancelled => Self::Cancelled,
+            StatusWord::Paused => Self::Paused,
+            // A runner that lets go of a loop that has not stopped has failed.
+            StatusWord::Failed | StatusWord::Crashed | StatusWord::Running | StatusWord::Waiting => {
+                Self::Failed
+            }
+        }
+    }
+}
+
+/// What went wrong, for a person.
+#[derive(Debug)]
+pub struct RequestError {
+    code: Code,
+    message: String,
+    hints: Vec<String>,
+    lacks: Option<(String, String)>,
+    is_fault: bool,
+}
+
+impl RequestError {
+    /// An error of this kind, that says what failed.
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hints: Vec::new(), lacks: None, is_fault: false }
+    }
+
+    /// Something on the command line that cannot be taken: names the value, and what is accepted.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Code::Usage, message)
+    }
+
+    /// What to do next; never a part of the message.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// What is used up that was granted, and the words that would grant more of it.
+    pub fn lacking(self, used: &str, flags: &str) -> Self {
+        Self { lacks: Some((used.to_owned(), flags.to_owned())), ..self }
+    }
+
+    /// What is used up, where it is about that.
+    pub fn lacks(&self) -> Option<&(String, String)> {
+        self.lacks.as_ref()
+    }
+
+    /// All of it in a line.
+    pub fn line(&self) -> String {
+        std::iter::once(&self.message).chain(&self.hints).cloned().collect::<Vec<_>>().join("; ")
+    }
+
+    /// What kind of error it is.
+    #[must_use]
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// Whether the machine, or Refrain, failed, and not the request.
+    #[must_use]
+    pub fn is_fault(&self) -> bool {
+        self.is_fault
+    }
+
+    /// What failed.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// What to do next.
+    #[must_use]
+    pub fn hints(&self) -> &[String] {
+        &self.hints
+    }
+}
+
+impl fmt::Display for RequestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.line())
+    }
+}
+
+impl Error for RequestError {}
+
+impl From<EngineError> for RequestError {
+    fn from(error: EngineError) -> Self {
+        if let EngineError::Tasks(error) = error {
+            return error.into();
+        }
+        let (code, hint) = match &error {
+            EngineError::NoLoop { nearest, .. } => {
+                let meant = nearest.as_ref().map(|nearest| format!("did you mean {nearest}? "));
+                let list = "refrain list shows what there is; refrain list --all-projects, everywhere";
+                (Code::NotFound, Some(format!("{}{list}", meant.unwrap_or_default())))
+            }
+            EngineError::NameTaken(id) => (
+                Code::Refused,
+                Some(format!(
+                    "take another --name; where {id} is a loop, refrain archive {id} frees its name"
+                )),
+            ),
+            EngineError::Driven { id, .. } => {
+                (Code::Refused, Some(format!("refrain watch {id} shows it; refrain pause {id} stops it")))
+            }
+            EngineError::TooDeep => (
+                Code::Refused,
+                Some("start it from outside: an agent in a loop in a loop is a runaway".to_owned()),
+            ),
+            EngineError::Refused { why: refrain_core::Refusal::NothingGranted { flag, .. }, id, what } => {
+                let verb = if *what == LoopRequest::Approve { "approve" } else { "resume" };
+                (Code::Refused, Some(format!("refrain {verb} {id} {flag}")))
+            }
+            EngineError::Refused { why: refrain_core::Refusal::NotAsked(_), id, .. } => {
+                (Code::Refused, Some(format!("refrain status {id} says how it stands, and how it goes on")))
+            }
+            EngineError::Refused { why: refrain_core::Refusal::AnotherTree { .. }, id, .. } => {
+                (Code::Refused, Some(format!("refrain status {id} says how to see what waits")))
+            }
+            EngineError::Refused {
+                why:
+                    refrain_core::Refusal::TooMany { .. }
+                    | refrain_core::Refusal::TooLong { .. }
+                    | refrain_core::Refusal::SteeringTooLong { .. },
+                ..
+            } => (Code::Usage, None),
+            EngineError::Refused { why: refrain_core::Refusal::Untold { .. }, .. } => {
+                (Code::Usage, Some("--max-tokens can be kept with known agents".to_owned()))
+            }
+            EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {
+                (Code::Refused, Some(format!("refrain status {id} says why, and how it goes on")))
+            }
+            EngineError::Refused { why: refrain_core::Refusal::Final(_), id, .. } => (
+                Code::Refused,
+                Some(format!("start another; where {id} is a loop, refrain archive {id} frees its name")),
+            ),
+            EngineError::NotStopped(id) => {
+                (Code::Refused, Some(format!("refrain cancel {id}, or refrain pause {id}, stops it")))
+            }
+            EngineError::WorktreeTaken { .. } => (
+                Code::Refused,
+                Some(
+                    "--worktree gives the loop one of its own; --share-worktree, at both starts, allows it"
+                        .to_owned(),
+                ),
+            ),
+            EngineError::Git(GitError::BranchTaken(_)) => {
+                (Code::Refused, Some("--branch-template names another, as in loop/{loop}-2".to_owned()))
+            }
+            EngineError::Git(
+                GitError::NotARepository(_)
+                | GitError::Bare(_)
+                | GitError::BadBranch(_)
+                | GitError::NoCommit(_)
+                | GitError::NoFolder { .. }
+                | GitError::LineBreak(_),
+            )
+            | EngineError::Template(_) => (Code::Usage, None),
+            EngineError::Unprotected(_) => (
+                Code::Usage,
+                Some("without --protect and --protect-existing a plain folder will do".to_owned()),
+            ),
+            EngineError::Unpublishable(_) => (
+                Code::Failed,
+                Some("nothing was begun; --git-workflow commit keeps the work here".to_owned()),
+            ),
+            EngineError::TooLarge { .. } => (Code::Usage, None),
+            EngineError::Git(GitError::BranchGone { .. } | GitError::BranchInUse { .. }) => {
+                (Code::Refused, Some("the loop is as it was; refrain cancel ends it for good".to_owned()))
+            }
+            EngineError::Git(_) => (Code::Failed, None),
+            EngineError::NoProgram(NoProgram::NotExecutable(program)) => {
+                (Code::Failed, Some(format!("chmod +x {program}; nothing was begun")))
+            }
+            EngineError::NoProgram(
+                NoProgram::Missing(_) | NoProgram::NotInPath(_) | NoProgram::NoFile(_),
+            ) => (Code::Failed, Some("install it, or give its path; nothing was begun".to_owned())),
+            EngineError::GateProgram(error) => {
+                let next = match &error.fault {
+                    GateProgramFault::NotExecutable(program) => format!("chmod +x {program}; "),
+                    GateProgramFault::NotFound(_) | GateProgramFault::NoFile(_) => String::new(),
+                };
+                let anyway = "--allow-missing-gates starts without it, for what the agent is to create";
+                (Code::Usage, Some(format!("{next}nothing was started; {anyway}")))
+            }
+            EngineError::Journal(JournalError::Damaged { .. }) => {
+                let next =
+                    "nothing was changed; the other loops go on, and what its agent did is in your files";
+                (Code::Failed, Some(next.to_owned()))
+            }
+            EngineError::Config(_) => (Code::Usage, None),
+            EngineError::Plugin(PluginError::Taken(_)) => {
+                (Code::Usage, Some("nothing was changed; move it away first".to_owned()))
+            }
+            EngineError::Plugin(PluginError::NoHome(_)) => (Code::Usage, None),
+            EngineError::Plugin(PluginError::Misfit { .. } | PluginError::Unread(_)) => {
+                (Code::Usage, Some("nothing was changed; mend that file, and try again".to_owned()))
+            }
+            EngineError::Unborn(_)
+            | EngineError::InProgress { .. }
+            | EngineError::TasksTaken { .. }
+            | EngineError::Refused { why: refrain_core::Refusal::NotALoop, .. } => (Code::Refused, None),
+            EngineError::TaskGone(_) => (Code::NotFound, None),
+            EngineError::SlotTaken(_)
+            | EngineError::SlotHeld(..)
+            | EngineError::WorkGone { .. }
+            | EngineError::Tasks(_)
+            | EngineError::Journal(_)
+            | EngineError::Catalog(_)
+            | EngineError::Partly { .. }
+            | EngineError::Ledger(_)
+            | EngineError::Disk(_)
+            | EngineError::Process(..) => (Code::Failed, None),
+        };
+        let mut told = hint.into_iter().fold(Self::new(code, chain(&error)), Self::hint);
+        told.is_fault = matches!(
+            error,
+            EngineError::Journal(_)
+                | EngineError::Disk(_)
+                | EngineError::Catalog(_)
+                | EngineError::Ledger(_)
+                | EngineError::Process(..)
+                | EngineError::Git(_)
+        );
+        match &error {
+            EngineError::Refused { why: refrain_core::Refusal::NothingGranted { used, flag }, .. } => {
+                told.lacking(used, flag)
+            }
+            _ => told,
+        }
+    }
+}
+
+impl From<TasksError> for RequestError {
+    fn from(error: TasksError) -> Self {
+        let (code, hint) = match &error {
+            TasksError::NoTag { nearest, known, .. } => {
+                let meant = nearest.as_ref().map(|nearest| format!("did you mean {nearest}? "));
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                (Code::NotFound, Some(format!("{}there are: {known}", meant.unwrap_or_default())))
+            }
+            TasksError::Nothing(_) => {
+                let next = "--plan FILE names a plan in Markdown, or a task file anywhere else";
+                (Code::NotFound, Some(next.to_owned()))
+            }
+            TasksError::Which { .. } => (Code::Usage, Some("--tag TAG says which".to_owned())),
+            TasksError::Unfit { .. } | TasksError::Malformed { .. } => {
+                (Code::Usage, Some("nothing was changed".to_owned()))
+            }
+            TasksError::Busy(_) => (Code::Failed, Some("nothing was changed; try again".to_owned())),
+            TasksError::Disk(_) => (Code::Failed, None),
+        };
+        let error = Self::new(code, chain(&error));
+        hint.into_iter().fold(error, Self::hint)
+    }
+}
+
+impl From<ConfigError> for RequestError {
+    fn from(error: ConfigError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+impl From<clap::Error> for RequestError {
+    /// One line that names the value and what is accepted, as the contract has it; clap says it in several.
+    fn from(error: clap::Error) -> Self {
+        if matches!(
+            error.kind(),
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand
+        ) {
+            let verb = usage_of(&error.to_string()).filter(|words| words != "refrain");
+            return Self::usage(match verb {
+                Some(verb) => format!("a verb is missing; {verb} --help lists them"),
+                None => {
+                    "a verb is missing; refrain --help lists them, refrain demo shows one at work".to_owned()
+                }
+            });
+        }
+        let text = error.to_string().replace("\n\n  tip:", "; tip:");
+        let text = text.trim_start_matches("error: ");
+        let end = ["\n\nUsage:", "\n\nFor more information"].iter().filter_map(|mark| text.find(mark)).min();
+        let message = text[..end.unwrap_or(text.len())].split_whitespace().collect::<Vec<_>>().join(" ");
+        match (error.kind(), usage_of(text)) {
+            (
+                ErrorKind::MissingRequiredArgument
+                | ErrorKind::UnknownArgument
+                | ErrorKind::InvalidSubcommand,
+                Some(verb),
+            ) => Self::usage(message).hint(format!("{verb} --help shows what it takes")),
+            _ => Self::usage(message),
+        }
+    }
+}
+
+/// The words before the first option or argument of the usage that a text gives: the program and its verb.
+fn usage_of(text: &str) -> Option<String> {
+    let usage = text.split_once("\n\nUsage: ")?.1;
+    let is_word =
+        |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c == '-') && !word.starts_with('-');
+    Some(usage.split_whitespace().take_while(is_word).collect::<Vec<_>>().join(" "))
+}
+
+impl From<MemoryError> for RequestError {
+    fn from(error: MemoryError) -> Self {
+        let hint = match &error {
+            MemoryError::Damaged(_) => Some("the next time something is remembered, a new one is begun"),
+            MemoryError::Newer => Some("use that version"),
+            MemoryError::Unreachable(_) => Some("try again: somebody else may be writing it"),
+            MemoryError::Disk(_) => None,
+        };
+        let error = Self::new(Code::Failed, chain(&error));
+        hint.into_iter().fold(error, Self::hint)
+    }
+}
+
+impl From<EvolutionError> for RequestError {
+    fn from(error: EvolutionError) -> Self {
+        let (code, hint) = match &error {
+            EvolutionError::Engine(_) => match error {
+                EvolutionError::Engine(error) => return error.into(),
+                other => return Self::new(Code::Failed, chain(&other)),
+            },
+            EvolutionError::None(_) => (Code::NotFound, "refrain memory proposals shows what there is"),
+            EvolutionError::Decided { .. } => {
+                (Code::Refused, "refrain memory proposals shows what else there is")
+            }
+            EvolutionError::Changed(_) => (
+                Code::Refused,
+                "add what you want of it by hand, then refrain memory dismiss; nothing was changed",
+            ),
+            EvolutionError::Useless(_) => (Code::Refused, "refrain list shows loops that ended"),
+            EvolutionError::Fault(_) => (Code::Failed, "nothing was changed"),
+            EvolutionError::Disk(_) => (Code::Failed, "nothing was changed"),
+        };
+        Self::new(code, chain(&error)).hint(hint)
+    }
+}
+
+impl From<RememberError> for RequestError {
+    fn from(error: RememberError) -> Self {
+        match error {
+            RememberError::File(error) => error.into(),
+            RememberError::Empty => Self::usage("TEXT has no words; accepted is what is to be remembered"),
+            RememberError::Secret(_) => Self::usage(chain(&error)).hint("say it without the secret"),
+        }
+    }
+}

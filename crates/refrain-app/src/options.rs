@@ -1,0 +1,16 @@
+//! What a request says, as the command line has it. Flattened structs have no doc comment: clap would take it for the help
+//! of the verb.
+#![expect(missing_docs, reason = "clap takes the doc comment of a flattened struct for the help of the verb")]
+
+pub mod adapted;
+pub mod begin;
+pub mod gates;
+pub mod git;
+pub mod heading;
+pub mod kinds;
+pub mod notify;
+pub mod review;
+pub mod stuck;
+pub mod until;
+pub mod values;
+pub mod work;

@@ -1,0 +1,39 @@
+//! What a loop is started with.
+
+use std::str::FromStr;
+
+use clap::builder::NonEmptyStringValueParser;
+use refrain_core::LoopId;
+use refrain_core::mirror::Mirror;
+
+use super::git::GitArgs;
+use super::until::UntilArgs;
+use super::work::{PromiseArgs, TaskArgs, WorkArgs};
+use super::{heading, values};
+
+// What every verb takes that begins a loop: `start`, and `resume --from`.
+#[derive(Debug, Default, clap::Args)]
+pub struct BeginArgs {
+    #[command(flatten)]
+    pub task: TaskArgs,
+    /// Your own words on how to go about it, behind all else that the prompt says
+    #[arg(help_heading = heading::RUN, long, value_name = "TEXT", allow_hyphen_values = true, value_parser = NonEmptyStringValueParser::new())]
+    pub directions: Option<String>,
+    /// The loop's id; made up from the command where it is left out
+    #[arg(help_heading = heading::RUN, long, value_name = "ID")]
+    pub name: Option<LoopId>,
+    #[command(flatten)]
+    pub work: WorkArgs,
+    #[command(flatten)]
+    pub promise: PromiseArgs,
+    #[command(flatten)]
+    pub until: UntilArgs,
+    /// Stop after N iterations, 1 to 200 [default: 20]
+    #[arg(help_heading = heading::COST, long, visible_alias = "iterations", short, value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
+    pub max_iterations: Option<u32>,
+    #[command(flatten)]
+    pub git: GitArgs,
+    /// Show it in the files of another system too: ralph, synthex, descartes, randroid
+    #[arg(help_heading = heading::SHOWN, long, value_name = "SYSTEM", value_parser = Mirror::from_str)]
+    pub mirror: Vec<Mirror>,
+}

@@ -1,0 +1,340 @@
+//! The options of `start` that say which gates prove a loop's work.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use clap::ValueEnum;
+use refrain_core::detect::Offer;
+use refrain_core::gate::{Check, GateName, GateSpec, GateWhen};
+use refrain_core::protect::Protected;
+use refrain_core::spec::{Millis, ProtectSpec};
+use refrain_engine::config::keys::{Config, Gate, When};
+
+use super::heading;
+use super::values;
+use crate::error::RequestError;
+
+// What proves the work.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = heading::PROOF)]
+pub struct GateArgs {
+    /// A check that decides: a shell command that exits with 0 where all is well. It is called after its program where it has
+    /// no NAME
+    #[arg(long, value_name = "[NAME=]CMD")]
+    pub gate: Vec<GateOption>,
+    /// A check that only informs
+    #[arg(long, value_name = "[NAME=]CMD")]
+    pub soft_gate: Vec<GateOption>,
+    /// Complete the loop when CMD and all required gates pass
+    ///
+    /// Adds a required gate named success. It runs after each iteration, whatever the agent says.
+    #[arg(long, value_name = "CMD", value_parser = command)]
+    pub success_command: Option<String>,
+    /// Start even if the program of a gate is missing
+    ///
+    /// For a program that the agent is to create.
+    #[arg(long)]
+    pub allow_missing_gates: bool,
+    /// Take the gates that the project's files offer, and protect what decides whether they pass. Gates given here come first
+    #[arg(long)]
+    pub auto_gates: bool,
+    /// What is not changed, deleted or added, seen from the top of the worktree: no claim counts over a touched path
+    #[arg(long, value_name = "GLOB", value_parser = glob)]
+    pub protect: Vec<String>,
+    /// What may gain files, but not change or lose them
+    #[arg(long, value_name = "GLOB", value_parser = glob)]
+    pub protect_existing: Vec<String>,
+    /// How long a gate may take; 10m where it is left out
+    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
+    pub gate_timeout: Option<Millis>,
+    /// How often a gate that fails is tried again, 0 to 100: one that passes then is flaky, and has passed
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub gate_retries: Option<u32>,
+    /// When gates are run, but for once before the first iteration; `iteration` where it is left out
+    #[arg(long, value_enum, value_name = "WHEN")]
+    pub gate_when: Option<Moment>,
+    /// Run gates in a clean checkout elsewhere, which has only what a commit would have, and the caches of earlier runs
+    #[arg(long)]
+    pub clean_checkout: bool,
+    /// Ask a person last of all: what all else proved is done once they say refrain approve
+    #[arg(long)]
+    pub require_approval: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Moment {
+    /// After each iteration that changed something, and after each claim
+    Iteration,
+    /// After a claim only
+    Claim,
+}
+
+/// `[NAME=]CMD`.
+#[derive(Clone, Debug)]
+pub struct GateOption {
+    name: Option<GateName>,
+    command: String,
+}
+
+impl fmt::Display for GateOption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "{name}={}", self.command),
+            None => f.write_str(&self.command),
+        }
+    }
+}
+
+impl FromStr for GateOption {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let Some((word, rest)) = text.split_once('=') else {
+            return Ok(Self { name: None, command: command(text)? });
+        };
+        match word.parse::<GateName>() {
+            Ok(name) => Ok(Self { name: Some(name), command: command(rest)? }),
+            // A name was meant that is none: `=./check`, `Unit-Tests=./check`, `Tests=./check`, which a shell takes for a
+            // variable, and is content.
+            Err(error) if is_word(word) && !is_variable(word) => Err(error.to_string()),
+            Err(error) if only_sets(text) => Err(format!("it checks nothing: {error}")),
+            // A variable that the command gets.
+            Err(_) => Ok(Self { name: None, command: command(text)? }),
+        }
+    }
+}
+
+fn command(text: &str) -> Result<String, String> {
+    match text.trim().is_empty() || text.contains('\0') {
+        true => Err("accepted is a shell command".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
+/// Whether `text` may have been meant as a name.
+fn is_word(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+/// Whether a shell can set `text` as a variable.
+fn is_variable(text: &str) -> bool {
+    is_word(text)
+        && !text.contains('-')
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && !text.is_empty()
+}
+
+/// Whether a shell would only set variables for `command`, which always succeeds.
+fn only_sets(command: &str) -> bool {
+    let sets = |word: &String| word.split_once('=').is_some_and(|(name, _)| is_variable(name));
+    // What these characters begin is another command, or one whose end is the assignment's.
+    !command.contains([';', '&', '|', '(', '`', '\n'])
+        && shlex::split(command).is_some_and(|words| words.iter().all(sets))
+}
+
+fn glob(text: &str) -> Result<String, String> {
+    let glob = [text.to_owned()];
+    Protected::new(&glob, &[]).map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
+}
+
+// What proves the work, and what of that a person should know.
+#[derive(Debug, Default)]
+pub struct Proof {
+    pub gates: Vec<GateSpec>,
+    pub protect: ProtectSpec,
+    pub notes: Vec<String>,
+}
+
+impl GateArgs {
+    /// What is given here and there, these first; of what is one value, this one.
+    pub fn and(mut self, other: Self) -> Self {
+        self.gate.extend(other.gate);
+        self.soft_gate.extend(other.soft_gate);
+        self.protect.extend(other.protect);
+        self.protect_existing.extend(other.protect_existing);
+        Self {
+            success_command: self.success_command.or(other.success_command),
+            auto_gates: self.auto_gates || other.auto_gates,
+            gate_timeout: self.gate_timeout.or(other.gate_timeout),
+            gate_retries: self.gate_retries.or(other.gate_retries),
+            gate_when: self.gate_when.or(other.gate_when),
+            clean_checkout: self.clean_checkout || other.clean_checkout,
+            allow_missing_gates: self.allow_missing_gates || other.allow_missing_gates,
+            require_approval: self.require_approval || other.require_approval,
+            ..self
+        }
+    }
+
+    /// One more check that decides, as if `--gate NAME=CMD` had been given.
+    pub fn add(&mut self, name: &str, command: &str) -> Result<(), RequestError> {
+        let name = name.parse::<GateName>().map_err(|error| RequestError::usage(error.to_string()))?;
+        self.gate.push(GateOption { name: Some(name), command: command.to_owned() });
+        Ok(())
+    }
+
+    /// The same for one that only informs.
+    pub fn add_advisory(&mut self, name: &str, command: &str) -> Result<(), RequestError> {
+        let name = name.parse::<GateName>().map_err(|error| RequestError::usage(error.to_string()))?;
+        self.soft_gate.push(GateOption { name: Some(name), command: command.to_owned() });
+        Ok(())
+    }
+
+    /// How long a gate may take, where that is said here.
+    pub fn timeout(&self) -> Option<Millis> {
+        self.gate_timeout
+    }
+
+    /// Whether a command decides about the work, as far as that is said, here or by the configuration.
+    pub fn decide(&self, config: &Config) -> bool {
+        let is_said = !self.gate.is_empty() || self.success_command.is_some() || self.auto_gates;
+        let by_config = config.gates.values().any(|gate| gate.hard && gate.command.is_some());
+        is_said || by_config || config.start.auto_gates == Some(true)
+    }
+
+    /// The gates and protections that were given, then those of `offer`, where they are asked for.
+    pub fn proof(
+        &self,
+        config: &Config,
+        review: Option<Check>,
+        check: impl Fn(&str, &Gate) -> Result<Check, RequestError>,
+        offer: impl FnOnce() -> Result<Offer, RequestError>,
+    ) -> Result<Proof, RequestError> {
+        let mut gates = self.specs(&config.gates, review, check)?;
+        let both = |configured: &[String], given: &[String]| [configured, given].concat();
+        let mut protect = ProtectSpec {
+            frozen: both(&config.protect.frozen, &self.protect),
+            existing: both(&config.protect.existing, &self.protect_existing),
+            parts: Vec::new(),
+        };
+        let mut notes = Vec::new();
+        if self.auto_gates || config.start.auto_gates == Some(true) {
+            let offer = offer()?;
+            for gate in offer.gates {
+                let is_given = |given: &GateSpec| given.name == gate.name || given.check == gate.check;
+                if !gates.iter().any(is_given) {
+                    gates.push(self.applied(gate));
+                }
+            }
+            if gates.is_empty() {
+                let error = format!("--auto-gates: {}", offer.notes.join("; "));
+                return Err(RequestError::usage(error)
+                    .hint("accepted is a project with tests, or --gate CMD with it"));
+            }
+            gates.sort_by_key(GateSpec::is_review);
+            protect.frozen.extend(offer.protect);
+            protect.existing.extend(offer.protect_existing);
+            protect.parts = offer.parts;
+            notes = offer.notes;
+        }
+        Ok(Proof { gates, protect, notes })
+    }
+
+    /// An offered gate, with what the options say of all gates.
+    fn applied(&self, gate: GateSpec) -> GateSpec {
+        GateSpec {
+            timeout: self.gate_timeout.unwrap_or(gate.timeout),
+            retries: self.gate_retries.unwrap_or(gate.retries),
+            when: self.when().unwrap_or(gate.when),
+            ..gate
+        }
+    }
+
+    /// The gates: those of the configuration, then those that decide, then those that inform. What an option says of all of
+    /// them holds for configured ones too; a gate of a configured one's name takes its place. `review` is the gate that an
+    /// agent is, `check` what a configured one checks. Agents come last: they cost, and are spared where something failed.
+    fn specs(
+        &self,
+        configured: &BTreeMap<String, Gate>,
+        review: Option<Check>,
+        check: impl Fn(&str, &Gate) -> Result<Check, RequestError>,
+    ) -> Result<Vec<GateSpec>, RequestError> {
+        let success = self.success_command.as_ref().map(|command| {
+            let name = "success".parse().map_err(|error| RequestError::usage(format!("{error}")))?;
+            Ok::<_, RequestError>(GateOption { name: Some(name), command: command.clone() })
+        });
+        let success = success.transpose()?;
+        let hard = self.gate.iter().map(|asked| (asked, true, false));
+        let hard = hard.chain(success.iter().map(|asked| (asked, true, true)));
+        let given: Vec<_> = hard.chain(self.soft_gate.iter().map(|asked| (asked, false, false))).collect();
+        let mut names: Vec<GateName> = Vec::new();
+        for name in given.iter().filter_map(|(asked, ..)| asked.name.as_ref()) {
+            if names.contains(name) {
+                return Err(RequestError::usage(format!(
+                    "{name}: two gates have this name; accepted is one"
+                )));
+            }
+            names.push(name.clone());
+        }
+        let mut specs = Vec::new();
+        for (name, gate) in configured {
+            let name: GateName =
+                name.parse().map_err(|error| RequestError::usage(format!("gates.{name}: {error}")))?;
+            if !names.contains(&name) {
+                names.push(name.clone());
+                let check = check(name.as_str(), gate)?;
+                specs.push(self.configured(name, gate, check));
+            }
+        }
+        for (GateOption { name, command }, hard, completes) in given {
+            let name = name.clone().unwrap_or_else(|| {
+                let name = GateName::of_command(command).apart_from(&names);
+                names.push(name.clone());
+                name
+            });
+            specs.push(GateSpec {
+                name,
+                check: Check::Command(command.clone()),
+                hard,
+                timeout: self.gate_timeout.unwrap_or(GateSpec::TIMEOUT),
+                retries: self.gate_retries.unwrap_or_default(),
+                // What completes the loop is asked after each iteration, whatever `--gate-when` says of the others.
+                when: self.when().filter(|_| !completes).unwrap_or_default(),
+                completes,
+            });
+        }
+        if let Some(check) = review {
+            let name = "spec".parse::<GateName>().map_err(|error| RequestError::usage(format!("{error}")))?;
+            specs.push(GateSpec {
+                name: name.apart_from(&names),
+                check,
+                hard: true,
+                timeout: self.gate_timeout.unwrap_or(GateSpec::TIMEOUT),
+                retries: self.gate_retries.unwrap_or_default(),
+                when: self.when().unwrap_or(GateWhen::Claim),
+                completes: false,
+            });
+        }
+        specs.sort_by_key(GateSpec::is_review);
+        Ok(specs)
+    }
+
+    /// Whether they run in a clean checkout; where there are none, nothing does.
+    pub fn are_clean(&self, configured: Option<bool>) -> bool {
+        self.clean_checkout || configured.unwrap_or_default()
+    }
+
+    fn configured(&self, name: GateName, gate: &Gate, check: Check) -> GateSpec {
+        let when = match (gate.when, &check) {
+            (Some(When::Iteration), _) | (None, Check::Command(_)) => GateWhen::Iteration,
+            (Some(When::Claim), _) | (None, Check::Review(_)) => GateWhen::Claim,
+        };
+        GateSpec {
+            name,
+            check,
+            hard: gate.hard,
+            timeout: self.gate_timeout.or(gate.timeout).unwrap_or(GateSpec::TIMEOUT),
+            retries: self.gate_retries.unwrap_or(gate.retries),
+            when: self.when().unwrap_or(when),
+            completes: false,
+        }
+    }
+
+    fn when(&self) -> Option<GateWhen> {
+        Some(match self.gate_when? {
+            Moment::Iteration => GateWhen::Iteration,
+            Moment::Claim => GateWhen::Claim,
+        })
+    }
+}

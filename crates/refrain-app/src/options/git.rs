@@ -1,0 +1,124 @@
+//! The options of `start` that say what a loop does with git.
+
+use clap::ValueEnum;
+use refrain_core::git::{Checkout, GitSpec, Template, Workflow, largest_file};
+use refrain_engine::config::keys::Git;
+
+use super::heading;
+use crate::error::RequestError;
+
+// What the loop does with git.
+#[derive(Debug, Default, clap::Args)]
+#[command(next_help_heading = heading::PLACE)]
+pub struct GitArgs {
+    /// What is done with its changes after each iteration; nothing where it is left out
+    #[arg(long, value_enum, value_name = "WORKFLOW")]
+    pub git_workflow: Option<Flow>,
+    /// The same as --git-workflow commit
+    #[arg(long, visible_alias = "commit-only", conflicts_with = "git_workflow")]
+    pub auto_commit: bool,
+    /// The same as --git-workflow pr
+    #[arg(long, conflicts_with_all = ["git_workflow", "auto_commit"])]
+    pub open_pr: bool,
+    /// The same as --git-workflow pr-merge
+    #[arg(long, conflicts_with_all = ["git_workflow", "auto_commit", "open_pr"])]
+    pub pr_and_merge: bool,
+    /// The message of its commits, with {loop}, {iteration}, {max} and {timestamp}; `loop: iteration {iteration}` where it is
+    /// left out
+    #[arg(long, value_name = "TEMPLATE")]
+    pub commit_template: Option<Template>,
+    /// Work on a new branch, from what is checked out
+    #[arg(long, overrides_with = "no_create_branch")]
+    pub create_branch: bool,
+    /// Work on the branch that is checked out, whatever is configured
+    #[arg(long, overrides_with = "create_branch")]
+    pub no_create_branch: bool,
+    /// The name of its new branch, with {loop} and {timestamp}; `loop/{timestamp}-{loop}` where it is
+    /// left out
+    #[arg(long, value_name = "TEMPLATE")]
+    pub branch_template: Option<Template>,
+    /// Work in a worktree of its own, on a new branch; it is removed at the end if nothing is lost
+    #[arg(long, overrides_with = "no_worktree")]
+    pub worktree: bool,
+    /// Work where it is started, whatever is configured
+    #[arg(long, overrides_with = "worktree")]
+    pub no_worktree: bool,
+    /// What that branch begins at; what is checked out where it is left out
+    #[arg(long, value_name = "REVISION")]
+    pub base: Option<String>,
+    /// Other loops may work in the same worktree at the same time, whatever that does to commits
+    #[arg(long, conflicts_with = "worktree")]
+    pub share_worktree: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Flow {
+    /// Nothing
+    None,
+    /// A commit of what it changed; never of what was changed before it, secrets, or large files
+    Commit,
+    /// The same, and each is pushed; nothing is ever forced
+    Push,
+    /// The same, on a branch of its own with a pull request, a draft until the work is proven; its checks decide too
+    Pr,
+    /// The same, and merged when the checks of its last commit are green
+    PrMerge,
+}
+
+impl From<Flow> for Workflow {
+    fn from(flow: Flow) -> Self {
+        match flow {
+            Flow::None => Self::None,
+            Flow::Commit => Self::Commit,
+            Flow::Push => Self::Push,
+            Flow::Pr => Self::Pr,
+            Flow::PrMerge => Self::PrMerge,
+        }
+    }
+}
+
+impl GitArgs {
+    /// What the loop does with git: what the options leave out, the configuration says. The names of its branch and its
+    /// worktree are filled in at its start.
+    pub fn spec(&self, config: &Git, is_shared: bool) -> Result<GitSpec, RequestError> {
+        let workflow = match self.git_workflow {
+            Some(flow) => flow.into(),
+            None if self.auto_commit => Workflow::Commit,
+            None if self.open_pr => Workflow::Pr,
+            None if self.pr_and_merge => Workflow::PrMerge,
+            None => config.workflow.unwrap_or_default(),
+        };
+        let apart = self.worktree || !self.no_worktree && config.worktree.unwrap_or_default();
+        // A pull request needs a branch that is not the one that it is for.
+        let on_branch = self.create_branch
+            || !self.no_create_branch && (workflow.requests() || config.create_branch.unwrap_or_default());
+        let branch = self.branch_template.as_ref().or(config.branch_template.as_ref());
+        let branch = branch.map_or_else(|| Template::BRANCH.to_owned(), ToString::to_string);
+        // There is no iteration yet where a branch is made.
+        if (apart || on_branch) && ["{iteration}", "{max}"].iter().any(|name| branch.contains(name)) {
+            let error =
+                format!("a branch cannot be named {branch:?}: accepted are {{loop}} and {{timestamp}}");
+            return Err(RequestError::usage(error));
+        }
+        let from = self.base.clone().or_else(|| config.base.clone()).unwrap_or_else(|| "HEAD".to_owned());
+        let checkout = match (apart, on_branch) {
+            (true, _) => Checkout::Worktree { branch, from },
+            (false, true) => Checkout::Branch(branch),
+            (false, false) => Checkout::AsIs,
+        };
+        let template = self.commit_template.as_ref().or(config.commit_template.as_ref());
+        Ok(GitSpec {
+            workflow,
+            checkout,
+            // The service finds out what is checked out.
+            onto: None,
+            shared: self.share_worktree || is_shared,
+            // The service finds out whether there is a repository.
+            candidates: false,
+            before: None,
+            commit_template: template.cloned().unwrap_or_default(),
+            largest_file: config.largest_file.unwrap_or_else(largest_file),
+            allow_secrets: config.allow_secrets.clone().unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,57 @@
+//! Whom to tell when a loop ends or needs its user.
+
+use clap::ValueEnum;
+use refrain_engine::config::Command;
+use refrain_engine::config::keys::{Notify, NotifyHow};
+
+// What a person says of notifications.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct NotifyArgs {
+    /// Tell you when the loop ends or needs you
+    #[arg(long, value_enum, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "auto")]
+    pub notify: Option<How>,
+    /// The same by a command of yours: the message on its standard input, REFRAIN_NOTIFY_ID and REFRAIN_NOTIFY_STATUS set;
+    /// words are split like a shell's, no shell runs it
+    #[arg(long, value_name = "CMD ARGS")]
+    pub notify_command: Option<Command>,
+}
+
+/// Where a notification is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum How {
+    /// On the terminal that shows the loop; on the desktop, where no terminal does
+    Auto,
+    /// On the terminal: its own notification where it has them, and its bell
+    Terminal,
+    /// On the desktop, by notify-send or osascript
+    Desktop,
+    /// Nowhere
+    Off,
+}
+
+impl NotifyArgs {
+    /// What the options leave out, the configuration says.
+    pub fn or_configured(self, config: &Notify) -> Self {
+        let how = config.how.map(|how| match how {
+            NotifyHow::Auto => How::Auto,
+            NotifyHow::Terminal => How::Terminal,
+            NotifyHow::Desktop => How::Desktop,
+            NotifyHow::Off => How::Off,
+        });
+        let command = config.command.clone();
+        Self { notify: self.notify.or(how), notify_command: self.notify_command.or(command) }
+    }
+
+    /// The options that hand these on to a runner of its own.
+    pub fn as_words(&self) -> Vec<String> {
+        let how = self.notify.and_then(|how| how.to_possible_value());
+        let how = how.map(|how| format!("--notify={}", how.get_name()));
+        let command = self.notify_command.as_ref().map(|command| format!("--notify-command={command}"));
+        how.into_iter().chain(command).collect()
+    }
+
+    /// Whether there is anybody to tell.
+    pub fn is_asked(&self) -> bool {
+        self.notify.is_some_and(|how| how != How::Off) || self.notify_command.is_some()
+    }
+}

@@ -1,0 +1,134 @@
+//! The options that `start` and `plan run` share: who works, what it may cost, where, and what proves it.
+
+use camino::Utf8PathBuf;
+use refrain_core::agent::Usd;
+use refrain_core::promise::PromiseText;
+use refrain_core::spec::Millis;
+use refrain_core::values::Limit;
+use refrain_engine::config::Command;
+
+use super::gates::GateArgs;
+use super::heading;
+use super::kinds::{AgentName, Format, Match, May, Mode, OnOff};
+use super::review::ReviewArgs;
+use super::stuck::StuckArgs;
+use super::values;
+
+// What is to be done, in words.
+#[derive(Debug, Default, clap::Args)]
+pub struct WordArgs {
+    /// The task, in words; `-` reads it from stdin
+    #[arg(group = "source", value_name = "PROMPT")]
+    pub words: Vec<String>,
+}
+
+// What is to be done, by an option.
+#[derive(Debug, Default, clap::Args)]
+pub struct TaskArgs {
+    /// The task, as one text
+    #[arg(help_heading = heading::RUN, long, short, group = "source", value_name = "TEXT", allow_hyphen_values = true)]
+    pub prompt: Option<String>,
+    /// The file that holds the task
+    #[arg(help_heading = heading::RUN, long, group = "source", value_name = "FILE")]
+    pub prompt_file: Option<Utf8PathBuf>,
+    /// The task that the configuration has under this name
+    #[arg(help_heading = heading::RUN, long, group = "source", value_name = "NAME")]
+    pub prompt_name: Option<String>,
+}
+
+impl TaskArgs {
+    /// Whether one of them says what is to be done.
+    pub fn is_given(&self) -> bool {
+        self.prompt.is_some() || self.prompt_file.is_some() || self.prompt_name.is_some()
+    }
+}
+
+// How it is claimed to be done.
+#[derive(Debug, Default, clap::Args)]
+pub struct PromiseArgs {
+    /// The words that claim the work done; COMPLETE where they are left out
+    #[arg(help_heading = heading::DONE, long, value_name = "TEXT", value_parser = values::promise)]
+    pub completion_promise: Option<PromiseText>,
+    /// Complete without a promise: exit code 0 is the claim
+    ///
+    /// A known agent exits with 0 whatever it did, so it needs a required gate.
+    #[arg(help_heading = heading::DONE, long, conflicts_with_all = ["completion_promise", "promise_match"])]
+    pub no_promise: bool,
+    /// Where the promise counts; `tag` for known agents, `plain` for commands where it is left out
+    #[arg(help_heading = heading::DONE, long, value_enum, value_name = "MODE")]
+    pub promise_match: Option<Match>,
+}
+
+// Who works, and how.
+#[derive(Debug, Default, clap::Args)]
+pub struct WorkArgs {
+    /// What to run; words are split like a shell's, no shell runs it
+    #[arg(help_heading = heading::RUN, long, short, value_name = "CMD ARGS")]
+    pub command: Option<Command>,
+    /// Which adapter runs it, or an agent that the configuration names; without it the kind follows the program's name, and is
+    /// generic for all others
+    #[arg(help_heading = heading::RUN, long, visible_alias = "backend", value_name = "KIND", value_parser = AgentName)]
+    pub agent: Option<String>,
+    /// One more argument for it
+    #[arg(help_heading = heading::RUN, long, value_name = "ARG", allow_hyphen_values = true)]
+    pub agent_arg: Vec<String>,
+    /// Set a variable for it
+    #[arg(help_heading = heading::RUN, long, value_name = "K=V", value_parser = values::variable)]
+    pub env: Vec<(String, String)>,
+    /// Start it from a short list of variables, not from all of yours
+    #[arg(help_heading = heading::RUN, long)]
+    pub clean_env: bool,
+    /// How the prompt reaches it; `auto` where it is left out
+    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "MODE")]
+    pub prompt_mode: Option<Mode>,
+    /// What its standard output is; `auto` where it is left out
+    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "FORMAT")]
+    pub output_format: Option<Format>,
+    /// Which model it uses; its own choice where it is left out
+    #[arg(help_heading = heading::RUN, long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub model: Option<String>,
+    /// What it may do unattended; `auto` where it is left out
+    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "WHAT")]
+    pub permissions: Option<May>,
+    /// How long it may take, less pauses and waits: seconds, or like 90s, 5m, 1h30m
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
+    pub max_duration: Option<Limit<Millis>>,
+    /// How much money it may cost, in US dollars
+    #[arg(help_heading = heading::COST, long, value_name = "USD", allow_negative_numbers = true, value_parser = values::usd_limit)]
+    pub max_cost: Option<Limit<Usd>>,
+    /// How many tokens it may use, in and out
+    #[arg(help_heading = heading::COST, long, value_name = "N", allow_negative_numbers = true, value_parser = values::tokens_limit)]
+    pub max_tokens: Option<Limit<u64>>,
+    /// How long it may wait for a provider in a row; 24h for a limit and 2h for an outage where it is left out
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
+    pub retry_for: Option<Limit<Millis>>,
+    /// How long one attempt may take; a bare number is seconds
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
+    pub timeout: Option<Limit<Millis>>,
+    /// How long an attempt that took too long has to come to an end once it was asked to, before it is made to; 3s for most
+    /// agents where it is left out
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration)]
+    pub timeout_grace: Option<Millis>,
+    /// How long one attempt may print nothing; 30m for known agents where it is left out, as none gives up on a silent model
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::duration_limit)]
+    pub idle_timeout: Option<Limit<Millis>>,
+    /// How long to rest between iterations
+    #[arg(help_heading = heading::COST, long, value_name = "DUR", allow_negative_numbers = true, value_parser = values::pause)]
+    pub pause: Option<Limit<Millis>>,
+    /// Where to run it; here, where it is left out
+    #[arg(help_heading = heading::PLACE, long, short, value_name = "DIR", value_parser = values::folder)]
+    pub working_dir: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    pub gates: GateArgs,
+    #[command(flatten)]
+    pub reviews: ReviewArgs,
+    #[command(flatten)]
+    pub stuck: StuckArgs,
+    /// Whether it is told what is remembered of earlier loops, and is remembered itself; on for known agents and off for
+    /// commands where it is left out
+    #[arg(help_heading = heading::RUN, long, value_enum, value_name = "WHETHER")]
+    pub memory: Option<OnOff>,
+    /// Give it your prompt alone, in every iteration
+    #[arg(help_heading = heading::RUN, long)]
+    pub no_iteration_context: bool,
+}

@@ -1,0 +1,51 @@
+//! A plan to work on: its options, and the specification that they and the configuration make.
+#![expect(missing_docs, reason = "clap takes the doc comment of a flattened struct for the help of the verb")]
+
+use camino::Utf8Path;
+use refrain_core::LoopId;
+use refrain_core::plan::PlanState;
+use refrain_engine::{Detached, PlanRunner, Service};
+
+use crate::options::notify::NotifyArgs;
+use crate::verbs::start::drive_words;
+use crate::{Action, Context, Note, RequestError};
+
+mod how;
+mod prepare;
+mod source;
+mod told;
+
+pub use how::HowArgs;
+pub use prepare::{Prepared, RunPlan};
+pub use source::{Source, SourceArgs};
+pub use told::SpecArgs;
+
+/// Hands a plan to a process of its own: `refrain drive ID`. Returns once that has taken over, with how the plan stands.
+pub fn detach(
+    context: &Context,
+    (service, runner): (&Service, PlanRunner),
+    dir: &Utf8Path,
+    notify: &NotifyArgs,
+) -> Result<(PlanState, Detached), RequestError> {
+    context.check(Action::Detach)?;
+    let words = drive_words(dir, runner.id(), notify);
+    Ok(service.detach_plan(runner, &words)?)
+}
+
+/// Works on a plan in a process of its own, which tells as the configuration says.
+pub fn run_detached(
+    context: &Context,
+    request: RunPlan,
+    note: Note<'_>,
+) -> Result<(Service, LoopId), RequestError> {
+    context.check(Action::Detach)?;
+    context.check(Action::Start)?;
+    let named = request.name.clone();
+    let Prepared { service, settings, dir, spec, notes, .. } = Prepared::runnable(context, request, note)?;
+    let runner = service.start_plan(spec, named.as_ref())?;
+    notes.into_iter().for_each(note);
+    let id = runner.id().clone();
+    let notify = NotifyArgs::default().or_configured(&settings.config.notify);
+    detach(context, (&service, runner), &dir, &notify)?.1.reap();
+    Ok((service, id))
+}

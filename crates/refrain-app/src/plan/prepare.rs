@@ -1,0 +1,210 @@
+//! From what a person typed and configured to a plan's specification: what `plan run` starts is what `plan show` and
+//! `plan check` look at.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::gate::GateSpec;
+use refrain_core::plan::file::Shape;
+use refrain_core::plan::{PlanLimits, PlanSpec, Standing};
+use refrain_core::promise::Promise;
+use refrain_core::spec::Limits;
+use refrain_core::{LoopId, Spec};
+use refrain_engine::config::{Chosen, Settings};
+use refrain_engine::{DiskError, EngineError, GateProgramError, Service, Texts};
+
+use super::how::HowArgs;
+use super::source::{Source, SourceArgs};
+use super::told::SpecArgs;
+use crate::error::RequestError;
+use crate::options::work::WorkArgs;
+use crate::{Context, Note, resolve, workspace};
+
+/// How many specifications that are too long are named one by one.
+const NAMED: usize = 5;
+
+/// A plan to work on.
+#[derive(Debug, Default)]
+pub struct RunPlan {
+    pub source: SourceArgs,
+    pub spec: SpecArgs,
+    pub how: HowArgs,
+    pub name: Option<LoopId>,
+    pub work: WorkArgs,
+}
+
+/// A plan that could be run.
+pub struct Prepared {
+    pub service: Service,
+    pub settings: Settings,
+    pub dir: Utf8PathBuf,
+    pub source: Source,
+    pub spec: PlanSpec,
+    /// What was chosen where nobody said, and by whom.
+    pub notes: Vec<String>,
+}
+
+impl Prepared {
+    /// Reads the tasks and makes a specification of all that was said; nothing is begun.
+    pub fn of(context: &Context, request: RunPlan, note: Note<'_>) -> Result<Self, RequestError> {
+        let RunPlan { source: source_args, spec, how, name, mut work } = request;
+        let dir = workspace::folder(context, work.working_dir.as_deref())?;
+        let service = Service::open(&dir, context.host.clone())?;
+        let mut settings = settings(context, &service, &mut work)?;
+        workspace::note_untrusted(&settings, note);
+        let why = "the tasks of a plan wait for no person: accepted are loops";
+        resolve::forget_approval(&mut settings, why).into_iter().for_each(&mut *note);
+        let source = source_args.read(context, note)?;
+        let brief = spec.brief(context, &source_args)?;
+        let mut notes = prove(&mut work, &spec, &source, &settings, &service, &dir)?;
+        let is_asked = work.gates.require_approval;
+        let (each, more) = resolve::common(context, &work, &settings, &service, &dir)?;
+        notes.extend(more);
+        resolve::refuse_approval(&each, is_asked, &settings, why)?;
+        let spec = PlanSpec {
+            id: name.unwrap_or_else(|| LoopId::derived(&source.file.tag, 0)),
+            tag: source.file.tag.clone(),
+            tasks: source.file.path.clone(),
+            brief,
+            limits: PlanLimits {
+                per_task: how.max_iterations_per_task.unwrap_or(PlanLimits::PER_TASK),
+                total: how.max_total_iterations.unwrap_or(PlanLimits::TOTAL),
+                max_cost: each.limits.max_cost,
+                max_duration: each.limits.max_duration,
+            },
+            // Money and time are the plan's: it gives its tasks a share.
+            each: Box::new(Spec {
+                promise: Some(Promise::of_task()),
+                limits: Limits { max_cost: None, max_duration: None, ..each.limits },
+                ..each
+            }),
+            jobs: how.jobs.unwrap_or_else(refrain_engine::usual_jobs),
+            pipeline: how.pipeline,
+            tune: how.tune,
+        };
+        Ok(Self { service, settings, dir, source, spec, notes })
+    }
+
+    /// The same, where it can be run as it is.
+    pub fn runnable(context: &Context, request: RunPlan, note: Note<'_>) -> Result<Self, RequestError> {
+        let mut prepared = Self::of(context, request, note)?;
+        context.typed.check_loop(&prepared.spec.each)?;
+        let source = &prepared.source;
+        let errors: Vec<_> = source.problems.iter().filter(|problem| problem.is_error()).collect();
+        if let Some((first, more)) = errors.split_first() {
+            let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
+            let error = format!("{}: {first}{more}", source.file.path);
+            return Err(RequestError::usage(error)
+                .hint("refrain plan check lists all that is wrong; nothing was begun"));
+        }
+        prepared.check_verification()?;
+        let odd: Vec<_> = source.problems.iter().map(ToString::to_string).collect();
+        prepared.notes.extend(odd);
+        Ok(prepared)
+    }
+
+    /// Refuses what tasks themselves say proves them, where its program is not there.
+    fn check_verification(&self) -> Result<(), RequestError> {
+        let graph = &self.source.graph;
+        let to_do = graph.tasks().iter().enumerate().filter(|(at, _)| graph.standing(*at) == Standing::ToDo);
+        for (_, task) in to_do.filter(|(_, task)| task.verification.is_some()) {
+            let each = &self.spec.each;
+            let mut gates = self.spec.loop_spec(task, 1, &each.worktree, String::new()).gates;
+            gates.retain(|gate| !each.gates.contains(gate));
+            self.service.check_gates(each, &gates).map_err(|error| match error {
+                EngineError::GateProgram(error) => {
+                    let owner = format!("task {}: {}", task.id, error.owner);
+                    EngineError::GateProgram(GateProgramError { owner, ..error })
+                }
+                error => error,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Specifications that are longer than they may be.
+    pub fn over_budget(&self, texts: &Texts<'_>) -> Vec<String> {
+        let graph = &self.source.graph;
+        let warning = |at: usize| {
+            let brief = texts.brief(graph, at);
+            Some(brief.over_budget(&graph.tasks()[at].id, self.spec.brief.max_tokens)?.to_string())
+        };
+        let mut warnings: Vec<String> = self.to_do().filter_map(warning).collect();
+        let more = warnings.len().saturating_sub(NAMED);
+        warnings.truncate(NAMED);
+        if more > 0 {
+            warnings.push(format!("{more} more specifications are too long"));
+        }
+        warnings
+    }
+
+    /// The tasks that a run would take on, by their places in the graph.
+    pub fn to_do(&self) -> impl Iterator<Item = usize> {
+        self.source.graph.waves().iter().flatten().copied()
+    }
+
+    /// What the agents are told.
+    pub fn texts(&self, context: &Context) -> Result<Texts<'_>, RequestError> {
+        Texts::read(&self.spec).map_err(|error| unreadable(context, &self.spec, &error))
+    }
+}
+
+/// A file that was named on the command line, and cannot be told.
+fn unreadable(context: &Context, spec: &PlanSpec, error: &DiskError) -> RequestError {
+    let flag = if spec.brief.document.as_ref() == Some(&error.path) { "--plan" } else { "--spec-file" };
+    let path = error.path.strip_prefix(&context.dir).unwrap_or(&error.path);
+    let path = if path.as_str().is_empty() { Utf8Path::new(".") } else { path };
+    RequestError::usage(format!("{flag} {path}: {}; accepted is a readable file of UTF-8 text", error.source))
+}
+
+/// What is configured. Where nothing says who works, it is Claude Code: seed 001 knows no other.
+fn settings(context: &Context, service: &Service, work: &mut WorkArgs) -> Result<Settings, RequestError> {
+    let choose = |work: &WorkArgs| {
+        let chosen = Chosen { agent: work.agent.as_deref(), command: work.command.is_some() };
+        service.settings(chosen, context.has_variables())
+    };
+    let settings = choose(work)?;
+    let start = &settings.config.start;
+    let is_said = work.agent.is_some() || work.command.is_some();
+    if is_said || start.agent.is_some() || start.command.is_some() {
+        return Ok(settings);
+    }
+    work.agent = Some("claude".to_owned());
+    Ok(choose(work)?)
+}
+
+/// Sees to it that something decides about each task, and about what has landed, where that is possible; returns what was
+/// chosen and by whom.
+fn prove(
+    work: &mut WorkArgs,
+    args: &SpecArgs,
+    source: &Source,
+    settings: &Settings,
+    service: &Service,
+    dir: &Utf8Path,
+) -> Result<Vec<String>, RequestError> {
+    if let Some(command) = args.verify.as_ref().or(source.verification.as_ref()) {
+        work.gates.add("verify", command)?;
+        let by = if args.verify.is_some() { return Ok(Vec::new()) } else { &source.file.path };
+        return Ok(vec![format!("{by} says what proves a task: {command}")]);
+    }
+    if work.gates.decide(&settings.config) {
+        return Ok(Vec::new());
+    }
+    let is_scud = source.file.shape != Shape::Markdown;
+    if is_scud && dir.join("Cargo.toml").is_file() {
+        const CARGO: &str = "cargo check && cargo test";
+        work.gates.add("verify", CARGO)?;
+        return Ok(vec![format!("nothing says what proves a task; as there is a Cargo.toml, it is {CARGO}")]);
+    }
+    let offered: Vec<GateSpec> = service.offer(dir)?.gates.into_iter().filter(|gate| gate.hard).collect();
+    if offered.is_empty() {
+        let note = "nothing says what proves a task, nor do the project's files: what the agents claim lands, unverified";
+        return Ok(vec![format!("{note} (--verify CMD)")]);
+    }
+    let mut chosen = Vec::new();
+    for gate in offered {
+        chosen.push(gate.check.to_string());
+        work.gates.add(gate.name.as_str(), &gate.check.to_string())?;
+    }
+    let chosen = chosen.join("; ");
+    Ok(vec![format!("nothing says what proves a task; the project's files offer {chosen}")])
+}

@@ -1,0 +1,330 @@
+//! From options and configuration to a specification: what the command line leaves out, the configuration says; what that
+//! leaves out, is built in. Nothing past here sees an option that means "default".
+
+use camino::Utf8Path;
+use refrain_core::budget::{Caps, Which};
+use refrain_core::git::GitSpec;
+use refrain_core::memory::{self, MemorySpec};
+use refrain_core::promise::{MatchMode, Promise};
+use refrain_core::spec::{
+    AgentKind, AgentSpec, Limits, OutputFormat, Permissions, PromptMode, Secret, Until,
+};
+use refrain_core::values::{self, Limit};
+use refrain_core::{LoopId, Spec};
+use refrain_engine::config::Settings;
+use refrain_engine::config::keys::{Gate, Memory, PROMISE, Start};
+use refrain_engine::{Service, objection, prompt_limit};
+
+use crate::Context;
+use crate::error::RequestError;
+use crate::options::begin::BeginArgs;
+use crate::options::kinds::OnOff;
+use crate::options::review;
+use crate::options::work::{PromiseArgs, WorkArgs};
+
+pub mod agents;
+pub mod prompt;
+
+/// A loop to start: what is left out, the configuration says; what that leaves out is built in.
+#[derive(Debug, Default)]
+pub struct StartLoop {
+    /// The task, in words.
+    pub words: Option<String>,
+    /// The name of its way of working.
+    pub mode: Option<String>,
+    /// All else.
+    pub options: BeginArgs,
+}
+
+/// The specification, and what a person should know of what proves it.
+pub fn spec(
+    context: &Context,
+    request: &StartLoop,
+    settings: &Settings,
+    service: &Service,
+    dir: &Utf8Path,
+) -> Result<(Spec, Vec<String>), RequestError> {
+    let (start, options) = (&settings.config.start, &request.options);
+    let (spec, notes) = common(context, &options.work, settings, service, dir)?;
+    let prompt = prompt::prompt(context, request, settings)?;
+    if matches!(spec.agent.prompt_mode, PromptMode::Arg | PromptMode::Env) {
+        prompt_limit::check(&prompt).map_err(|error| {
+            RequestError::usage(format!("{error}; accepted then is --prompt-mode stdin or file"))
+        })?;
+    }
+    let (until, most) = options.until.resolve(options.max_iterations, start.max_iterations)?;
+    if until == Until::Forever {
+        let why = "a loop that goes on for ever is never done; accepted is that without --infinite";
+        refuse_approval(&spec, options.work.gates.require_approval, settings, why)?;
+    }
+    let spec = Spec {
+        id: options.name.clone().unwrap_or(spec.id),
+        prompt,
+        mode: request.mode.clone(),
+        promise: promise(&options.promise, start, &spec.agent)?,
+        limits: Limits { max_iterations: most, ..spec.limits },
+        mirrors: match options.mirror.as_slice() {
+            [] => start.mirrors.clone().unwrap_or_default(),
+            mirrors => mirrors.to_vec(),
+        },
+        until,
+        git: options.git.spec(&settings.config.git, start.share_worktree.unwrap_or_default())?,
+        ..spec
+    };
+    if spec.trusts_exit_code() {
+        let who = match options.promise.no_promise {
+            true => "--no-promise".to_owned(),
+            false => format!("{} = false", who(false, settings, "promise")),
+        };
+        let kind = spec.agent.kind;
+        let error = format!(
+            "{who}: {kind} exits with 0 whatever it did, so its exit code is no claim; accepted with a required gate \
+             (--gate CMD or --success-command CMD), or for a generic command"
+        );
+        return Err(RequestError::usage(error)
+            .hint("without --no-promise, or with --completion-promise TEXT, the agent claims"));
+    }
+    Ok((spec, notes))
+}
+
+/// What of a specification does not depend on what is to be done, and what a person should know of what proves it: who works,
+/// where, at which cost, and which gates there are.
+pub fn common(
+    context: &Context,
+    args: &WorkArgs,
+    settings: &Settings,
+    service: &Service,
+    dir: &Utf8Path,
+) -> Result<(Spec, Vec<String>), RequestError> {
+    let project = service.project();
+    let start = &settings.config.start;
+    let agent = agent(args, settings)?;
+    let working_dir = dir
+        .canonicalize_utf8()
+        .map_err(|error| RequestError::usage(format!("--working-dir {dir}: {error}")))?;
+    let limits = limits(args, start, &agent);
+    let worker = (&agent, &limits);
+    let review = args.reviews.check(&context.dir, worker, settings)?;
+    let configured = |name: &str, gate: &Gate| review::configured(name, gate, worker, settings);
+    let offer = || Ok(service.offer(&working_dir)?);
+    let proof = args.gates.proof(&settings.config, review, configured, offer)?;
+    let critique = args.reviews.critique(worker, settings)?;
+    let memory = memory(args.memory, &agent, &settings.config.memory);
+    let spec = Spec {
+        // Replaced where no name is given: the service makes one up that is free.
+        id: LoopId::derived(&agent.program, 0),
+        prompt: String::new(),
+        iteration_context: !args.no_iteration_context && start.iteration_context.unwrap_or(true),
+        promise: None,
+        limits,
+        stuck: args.stuck.spec(&agent, settings)?,
+        agent,
+        protect: proof.protect,
+        until: Until::default(),
+        gates_must_run: !args.gates.allow_missing_gates,
+        approval: args.gates.require_approval || start.require_approval.unwrap_or_default(),
+        clean_checkout: !proof.gates.is_empty() && args.gates.are_clean(start.clean_checkout),
+        critique,
+        caps: settings.project_caps,
+        keep_failed: false,
+        mirrors: Vec::new(),
+        memory,
+        carried: None,
+        mode: None,
+        trace: None,
+        task: None,
+        session: None,
+        project: project.root.clone(),
+        worktree: project.worktree.clone(),
+        working_dir,
+        git: GitSpec::default(),
+        gates: proof.gates,
+        depth: context.depth,
+        output_cap: start.output_cap.unwrap_or(Spec::OUTPUT_CAP),
+    };
+    Ok((spec, proof.notes))
+}
+
+/// What it has to do with memories: what is said, what is configured, else whether its agent is one that we know, as a command
+/// may be anything, and its prompt is its own.
+fn memory(said: Option<OnOff>, agent: &AgentSpec, configured: &Memory) -> Option<MemorySpec> {
+    let usual = if agent.kind.streams() { OnOff::On } else { OnOff::Off };
+    let is_on = said.or(configured.recall.map(OnOff::from)).unwrap_or(usual) == OnOff::On;
+    let budget = configured.budget.unwrap_or(memory::BUDGET);
+    is_on.then(|| MemorySpec { budget, recalled: Vec::new() })
+}
+
+/// Who said a value, for a refusal: the option, or the place in the configuration.
+pub fn who(is_option: bool, settings: &Settings, name: &str) -> String {
+    if is_option { format!("--{name}") } else { format!("{}: start.{name}", settings.origin(name)) }
+}
+
+/// Refuses what would have to wait for a person's approval, and cannot: `why`.
+pub fn refuse_approval(
+    spec: &Spec,
+    is_option: bool,
+    settings: &Settings,
+    why: &str,
+) -> Result<(), RequestError> {
+    let refused = || format!("{}: {why}", who(is_option, settings, "require-approval"));
+    if spec.approval { Err(RequestError::usage(refused())) } else { Ok(()) }
+}
+
+/// Takes the configured key back where nothing waits for a person, and says so: it is meant for loops, and whoever set it for
+/// all of them still wants the others to begin.
+pub fn forget_approval(settings: &mut Settings, why: &str) -> Option<String> {
+    let is_configured = settings.config.start.require_approval.take() == Some(true);
+    is_configured.then(|| format!("{} does not count here: {why}", who(false, settings, "require-approval")))
+}
+
+/// The agent, and whether it can do what is asked of it.
+fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError> {
+    let start = &settings.config.start;
+    let (kind, program, mut words) = program(args, settings)?;
+    let more = if args.agent_arg.is_empty() { start.agent_arg.as_deref() } else { Some(&*args.agent_arg) };
+    words.extend(more.unwrap_or_default().iter().cloned());
+    if let Some(why) = objection(kind, &words) {
+        return Err(RequestError::usage(why).hint("--agent generic reads what any command prints"));
+    }
+    let prompt_mode =
+        args.prompt_mode.map(PromptMode::from).or(start.prompt_mode).unwrap_or(PromptMode::Auto);
+    if kind == AgentKind::Acp && !matches!(prompt_mode, PromptMode::Auto | PromptMode::Stdin) {
+        let who = who(args.prompt_mode.is_some(), settings, "prompt-mode");
+        let error = format!("{who}: an ACP agent gets its prompt in the protocol; accepted is auto");
+        return Err(RequestError::usage(error));
+    }
+    // What is configured for agents in general is nothing to a command that cannot be told.
+    let tellable = kind != AgentKind::Generic;
+    for (is_given, flag) in [(args.model.is_some(), "--model"), (args.permissions.is_some(), "--permissions")]
+    {
+        if is_given && !tellable {
+            let error = format!("{flag}: a generic command cannot be told; accepted are known agents");
+            return Err(RequestError::usage(error).hint("--agent-arg passes an argument of its own"));
+        }
+    }
+    let model = args.model.clone().or_else(|| start.model.clone());
+    let permissions = args.permissions.map(Permissions::from).or(start.permissions.filter(|_| tellable));
+    let mut env = start.env.clone();
+    env.extend(args.env.iter().map(|(name, value)| (name.clone(), Secret::new(value.clone()))));
+    let agent = AgentSpec {
+        kind,
+        program,
+        args: words,
+        prompt_mode,
+        env,
+        clean_env: args.clean_env || start.clean_env.unwrap_or_default(),
+        price: model.as_deref().and_then(|model| settings.price(model)),
+        model: model.filter(|_| tellable),
+        permissions: permissions.unwrap_or_default(),
+        output_format: output_format(args, settings, kind)?,
+    };
+    admits(args, settings, &agent)?;
+    Ok(agent)
+}
+
+/// The adapter, the program and its arguments.
+fn program(args: &WorkArgs, settings: &Settings) -> Result<(AgentKind, String, Vec<String>), RequestError> {
+    let start = &settings.config.start;
+    let asked = start.agent.as_deref().and_then(AgentKind::named);
+    if let Some(command) = args.command.as_ref().or(start.command.as_ref()) {
+        let kind = asked.unwrap_or_else(|| AgentKind::of_program(&command.program));
+        return Ok((kind, command.program.clone(), command.args.clone()));
+    }
+    let Some(kind) = asked else {
+        let error = "nothing says what to run; accepted is --command or --agent";
+        return Err(
+            RequestError::usage(error).hint("start.command or start.agent of the configuration says it too")
+        );
+    };
+    let program = kind.program().ok_or_else(|| {
+        RequestError::usage(format!(
+            "--agent {kind}: accepted is that with --command, which says what to run"
+        ))
+    })?;
+    Ok((kind, program.to_owned(), Vec::new()))
+}
+
+/// What its standard output is: of known agents their stream, which is read by its own rules.
+fn output_format(
+    args: &WorkArgs,
+    settings: &Settings,
+    kind: AgentKind,
+) -> Result<OutputFormat, RequestError> {
+    let asked = args.output_format.map(OutputFormat::from).or(settings.config.start.output_format);
+    match (asked.unwrap_or_default(), kind) {
+        (format @ (OutputFormat::Text | OutputFormat::Json), kind) if kind.streams() => {
+            let name = if format == OutputFormat::Text { "text" } else { "json" };
+            let who = who(args.output_format.is_some(), settings, "output-format");
+            let error =
+                format!("{who} {name}: of {kind} its stream is read; accepted are auto and stream-json");
+            Err(RequestError::usage(error).hint("--agent generic reads what any command prints"))
+        }
+        (format, _) => Ok(format),
+    }
+}
+
+/// Refuses caps that could not be kept, before anything.
+fn admits(args: &WorkArgs, settings: &Settings, agent: &AgentSpec) -> Result<(), RequestError> {
+    let start = &settings.config.start;
+    let (cost, tokens) = (limit(args.max_cost, start.max_cost), limit(args.max_tokens, start.max_tokens));
+    for (cost, tokens, is_option, name) in [
+        (cost.is_some(), false, args.max_cost.is_some(), "max-cost"),
+        (false, tokens.is_some(), args.max_tokens.is_some(), "max-tokens"),
+    ] {
+        agent.admits(cost, tokens).map_err(|refusal| {
+            let error = RequestError::usage(match is_option {
+                true => refusal.to_string(),
+                false => format!("{}: {refusal}", who(false, settings, name)),
+            });
+            let error = error.hint(if agent.kind.streams() {
+                "--max-tokens can be kept; --max-cost too, with --model and a price for that model in the configuration"
+            } else {
+                "--max-tokens can be kept with known agents, --max-cost with some"
+            });
+            if is_option { error } else { error.hint(format!("--{name} none takes it back")) }
+        })?;
+    }
+    let caps = Caps::from(&settings.config.budget);
+    match Which::ALL.into_iter().find(|which| caps.of(*which).is_some()) {
+        Some(which) if !agent.tells_cost() => {
+            let (origin, key) = (settings.origin_of_cap(which), which.key());
+            let (kind, what) = (agent.kind, "does not say what it costs, so this cap could not be kept");
+            let error = RequestError::usage(format!("{origin}: budget.{key}: {kind} {what}"));
+            Err(error.hint("accepted are claude, opencode, acp; and codex, gemini with --model and a price for that model"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn limit<T: Copy>(option: Option<Limit<T>>, configured: Option<Limit<T>>) -> Option<T> {
+    option.or(configured).and_then(Option::from)
+}
+
+fn limits(args: &WorkArgs, start: &Start, agent: &AgentSpec) -> Limits {
+    let silence = agent.kind.streams().then_some(Limits::DEFAULT_SILENCE);
+    Limits {
+        max_iterations: None,
+        max_duration: limit(args.max_duration, start.max_duration),
+        timeout: limit(args.timeout, start.timeout),
+        idle_timeout: args.idle_timeout.or(start.idle_timeout).map_or(silence, Option::from),
+        pause: limit(args.pause, start.pause),
+        max_cost: limit(args.max_cost, start.max_cost),
+        max_tokens: limit(args.max_tokens, start.max_tokens),
+        retry_for: limit(args.retry_for, start.retry_for),
+        timeout_grace: args.timeout_grace.or(start.timeout_grace),
+    }
+}
+
+/// The words that claim the work done, and where they count unless it was said: a stream's final message is known, all else
+/// is the whole output.
+fn promise(args: &PromiseArgs, start: &Start, agent: &AgentSpec) -> Result<Option<Promise>, RequestError> {
+    let is_none = args.no_promise || args.completion_promise.is_none() && start.promise == Some(false);
+    if is_none {
+        return Ok(None);
+    }
+    let text = args.completion_promise.clone().or_else(|| start.completion_promise.clone());
+    let text = text.map_or_else(|| values::promise(PROMISE), Ok).map_err(RequestError::usage)?;
+    let default = if agent.streams() { MatchMode::Tag } else { MatchMode::Plain };
+    let mode = args.promise_match.map(MatchMode::from).or(start.promise_match).unwrap_or(default);
+    Ok(Some(Promise { text, mode }))
+}

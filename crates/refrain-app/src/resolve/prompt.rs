@@ -1,0 +1,135 @@
+//! What a loop's agent is told to do: a task, a mode, directions. Which of them come from the command line and which from the
+//! configuration is decided here; how a prompt is put together from them is the core's business.
+
+use std::collections::BTreeMap;
+
+use camino::Utf8Path;
+use refrain_core::mode;
+use refrain_engine::config::keys::Prompt;
+use refrain_engine::config::{Settings, nearest};
+
+use super::{StartLoop, who};
+use crate::Context;
+use crate::error::RequestError;
+use crate::options::work::TaskArgs;
+
+/// No agent takes a longer prompt (agent-clis.md, trap 1), in bytes.
+const LARGEST_PROMPT: u64 = 10 << 20;
+
+/// The whole of it.
+pub fn prompt(context: &Context, request: &StartLoop, settings: &Settings) -> Result<String, RequestError> {
+    let said = || said(context, request.words.as_deref(), &request.options.task, settings);
+    let prompt = match &request.mode {
+        // A task that is configured for loops that have none is not what this one is about.
+        Some(name) => mode::prompt(&of_mode(name, settings)?, said()?.as_deref()),
+        None => match said()? {
+            Some(task) => task,
+            None => configured(settings)?,
+        },
+    };
+    Ok(match &request.options.directions {
+        Some(directions) => mode::directed(&prompt, directions),
+        None => prompt,
+    })
+}
+
+/// The task that the command line says, if any.
+fn said(
+    context: &Context,
+    words: Option<&str>,
+    args: &TaskArgs,
+    settings: &Settings,
+) -> Result<Option<String>, RequestError> {
+    let prompt = if let Some(text) = &args.prompt {
+        text.clone()
+    } else if let Some(file) = &args.prompt_file {
+        read(&format!("--prompt-file {file}"), &context.dir.join(file))?
+    } else if let Some(name) = &args.prompt_name {
+        named_prompt(&format!("--prompt-name {name}"), name, settings)?
+    } else if let Some(words) = words {
+        words.to_owned()
+    } else {
+        return Ok(None);
+    };
+    not_empty(prompt).map(Some)
+}
+
+/// The task that the configuration names.
+fn configured(settings: &Settings) -> Result<String, RequestError> {
+    let Some(name) = &settings.config.start.prompt_name else {
+        let error = "nothing says what it is to do; accepted is PROMPT, --prompt, --prompt-file, --prompt-name or --mode";
+        return Err(RequestError::usage(error));
+    };
+    not_empty(named_prompt(&format!("{} {name}", who(false, settings, "prompt-name")), name, settings)?)
+}
+
+fn not_empty(prompt: String) -> Result<String, RequestError> {
+    match prompt.trim().is_empty() {
+        true => Err(RequestError::usage("the prompt is empty; accepted is what the agent is to do")),
+        false => Ok(prompt),
+    }
+}
+
+fn named_prompt(who: &str, name: &str, settings: &Settings) -> Result<String, RequestError> {
+    let prompts = &settings.config.prompts;
+    let Some(prompt) = prompts.get(name) else {
+        let names: Vec<_> = prompts.keys().map(String::as_str).collect();
+        let advice = match (nearest(name, names.iter().copied()), names.is_empty()) {
+            (Some(meant), _) => format!("did you mean {meant}?"),
+            (None, false) => format!("accepted are {}", names.join(", ")),
+            (None, true) => "the configuration has none; accepted is a [prompts.NAME] of it".to_owned(),
+        };
+        return Err(RequestError::usage(format!("{who}: there is no such prompt; {advice}")));
+    };
+    text(who, prompt)
+}
+
+/// The text of a mode: what the configuration has under its name, else the one that is built in.
+fn of_mode(name: &str, settings: &Settings) -> Result<String, RequestError> {
+    let own = &settings.config.modes;
+    let who = format!("--mode {name}");
+    if let Some(mode) = own.get(name) {
+        return not_empty(text(&who, mode)?);
+    }
+    mode::built_in(name).map(str::to_owned).ok_or_else(|| {
+        let names: Vec<&str> = modes(own).into_keys().collect();
+        let meant = nearest(name, names.iter().copied()).map(|meant| format!("; did you mean {meant}?"));
+        let accepted = names.join(", ");
+        let error =
+            format!("{who}: there is no such mode; accepted are {accepted}{}", meant.unwrap_or_default());
+        RequestError::usage(error).hint("[modes.NAME] of the configuration makes one")
+    })
+}
+
+/// Every mode by its name, sorted, with what the configuration says of it where it does.
+pub fn modes(own: &BTreeMap<String, Prompt>) -> BTreeMap<&str, Option<&Prompt>> {
+    let built_in = mode::BUILT_IN.iter().map(|(name, _)| (*name, None));
+    built_in.chain(own.iter().map(|(name, prompt)| (name.as_str(), Some(prompt)))).collect()
+}
+
+fn text(who: &str, prompt: &Prompt) -> Result<String, RequestError> {
+    match (&prompt.text, &prompt.file) {
+        (Some(text), _) => Ok(text.clone()),
+        (None, Some(file)) => read(&format!("{who}: {file}"), file),
+        (None, None) => Ok(String::new()),
+    }
+}
+
+/// What is said of a prompt that cannot be read.
+pub fn unreadable(name: &str, error: &std::io::Error) -> RequestError {
+    RequestError::usage(format!(
+        "{name} cannot be read as a prompt: {error}; accepted is a readable file of UTF-8 text"
+    ))
+}
+
+/// What a person wrote for an agent into a file.
+pub fn read(name: &str, path: &Utf8Path) -> Result<String, RequestError> {
+    let failed = |error| unreadable(name, &error);
+    // What is no file may never end, or never begin.
+    let meta = std::fs::metadata(path).map_err(failed)?;
+    if !meta.is_file() || meta.len() > LARGEST_PROMPT {
+        let error = std::io::Error::other(format!("it is no file of at most {LARGEST_PROMPT} bytes"));
+        return Err(failed(error));
+    }
+    std::fs::read_to_string(path).map_err(failed)
+}

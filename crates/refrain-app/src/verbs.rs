@@ -1,0 +1,82 @@
+//! What can be asked of loops and plans: a file for each verb, with its request and what it does.
+
+pub mod approve;
+pub mod archive;
+pub mod cancel;
+pub mod pause;
+pub mod resume;
+pub mod start;
+pub mod steer;
+pub mod tune;
+
+use refrain_core::event::Urgency;
+use refrain_core::plan::PlanState;
+use refrain_core::view::plan::PlanStatus;
+use refrain_core::view::{Status, to_continue};
+use refrain_core::{LoopId, LoopState};
+use refrain_engine::{Service, SlowRunner};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Code, RequestError};
+
+/// What a request to a loop or a plan came to.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The loop heard it, and stands like this.
+    Loop(Box<LoopState>),
+    /// The plan heard it, and stands like this.
+    Plan(Box<PlanState>),
+    /// It is over already, as this word says.
+    Over(&'static str),
+}
+
+/// How a loop, or a plan, stands: what `refrain status --json` prints.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Standing {
+    /// A loop.
+    Loop(Box<Status>),
+    /// A plan.
+    Plan(Box<PlanStatus>),
+}
+
+impl Standing {
+    /// How it stands now.
+    pub fn of(service: &Service, id: &LoopId) -> Result<Self, RequestError> {
+        Ok(match service.has_plan(id) {
+            true => Self::Plan(Box::new(service.plan_status(id)?)),
+            false => Self::Loop(Box::new(service.status(id)?)),
+        })
+    }
+}
+
+/// How soon something is to be done.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Urgent {
+    /// End the agent now, and do not let it finish its iteration.
+    pub now: bool,
+}
+
+impl Urgent {
+    pub(crate) fn urgency(self) -> Urgency {
+        if self.now { Urgency::Now } else { Urgency::AfterIteration }
+    }
+}
+
+/// Takes note of a runner that answers late: it hangs, is stopped, or cannot be reached.
+pub type Slow<'a> = &'a mut dyn FnMut(&LoopId, SlowRunner);
+
+/// Refuses to ask a runner that is stopped (`SIGSTOP`), for callers that cannot see why an answer takes long.
+pub fn check_runner(service: &Service, id: &LoopId) -> Result<(), RequestError> {
+    match service.stopped_runner(id) {
+        Some(pid) => {
+            let next = to_continue(pid);
+            let error =
+                format!("the runner of {id} is stopped (pid {pid}): {next} continues it, then ask again");
+            Err(RequestError::new(Code::Refused, error))
+        }
+        None => Ok(()),
+    }
+}

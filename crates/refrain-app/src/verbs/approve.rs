@@ -1,0 +1,84 @@
+//! Approving what a loop waits with.
+
+use refrain_core::LoopId;
+use refrain_core::r#loop::Grant;
+use refrain_core::view::{ApprovalWord, Status};
+use refrain_engine::{Runner, Service};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::resume::notify;
+use super::start;
+use crate::error::Code;
+use crate::{Action, Context, RequestError};
+
+/// What a person says yes to.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Approve {
+    /// The tree that they looked at, or the beginning of its name: another that waits by now is not approved.
+    #[schemars(length(min = 4, max = 64))]
+    pub tree: Option<String>,
+}
+
+impl Approve {
+    /// A tree's name, or the beginning of one.
+    pub fn tree(text: &str) -> Result<String, String> {
+        let is_name = (4..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        match is_name {
+            true => Ok(text.to_ascii_lowercase()),
+            false => Err("accepted is a tree's name, at least 4 hexadecimal digits of it".to_owned()),
+        }
+    }
+}
+
+/// Records the approval; the runner finishes the loop.
+pub fn approve(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    request: &Approve,
+    grant: &Grant,
+) -> Result<Runner, RequestError> {
+    context.caller.check(Action::Approve, Some(id.as_str()))?;
+    if service.has_plan(id) {
+        let error = format!("{id} is a plan, whose tasks wait for no approval; accepted are loops");
+        return Err(RequestError::usage(error));
+    }
+    let tree = request.tree.as_deref().map(Approve::tree).transpose();
+    let tree = tree.map_err(|why| {
+        let tree = request.tree.as_deref().unwrap_or_default();
+        RequestError::usage(format!("--tree {tree}: {why}"))
+    })?;
+    Ok(service.approve(id, grant, tree.as_deref())?)
+}
+
+/// Records the approval, and lets the loop finish in a process of its own.
+pub fn approve_detached(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    request: &Approve,
+) -> Result<(), RequestError> {
+    context.check(Action::Detach)?;
+    let runner = approve(context, service, id, request, &Grant::default())?;
+    let dir = &service.project().worktree;
+    start::detach(context, (service, runner), dir, &notify(context, service))?.1.reap();
+    Ok(())
+}
+
+/// Whether the loop waits for approval.
+#[must_use]
+pub fn is_awaited(status: &Status) -> bool {
+    status.approval.as_ref().is_some_and(|approval| approval.state == ApprovalWord::Awaited)
+}
+
+/// Refuses to continue a loop that waits for approval where the request does not name it: that would send its work back.
+pub fn refuse_by_accident(status: &Status) -> Result<(), RequestError> {
+    let id = &status.id;
+    if !is_awaited(status) {
+        return Ok(());
+    }
+    let error = RequestError::new(Code::Refused, format!("{id} waits for approval, and would be sent back"));
+    Err(error.hint(format!("refrain approve {id}")).hint(format!("or, to send it back: refrain resume {id}")))
+}

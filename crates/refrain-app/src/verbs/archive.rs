@@ -1,0 +1,19 @@
+//! Moving a stopped loop into the archive.
+
+use camino::Utf8PathBuf;
+use refrain_core::LoopId;
+use refrain_engine::Service;
+
+use crate::{Action, Context, RequestError};
+
+/// Moves the loop; returns where it lies then.
+pub fn archive(context: &Context, service: &Service, id: &LoopId) -> Result<Utf8PathBuf, RequestError> {
+    context.caller.check(Action::Archive, Some(id.as_str()))?;
+    if service.has_plan(id) {
+        let error = format!("{id} is a plan, which stays where it is; accepted by refrain archive are loops");
+        return Err(RequestError::usage(error).hint(format!(
+            "refrain list --plan {id} shows those of its tasks; another plan takes another --name"
+        )));
+    }
+    Ok(service.archive(id)?)
+}

@@ -1,0 +1,30 @@
+//! Cancelling a loop or a plan.
+
+use refrain_core::event::Ask;
+use refrain_core::{LoopId, Refusal};
+use refrain_engine::{EngineError, LoopRequest, Service};
+
+use super::{Outcome, Slow, Urgent};
+use crate::{Action, Context, RequestError};
+
+/// Asks for the end; returns once the loop, or the plan, has heard it. One that is over already stays as it is.
+pub fn cancel(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    how: Urgent,
+    slow: Slow<'_>,
+) -> Result<Outcome, RequestError> {
+    context.caller.check(Action::Cancel, Some(id.as_str()))?;
+    let (ask, slow) = (Ask::Cancel(how.urgency()), |runner| slow(id, runner));
+    let asked = match service.has_plan(id) {
+        true => {
+            service.ask_plan(id, LoopRequest::Cancel, ask, slow).map(|state| Outcome::Plan(Box::new(state)))
+        }
+        false => service.ask(id, LoopRequest::Cancel, ask, slow).map(|state| Outcome::Loop(Box::new(state))),
+    };
+    match asked {
+        Err(EngineError::Refused { why: Refusal::Final(word), .. }) => Ok(Outcome::Over(word)),
+        asked => Ok(asked?),
+    }
+}

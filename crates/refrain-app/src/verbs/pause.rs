@@ -1,0 +1,24 @@
+//! Pausing a loop or a plan.
+
+use refrain_core::LoopId;
+use refrain_core::event::Ask;
+use refrain_engine::{LoopRequest, Service};
+
+use super::{Outcome, Slow, Urgent};
+use crate::{Action, Context, RequestError};
+
+/// Asks for a pause; returns once the loop, or the plan, has heard it.
+pub fn pause(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    how: Urgent,
+    slow: Slow<'_>,
+) -> Result<Outcome, RequestError> {
+    context.caller.check(Action::Pause, Some(id.as_str()))?;
+    let (ask, slow) = (Ask::Pause(how.urgency()), |runner| slow(id, runner));
+    Ok(match service.has_plan(id) {
+        true => Outcome::Plan(Box::new(service.ask_plan(id, LoopRequest::Pause, ask, slow)?)),
+        false => Outcome::Loop(Box::new(service.ask(id, LoopRequest::Pause, ask, slow)?)),
+    })
+}

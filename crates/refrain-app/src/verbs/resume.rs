@@ -1,0 +1,173 @@
+//! Continuing a loop or a plan that has stopped.
+
+use refrain_core::agent::Usd;
+use refrain_core::event::Ask;
+use refrain_core::r#loop::Grant;
+use refrain_core::plan::PlanGrant;
+use refrain_core::values;
+use refrain_core::{LoopId, Refusal};
+use refrain_engine::config::Chosen;
+use refrain_engine::{EngineError, LoopRequest, PlanRunner, Runner, Service};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::approve::is_awaited;
+use super::{Slow, start};
+use crate::error::Code;
+use crate::options::notify::NotifyArgs;
+use crate::{Action, Context, RequestError, plan};
+
+/// What a loop, or a plan, may use from here on, in all; what is left out stays as it is.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Resume {
+    /// How many iterations; at most 200 more at a time.
+    #[schemars(range(min = 1))]
+    pub max_iterations: Option<u32>,
+    /// How much money, in US dollars.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub max_cost_usd: Option<f64>,
+    /// How many tokens; a plan has none.
+    pub max_tokens: Option<u64>,
+    /// For how long, as in 2h or 30m.
+    pub max_duration: Option<String>,
+    /// Wait no longer for what it waits for.
+    pub now: bool,
+}
+
+impl Resume {
+    /// The new totals of a loop.
+    pub fn grant(&self) -> Result<Grant, RequestError> {
+        Ok(Grant {
+            max_iterations: self.iterations()?,
+            max_duration: read("--max-duration", self.max_duration.as_deref(), values::duration)?,
+            max_cost: self.cost()?,
+            max_tokens: self.tokens()?,
+            ..Grant::default()
+        })
+    }
+
+    fn iterations(&self) -> Result<Option<u32>, RequestError> {
+        let text = self.max_iterations.map(|count| count.to_string());
+        read("--max-iterations", text.as_deref(), values::iteration)
+    }
+
+    fn tokens(&self) -> Result<Option<u64>, RequestError> {
+        let text = self.max_tokens.map(|count| count.to_string());
+        read("--max-tokens", text.as_deref(), values::tokens)
+    }
+
+    fn cost(&self) -> Result<Option<Usd>, RequestError> {
+        let text = self.max_cost_usd.map(|cost| cost.to_string());
+        read("--max-cost", text.as_deref(), values::usd)
+    }
+}
+
+fn read<T>(
+    flag: &str,
+    text: Option<&str>,
+    parse: impl Fn(&str) -> Result<T, String>,
+) -> Result<Option<T>, RequestError> {
+    let value =
+        text.map(|text| parse(text).map_err(|why| RequestError::usage(format!("{flag} {text}: {why}"))));
+    value.transpose()
+}
+
+/// The totals of a plan, which has fewer of them than a loop.
+pub fn plan_grant(id: &LoopId, grant: &Grant, proceed: bool) -> Result<PlanGrant, RequestError> {
+    let Grant { max_iterations, max_duration, max_cost, max_tokens, retry_for } = grant;
+    let flags =
+        [(max_tokens.is_some(), "--max-tokens"), (retry_for.is_some(), "--retry-for"), (proceed, "--now")];
+    if let Some((_, flag)) = flags.into_iter().find(|(is_given, _)| *is_given) {
+        return Err(RequestError::usage(format!("{flag}: {id} is a plan, and has none"))
+            .hint("refrain plan resume --help shows what it can be granted"));
+    }
+    let (total, max_cost, max_duration) = (*max_iterations, *max_cost, *max_duration);
+    Ok(PlanGrant { per_task: None, total, max_cost, max_duration })
+}
+
+/// What continuing a loop came to.
+pub enum Resumed {
+    /// It may be driven.
+    Runner(Box<Runner>),
+    /// Another runner drives it, and was told to wait no longer.
+    Hurried,
+}
+
+/// Refuses a caller that may not continue this loop.
+pub fn check(context: &Context, service: &Service, id: &LoopId, grant: &Grant) -> Result<(), RequestError> {
+    if context.caller.own_loop().is_none() {
+        return Ok(());
+    }
+    // An attempt that grants more decides over a person's money; one that continues what waits for approval says no for them.
+    let extends = *grant != Grant::default() || is_awaited(&service.status(id)?);
+    let action = if extends { Action::Extend } else { Action::Resume };
+    context.caller.check(action, Some(id.as_str()))
+}
+
+/// Takes the loop over. `proceed` says to wait no longer for what the loop waits for.
+pub fn resume(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    (grant, proceed): (&Grant, bool),
+    slow: Slow<'_>,
+) -> Result<Resumed, RequestError> {
+    check(context, service, id, grant)?;
+    match service.resume(id, grant, proceed) {
+        Err(EngineError::Driven { .. }) if proceed && *grant == Grant::default() => {
+            service.ask(id, LoopRequest::Hurry, Ask::Proceed, |runner| slow(id, runner))?;
+            Ok(Resumed::Hurried)
+        }
+        resumed => Ok(Resumed::Runner(Box::new(resumed?))),
+    }
+}
+
+/// Takes the plan over.
+pub fn resume_plan(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    grant: &PlanGrant,
+) -> Result<PlanRunner, RequestError> {
+    context.caller.check(Action::ResumePlan, Some(id.as_str()))?;
+    service.resume_plan(id, grant).map_err(|error| match &error {
+        // A plan's options are not those of a loop.
+        EngineError::Refused { why: Refusal::NothingGranted { used, flag }, .. } => {
+            RequestError::new(Code::Refused, format!("plan {id} cannot be resumed: {used}"))
+                .hint(format!("refrain plan resume {id} {flag}"))
+                .lacking(used, flag)
+        }
+        EngineError::Refused { why: Refusal::Final(word), .. } => {
+            RequestError::new(Code::Refused, format!("plan {id} cannot be resumed: it is {word}"))
+                .hint("refrain plan run starts another")
+        }
+        _ => error.into(),
+    })
+}
+
+/// Continues a loop, or a plan, in a process of its own, which tells as the configuration says.
+pub fn resume_detached(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    (grant, proceed): (&Grant, bool),
+    slow: Slow<'_>,
+) -> Result<(), RequestError> {
+    context.check(Action::Detach)?;
+    let dir = &service.project().worktree;
+    if service.has_plan(id) {
+        let runner = resume_plan(context, service, id, &plan_grant(id, grant, proceed)?)?;
+        plan::detach(context, (service, runner), dir, &notify(context, service))?.1.reap();
+    } else if let Resumed::Runner(runner) = resume(context, service, id, (grant, proceed), slow)? {
+        start::detach(context, (service, *runner), dir, &notify(context, service))?.1.reap();
+    }
+    Ok(())
+}
+
+/// Whom the configuration tells. One that cannot be read keeps no loop from continuing.
+pub(crate) fn notify(context: &Context, service: &Service) -> NotifyArgs {
+    let settings = service.settings(Chosen::default(), context.has_variables());
+    let configured = settings.map(|settings| NotifyArgs::default().or_configured(&settings.config.notify));
+    configured.unwrap_or_default()
+}

@@ -1,0 +1,159 @@
+//! Starting a loop.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::{LoopId, LoopState, Spec};
+use refrain_engine::config::Settings;
+use refrain_engine::{Detached, EngineError, Runner, Service, Signals, left_to_others};
+
+use crate::caller::Action;
+use crate::error::{Code, RequestError};
+use crate::options::notify::NotifyArgs;
+use crate::resolve::{self, StartLoop};
+use crate::workspace::Workspace;
+use crate::{Context, Note};
+
+/// A loop that can be started: nothing is begun yet.
+#[derive(Debug)]
+pub struct PreparedLoop {
+    /// The project.
+    pub service: Service,
+    /// What is configured in it.
+    pub settings: Settings,
+    /// The folder that the loop works in.
+    pub dir: Utf8PathBuf,
+    /// What it is started with.
+    pub spec: Spec,
+    /// Its id, where the request has one.
+    pub named: Option<LoopId>,
+    /// What the user should know of it.
+    pub notes: Vec<String>,
+}
+
+/// A loop that was started or may continue, with the right to drive it.
+pub struct StartedLoop {
+    /// The project.
+    pub service: Service,
+    /// What is configured in it.
+    pub settings: Settings,
+    /// The folder that the loop works in.
+    pub dir: Utf8PathBuf,
+    /// Drives it.
+    pub runner: Runner,
+    /// What the user should know of it.
+    pub notes: Vec<String>,
+}
+
+impl PreparedLoop {
+    /// What a request makes in this workspace.
+    pub fn new(context: &Context, workspace: Workspace, request: &StartLoop) -> Result<Self, RequestError> {
+        let Workspace { service, settings, dir } = workspace;
+        let (spec, notes) = resolve::spec(context, request, &settings, &service, &dir)?;
+        Ok(Self { service, settings, dir, spec, named: request.options.name.clone(), notes })
+    }
+
+    /// Starts it; `note` is told of loops that may be running beside it.
+    pub fn start(self, context: &Context, note: Note<'_>) -> Result<StartedLoop, RequestError> {
+        let Self { service, settings, dir, spec, named, mut notes } = self;
+        context.check(Action::Start)?;
+        context.typed.check_loop(&spec)?;
+        // A loop that needs a worktree for itself has it.
+        let is_shared = spec.git.shared || spec.needs_worktree_alone();
+        notes.extend(not_shown(&spec));
+        let untested = service.untested(&spec);
+        let runner = service.start(spec, named)?;
+        if !is_shared {
+            note_neighbours(&runner, note);
+        }
+        notes.extend(untested.map(|(version, tested)| {
+            let program = format!("loop {} runs a program of version {version}", runner.id());
+            format!("{program}; Refrain was tested with {tested}")
+        }));
+        notes.extend(memories(&runner));
+        Ok(StartedLoop { service, settings, dir, runner, notes })
+    }
+}
+
+impl StartedLoop {
+    /// Drives the loop in this thread until it stops; returns how it stands then. Signals are the surface's own affair.
+    pub fn drive(self, context: &Context) -> Result<LoopState, RequestError> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| {
+            RequestError::new(Code::Failed, format!("the runtime cannot be started: {error}"))
+        })?;
+        Ok(runtime.block_on(self.runner.drive(&context.host, Signals::None, || {}))?)
+    }
+}
+
+/// Starts a loop that the caller drives or hands over.
+pub fn start(context: &Context, request: &StartLoop, note: Note<'_>) -> Result<StartedLoop, RequestError> {
+    let workspace = Workspace::open(context, &request.options.work, note)?;
+    PreparedLoop::new(context, workspace, request)?.start(context, note)
+}
+
+/// Hands a loop to a process of its own: `refrain drive ID`. Returns once that has taken over, or, where the loop ends without
+/// an attempt, once it has ended; with how the loop stands.
+pub fn detach(
+    context: &Context,
+    (service, runner): (&Service, Runner),
+    dir: &Utf8Path,
+    notify: &NotifyArgs,
+) -> Result<(LoopState, Detached), RequestError> {
+    context.check(Action::Detach)?;
+    let (id, ends) = (runner.id().clone(), runner.ends_at_once());
+    let words = drive_words(dir, &id, notify);
+    let (state, started) = service.detach(runner, &words)?;
+    if !ends {
+        return Ok((state, started));
+    }
+    let mut follower = service.follow(&id, false)?;
+    while follower.look().map_err(EngineError::from)?.is_some() {}
+    Ok((service.state(&id)?, started))
+}
+
+/// Starts a loop in a process of its own, which tells as the configuration says.
+pub fn start_detached(
+    context: &Context,
+    request: &StartLoop,
+    note: Note<'_>,
+) -> Result<(Service, LoopId), RequestError> {
+    context.check(Action::Detach)?;
+    let StartedLoop { service, settings, dir, runner, notes } = start(context, request, note)?;
+    notes.into_iter().for_each(note);
+    let id = runner.id().clone();
+    let notify = NotifyArgs::default().or_configured(&settings.config.notify);
+    detach(context, (&service, runner), &dir, &notify)?.1.reap();
+    Ok((service, id))
+}
+
+pub(crate) fn drive_words(dir: &Utf8Path, id: &LoopId, notify: &NotifyArgs) -> Vec<String> {
+    let words = ["-C", dir.as_str(), "drive", id.as_str()].map(str::to_owned).into_iter();
+    words.chain(notify.as_words()).collect()
+}
+
+/// Files that the loop would be shown in, and that another system owns.
+pub fn not_shown(spec: &Spec) -> impl Iterator<Item = String> {
+    left_to_others(spec).into_iter().map(|path| {
+        let next = "resume --from goes on with what another system began there";
+        format!("{path} is not Refrain's and stays as it is: the loop is not shown there; {next}")
+    })
+}
+
+/// What the loop is told of earlier ones: that costs tokens in each iteration.
+pub fn memories(runner: &Runner) -> Vec<String> {
+    let count = match runner.recalled() {
+        0 => None,
+        1 => Some("1 memory".to_owned()),
+        count => Some(format!("{count} memories")),
+    };
+    let told = count.map(|told| format!("it is told {told} of earlier loops; --memory off tells none"));
+    runner.forgetful().map(ToString::to_string).into_iter().chain(told).collect()
+}
+
+/// Loops that neither commit nor have gates may share a worktree; but the user who starts the second should know of the first.
+fn note_neighbours(runner: &Runner, note: Note<'_>) {
+    let neighbours = runner.neighbours();
+    if !neighbours.is_empty() {
+        let (names, worktree) = (neighbours.join(", "), runner.worktree());
+        note(format!("{names} may be running in {worktree} too; --share-worktree says that this is meant"));
+    }
+}

@@ -1,0 +1,66 @@
+//! Telling an agent something with its next attempt.
+
+use refrain_core::event::Ask;
+use refrain_core::{LoopId, MAX_STEERING, check_steering};
+use refrain_engine::{EngineError, LoopRequest, Service};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::Slow;
+use crate::error::Code;
+use crate::{Action, Context, RequestError};
+
+/// What an agent is told with its next iteration.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Steering {
+    /// The words: at most 8192 bytes.
+    #[schemars(length(min = 1, max = MAX_STEERING))]
+    pub text: String,
+}
+
+impl Steering {
+    fn check(&self) -> Result<(), RequestError> {
+        if self.text.trim().is_empty() {
+            return Err(RequestError::usage("TEXT is empty; accepted is what the agent is to be told"));
+        }
+        check_steering(&self.text).map_err(|refusal| RequestError::usage(refusal.to_string()))
+    }
+}
+
+/// Hands the words to this loop, or to the loop of each task that the plan has at work; returns the loops that heard them.
+pub fn steer(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    steering: &Steering,
+    slow: Slow<'_>,
+) -> Result<Vec<LoopId>, RequestError> {
+    context.caller.check(Action::Steer, Some(id.as_str()))?;
+    steering.check()?;
+    let mut tell = |id: &LoopId| {
+        let ask = Ask::Steer(steering.text.clone());
+        service.ask(id, LoopRequest::Steer, ask, |runner| slow(id, runner))
+    };
+    if !service.has_plan(id) {
+        tell(id)?;
+        return Ok(vec![id.clone()]);
+    }
+    let plan = service.plan(id)?;
+    let mut told = Vec::new();
+    for (_, running) in plan.running() {
+        match tell(&running.id) {
+            Ok(_) => told.push(running.id.clone()),
+            // Its loop was not begun yet, or has just ended.
+            Err(EngineError::NoLoop { .. } | EngineError::Refused { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if told.is_empty() {
+        let error = format!("no task of {id} is at work, so nobody would be told");
+        let later = "what later tasks are to be told stands in the task file, or in a file of --spec-file";
+        return Err(RequestError::new(Code::Refused, error)
+            .hint(format!("{later}: they are read anew for each task")));
+    }
+    Ok(told)
+}

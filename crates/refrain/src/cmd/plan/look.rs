@@ -1,0 +1,47 @@
+//! What `plan show` and `plan check` look at: what `plan run` would start.
+
+use refrain_app::Context;
+use refrain_app::error::RequestError;
+use refrain_app::options::adapted::{Adapted, Difference};
+use refrain_app::options::heading;
+use refrain_app::options::work::WorkArgs;
+use refrain_app::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
+use refrain_core::LoopId;
+
+use crate::out;
+
+/// What a plan would be run with, for verbs that only look at it.
+#[derive(Debug, clap::Args)]
+pub(super) struct LookArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+    #[command(flatten)]
+    spec: SpecArgs,
+    /// The plan's id, as it will be given to plan run
+    #[arg(long, value_name = "ID")]
+    name: Option<LoopId>,
+    #[command(flatten)]
+    work: Adapted<WorkArgs, OnlyProof>,
+}
+
+/// Of options that change nothing of what is told but for those about gates: accepted, so that the line of `plan run` will do,
+/// and not offered.
+#[derive(Debug)]
+struct OnlyProof;
+
+impl Difference for OnlyProof {
+    fn of(arg: clap::Arg) -> clap::Arg {
+        let is_told = arg.get_help_heading() == Some(heading::PROOF);
+        arg.hide(!is_told)
+    }
+}
+
+impl LookArgs {
+    /// What `plan run` would make of the same.
+    pub(super) fn prepare(self, context: &Context) -> Result<Prepared, RequestError> {
+        let Self { source, spec, name, work } = self;
+        let (how, work) = (HowArgs::default(), work.args);
+        let request = RunPlan { source, spec, how, name, work };
+        Prepared::of(context, request, &mut out::tell_note)
+    }
+}
