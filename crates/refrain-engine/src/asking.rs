@@ -16,7 +16,7 @@ use refrain_store::journal::{self, Durability};
 use refrain_store::notice::Notice;
 use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, WorktreeLock, inbox};
 
-use crate::service::is_stopped;
+use crate::liveness::is_stopped;
 use crate::telemetry::tell_of_session;
 use crate::{EngineError, LoopRequest, Service, chain, mirror, now, recovery, repository};
 

@@ -1,7 +1,7 @@
 //! How an attempt starts: its prompt, and the files that its agent reads.
 
 use std::ffi::OsString;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use refrain_agents::environment;
 use refrain_core::budget::Allowance;
@@ -11,14 +11,11 @@ use refrain_core::trace::traceparent;
 use refrain_core::{AttemptId, LoopState, context, prompt};
 use refrain_proc::{Job, Meter};
 use refrain_store::layout::AttemptDir;
-use refrain_store::worktree::WorktreeFiles;
 use tokio::sync::mpsc;
 
 use crate::child::{AgentRole, AgentStart, ChildEvent, ChildOutput};
+use crate::shared_files::SharedFiles;
 use crate::{EngineError, budget, mirror};
-
-/// The state files in the worktree, shared by the thread that starts attempts and the one that concludes them.
-pub(crate) type SharedFiles = Arc<Mutex<WorktreeFiles>>;
 
 /// An attempt that is about to be started, made from the state.
 pub(crate) struct AttemptStart {

@@ -14,7 +14,7 @@ use refrain_proc::identity;
 use refrain_store::config::UserCaps;
 use refrain_store::{LedgerFile, LoopDir, journal};
 
-use crate::service::Host;
+use crate::host::Host;
 use crate::{EngineError, Service, now, recovery};
 
 /// A loop's hand in the money that all share.

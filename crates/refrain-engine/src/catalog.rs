@@ -9,7 +9,7 @@ use refrain_core::usage::Tally;
 use refrain_store::catalog::{self, Brief, Catalog, CatalogError, Detail, Found, Shelf};
 use refrain_store::{JournalError, Project, projects};
 
-use crate::service::look;
+use crate::liveness::look;
 use crate::{EngineError, Service};
 
 /// One row of a list.

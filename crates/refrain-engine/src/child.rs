@@ -3,10 +3,12 @@
 //! which the core has, and in the conclusion from their end.
 
 pub(crate) mod conclusion;
+mod event;
 mod output;
 mod start;
 mod supervised;
 
+pub(crate) use event::ChildEvent;
 pub(crate) use output::{AgentRole, ChildOutput};
 pub(crate) use start::{AgentStart, command_job, takes_schema, write};
-pub(crate) use supervised::{ChildEvent, Supervised, supervise};
+pub(crate) use supervised::{Supervised, supervise};

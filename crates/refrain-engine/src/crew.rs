@@ -10,11 +10,11 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use crate::EngineError;
-use crate::attempt::SharedFiles;
 use crate::child::{ChildEvent, ChildOutput, Supervised, supervise};
+use crate::host::Host;
+use crate::locks::Locks;
 use crate::pulse::Pulse;
-use crate::runner::Locks;
-use crate::service::Host;
+use crate::shared_files::SharedFiles;
 
 /// The supervisor, where there is one, and the loop's locks, which are not free before everybody is gone. Whoever drops this
 /// has everybody ended, and waits for nobody: many may be dropped at once, on a thread that others need.

@@ -20,25 +20,29 @@ use refrain_core::work::WorkDigest;
 use refrain_core::{ChildId, LoopState, Step};
 use refrain_git::Cancel;
 use refrain_proc::{Meter, identity};
+use refrain_store::Journal;
 use refrain_store::journal::{Committed, Durability};
-use refrain_store::{Doorbell, Journal, LoopDir};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::account::{self, Account};
 use crate::asking::answer_without_runner;
-use crate::attempt::SharedFiles;
+use crate::blocking::blocking;
 use crate::budget::Purse;
 use crate::child::ChildEvent;
 use crate::crew::Crew;
+use crate::doorbell::install_doorbell;
 use crate::file_watch::DelayedFileWatch;
+use crate::git_words::LONGEST;
+use crate::host::Host;
+use crate::locks::Locks;
 use crate::mirror;
 use crate::proving_ground::{Ground, Ready};
 use crate::pulse::Pulse;
-use crate::repository::{Done, LONGEST, Opened, Tools, Work, marked};
-use crate::runner::{Locks, Runner};
-use crate::service::Host;
+use crate::repository::{Done, Opened, Tools, Work, marked};
+use crate::runner::Runner;
+use crate::shared_files::SharedFiles;
 use crate::signals::{SignalSources, Signals, Wish};
 use crate::work::{self, WorkWatch};
 use crate::{EngineError, now};
@@ -432,22 +436,5 @@ async fn done(work: &mut Option<Work>) -> Result<Done, EngineError> {
     match work {
         Some(work) => work.done().await,
         None => std::future::pending().await,
-    }
-}
-
-/// The runner's end of the doorbell.
-pub(crate) fn install_doorbell(dir: &LoopDir) -> Result<pipe::Receiver, EngineError> {
-    pipe::OpenOptions::new()
-        .read_write(true)
-        .open_receiver(Doorbell::install(dir)?)
-        .map_err(|error| EngineError::Process("the doorbell cannot be opened", error))
-}
-
-/// Runs what blocks where blocking is allowed.
-pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(value) => value,
-        // Nobody cancels these tasks: it panicked, and so do we.
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }

@@ -6,17 +6,16 @@ use std::io;
 
 use camino::Utf8PathBuf;
 use refrain_agents::generic::NoProgram;
+use refrain_agents::plugin::settings::Misfit;
 use refrain_core::git::{Operation, TemplateError};
 use refrain_core::plan::TaskId;
+use refrain_core::spec::AgentKind;
 use refrain_core::{LoopId, Refusal};
 use refrain_git::GitError;
 use refrain_store::catalog::CatalogError;
 use refrain_store::config::ConfigError;
 use refrain_store::tasks::TasksError;
 use refrain_store::{DiskError, JournalError, LedgerError};
-
-use crate::gate_programs::GateProgramError;
-use crate::plugin::PluginError;
 
 /// What failed and why, down to its first cause, in one line.
 #[must_use]
@@ -227,4 +226,54 @@ fn at_work(by: &[String]) -> String {
         [one] => format!("loop {one} works"),
         many => format!("loops {} work", many.join(", ")),
     }
+}
+
+/// A gate, or a critic, whose program cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{owner}: {fault}{}", nearest.as_ref().map(|it| format!("; did you mean {it}?")).unwrap_or_default())]
+pub struct GateProgramError {
+    /// `gate NAME`, or `the critic`.
+    pub owner: String,
+    /// The program, as the command calls it.
+    pub program: String,
+    /// Why it cannot be run.
+    pub fault: GateProgramFault,
+    /// What was probably meant.
+    pub nearest: Option<String>,
+}
+
+/// Why a program cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GateProgramFault {
+    /// No folder of `PATH` has it.
+    #[error("command not found: {0}")]
+    NotFound(String),
+    /// There is no such file.
+    #[error("no such file: {0}")]
+    NoFile(String),
+    /// It is a folder, or may not be executed.
+    #[error("{0} is not an executable file")]
+    NotExecutable(String),
+}
+
+/// Why a plugin cannot be installed or removed. Nothing was touched.
+#[derive(Debug, thiserror::Error)]
+pub enum PluginError {
+    /// Nobody knows where the agent's home is.
+    #[error("HOME is not set, so there is no place for the plugin of {0}")]
+    NoHome(AgentKind),
+    /// Somebody else's file stands where one of ours belongs.
+    #[error("{0} is there already, and refrain did not write it")]
+    Taken(Utf8PathBuf),
+    /// A file of the person's is not what it should be.
+    #[error("{path} cannot be changed: {why}")]
+    Misfit {
+        /// The file.
+        path: Utf8PathBuf,
+        /// Why not.
+        why: Misfit,
+    },
+    /// A file of the person's cannot be read.
+    #[error(transparent)]
+    Unread(DiskError),
 }

@@ -21,10 +21,12 @@ use refrain_store::journal::{Journal, JournalError, Tail};
 use refrain_store::notice::Notice;
 use refrain_store::{DiskError, LoopDir};
 
-use crate::judge;
+use crate::judge_spec;
+use crate::liveness::look;
 use crate::pulse::{Beat, Pulse};
 use crate::recovery;
-use crate::service::look;
+use crate::{EngineError, Service};
+use refrain_core::LoopId;
 
 /// How much is shown of what an agent had printed before somebody came to watch, in bytes.
 const CATCH_UP: u64 = 8 << 10;
@@ -301,7 +303,7 @@ impl Follower {
     fn open_judge(&mut self, path: Utf8PathBuf, agent: Option<AgentSpec>) {
         let agent = agent.filter(|agent| agent.streams() && !self.raw);
         let spec = self.spec.as_deref().zip(agent).map(|(spec, agent)| Spec { agent, ..spec.clone() });
-        let dialect = spec.and_then(|spec| recovery::dialect(&spec, &judge::told(&path)));
+        let dialect = spec.and_then(|spec| recovery::dialect(&spec, &judge_spec::told(&path)));
         self.logs = vec![Log { path, stderr: false, at: 0 }];
         self.watch_logs();
         let joins = self.logs.first().is_some_and(|log| log.at > 0);
@@ -370,5 +372,15 @@ impl Follower {
             log.at += read as u64;
             (read > 0).then_some(Sight::Output { stderr: log.stderr, bytes })
         })
+    }
+}
+
+impl Service {
+    /// Follows any loop from its first event on; with all that its agents printed, or only what they print from now on.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such loop.
+    pub fn follow(&self, id: &LoopId, all_output: bool) -> Result<Follower, EngineError> {
+        Ok(Follower::of(self.locate(id)?.dir, all_output)?)
     }
 }

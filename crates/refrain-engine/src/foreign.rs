@@ -11,8 +11,9 @@ use refrain_store::{journal, write_atomic};
 use serde_json::Value;
 
 use crate::keeping::each_text;
+use crate::liveness::{alive, look};
 use crate::redact::Redactor;
-use crate::service::{Located, alive, look};
+use crate::service::Located;
 use crate::{EngineError, Service};
 
 /// No state of a loop is larger, in bytes: a prompt may be long, and a thousand iterations have a summary each.

@@ -17,34 +17,7 @@ use refrain_git::Repository;
 use refrain_proc::program::is_executable;
 
 use crate::{EngineError, Service, pins};
-
-/// A gate, or a critic, whose program cannot be run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{owner}: {fault}{}", nearest.as_ref().map(|it| format!("; did you mean {it}?")).unwrap_or_default())]
-pub struct GateProgramError {
-    /// `gate NAME`, or `the critic`.
-    pub owner: String,
-    /// The program, as the command calls it.
-    pub program: String,
-    /// Why it cannot be run.
-    pub fault: GateProgramFault,
-    /// What was probably meant.
-    pub nearest: Option<String>,
-}
-
-/// Why a program cannot be run.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GateProgramFault {
-    /// No folder of `PATH` has it.
-    #[error("command not found: {0}")]
-    NotFound(String),
-    /// There is no such file.
-    #[error("no such file: {0}")]
-    NoFile(String),
-    /// It is a folder, or may not be executed.
-    #[error("{0} is not an executable file")]
-    NotExecutable(String),
-}
+use crate::{GateProgramError, GateProgramFault};
 
 impl Service {
     /// Refuses gates and critics of `spec` whose first program is not there.

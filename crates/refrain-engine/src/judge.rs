@@ -4,9 +4,8 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use refrain_agents::environment;
-use refrain_agents::judge::judge;
 use refrain_core::budget::Allowance;
 use refrain_core::gate::{GateSpec, ReviewSpec};
 use refrain_core::review::{self, Changes};
@@ -17,6 +16,7 @@ use refrain_store::LoopDir;
 use tokio::sync::mpsc;
 
 use crate::child::{AgentRole, AgentStart, ChildEvent, ChildOutput, takes_schema};
+use crate::judge_spec::{judging, told};
 use crate::{EngineError, budget};
 
 /// What a judge is told, and where what it says is kept.
@@ -95,14 +95,4 @@ impl Brief {
             .job(meter, |call| ChildOutput::of_agent(role, call, logs, news))
             .map_err(|error| EngineError::Process("what it is told cannot be written", error))
     }
-}
-
-/// The loop, as if this agent worked in it: only reading, and with nothing to claim.
-pub(crate) fn judging(state: &LoopState, agent: &AgentSpec) -> Spec {
-    Spec { agent: judge(agent), promise: None, ..state.spec.clone() }
-}
-
-/// Where what a judge is told is kept, beside its log.
-pub(crate) fn told(log: &Utf8Path) -> Utf8PathBuf {
-    log.with_extension("prompt.md")
 }

@@ -12,8 +12,9 @@ use refrain_core::{Live, LoopState, Step, context, next_step};
 use refrain_git::{Cancel, GitError, PushRequest, Repository, SaveRequest, Saved};
 use refrain_store::LoopDir;
 
+use crate::git_words;
+use crate::quotes;
 use crate::redact::Redactor;
-use crate::{quotes, repository};
 
 /// Where it stands how the loop stood, as `refrain status --json` says it, and what failed.
 const STATE: &str = ".refrain-failure/state.json";
@@ -64,14 +65,14 @@ pub(crate) fn save(
         Err(GitError::NotARepository(_)) => {
             Event::WorkUnsaved { why: "it was in no git repository when it began".to_owned() }
         }
-        Err(error) => Event::WorkUnsaved { why: repository::say(&error, repository::LONGEST) },
+        Err(error) => Event::WorkUnsaved { why: git_words::say(&error, git_words::LONGEST) },
     }
 }
 
 /// The branch: named after the last iteration's end, so that whoever repeats the step looks for the same.
 fn branch(state: &LoopState) -> String {
     let last = state.last_charged().map_or(state.updated_at, |last| last.ended_at);
-    format!("wip/ralph-fail-{}-{}", state.spec.id, repository::stamp(last))
+    format!("wip/ralph-fail-{}-{}", state.spec.id, git_words::stamp(last))
 }
 
 /// The state as it will be once the work is kept and the end is recorded.

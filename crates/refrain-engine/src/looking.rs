@@ -1,14 +1,17 @@
 //! Looking into a loop from afar: what an attempt was told, a part of what it printed.
 //! Secrets are taken out, as of a report: what is shown may leave the machine.
 
+use std::io::{ErrorKind, Read};
+
 use camino::Utf8Path;
 use refrain_agents::ear::Stream;
 use refrain_core::agent::AgentEvent;
 use refrain_core::gate::GateName;
 use refrain_core::text::printable;
-use refrain_core::{AttemptId, LoopId};
+use refrain_core::{AttemptId, LoopId, Spec};
 use refrain_proc::output;
 use refrain_store::journal;
+use refrain_store::layout::AttemptDir;
 
 use crate::redact::Redactor;
 use crate::{EngineError, Service, recovery};
@@ -174,4 +177,32 @@ pub(crate) fn part(path: &Utf8Path, from: Option<u64>, most: u64) -> Option<(u64
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map(|end| end + 1);
     bytes.truncate(end.unwrap_or(bytes.len()));
     Some((begin.min(total) + skipped as u64, bytes, total))
+}
+
+impl Service {
+    /// What an attempt's agent said, where that was a stream of events; `false` where it was not.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it cannot be read.
+    pub fn said(
+        &self,
+        spec: &Spec,
+        dir: &AttemptDir,
+        say: &mut dyn FnMut(AgentEvent),
+    ) -> Result<bool, EngineError> {
+        let Some(dialect) = recovery::dialect(spec, &dir.prompt()) else { return Ok(false) };
+        let (mut stream, mut chunk) = (Stream::new(dialect), vec![0; 64 << 10]);
+        let kept = dir.stdout(true);
+        let Ok(mut kept) = output::read(&kept) else { return Ok(true) };
+        loop {
+            match kept.read(&mut chunk) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(EngineError::Process("a stream cannot be read", error)),
+                Ok(0) => break,
+                Ok(length) => stream.push(&chunk[..length], say),
+            }
+        }
+        stream.end(say);
+        Ok(true)
+    }
 }

@@ -11,8 +11,8 @@ use refrain_core::{LoopState, Spec};
 use refrain_proc::identity;
 use refrain_store::{LoopDir, make_dir, write_unsynced};
 
-use crate::glance::close_notes;
 use crate::keeping;
+use crate::notes::close_notes;
 
 /// What is larger is no file of a mirror's, in bytes.
 const LARGEST: u64 = 64 << 20;

@@ -9,36 +9,14 @@ use std::io::{self, ErrorKind};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::generic;
-use refrain_agents::plugin::settings::{self, Found, Misfit};
+use refrain_agents::plugin::settings::{self, Found};
 use refrain_agents::plugin::{Homes, Owned, Plugin, Shared};
 use refrain_core::spec::AgentKind;
 use refrain_core::view::plugin::{Part, PartState, PluginStatus};
-use refrain_store::DiskError;
 use refrain_store::plugins::{self, Installed};
 
+use crate::PluginError;
 use crate::{EngineError, Host};
-
-/// Why a plugin cannot be installed or removed. Nothing was touched.
-#[derive(Debug, thiserror::Error)]
-pub enum PluginError {
-    /// Nobody knows where the agent's home is.
-    #[error("HOME is not set, so there is no place for the plugin of {0}")]
-    NoHome(AgentKind),
-    /// Somebody else's file stands where one of ours belongs.
-    #[error("{0} is there already, and refrain did not write it")]
-    Taken(Utf8PathBuf),
-    /// A file of the person's is not what it should be.
-    #[error("{path} cannot be changed: {why}")]
-    Misfit {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Why not.
-        why: Misfit,
-    },
-    /// A file of the person's cannot be read.
-    #[error(transparent)]
-    Unread(DiskError),
-}
 
 /// What installing or removing comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]

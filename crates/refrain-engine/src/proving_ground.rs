@@ -10,7 +10,8 @@ use refrain_core::protect::{Rule, Touched};
 use refrain_git::{Cancel, CleanRequest, Repository};
 use refrain_store::{CleanPlace, Project};
 
-use crate::{chain, repository};
+use crate::chain;
+use crate::git_words;
 
 /// The folder that the loop has for it, once it needed one.
 pub(crate) type Ground = Arc<Mutex<Option<CleanPlace>>>;
@@ -58,7 +59,7 @@ pub(crate) fn prepare(
         repository.check_out_clean(CleanRequest { tree, over: &over, folder: &folder, index, cancel })
     });
     made.map_err(|error| {
-        format!("the clean checkout cannot be made: {}", repository::say(&error, repository::LONGEST))
+        format!("the clean checkout cannot be made: {}", git_words::say(&error, git_words::LONGEST))
     })?;
     let inside = spec.working_dir.strip_prefix(&spec.worktree).unwrap_or(Utf8Path::new(""));
     let at = folder.join(inside);

@@ -7,7 +7,7 @@ use refrain_core::{AttemptId, Spec, context};
 use refrain_proc::output;
 use refrain_store::LoopDir;
 
-use crate::glance::noted;
+use crate::notes::noted;
 
 /// The texts, each with its quote. Blocks.
 pub(crate) fn read(spec: &Spec, dir: &LoopDir, quotes: &[Quote]) -> Vec<(Quote, String)> {

@@ -15,7 +15,8 @@ use refrain_store::layout::LoopDir;
 use refrain_store::worktree::{self, WorktreeFiles};
 
 use crate::child::conclusion::finished;
-use crate::{clock, judge, seal};
+use crate::judge_spec;
+use crate::{clock, seal};
 
 /// A reader for the stream of an attempt that was told what is in this file.
 pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Dialect>> {
@@ -86,8 +87,8 @@ fn overhear(state: &LoopState, dir: &LoopDir) -> Option<AgentReport> {
         }
         None => dir.attempt(state.critiquing().and(state.last_charged())?.id).critique(),
     };
-    let spec = judge::judging(state, state.runs()?);
-    hear_again(&spec, &judge::told(&log), &log)?.0.report
+    let spec = judge_spec::judging(state, state.runs()?);
+    hear_again(&spec, &judge_spec::told(&log), &log)?.0.report
 }
 
 /// The first event of a new runner: what became of the agent that was in flight is in what it left on disk.

@@ -18,8 +18,9 @@ use refrain_proc::output;
 use refrain_store::JournalError;
 use refrain_store::journal::{self, Whole};
 
+use crate::liveness::alive;
 use crate::redact::Redactor;
-use crate::service::{Located, Service, alive};
+use crate::service::{Located, Service};
 use crate::{EngineError, chain, seal};
 
 /// How much of the end of a gate's log a report holds, in bytes.

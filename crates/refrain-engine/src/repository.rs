@@ -6,8 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use refrain_agents::environment;
 use refrain_core::event::Event;
 use refrain_core::git::{
@@ -15,20 +13,17 @@ use refrain_core::git::{
 };
 use refrain_core::r#loop::{CHANGED, Candidate};
 use refrain_core::review::Changes;
-use refrain_core::spec::Millis;
 use refrain_core::{ChildId, LoopState, Spec, Step};
 use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository, TreeRequest};
 use refrain_store::{LoopDir, Project};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
+use crate::git_words::{say, stamp};
+use crate::locks::Locks;
 use crate::proving_ground::{Ground, Ready};
 use crate::publish::{self, Desk};
-use crate::runner::Locks;
 use crate::{EngineError, chain, keeping, now, proving_ground};
-
-/// How long git and its hooks may take for one step: a hook that hangs must not hold a night up.
-pub(crate) const LONGEST: Duration = Duration::from_mins(10);
 
 /// The loop's worktree, once git has been asked about it: it remembers what need not be asked in each iteration.
 pub(crate) type Opened = Arc<Mutex<Option<Repository>>>;
@@ -311,15 +306,6 @@ pub(crate) fn changes(
     Ok(Some(Changes { partial: candidate.partial, ..changes }))
 }
 
-/// What went wrong. Whoever abandons a step does not look at what it says: else it was the time.
-pub(crate) fn say(error: &GitError, longest: Duration) -> String {
-    if matches!(error, GitError::Cancelled) {
-        format!("git, or a hook, took longer than {} and was ended", Millis::from(longest))
-    } else {
-        chain(error)
-    }
-}
-
 /// Removes a loop's own worktree, and the branch that was made with it, if nothing is lost by that; else says why it is kept.
 pub(crate) fn release(
     state: &LoopState,
@@ -421,11 +407,6 @@ pub(crate) fn settle(
     Ok(Some(repository).filter(|repository| repository.root() == spec.worktree))
 }
 
-/// A time that can stand in the name of a branch.
-pub(crate) fn stamp(at: Timestamp) -> String {
-    at.to_zoned(TimeZone::system()).strftime("%Y%m%d-%H%M%S").to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -449,12 +430,5 @@ mod tests {
             panic!("another event")
         };
         assert!(error.contains("Cancelled"), "{error}");
-    }
-
-    #[test]
-    fn who_took_too_long_is_told_how_long_it_had() {
-        assert_eq!(Millis::from(LONGEST).to_string(), "10m 0s");
-        let said = say(&GitError::Cancelled, Duration::from_secs(90));
-        assert_eq!(said, "git, or a hook, took longer than 1m 30s and was ended");
     }
 }

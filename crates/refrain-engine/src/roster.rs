@@ -16,8 +16,8 @@ use refrain_store::{LoopDir, Project};
 use serde::Deserialize;
 
 use crate::catalog::Listed;
+use crate::liveness::look;
 use crate::lookout::{Lookout, News};
-use crate::service::look;
 use crate::{EngineError, Service, chain};
 
 /// How often it is made sure that the runners of what is driven still live.

@@ -1,19 +1,17 @@
 //! The right to drive a loop, as a value: whoever holds it drives it, or hands it on.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::{Live, LoopId, LoopState, Spec, Step, next_step};
+use camino::Utf8Path;
+use refrain_core::{Live, LoopId, Step, next_step};
 use refrain_git::Repository;
-use refrain_store::{Journal, LoopDir, RunnerLock, WorktreeLock, catalog};
+use refrain_store::{Journal, RunnerLock};
 
-use crate::dispatcher::{Drive, blocking};
 use crate::follow::Follower;
-use crate::memory::{Remembrance, look_back_on, remember};
+use crate::locks::{Locks, RunnerLocks, Share};
+use crate::memory::Remembrance;
+use crate::now;
 use crate::pulse::Pulse;
-use crate::service::Host;
-use crate::signals::Signals;
-use crate::{EngineError, now};
 
 /// A loop that this process has the right to drive.
 #[derive(Debug)]
@@ -36,45 +34,6 @@ pub struct Runner {
     pub(crate) past: u64,
 }
 
-/// The locks of a loop that is driven, as all who hold them share them.
-pub(crate) type Locks = Arc<RunnerLocks>;
-
-/// What a loop holds while it is driven: its share in its worktree, and the right to drive it. Everybody who does something
-/// for it holds it too, so that it is not free before they are done, whoever was dropped meanwhile.
-#[derive(Debug)]
-pub(crate) struct RunnerLocks {
-    worktree: Mutex<WorktreeLock>,
-    _runner: RunnerLock,
-}
-
-impl RunnerLocks {
-    /// The lock file of the worktree.
-    pub(crate) fn worktree_file(&self) -> Utf8PathBuf {
-        self.worktree().path()
-    }
-
-    /// Whether the share in the worktree still keeps others out.
-    pub(crate) fn has_worktree(&self) -> bool {
-        self.worktree().is_in_place()
-    }
-
-    /// Takes the share in the worktree again if its lock file was deleted.
-    ///
-    /// # Errors
-    /// [`EngineError::WorktreeTaken`] if another loop took it meanwhile.
-    pub(crate) fn keep_worktree(&self, spec: &Spec) -> Result<(), EngineError> {
-        let (worktree, needs_alone) = (spec.worktree.clone(), spec.needs_worktree_alone());
-        self.worktree().renew()?.map_err(|by| EngineError::WorktreeTaken { worktree, by, needs_alone })
-    }
-
-    fn worktree(&self) -> MutexGuard<'_, WorktreeLock> {
-        self.worktree.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A loop's share in its worktree, and whom it shares it with.
-pub(crate) type Share = (WorktreeLock, Vec<String>);
-
 impl Runner {
     pub(crate) fn new(
         journal: Journal,
@@ -83,7 +42,7 @@ impl Runner {
         past: u64,
     ) -> Self {
         worktree.sign(&journal.state().spec.id);
-        let held = RunnerLocks { worktree: Mutex::new(worktree), _runner: lock };
+        let held = RunnerLocks::new(worktree, lock);
         let (journal, locks) = (Box::new(journal), Arc::new(held));
         Self {
             journal,
@@ -151,52 +110,4 @@ impl Runner {
     pub fn follow(&self) -> Follower {
         Follower::of_own(&self.journal, Arc::clone(&self.pulse), self.past)
     }
-
-    /// Drives the loop until it stops, and says how it stands then. `ready` is called once the takeover is on disk.
-    ///
-    /// One thread can drive many: what it returns need not be moved to another (`spawn_local`), and whatever blocks is done on
-    /// the runtime's own threads for that. Whoever drops it ends the loop's processes as if this process had died: the loop
-    /// has crashed, and its locks are free once they are gone, which is when the runtime is, at the latest.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it cannot go on: what is on disk is what happened, and `resume` goes on from there.
-    pub async fn drive(
-        self,
-        host: &Host,
-        signals: Signals,
-        ready: impl FnOnce(),
-    ) -> Result<LoopState, EngineError> {
-        let (dir, remembrance, at) = (self.journal.dir().clone(), self.remembrance.clone(), host.clone());
-        let state = self.drive_unnoted(host, signals, ready).await;
-        blocking(move || remembrance.set(note(&at, &dir))).await;
-        state
-    }
-
-    /// The same, where somebody else is to [`note`] it.
-    pub(crate) async fn drive_unnoted(
-        self,
-        host: &Host,
-        signals: Signals,
-        ready: impl FnOnce(),
-    ) -> Result<LoopState, EngineError> {
-        let pulse = Arc::clone(&self.pulse);
-        // Gone once it has begun.
-        let driven = Box::pin(Drive::begin(self, host, signals, ready)).await;
-        let state = match driven {
-            // On the heap: what it holds between two inputs is large.
-            Ok(drive) => Box::pin(drive.run()).await,
-            Err(error) => Err(error),
-        };
-        pulse.update(|beat| beat.over = true);
-        state
-    }
-}
-
-/// Notes in the catalog of the user's loops how one ended, and what there is to remember of it; answers with why that was not.
-/// Only a convenience: what is not noted, the next one who lists finds.
-pub(crate) fn note(host: &Host, dir: &LoopDir) -> Option<String> {
-    let _ = catalog::note(&host.data_home, dir);
-    let trouble = remember(host, dir);
-    look_back_on(host, dir);
-    trouble
 }

@@ -23,6 +23,7 @@ use refrain_store::{Journal, LoopDir, RunnerLock, sessions};
 pub use self::turn::Said;
 use self::turn::{Next, go_on, over};
 use crate::asking::take_over;
+use crate::liveness::is_session_alive;
 use crate::repository::marked;
 use crate::telemetry::tell_of_session;
 use crate::work::WorkWatch;
@@ -115,7 +116,7 @@ impl Service {
     /// Refuses what would take a loop away from a session that works on it.
     pub(crate) fn refuse_where_a_session_lives(&self, state: &LoopState) -> Result<(), EngineError> {
         let session = state.session.as_ref().filter(|_| state.is_in_session());
-        match session.filter(|session| is_alive(session) == Some(true)) {
+        match session.filter(|session| is_session_alive(session) == Some(true)) {
             Some(session) => Err(EngineError::Driven {
                 id: state.spec.id.clone(),
                 pid: session.process.map(|process| process.pid),
@@ -414,12 +415,6 @@ fn wait_for_change(file: &Utf8Path, at_most: Duration) {
 
 /// How long nobody looks whether a prover is still there: it may be silent, and its last word is written before it leaves.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
-/// Whether a session's process lives; none where it is not known.
-pub(crate) fn is_alive(session: &Session) -> Option<bool> {
-    let process = session.process?;
-    identity::is_alive(&Identity { process, boot: session.boot.clone(), host: session.host.clone() })
-}
 
 #[cfg(test)]
 pub(crate) mod tests;

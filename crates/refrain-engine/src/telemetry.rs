@@ -2,6 +2,7 @@
 //! JSON), as the variables of OpenTelemetry say it. Who sends it when is in [`exporter`].
 
 mod exporter;
+mod runners;
 mod whole;
 
 use std::time::Duration;

@@ -21,7 +21,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("refrain", 6),
     ("refrain-agents", 5),
     ("refrain-core", 30),
-    ("refrain-engine", 46),
     ("refrain-git", 14),
     ("refrain-server", 17),
     ("refrain-store", 5),

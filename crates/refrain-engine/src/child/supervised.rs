@@ -4,37 +4,18 @@ use std::sync::{Arc, PoisonError};
 
 use refrain_agents::environment;
 use refrain_core::Spec;
-use refrain_core::agent::{FaultKind, Until, Usage};
-use refrain_core::event::{Event, Exit, Process};
+use refrain_core::event::{Event, Exit};
 use refrain_proc::{KeeperSpec, Report, Supervisor};
 use refrain_store::worktree;
 use tokio::sync::mpsc;
 
+use super::ChildEvent;
 use super::ChildOutput;
 use super::conclusion::Ending;
 use crate::EngineError;
-use crate::attempt::SharedFiles;
+use crate::host::Host;
 use crate::pulse::Pulse;
-use crate::service::Host;
-
-/// What happened to the child in flight, or to processes that it left behind.
-pub(crate) enum ChildEvent {
-    Started(Process),
-    NotStarted(String),
-    Used(Usage),
-    /// Its program waits for its provider by itself, for this reason and until then; or it does not any more.
-    Retrying(Option<(FaultKind, Option<Until>)>),
-    /// Its provider answered: something came from the model.
-    Answered,
-    /// It is over: the event that records it.
-    Finished(Box<Event>),
-    Swept {
-        killed: u32,
-        survivors: Vec<i32>,
-        names: Vec<String>,
-    },
-    OutputLost,
-}
+use crate::shared_files::SharedFiles;
 
 /// The supervisor of one loop, and both ends of what it reports.
 pub(crate) struct Supervised {

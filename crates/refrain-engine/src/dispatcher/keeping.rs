@@ -9,8 +9,9 @@ use refrain_store::journal::Durability;
 use refrain_store::{Journal, JournalError};
 use tokio::time::sleep;
 
-use super::{Drive, blocking};
+use super::Drive;
 use crate::EngineError;
+use crate::blocking::blocking;
 
 /// How long whoever deletes a folder has to get through: what is made in it meanwhile would keep the folder from going.
 pub(crate) const SETTLE: Duration = Duration::from_millis(50);

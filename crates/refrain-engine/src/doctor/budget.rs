@@ -7,7 +7,7 @@ use refrain_store::LedgerFile;
 
 use super::cure::Found;
 use crate::chain;
-use crate::service::Host;
+use crate::host::Host;
 
 pub(super) fn look(host: &Host) -> Vec<Found> {
     let ledger = match LedgerFile::new(&host.state_home).read() {

@@ -11,7 +11,7 @@ use refrain_core::view::checkup::{Finding, Subject};
 use refrain_store::{LoopDir, RunnerLock, catalog, inbox, journal, memory};
 
 use super::cure::{Cure, Found};
-use crate::service::look as view;
+use crate::liveness::look as view;
 use crate::{Service, chain, now};
 
 /// Clocks of machines that share a disk differ by so much.

@@ -16,7 +16,8 @@ use refrain_store::{LoopDir, journal, make_dir, memory as kept};
 
 use super::after::Past;
 use crate::asked::{Answer, Question, ask};
-use crate::{EngineError, Host, MemoryError, Service, judge, now};
+use crate::judge_spec;
+use crate::{EngineError, Host, MemoryError, Service, now};
 
 /// How long a judge may take.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -98,7 +99,7 @@ impl Service {
         let last = last.map(|bytes| past.clean(&String::from_utf8_lossy(&bytes)));
         let said: Vec<&str> = past.said.iter().map(String::as_str).collect();
         let prompt = lessons::question(state, &said, last.as_deref());
-        let spec = judge::judging(state, judge);
+        let spec = judge_spec::judging(state, judge);
         let spec = match spec.working_dir.exists() {
             true => spec,
             // A worktree of its own is gone by now.

@@ -122,3 +122,10 @@ impl Service {
         Ok(())
     }
 }
+
+/// Asks a loop to rest, or to end, without waiting for its answer.
+pub(super) fn tell(dir: &LoopDir, urgency: Urgency, for_good: bool) -> Result<(), EngineError> {
+    let ask = if for_good { Ask::Cancel(urgency) } else { Ask::Pause(urgency) };
+    let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
+    Ok(request.post(dir)?)
+}

@@ -5,11 +5,7 @@
 mod doing;
 mod inputs;
 
-pub(super) use doing::tell;
-
-use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use refrain_agents::environment;
@@ -23,19 +19,20 @@ use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
 
 use super::landing::Landing;
+use super::round::Quiet;
 use super::round::{Turns, turns};
-use super::service::{PlanRunner, own};
+use super::runner::{PlanRunner, own};
 use super::statuses::Statuses;
 use super::verify::{self, Of};
 use super::work::Work;
-use crate::dispatcher::{blocking, install_doorbell};
+use crate::blocking::blocking;
+use crate::doorbell::install_doorbell;
 use crate::file_watch::DelayedFileWatch;
 use crate::signals::{SignalSources, Signals};
 use crate::telemetry::Telling;
 use crate::{EngineError, Host, Service, chain, now};
-
-/// What its loops are told when they start, if everything is to come to rest.
-pub(super) type Quiet = Rc<Cell<Option<(Urgency, bool)>>>;
+use refrain_proc::limits::raise_open_files;
+use tokio::task::LocalSet;
 
 /// A plan's runner at work.
 pub(super) struct PlanDrive {
@@ -67,6 +64,32 @@ pub(super) struct PlanDrive {
     watch: DelayedFileWatch,
     /// Something happened that may change what the task file is to say.
     is_news: bool,
+}
+
+impl PlanRunner {
+    /// Drives the plan, and the loops of its tasks, until it stops, and says how it stands then. `ready` is called once the
+    /// takeover is on disk.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it cannot go on: what is on disk is what happened, and `plan resume` goes on from there.
+    pub async fn drive(
+        self,
+        host: &Host,
+        signals: Signals,
+        ready: impl FnOnce(),
+    ) -> Result<PlanState, EngineError> {
+        // Each loop needs a handful.
+        raise_open_files();
+        let pulse = Arc::clone(&self.pulse);
+        let set = LocalSet::new();
+        let driven = set.run_until(async {
+            let drive = PlanDrive::begin(self, host, signals, ready).await?;
+            Box::pin(drive.run()).await
+        });
+        let state = driven.await;
+        pulse.update(|beat| beat.over = true);
+        state
+    }
 }
 
 impl PlanDrive {

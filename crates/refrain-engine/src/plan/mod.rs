@@ -7,6 +7,7 @@ mod follow;
 mod landing;
 mod looking;
 mod round;
+mod runner;
 mod service;
 mod status;
 mod statuses;
@@ -16,6 +17,6 @@ mod verify;
 mod work;
 
 pub use follow::PlanFollower;
-pub use service::PlanRunner;
+pub use runner::PlanRunner;
 pub use status::usual_jobs;
 pub use told::{Texts, read_told};

@@ -18,12 +18,15 @@ use refrain_store::pool::Slot;
 use refrain_store::tasks::TaskFile;
 use tokio::sync::Semaphore;
 
-use super::drive::{Quiet, tell};
+use super::asking::tell;
 use super::landing::Landing;
 use super::told;
-use crate::dispatcher::blocking;
+use crate::blocking::blocking;
 use crate::telemetry::Telling;
 use crate::{EngineError, Host, Runner, Service, Signals, chain};
+use refrain_core::event::Urgency;
+use std::cell::Cell;
+use std::rc::Rc;
 
 /// All that a round needs to know.
 pub(super) struct Round {
@@ -58,6 +61,9 @@ enum Prepared {
     /// The loop has stopped already, in this way.
     Over(Box<LoopState>),
 }
+
+/// What its loops are told when they start, if everything is to come to rest.
+pub(super) type Quiet = Rc<Cell<Option<(Urgency, bool)>>>;
 
 /// What a new loop begins with.
 pub(super) struct Begin {

@@ -9,81 +9,14 @@ use refrain_core::plan::{PlanEvent, PlanGrant, PlanSpec, PlanStarted, PlanState,
 use refrain_core::{LoopId, Spec};
 use refrain_git::Repository;
 use refrain_proc::detach::{self, Detached};
-use refrain_proc::identity;
-use refrain_proc::limits::raise_open_files;
 use refrain_store::journal::{self, JournalError};
 use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock, projects};
-use tokio::task::LocalSet;
 
-use super::drive::PlanDrive;
 use super::follow::PlanFollower;
+use super::runner::PlanRunner;
 use super::statuses::Statuses;
-use crate::pulse::Pulse;
-use crate::service::NAME_TRIES;
-use crate::telemetry::Telling;
-use crate::{EngineError, Host, LoopRequest, Service, Signals, now};
-
-/// A plan that this process has the right to drive.
-#[derive(Debug)]
-pub struct PlanRunner {
-    pub(super) journal: Journal<PlanState>,
-    pub(super) lock: RunnerLock,
-    pub(super) service: Service,
-    pub(super) pulse: Arc<Pulse>,
-    /// The project's repository, where git was asked about it already.
-    pub(super) opened: Option<Repository>,
-    /// Who has its loops told of.
-    pub(crate) telling: Option<Telling>,
-}
-
-impl PlanRunner {
-    /// The plan.
-    #[must_use]
-    pub fn id(&self) -> &LoopId {
-        &self.journal.state().spec.id
-    }
-
-    /// How it stands.
-    #[must_use]
-    pub fn state(&self) -> &PlanState {
-        self.journal.state()
-    }
-
-    /// What an observer in this process reads, and is woken by.
-    pub(crate) fn observed(&self) -> (&Journal<PlanState>, Arc<Pulse>) {
-        (&self.journal, Arc::clone(&self.pulse))
-    }
-
-    /// Follows the plan from its first event on, in this process.
-    #[must_use]
-    pub fn follow(&self) -> PlanFollower {
-        PlanFollower::of_own(&self.journal, Arc::clone(&self.pulse))
-    }
-
-    /// Drives the plan, and the loops of its tasks, until it stops, and says how it stands then. `ready` is called once the
-    /// takeover is on disk.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it cannot go on: what is on disk is what happened, and `plan resume` goes on from there.
-    pub async fn drive(
-        self,
-        host: &Host,
-        signals: Signals,
-        ready: impl FnOnce(),
-    ) -> Result<PlanState, EngineError> {
-        // Each loop needs a handful.
-        raise_open_files();
-        let pulse = Arc::clone(&self.pulse);
-        let set = LocalSet::new();
-        let driven = set.run_until(async {
-            let drive = PlanDrive::begin(self, host, signals, ready).await?;
-            Box::pin(drive.run()).await
-        });
-        let state = driven.await;
-        pulse.update(|beat| beat.over = true);
-        state
-    }
-}
+use crate::lifecycle::NAME_TRIES;
+use crate::{EngineError, LoopRequest, Service, now};
 
 impl Service {
     /// Starts a plan: from here on it exists, and the value returned has the right to drive it. Where the name was made up,
@@ -303,9 +236,4 @@ impl Service {
         let runner: Option<Identity> = self.plan(id).ok().and_then(|state| state.runner);
         EngineError::Driven { id: id.clone(), pid: runner.map(|runner| runner.process.pid) }
     }
-}
-
-/// Who drives a plan from here on.
-pub(super) fn own() -> PlanEvent {
-    PlanEvent::RunnerStarted { runner: identity::own() }
 }

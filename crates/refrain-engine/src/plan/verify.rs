@@ -20,8 +20,8 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::landing::{HandingOver, Landing, refused};
+use crate::blocking::blocking;
 use crate::child::{ChildEvent, Supervised, command_job, supervise};
-use crate::dispatcher::blocking;
 use crate::{EngineError, Host, chain, now};
 
 /// All that a verification needs to know.

@@ -7,7 +7,7 @@ use refrain_core::Spec;
 use refrain_git::forge::FROM_FILE;
 use refrain_store::webhook::{SecretError, secret};
 
-use crate::service::Host;
+use crate::host::Host;
 
 impl Host {
     /// What the file says; none where there is none.

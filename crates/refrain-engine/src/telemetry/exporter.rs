@@ -9,7 +9,7 @@ use std::thread::{JoinHandle, spawn};
 
 use jiff::Timestamp;
 use refrain_core::event::Event;
-use refrain_core::trace::{Kind, PlanTracer, Resource, Span, Traced, Tracer, otlp, otlp_metrics};
+use refrain_core::trace::{Kind, Resource, Span, Traced, Tracer, otlp, otlp_metrics};
 use refrain_core::{Fold, Record};
 use refrain_store::journal::{Journal, Tail};
 use tokio::runtime::{Builder, Runtime};
@@ -17,7 +17,6 @@ use tokio::runtime::{Builder, Runtime};
 use super::{Refusal, Refused, Target, Telemetry};
 use crate::pulse::{Beat, Pulse};
 use crate::redact::Redactor;
-use crate::{PlanRunner, Runner};
 
 /// So many spans are kept for a collector that takes none; of more, the last. As many are sent at once.
 const KEPT: usize = 1000;
@@ -34,10 +33,10 @@ struct Followed {
 }
 
 /// A thread that follows a journal, and what wakes it.
-type Following = (JoinHandle<Option<String>>, Arc<Pulse>);
+pub(super) type Following = (JoinHandle<Option<String>>, Arc<Pulse>);
 
 impl Exporter {
-    fn add(&self, following: Following) {
+    pub(super) fn add(&self, following: Following) {
         let mut followed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Followed { now, trouble } = &mut *followed;
         // A plan may have more rounds than there is room for threads that are over.
@@ -66,71 +65,28 @@ fn said(thread: JoinHandle<Option<String>>) -> Option<String> {
     thread.join().unwrap_or(None)
 }
 
-impl Runner {
-    /// Has a collector told what happens to the loop from here on. Of one that a session drives all is told at once when it
-    /// ends: nobody is there for long.
-    ///
-    /// # Errors
-    /// Where nothing can be sent from here.
-    pub fn export(&self, telemetry: Telemetry) -> io::Result<Exporter> {
-        let exporter = Exporter::default();
-        exporter.add(self.follow_for(telemetry)?);
-        Ok(exporter)
-    }
-
-    fn follow_for(&self, telemetry: Telemetry) -> io::Result<Following> {
-        let state = self.journal.state();
-        let redactor = Redactor::new(&state.spec, []);
-        let when = if state.session.is_some() { When::AtTheEnd(self.past) } else { When::Behind(self.past) };
-        follow::<Tracer, _>(&self.journal, Arc::clone(&self.pulse), when, Owed::new(telemetry, redactor)?)
-    }
-}
-
-impl PlanRunner {
-    /// Has a collector told what happens to the plan, and to the loops of its tasks, from here on.
-    ///
-    /// # Errors
-    /// Where nothing can be sent from here.
-    pub fn export(&mut self, telemetry: Telemetry) -> io::Result<Exporter> {
-        let (journal, pulse) = self.observed();
-        let redactor = Redactor::new(&journal.state().spec.each, []);
-        // That it was started, or resumed, is news.
-        let when = When::Behind(journal.state().seq.saturating_sub(1));
-        let following =
-            follow::<PlanTracer, _>(journal, pulse, when, Owed::new(telemetry.clone(), redactor)?)?;
-        let exporter = Exporter::default();
-        exporter.add(following);
-        self.telling = Some(Telling { telemetry, exporter: exporter.clone() });
-        Ok(exporter)
-    }
-}
-
 /// What a plan's runner needs to have the loops of its tasks told of, too.
 #[derive(Clone, Debug)]
 pub(crate) struct Telling {
-    telemetry: Telemetry,
-    exporter: Exporter,
-}
-
-impl Telling {
-    /// The loop is about to be driven. What cannot be told harms nobody.
-    pub(crate) fn of(&self, runner: &Runner) {
-        if let Ok(following) = runner.follow_for(self.telemetry.clone()) {
-            self.exporter.add(following);
-        }
-    }
+    pub(super) telemetry: Telemetry,
+    pub(super) exporter: Exporter,
 }
 
 /// What is told of a journal, and when.
 #[derive(Clone, Copy)]
-enum When {
+pub(super) enum When {
     /// What comes behind this record, as it comes.
     Behind(u64),
     /// All since it was started, or resumed, when it ends behind this record.
     AtTheEnd(u64),
 }
 
-fn follow<T, S>(journal: &Journal<S>, pulse: Arc<Pulse>, when: When, mut owed: Owed) -> io::Result<Following>
+pub(super) fn follow<T, S>(
+    journal: &Journal<S>,
+    pulse: Arc<Pulse>,
+    when: When,
+    mut owed: Owed,
+) -> io::Result<Following>
 where
     T: Traced<Event = S::Event>,
     S: Fold,

@@ -4,16 +4,15 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use rand::RngExt;
-use refrain_core::event::{Ask, Urgency};
-use refrain_core::ids::RequestId;
+use refrain_core::event::Urgency;
 use refrain_core::plan::{PlanEvent, PlanState, TaskId, TaskStarted};
 use refrain_git::{Cancel, GitError};
 use refrain_store::pool::Slot;
-use refrain_store::{LoopDir, Request};
+use refrain_store::LoopDir;
 
 use super::PlanDrive;
-use crate::dispatcher::blocking;
+use crate::blocking::blocking;
+use crate::plan::asking::tell;
 use crate::plan::landing::Landing;
 use crate::plan::round::{self, Round};
 use crate::plan::verify::{Of, Verification};
@@ -187,11 +186,4 @@ impl PlanDrive {
         }
         Ok(())
     }
-}
-
-/// Asks a loop to rest, or to end, without waiting for its answer.
-pub(in crate::plan) fn tell(dir: &LoopDir, urgency: Urgency, for_good: bool) -> Result<(), EngineError> {
-    let ask = if for_good { Ask::Cancel(urgency) } else { Ask::Pause(urgency) };
-    let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
-    Ok(request.post(dir)?)
 }

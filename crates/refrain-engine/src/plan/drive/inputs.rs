@@ -10,9 +10,11 @@ use refrain_store::inbox;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::PlanDrive;
-use crate::dispatcher::{SETTLE, blocking, install_doorbell, keep_lock};
+use crate::blocking::blocking;
+use crate::dispatcher::{SETTLE, keep_lock};
+use crate::doorbell::install_doorbell;
+use crate::drive::note;
 use crate::plan::work::{done, outcome};
-use crate::runner::note;
 use crate::signals::Wish;
 use crate::{EngineError, now};
 

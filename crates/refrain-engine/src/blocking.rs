@@ -1,0 +1,10 @@
+//! Work that blocks, from async code.
+
+/// Runs what blocks where blocking is allowed.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(value) => value,
+        // Nobody cancels these tasks: it panicked, and so do we.
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
+}

@@ -1,0 +1,39 @@
+//! How git is spoken of: how long it may take, what went wrong, and times in the names of branches.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use refrain_core::spec::Millis;
+use refrain_git::GitError;
+
+use crate::chain;
+
+/// How long git and its hooks may take for one step: a hook that hangs must not hold a night up.
+pub(crate) const LONGEST: Duration = Duration::from_mins(10);
+
+/// What went wrong. Whoever abandons a step does not look at what it says: else it was the time.
+pub(crate) fn say(error: &GitError, longest: Duration) -> String {
+    if matches!(error, GitError::Cancelled) {
+        format!("git, or a hook, took longer than {} and was ended", Millis::from(longest))
+    } else {
+        chain(error)
+    }
+}
+
+/// A time that can stand in the name of a branch.
+pub(crate) fn stamp(at: Timestamp) -> String {
+    at.to_zoned(TimeZone::system()).strftime("%Y%m%d-%H%M%S").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_took_too_long_is_told_how_long_it_had() {
+        assert_eq!(Millis::from(LONGEST).to_string(), "10m 0s");
+        let said = say(&GitError::Cancelled, Duration::from_secs(90));
+        assert_eq!(said, "git, or a hook, took longer than 1m 30s and was ended");
+    }
+}

@@ -1,0 +1,23 @@
+//! What the engine is told of its surroundings: it looks for nothing by itself.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use camino::Utf8PathBuf;
+
+/// What the engine needs to know of its surroundings: libraries do not look for themselves.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// The binary that becomes a keeper, or a detached runner, under another name.
+    pub program: PathBuf,
+    /// The person's environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// The user's data home for Refrain.
+    pub data_home: Utf8PathBuf,
+    /// The user's state home for Refrain.
+    pub state_home: Utf8PathBuf,
+    /// The user's config home for Refrain.
+    pub config_home: Utf8PathBuf,
+    /// The version of Refrain.
+    pub version: String,
+}

@@ -1,0 +1,16 @@
+//! What a judge runs with, and where its prompt is kept.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_agents::judge::judge;
+use refrain_core::spec::AgentSpec;
+use refrain_core::{LoopState, Spec};
+
+/// The loop, as if this agent worked in it: only reading, and with nothing to claim.
+pub(crate) fn judging(state: &LoopState, agent: &AgentSpec) -> Spec {
+    Spec { agent: judge(agent), promise: None, ..state.spec.clone() }
+}
+
+/// Where what a judge is told is kept, beside its log.
+pub(crate) fn told(log: &Utf8Path) -> Utf8PathBuf {
+    log.with_extension("prompt.md")
+}

@@ -1,0 +1,41 @@
+//! Whether the processes of a loop live: its runner, its session, an agent that was left behind.
+
+use refrain_core::LoopState;
+use refrain_core::event::Identity;
+use refrain_core::session::Session;
+use refrain_core::view::{self, Alive, Status};
+use refrain_proc::identity;
+use refrain_store::{LoopDir, RunnerLock};
+
+/// The view of a loop, with what only the machine knows: whether its runner lives.
+pub(crate) fn look(dir: &LoopDir, state: &LoopState) -> Status {
+    view::status(state, alive(dir, state))
+}
+
+/// Who of a loop lives.
+pub(crate) fn alive(dir: &LoopDir, state: &LoopState) -> Alive {
+    if let Some(session) = state.session.as_ref().filter(|_| state.is_in_session())
+        && RunnerLock::is_free(dir)
+    {
+        return Alive { runner: is_session_alive(session), ..Alive::default() };
+    }
+    // A process that lives may have given the loop up, and of one on another machine nothing is known: the lock says more.
+    let alive = state.runner.as_ref().and_then(identity::is_alive);
+    let runner = alive.filter(|alive| !alive || !RunnerLock::is_free(dir));
+    let runner = runner.or_else(|| RunnerLock::is_free(dir).then_some(false));
+    let spawned = state.in_flight().and_then(|flight| flight.spawned).map(|(process, _)| process);
+    let orphan = spawned.filter(|agent| runner == Some(false) && identity::is_running(*agent));
+    let stopped = runner == Some(true) && is_stopped(state.runner.as_ref());
+    Alive { runner, orphan: orphan.map(|agent| agent.pid), stopped }
+}
+
+/// Whether a runner lives on this machine, and is stopped.
+pub(crate) fn is_stopped(runner: Option<&Identity>) -> bool {
+    runner.is_some_and(|it| identity::is_alive(it) == Some(true) && identity::is_stopped(it.process))
+}
+
+/// Whether a session's process lives; none where it is not known.
+pub(crate) fn is_session_alive(session: &Session) -> Option<bool> {
+    let process = session.process?;
+    identity::is_alive(&Identity { process, boot: session.boot.clone(), host: session.host.clone() })
+}

@@ -1,0 +1,52 @@
+//! What a loop holds while it is driven.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use camino::Utf8PathBuf;
+use refrain_core::Spec;
+use refrain_store::{RunnerLock, WorktreeLock};
+
+use crate::EngineError;
+
+/// The locks of a loop that is driven, as all who hold them share them.
+pub(crate) type Locks = Arc<RunnerLocks>;
+
+/// What a loop holds while it is driven: its share in its worktree, and the right to drive it. Everybody who does something
+/// for it holds it too, so that it is not free before they are done, whoever was dropped meanwhile.
+#[derive(Debug)]
+pub(crate) struct RunnerLocks {
+    worktree: Mutex<WorktreeLock>,
+    _runner: RunnerLock,
+}
+
+impl RunnerLocks {
+    pub(crate) fn new(worktree: WorktreeLock, runner: RunnerLock) -> Self {
+        Self { worktree: Mutex::new(worktree), _runner: runner }
+    }
+
+    /// The lock file of the worktree.
+    pub(crate) fn worktree_file(&self) -> Utf8PathBuf {
+        self.worktree().path()
+    }
+
+    /// Whether the share in the worktree still keeps others out.
+    pub(crate) fn has_worktree(&self) -> bool {
+        self.worktree().is_in_place()
+    }
+
+    /// Takes the share in the worktree again if its lock file was deleted.
+    ///
+    /// # Errors
+    /// [`EngineError::WorktreeTaken`] if another loop took it meanwhile.
+    pub(crate) fn keep_worktree(&self, spec: &Spec) -> Result<(), EngineError> {
+        let (worktree, needs_alone) = (spec.worktree.clone(), spec.needs_worktree_alone());
+        self.worktree().renew()?.map_err(|by| EngineError::WorktreeTaken { worktree, by, needs_alone })
+    }
+
+    fn worktree(&self) -> MutexGuard<'_, WorktreeLock> {
+        self.worktree.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A loop's share in its worktree, and whom it shares it with.
+pub(crate) type Share = (WorktreeLock, Vec<String>);

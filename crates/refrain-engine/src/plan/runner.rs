@@ -1,0 +1,55 @@
+//! The right to drive a plan, as a value.
+
+use super::follow::PlanFollower;
+use crate::pulse::Pulse;
+use crate::telemetry::Telling;
+use crate::Service;
+use refrain_core::plan::{PlanEvent, PlanState};
+use refrain_core::LoopId;
+use refrain_git::Repository;
+use refrain_proc::identity;
+use refrain_store::{Journal, RunnerLock};
+use std::sync::Arc;
+
+/// A plan that this process has the right to drive.
+#[derive(Debug)]
+pub struct PlanRunner {
+    pub(super) journal: Journal<PlanState>,
+    pub(super) lock: RunnerLock,
+    pub(super) service: Service,
+    pub(super) pulse: Arc<Pulse>,
+    /// The project's repository, where git was asked about it already.
+    pub(super) opened: Option<Repository>,
+    /// Who has its loops told of.
+    pub(crate) telling: Option<Telling>,
+}
+
+impl PlanRunner {
+    /// The plan.
+    #[must_use]
+    pub fn id(&self) -> &LoopId {
+        &self.journal.state().spec.id
+    }
+
+    /// How it stands.
+    #[must_use]
+    pub fn state(&self) -> &PlanState {
+        self.journal.state()
+    }
+
+    /// What an observer in this process reads, and is woken by.
+    pub(crate) fn observed(&self) -> (&Journal<PlanState>, Arc<Pulse>) {
+        (&self.journal, Arc::clone(&self.pulse))
+    }
+
+    /// Follows the plan from its first event on, in this process.
+    #[must_use]
+    pub fn follow(&self) -> PlanFollower {
+        PlanFollower::of_own(&self.journal, Arc::clone(&self.pulse))
+    }
+}
+
+/// Who drives a plan from here on.
+pub(super) fn own() -> PlanEvent {
+    PlanEvent::RunnerStarted { runner: identity::own() }
+}
