@@ -253,7 +253,6 @@ fn directive(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
         .map(|(attempt, outcome)| Tried {
             iteration: attempt.id.iteration,
             outcome,
-            files: &[],
             preview: attempt.finished.as_ref().map(|finished| finished.preview.as_str()),
         })
         .collect();

@@ -190,8 +190,6 @@ pub struct Tried<'a> {
     pub iteration: u32,
     /// What became of it, in words that follow its number: `claimed; gate tests failed`.
     pub outcome: &'a str,
-    /// The files that it changed, as far as they are known.
-    pub files: &'a [String],
     /// The beginning of what the agent said of it.
     pub preview: Option<&'a str>,
 }
@@ -201,9 +199,7 @@ pub const LONGEST: usize = 8 * 1024;
 const MOST_FAILING: usize = 2;
 const MOST_LINES: usize = 6;
 const MOST_TRIED: usize = 5;
-const MOST_FILES: usize = 5;
 const LINE: usize = 160;
-const FILE: usize = 60;
 
 /// The prompt section for an agent that makes no progress: what fails and how often, what was tried (oldest first; of many the
 /// last), and to do something else. Printable, and at most [`LONGEST`] bytes.
@@ -271,12 +267,6 @@ pub fn directive(
 
 fn attempt(tried: &Tried<'_>) -> String {
     let mut parts = vec![one_line(tried.outcome, LINE)];
-    if !tried.files.is_empty() {
-        let names: Vec<_> = tried.files.iter().take(MOST_FILES).map(|file| one_line(file, FILE)).collect();
-        let more = tried.files.len() - names.len();
-        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-        parts.push(format!("changed {}{more}", names.join(", ")));
-    }
     if let Some(preview) =
         tried.preview.map(|preview| one_line(preview, LINE)).filter(|said| !said.is_empty())
     {

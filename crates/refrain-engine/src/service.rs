@@ -1,6 +1,5 @@
 //! The one door for every surface: what can be done with loops, and seen of them.
 
-
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::view::Status;
 use refrain_core::{LoopId, Spec};

@@ -1,11 +1,11 @@
 //! The right to drive a plan, as a value.
 
 use super::follow::PlanFollower;
+use crate::Service;
 use crate::pulse::Pulse;
 use crate::telemetry::Telling;
-use crate::Service;
-use refrain_core::plan::{PlanEvent, PlanState};
 use refrain_core::LoopId;
+use refrain_core::plan::{PlanEvent, PlanState};
 use refrain_git::Repository;
 use refrain_proc::identity;
 use refrain_store::{Journal, RunnerLock};
