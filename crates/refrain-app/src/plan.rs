@@ -15,7 +15,7 @@ mod prepare;
 mod source;
 mod told;
 
-pub use how::HowArgs;
+pub use how::{HowArgs, MOST_JOBS};
 pub use prepare::{Prepared, RunPlan};
 pub use source::{Source, SourceArgs};
 pub use told::SpecArgs;

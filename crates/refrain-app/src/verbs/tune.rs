@@ -8,6 +8,9 @@ use serde::Deserialize;
 
 use crate::{Action, Context, RequestError};
 
+/// The longest text for a task, or goal of a loop, that another program may send, in characters.
+pub const LONGEST: usize = 10_000;
+
 /// How a task that a person is asked about goes on.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -16,7 +19,7 @@ pub struct Tune {
     #[schemars(with = "String")]
     pub task: TaskId,
     /// What its agent is told.
-    #[schemars(length(min = 1, max = 10_000))]
+    #[schemars(length(min = 1, max = LONGEST))]
     pub text: String,
 }
 

@@ -4,23 +4,24 @@
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use refrain_app::plan::MOST_JOBS;
 use refrain_app::verbs::resume::Resume;
+use refrain_app::verbs::tune::LONGEST as LONGEST_TEXT;
+use refrain_core::spec::Limits;
 use refrain_core::{MAX_STEERING, check_steering};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::Refusal;
 
-/// How long a goal, or what a task is tuned with, may be, in characters.
-const LONGEST_TEXT: usize = 10_000;
 /// How long any other text may be, in characters.
 const LONGEST_WORD: usize = 4_096;
 /// How many commands may be named.
 const MOST_GATES: usize = 16;
-const ITERATIONS: RangeInclusive<u32> = 1..=200;
+const ITERATIONS: RangeInclusive<u32> = 1..=Limits::MAX_GRANT;
 const MINUTES: RangeInclusive<u32> = 1..=60;
-const CHECKPOINTS: RangeInclusive<u32> = 0..=200;
-const JOBS: RangeInclusive<u32> = 1..=64;
+const CHECKPOINTS: RangeInclusive<u32> = 0..=Limits::MAX_GRANT;
+const JOBS: RangeInclusive<u32> = 1..=MOST_JOBS;
 const WAIT: RangeInclusive<u32> = 0..=600;
 /// The most that a caller may have spent, in US dollars.
 const MOST_MONEY: f64 = 50.0;
@@ -55,7 +56,7 @@ pub(crate) struct Start {
     #[serde(default)]
     pub(crate) allow_missing_gates: bool,
     /// How many iterations at most; 20 where neither this nor the configuration says.
-    #[schemars(range(min = 1, max = 200))]
+    #[schemars(range(min = 1, max = Limits::MAX_GRANT))]
     pub(crate) max_iterations: Option<u32>,
     /// How much money it may cost, in US dollars: more than 0, at most 50; 5 where neither this nor the configuration says.
     /// An agent that does not tell what it costs (codex and gemini without a configured price, any command) cannot be held
@@ -67,7 +68,7 @@ pub(crate) struct Start {
     #[schemars(range(min = 1, max = 60))]
     pub(crate) max_tick_duration_minutes: Option<u32>,
     /// After how many iterations a critic looks at the progress and advises the agent; 0 is never.
-    #[schemars(range(min = 0, max = 200))]
+    #[schemars(range(min = 0, max = Limits::MAX_GRANT))]
     pub(crate) checkpoint_interval: Option<u32>,
     /// Whether a person is asked last of all: what all else proved is done once they approve it.
     #[serde(default)]
@@ -117,10 +118,10 @@ pub(crate) struct PlanRun {
     #[serde(default)]
     pub(crate) allow_missing_gates: bool,
     /// How many tasks are worked on at a time; as many as the machine can take where it is left out.
-    #[schemars(range(min = 1, max = 64))]
+    #[schemars(range(min = 1, max = MOST_JOBS))]
     pub(crate) jobs: Option<u32>,
     /// How many iterations one task may take; 3 where it is left out.
-    #[schemars(range(min = 1, max = 200))]
+    #[schemars(range(min = 1, max = Limits::MAX_GRANT))]
     pub(crate) max_iterations_per_task: Option<u32>,
     /// How much money all tasks may cost together, in US dollars, as for loop_start.
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MOST_MONEY))]
