@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use super::report::Row;
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::{Doing, Result, fail};
 use crate::process::tail;
 

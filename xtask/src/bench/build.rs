@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::report::{Row, Unit};
 use super::sample::launch;
 use super::sandbox::Sandbox;
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::{Doing, Result};
 use crate::files::read;
 use crate::process::{capture, cargo, command};

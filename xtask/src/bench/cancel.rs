@@ -12,7 +12,7 @@ use super::report::{Row, Unit};
 use super::running::Running;
 use super::sandbox::{LOOP, Sandbox};
 use super::stats::{median, worst};
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::{Doing, Failure, Result, fail};
 use crate::process::{pause, tail};
 

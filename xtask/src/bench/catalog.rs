@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::report::{Row, Unit};
 use super::sample::measure;
 use super::sandbox::Sandbox;
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::{Result, fail};
 use crate::process::capture;
 

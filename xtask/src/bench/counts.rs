@@ -6,7 +6,7 @@ use super::report::{Row, Unit};
 use super::sample::{agent_ran, measure};
 use super::sandbox::Sandbox;
 use super::strace::{self, Tally};
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::Result;
 
 const SUBJECT: &str = "Counts per iteration";

@@ -12,7 +12,7 @@ use super::contestants::{Contestant, SHELL_LOOP};
 use super::report::{Row, Unit};
 use super::sample::{Sample, measure};
 use super::sandbox::Sandbox;
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::{Doing, Result, fail};
 use crate::files::write;
 use crate::process::capture;

@@ -7,7 +7,7 @@ use super::proc_fs::{status, voluntary_switches};
 use super::report::{Row, Unit};
 use super::running::{Running, keeper};
 use super::sandbox::Sandbox;
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::{Result, fail};
 use crate::process::pause;
 

@@ -4,7 +4,7 @@
 use super::contestants::Contestant;
 use super::report::Row;
 use super::sample::to_the_cap;
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::Result;
 
 const SUBJECT: &str = "Durable iteration";

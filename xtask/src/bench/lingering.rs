@@ -10,7 +10,7 @@ use super::report::{Row, Unit};
 use super::running::{PATIENCE, Running, pids};
 use super::sandbox::Sandbox;
 use super::stats::{median, worst};
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::{Result, fail};
 use crate::files::read;
 

@@ -35,6 +35,7 @@ mod sessions;
 mod startup;
 mod stats;
 mod strace;
+mod subject;
 mod suite;
 mod tools;
 mod top;

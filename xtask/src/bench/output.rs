@@ -6,7 +6,7 @@ use super::running::Running;
 use super::sample::{Sample, measure};
 use super::sandbox::Sandbox;
 use super::stats::median;
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::{Result, fail};
 
 const SUBJECT: &str = "Heavy output";

@@ -8,7 +8,7 @@ use super::report::{Row, Unit};
 use super::sample::measure;
 use super::sandbox::Sandbox;
 use super::stats::p10;
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::Result;
 use crate::files::{make_folder, write};
 

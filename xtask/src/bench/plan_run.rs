@@ -11,7 +11,7 @@ use super::sample::{Sample, measure};
 use super::sandbox::Sandbox;
 use super::stats::{median, median_ratio};
 use super::strace;
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::{Result, fail};
 use crate::files::{make_folder, write};
 use crate::process::capture;

@@ -13,7 +13,7 @@ use super::running::PATIENCE;
 use super::sandbox::Sandbox;
 use super::serving::{Driven, Reader, Served, notices};
 use super::stats::{median, p99};
-use super::suite::Bench;
+use super::subject::Bench;
 use super::web::{Browser, LOOK};
 use crate::failure::{Doing, Result, fail};
 use crate::process::{capture, pause, wall_clock_ns};

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::proc_fs::{cpu, proportional};
 use super::sandbox::Sandbox;
-use super::suite::Bench;
+use super::subject::Bench;
 use super::web::Site;
 use crate::failure::{Doing, Result, fail};
 use crate::process::{capture, wall_clock_ns};

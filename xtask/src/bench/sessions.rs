@@ -11,7 +11,7 @@ use super::report::{Row, Unit};
 use super::sandbox::Sandbox;
 use super::stats::{median, p99};
 use super::strace::count;
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::{Doing, Result, fail};
 use crate::files::write;
 use crate::process::capture;

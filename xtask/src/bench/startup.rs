@@ -6,7 +6,7 @@ use super::contestants::Contestant;
 use super::report::Row;
 use super::sample::measure;
 use super::sandbox::{LOOP, Sandbox};
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::Result;
 
 const SUBJECT: &str = "Start-up";

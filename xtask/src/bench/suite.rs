@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use clap::Args;
 
-use super::report::{Row, Verdict};
+use super::report::Verdict;
+use super::subject::{Bench, Subject};
 use super::tools::Tools;
 use super::{
     agents, build, cancel, catalog, commit, counts, growth, hosts, idle, iteration, lingering, output, page,
@@ -26,23 +27,6 @@ pub(crate) struct Options {
     #[arg(value_name = "SUBJECT", value_parser = names())]
     subjects: Vec<String>,
 }
-
-/// What a subject is given to work with.
-pub(crate) struct Bench {
-    pub(crate) workspace: Workspace,
-    pub(crate) tools: Tools,
-    pub(crate) smoke: bool,
-}
-
-impl Bench {
-    /// One size for a run that measures, another for one that only tries.
-    pub(crate) fn pick<T>(&self, measuring: T, smoke: T) -> T {
-        if self.smoke { smoke } else { measuring }
-    }
-}
-
-/// A subject: measures, and fails if the program does not behave.
-type Subject = fn(&Bench) -> Result<Vec<Row>>;
 
 const SUBJECTS: &[(&str, Subject)] = &[
     ("iteration", iteration::run),

@@ -11,7 +11,7 @@ use super::proc_fs::{cpu, descendants, voluntary_switches};
 use super::report::{Row, Unit};
 use super::running::{PATIENCE, Running};
 use super::sandbox::{LOOP, Sandbox};
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::{Doing, Result, fail};
 use crate::files::write;
 use crate::process::{command, pause};

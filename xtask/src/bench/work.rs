@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::report::Row;
-use super::suite::Bench;
+use super::subject::Bench;
 use crate::failure::{Doing, Result};
 use crate::files::fresh_folder;
 use crate::process::capture;

@@ -25,7 +25,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("refrain-server", 17),
     ("refrain-store", 5),
     ("refrain-tui", 6),
-    ("xtask", 24),
 ];
 
 /// How many re-exports are followed behind each other.
