@@ -20,10 +20,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::Stop;
 use super::door::Door;
 use super::failure::Failure;
-use super::openapi::openapi;
+use super::stop::Stop;
 use super::words::{of_body, of_query};
 use crate::desk::{
     Activity, Difference, Filter, Found, LogPart, Place, PlanRun, ProjectView, Refusal, Round, Start,
@@ -134,10 +133,6 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromRequest<Arc<Door>> for Sent<T>
 fn bad(error: &str) -> Failure {
     let line = printable(error).split_whitespace().collect::<Vec<_>>().join(" ");
     Failure::new(StatusCode::BAD_REQUEST, clip(&line, 500))
-}
-
-pub(super) async fn description() -> Json<Value> {
-    Json(openapi())
 }
 
 pub(super) async fn projects(State(door): Shared) -> Answer<Vec<ProjectView>> {

@@ -11,7 +11,6 @@ use axum::http::{Method, StatusCode, response};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::door::Door;
 use super::failure::Failure;
 
 /// The longest page that is kept for others, in bytes.
@@ -47,13 +46,13 @@ impl Made {
 }
 
 /// Answers with what is made already for somebody who asked at the same time.
-pub(super) async fn share(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+pub(super) async fn share(State(copies): State<Arc<Copies>>, request: Request, next: Next) -> Response {
     let asked = Instant::now();
     let what = request.uri().path_and_query().map(|it| it.as_str().to_owned());
     let Some(what) = what.filter(|_| *request.method() == Method::GET) else {
         return next.run(request).await;
     };
-    let desired = door.copies.of(&what);
+    let desired = copies.of(&what);
     let mut made = desired.lock().await;
     if let Some(made) = made.as_ref().filter(|made| made.begun >= asked) {
         return made.copy();
@@ -77,14 +76,9 @@ mod tests {
     use tokio::sync::Semaphore;
 
     use super::*;
-    use crate::desk::tests::place;
-    use crate::http::address::{Names, Way};
 
     /// What each is answered of three: one asks, two more while it is made; and how often it was made.
     async fn answers(method: Method) -> (Vec<String>, usize) {
-        let (_dir, desk) = place();
-        let names = Names::new(Way::Loopback, "127.0.0.1:7773".parse().unwrap());
-        let door = Arc::new(Door::new(Arc::new(desk), 7773, names));
         let (made, free) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
         let (count, wait) = (Arc::clone(&made), Arc::clone(&free));
         let make = move || async move {
@@ -93,7 +87,9 @@ mod tests {
             number.to_string()
         };
         let router = Router::new().route("/", get(make.clone()).post(make));
-        let app = TowerToHyperService::new(router.layer(middleware::from_fn_with_state(door, share)));
+        let app = TowerToHyperService::new(
+            router.layer(middleware::from_fn_with_state(Arc::<Copies>::default(), share)),
+        );
         let ask = || async {
             let request = Request::builder().method(method.clone()).uri("/").body(Body::empty()).unwrap();
             let body = app.call(request).await.unwrap().into_body();
@@ -112,11 +108,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_page_without_end_is_refused() {
-        let (_dir, desk) = place();
-        let names = Names::new(Way::Loopback, "127.0.0.1:7773".parse().unwrap());
-        let door = Arc::new(Door::new(Arc::new(desk), 7773, names));
         let router = Router::new().route("/", get(|| async { vec![b'x'; LONGEST + 1] }));
-        let app = TowerToHyperService::new(router.layer(middleware::from_fn_with_state(door, share)));
+        let app = TowerToHyperService::new(
+            router.layer(middleware::from_fn_with_state(Arc::<Copies>::default(), share)),
+        );
         let request = Request::builder().uri("/").body(Body::empty()).unwrap();
         assert_eq!(app.call(request).await.unwrap().status(), StatusCode::INTERNAL_SERVER_ERROR);
     }

@@ -7,7 +7,6 @@ use rand::RngExt;
 use refrain_engine::{Keys, Pass, now};
 
 use super::address::Names;
-use super::copies::Copies;
 use super::failure::Failure;
 use super::live::Hub;
 use crate::desk::{Desk, Refusal};
@@ -23,7 +22,6 @@ const MINUTE: Duration = Duration::from_mins(1);
 pub(super) struct Door {
     pub(super) desk: Arc<Desk>,
     pub(super) hub: Arc<Hub>,
-    pub(super) copies: Copies,
     keys: Keys,
     pub(super) names: Names,
     /// What the cookie is called: browsers keep them by host, whatever the port.
@@ -40,7 +38,6 @@ impl Door {
         let prefix = if names.is_secure() { "__Host-" } else { "" };
         Self {
             hub: Arc::new(Hub::new(Arc::clone(&desk))),
-            copies: Copies::default(),
             keys: desk.keys(),
             names,
             cookie: format!("{prefix}refrain_{port}"),

@@ -24,6 +24,7 @@ use refrain_engine::{Lookout, News, now, recorded_since};
 use serde::Serialize;
 use tokio::sync::watch;
 
+use super::stop::{Stop, stopped};
 use crate::desk::{Desk, project_name};
 
 /// How many of the last events are kept.
@@ -97,7 +98,7 @@ struct Listener {
     /// What they missed, or what they are told first.
     first: VecDeque<Event>,
     changed: watch::Receiver<u64>,
-    stop: super::Stop,
+    stop: Stop,
 }
 
 impl Hub {
@@ -112,7 +113,7 @@ impl Hub {
     }
 
     /// All that happens from now on, or behind the event of that id.
-    pub(super) async fn listen(self: &Arc<Self>, after: Option<String>, stop: super::Stop) -> Response {
+    pub(super) async fn listen(self: &Arc<Self>, after: Option<String>, stop: Stop) -> Response {
         let mut begins = false;
         let (beginning, heard, missed) = {
             let mut kept = self.kept();
@@ -287,7 +288,7 @@ impl Listener {
             }
             tokio::select! {
                 changed = self.changed.changed() => if changed.is_err() { return None },
-                () = super::server::stopped(&mut self.stop) => return None,
+                () = stopped(&mut self.stop) => return None,
             }
         }
     }

@@ -17,11 +17,13 @@ mod paced;
 mod pages;
 mod routes;
 mod server;
+mod stop;
 mod tls;
 mod words;
 
 pub use address::{Address, AddressError, Way};
 pub use door::{new_token, revoke_tokens};
 pub use openapi::openapi;
-pub use server::{HttpError, Server, Stop};
+pub use server::{HttpError, Server};
+pub use stop::Stop;
 pub use tls::{Tls, TlsError};

@@ -1,5 +1,6 @@
 //! The description of the API for programs, made of its table.
 
+use axum::Json;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
@@ -35,6 +36,10 @@ pub fn openapi() -> Value {
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     })
+}
+
+pub(super) async fn description() -> Json<Value> {
+    Json(openapi())
 }
 
 fn operation(route: &Route, generator: &mut SchemaGenerator, failure: &Value) -> Value {

@@ -12,8 +12,8 @@ use refrain_app::verbs::{Standing, Urgent};
 use refrain_core::usage::Report;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use super::api;
 use super::door::Door;
+use super::{api, openapi};
 use crate::desk::{
     Activity, Difference, Filter, Found, LogPart, PlanRun, ProjectView, Round, Start, Started, UsageOf,
     Verified,
@@ -82,7 +82,7 @@ impl Route {
 /// All that can be asked.
 pub(super) fn table() -> Vec<Route> {
     vec![
-        Route::get::<serde_json::Value>("/openapi.json", "This description", get(api::description)),
+        Route::get::<serde_json::Value>("/openapi.json", "This description", get(openapi::description)),
         Route::get::<Vec<ProjectView>>("/projects", "The projects that are open", get(api::projects)),
         Route::get::<Found>("/loops", "Loops and plans, last touched first", get(api::find)).asks::<Filter>(),
         Route::post::<Start, Started>("/loops", "Start a loop, with a runner of its own", post(api::start)),

@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
@@ -26,6 +26,7 @@ use super::address::{NAME, Names, Way};
 use super::door::Door;
 use super::failure::{self, Failure};
 use super::paced::Paced;
+use super::stop::{Stop, stopped};
 use super::{Address, guard, login, pages, routes};
 use crate::desk::Desk;
 use crate::mcp;
@@ -48,15 +49,6 @@ const GRACE: Duration = Duration::from_secs(3);
 const TRIES: usize = 16;
 /// After how long accepting is tried again where the system has nothing left.
 const AGAIN: Duration = Duration::from_millis(200);
-
-/// Becomes true when all that runs beside the server is to stop.
-pub type Stop = watch::Receiver<bool>;
-
-/// Comes back once it is time to stop.
-pub(super) async fn stopped(stop: &mut Stop) {
-    // Whoever would say so may be gone.
-    let _ = stop.wait_for(|stop| *stop).await;
-}
 
 /// A server that listens.
 #[derive(Debug)]
@@ -218,7 +210,7 @@ fn is_taken(error: &io::Error) -> bool {
 fn app(door: &Arc<Door>, stop: Stop) -> Router {
     let tools = mcp::over_http(Arc::clone(&door.desk));
     let inside = routes::router()
-        .merge(pages::router(door))
+        .merge(pages::router())
         .method_not_allowed_fallback(failure::no_method)
         .nest_service("/mcp", tools)
         .layer(middleware::from_fn(|request, next| guard::take_in(guard::LARGEST, request, next)))

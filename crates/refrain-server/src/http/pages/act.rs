@@ -6,7 +6,7 @@ use axum::extract::{Form, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 
-use super::failed;
+use super::frame::failed;
 use refrain_app::verbs::Urgent;
 use refrain_app::verbs::approve::Approve;
 use refrain_app::verbs::resume::Resume;

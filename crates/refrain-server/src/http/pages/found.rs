@@ -6,7 +6,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 
-use super::{Frame, page, shown};
+use super::frame::{Frame, page, shown};
 use crate::desk::{Activity, Desk};
 use crate::http::api::{At, Attempt, Sought, Wants, unlimited};
 use crate::http::door::Door;

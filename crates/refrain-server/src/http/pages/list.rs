@@ -9,7 +9,8 @@ use refrain_core::view::{Kind, progress};
 use refrain_engine::now;
 use serde::Deserialize;
 
-use super::{Frame, ago, money, page, shown};
+use super::figures::{ago, money};
+use super::frame::{Frame, page, shown};
 use crate::desk::{Filter, Row, STATUSES};
 use crate::http::api::Wants;
 use crate::http::door::Door;

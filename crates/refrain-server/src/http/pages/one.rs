@@ -12,7 +12,10 @@ use refrain_core::view::{ApprovalWord, Gate, Iteration, Status, StatusWord, Usag
 use refrain_engine::now;
 
 use super::chart::{Chart, chart};
-use super::{Frame, Head, Progress, ago, at, money, page, plan, shown};
+use super::figures::{ago, at, money};
+use super::frame::{Frame, page, shown};
+use super::head::{Head, Progress};
+use super::plan;
 use crate::desk::{Activity, Desk, Place, Refusal};
 use crate::http::api::At;
 use crate::http::door::Door;

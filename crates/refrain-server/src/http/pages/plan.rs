@@ -10,8 +10,10 @@ use refrain_core::view::plan::{
 use refrain_core::view::{StatusWord, progress};
 use refrain_engine::now;
 
+use super::figures::{at, money};
+use super::frame::{Frame, page};
 use super::graph::{Graph, graph};
-use super::{Frame, Head, Progress, at, money, page};
+use super::head::{Head, Progress};
 
 #[derive(Template)]
 #[template(path = "plan.html")]

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use serde::Deserialize;
 
 use super::act::number;
-use super::{Frame, page};
+use super::frame::{Frame, page};
 use crate::desk::{Desk, Refusal, Start};
 use crate::http::door::Door;
 

@@ -8,7 +8,7 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Frame, page, shown};
+use super::frame::{Frame, page, shown};
 use crate::desk::Place;
 use crate::http::api::{At, Attempt, Wants};
 use crate::http::door::Door;

@@ -1,0 +1,56 @@
+//! What every page has, and what is shown instead of a page that failed.
+
+use askama::Template;
+use axum::http::StatusCode;
+use axum::response::{Html, IntoResponse, Response};
+
+use crate::desk::Place;
+use crate::http::door::Door;
+use crate::http::failure::Failure;
+
+/// What every page has.
+pub(super) struct Frame {
+    /// Behind which event it is to be kept as things are.
+    pub(super) mark: String,
+    /// Whose page it is; empty where it is of all.
+    pub(super) project: String,
+    pub(super) id: String,
+}
+
+impl Frame {
+    pub(super) fn of_all(door: &Door) -> Self {
+        Self { mark: door.hub.mark(), project: String::new(), id: String::new() }
+    }
+
+    pub(super) fn of(door: &Door, place: &Place) -> Self {
+        Self { mark: door.hub.mark(), project: place.project.clone(), id: place.id.clone() }
+    }
+}
+
+/// A page that failed, as a page.
+#[derive(Template)]
+#[template(path = "failed.html")]
+struct Failed {
+    frame: Frame,
+    error: String,
+}
+
+pub(super) fn page(page: &impl Template) -> Response {
+    match page.render() {
+        Ok(page) => Html(page).into_response(),
+        Err(error) => Failure::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+pub(super) fn failed(door: &Door, failure: &Failure) -> Response {
+    let shown = page(&Failed { frame: Frame::of_all(door), error: failure.error.clone() });
+    (failure.status(), shown).into_response()
+}
+
+/// Makes a page of what was found, or of why it was not.
+pub(super) fn shown<T>(door: &Door, found: Result<T, Failure>, show: impl FnOnce(T) -> Response) -> Response {
+    match found {
+        Ok(found) => show(found),
+        Err(failure) => failed(door, &failure),
+    }
+}
