@@ -22,7 +22,6 @@ const KNOWN: &[(&str, usize)] = &[
     ("refrain-agents", 5),
     ("refrain-core", 30),
     ("refrain-git", 14),
-    ("refrain-store", 5),
     ("refrain-tui", 6),
 ];
 

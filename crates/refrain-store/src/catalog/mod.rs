@@ -12,6 +12,7 @@
 mod file;
 mod fold;
 mod rows;
+mod shelf;
 mod spent;
 mod stamp;
 #[cfg(test)]
@@ -20,7 +21,8 @@ mod update;
 
 pub use file::{Catalog, aside, note, with};
 pub use fold::Brief;
-pub use update::{Detail, Found, Shelf};
+pub use shelf::{Detail, Shelf};
+pub use update::Found;
 
 use crate::DiskError;
 

@@ -5,47 +5,17 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use refrain_core::{LoopId, LoopState};
 use rustix::fs::{Dir, DirEntry};
 
 use super::fold::{Brief, Row};
+use super::shelf::{Detail, Shelf};
 use super::stamp::Stamp;
 use super::{Catalog, CatalogError, rows};
 use crate::OnPath;
 use crate::journal::{self, JournalError};
 use crate::layout::{LoopDir, Project};
-
-/// Where a project keeps loops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shelf {
-    /// Those that run or have ended.
-    Loops,
-    /// Those that were put aside.
-    Archive,
-}
-
-impl Shelf {
-    pub(super) fn is_archive(self) -> bool {
-        self == Self::Archive
-    }
-
-    fn folder(self, project: &Project) -> Utf8PathBuf {
-        match self {
-            Self::Loops => project.loops(),
-            Self::Archive => project.archive(),
-        }
-    }
-}
-
-/// How much is wanted of each loop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
-    /// What a list says of it in a line.
-    Line,
-    /// Its status object too.
-    Object,
-}
 
 /// A loop that was found.
 #[derive(Debug)]

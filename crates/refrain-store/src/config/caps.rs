@@ -10,8 +10,8 @@ use refrain_core::budget::{Caps, Which};
 use serde::Deserialize;
 
 use super::file;
+use super::given::{ConfigError, Values};
 use super::keys::Budget;
-use super::layers::{ConfigError, Values};
 
 /// The caps of the user's own file, read again when it changed.
 #[derive(Clone, Debug)]

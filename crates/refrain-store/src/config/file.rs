@@ -11,8 +11,8 @@ use refrain_core::spec::AgentKind;
 use rustix::fs::OFlags;
 use toml::de::{DeTable, DeValue};
 
+use super::given::{ConfigError, Given, Origin, Values};
 use super::keys::{Config, Embeddings};
-use super::layers::{ConfigError, Given, Origin, Values};
 use super::nearest;
 use super::schema::{Known, Table};
 use crate::layout::Project;

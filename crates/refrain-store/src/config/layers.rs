@@ -4,9 +4,7 @@
 //! What stands in one layer beside an `agent` or a `command` describes it, and goes with it when a higher layer names
 //! another. A named agent's own values stand right below the layer that names it.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::{Caps, Which};
@@ -15,62 +13,13 @@ use refrain_core::spec::AgentKind;
 
 use super::caps::only_lowers;
 use super::file;
+use super::given::{ConfigError, Given, Origin, Values};
 use super::keys::Config;
 use super::memory::refuse_in_a_project;
 use super::nearest;
 use super::variables;
 use crate::layout::Project;
 use crate::trust::Trust;
-
-/// Where a value comes from.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Origin {
-    /// It is built in.
-    Default,
-    /// A line of a file, counted from 1.
-    File {
-        /// The file.
-        path: Utf8PathBuf,
-        /// The line.
-        line: usize,
-    },
-    /// A variable of the environment.
-    Variable(String),
-    /// An option of the command line.
-    Option(&'static str),
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => f.write_str("default"),
-            Self::File { path, line } => write!(f, "{path}:{line}"),
-            Self::Variable(name) => f.write_str(name),
-            Self::Option(name) => f.write_str(name),
-        }
-    }
-}
-
-/// Why the configuration cannot be used. Nothing was touched.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// A file that cannot be read.
-    #[error("{path} cannot be used: {why}")]
-    Unusable {
-        /// The file.
-        path: Utf8PathBuf,
-        /// Why not, and what is accepted.
-        why: String,
-    },
-    /// Something in it, or a variable.
-    #[error("{at}: {what}")]
-    Wrong {
-        /// Where it stands.
-        at: Origin,
-        /// What is wrong, and what is accepted.
-        what: String,
-    },
-}
 
 /// Where to look.
 #[derive(Clone, Copy, Debug)]
@@ -103,33 +52,6 @@ pub enum ProjectFile {
     Trusted(Utf8PathBuf),
     /// It counts as not there.
     Untrusted(Utf8PathBuf),
-}
-
-/// One value, and where it comes from.
-#[derive(Clone, PartialEq)]
-pub(super) struct Given {
-    pub(super) value: toml::Value,
-    pub(super) origin: Origin,
-    /// The layer, counted from below.
-    pub(super) layer: usize,
-    /// It is a named agent's.
-    pub(super) of_agent: bool,
-}
-
-/// Values by the path of their key.
-pub(super) type Values = BTreeMap<Vec<String>, Given>;
-
-impl fmt::Debug for Given {
-    /// Without the value, which may be a secret.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "from {}", self.origin)
-    }
-}
-
-impl Given {
-    pub(super) fn new(value: toml::Value, origin: Origin) -> Self {
-        Self { value, origin, layer: 0, of_agent: false }
-    }
 }
 
 /// All layers, laid on each other.

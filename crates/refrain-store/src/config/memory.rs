@@ -4,8 +4,8 @@ use camino::Utf8Path;
 use serde::Deserialize;
 
 use super::file;
+use super::given::{ConfigError, Values};
 use super::keys::{Embeddings, Evolution};
-use super::layers::{ConfigError, Values};
 
 /// Tables and keys that a project's file may not have, trusted or not, and why: whoever wrote the project would decide that for
 /// everybody who works in it.

@@ -7,6 +7,7 @@
 
 mod caps;
 mod file;
+mod given;
 pub mod keys;
 mod layers;
 mod memory;
@@ -14,6 +15,7 @@ mod objection;
 mod schema;
 mod show;
 mod variables;
+mod wording;
 mod written;
 
 #[cfg(test)]
@@ -21,8 +23,9 @@ mod tests;
 
 pub use caps::UserCaps;
 pub use file::{ConfigFile, project_file, user_file};
+pub use given::{ConfigError, Origin};
 pub use keys::{Config, Embeddings};
-pub use layers::{Chosen, ConfigError, Origin, Places, ProjectFile, Settings, load};
+pub use layers::{Chosen, Places, ProjectFile, Settings, load};
 pub use memory::OwnMemory;
 pub use refrain_core::text::nearest;
 pub use schema::schema;

@@ -6,9 +6,7 @@ use toml::Value;
 
 use super::nearest;
 use super::schema::{Known, Table};
-
-/// The longest value that is shown whole, in bytes.
-const SHOWN: usize = 60;
+use super::wording::{kind, shown};
 
 impl Known {
     /// What is wrong with a value under the path of its key, if the schema can say it.
@@ -80,29 +78,4 @@ fn lacking(schema: &Json, table: &toml::Table) -> Option<String> {
     let needed = schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str);
     let lacking: Vec<&str> = needed.filter(|name| !table.contains_key(*name)).collect();
     (!lacking.is_empty()).then(|| format!("it needs {}", lacking.join(" and ")))
-}
-
-/// The value, as it could stand in a file. Tables are only named: one may hold an `env`.
-pub(super) fn shown(value: &Value) -> String {
-    let text = match value {
-        // As people write it: `toml` takes other quotes where there are quotes in it.
-        Value::String(text) => format!("{text:?}"),
-        Value::Table(_) => return kind(value).to_owned(),
-        Value::Array(items) if items.iter().any(|item| item.is_table() || item.is_array()) => {
-            return kind(value).to_owned();
-        }
-        other => other.to_string().replace('\n', " "),
-    };
-    if text.len() <= SHOWN { text } else { format!("a long {}", kind(value).trim_start_matches("a ")) }
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::String(_) => "a text",
-        Value::Integer(_) | Value::Float(_) => "a number",
-        Value::Boolean(_) => "a switch",
-        Value::Datetime(_) => "a date",
-        Value::Array(_) => "a list",
-        Value::Table(_) => "a table",
-    }
 }

@@ -6,7 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::file::{ConfigFile, key};
-use super::layers::{ConfigError, Given, Origin, Settings};
+use super::given::{ConfigError, Given, Origin};
+use super::layers::Settings;
 use super::schema::Known;
 
 /// One key.

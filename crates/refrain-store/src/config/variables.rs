@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
+use super::given::{ConfigError, Given, Origin, Values};
 use super::keys::Config;
-use super::layers::{ConfigError, Given, Origin, Values};
 use super::schema::Known;
 
 /// Which tables have variables, and how their names begin.

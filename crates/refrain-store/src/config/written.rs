@@ -14,7 +14,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserialize, Deserializer, Error};
 use toml::Value;
 
-use super::objection::shown;
+use super::wording::shown;
 
 /// A value, as the text that it is read from: of a text what it says, of all else what stands in the file. What is neither
 /// a text nor a number no reader takes, and it says what it would.

@@ -1,0 +1,36 @@
+//! What of a project is asked for: which of its loops, and how much of each.
+
+use camino::Utf8PathBuf;
+
+use crate::layout::Project;
+
+/// Where a project keeps loops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shelf {
+    /// Those that run or have ended.
+    Loops,
+    /// Those that were put aside.
+    Archive,
+}
+
+impl Shelf {
+    pub(super) fn is_archive(self) -> bool {
+        self == Self::Archive
+    }
+
+    pub(super) fn folder(self, project: &Project) -> Utf8PathBuf {
+        match self {
+            Self::Loops => project.loops(),
+            Self::Archive => project.archive(),
+        }
+    }
+}
+
+/// How much is wanted of each loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What a list says of it in a line.
+    Line,
+    /// Its status object too.
+    Object,
+}

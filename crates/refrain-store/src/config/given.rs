@@ -1,0 +1,83 @@
+//! Values as they were given, each with where it comes from; and why one cannot be used.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use camino::Utf8PathBuf;
+
+/// Where a value comes from.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// It is built in.
+    Default,
+    /// A line of a file, counted from 1.
+    File {
+        /// The file.
+        path: Utf8PathBuf,
+        /// The line.
+        line: usize,
+    },
+    /// A variable of the environment.
+    Variable(String),
+    /// An option of the command line.
+    Option(&'static str),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "{path}:{line}"),
+            Self::Variable(name) => f.write_str(name),
+            Self::Option(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Why the configuration cannot be used. Nothing was touched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A file that cannot be read.
+    #[error("{path} cannot be used: {why}")]
+    Unusable {
+        /// The file.
+        path: Utf8PathBuf,
+        /// Why not, and what is accepted.
+        why: String,
+    },
+    /// Something in it, or a variable.
+    #[error("{at}: {what}")]
+    Wrong {
+        /// Where it stands.
+        at: Origin,
+        /// What is wrong, and what is accepted.
+        what: String,
+    },
+}
+
+/// One value, and where it comes from.
+#[derive(Clone, PartialEq)]
+pub(super) struct Given {
+    pub(super) value: toml::Value,
+    pub(super) origin: Origin,
+    /// The layer, counted from below.
+    pub(super) layer: usize,
+    /// It is a named agent's.
+    pub(super) of_agent: bool,
+}
+
+/// Values by the path of their key.
+pub(super) type Values = BTreeMap<Vec<String>, Given>;
+
+impl fmt::Debug for Given {
+    /// Without the value, which may be a secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "from {}", self.origin)
+    }
+}
+
+impl Given {
+    pub(super) fn new(value: toml::Value, origin: Origin) -> Self {
+        Self { value, origin, layer: 0, of_agent: false }
+    }
+}
