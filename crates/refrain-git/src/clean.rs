@@ -6,7 +6,6 @@
 //! caches. No hook is run: nobody checks anything out. What a tool sees that asks git there is made in `clean_git`.
 
 use std::fs::{self, DirBuilder};
-use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 
 use camino::Utf8Path;
@@ -14,6 +13,7 @@ use refrain_core::git::{Oid, RepoPath};
 
 use crate::Cancel;
 use crate::clean_git::{self, Head};
+use crate::disk::remove;
 use crate::error::{GitError, OnPath};
 use crate::git::Git;
 use crate::repository::Repository;
@@ -162,17 +162,4 @@ fn repository_of(record: &[u8]) -> Option<(Oid, &str)> {
 
 fn run(git: Git<'_>, args: &[&str]) -> Result<(), GitError> {
     git.output(SETTINGS.iter().chain(args), &[]).map(drop)
-}
-
-/// Removes whatever is there, and of a link the link.
-pub(crate) fn remove(path: &Utf8Path) -> Result<(), GitError> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", path),
-        _ => Ok(()),
-    }
 }

@@ -12,7 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use camino::Utf8Path;
 use refrain_core::git::Oid;
 
-use crate::clean::remove;
+use crate::disk::remove;
 use crate::error::{GitError, OnPath};
 use crate::git::Git;
 use crate::index::is_summed_by_us;

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
 use camino::Utf8Path;
+use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use refrain_proc::tool::{Begun, Cancel, Done, Tool};
 
@@ -214,6 +215,11 @@ impl<'a> Git<'a> {
     ) -> Result<Done, GitError> {
         Ok(self.tool(args, input).run()?)
     }
+}
+
+/// The object's name that git printed.
+pub(crate) fn oid(command: &'static str, answer: &str) -> Result<Oid, GitError> {
+    answer.trim().parse().map_err(|_| GitError::Answer { command, answer: answer.to_owned() })
 }
 
 /// What git says of its version, as seen from `dir` in the person's environment, within `limit`: `git version 2.47.3`.

@@ -15,7 +15,7 @@ use refrain_core::LoopId;
 use refrain_core::git::{Oid, Operation, RepoPath};
 
 use crate::Cancel;
-use crate::clean::remove;
+use crate::disk::remove;
 use crate::error::{GitError, OnPath};
 use crate::git::{Git, said};
 use crate::handover_disk::{Disk, Step};

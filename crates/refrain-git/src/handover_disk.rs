@@ -9,12 +9,11 @@ use camino::Utf8PathBuf;
 use refrain_core::git::Oid;
 
 use crate::candidate::SUBMODULE;
-use crate::clean::remove;
+use crate::disk::remove;
 use crate::error::GitError;
-use crate::git::Git;
+use crate::git::{Git, oid};
 use crate::handover::{HandOverRequest, Job};
 use crate::index::unlock_private;
-use crate::merge::oid;
 use crate::stage::{self, Change, File};
 
 /// A path that is another in the commit.

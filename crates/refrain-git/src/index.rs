@@ -14,21 +14,12 @@ use refrain_core::git::Oid;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 use sha1::{Digest, Sha1};
 
-use crate::clean::remove;
+use crate::disk::{Seen, remove, seen};
 use crate::error::{GitError, OnPath};
 use crate::repository::Repository;
 
 /// How the lock of a loop begins; the loop's id and a line break follow. No index begins like this: those say `DIRC`.
 const MARK: &str = "refrain loop ";
-
-/// How a file looks; none where it is missing. One that looks the same was not written since.
-pub(crate) type Seen = Option<(u64, u64, i64, i64, i64, i64)>;
-
-/// How a file looks.
-pub(crate) fn seen(path: &Utf8Path) -> Seen {
-    let meta = fs::metadata(path).ok()?;
-    Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()))
-}
 
 /// Says of a file when it was written.
 fn set_modified(path: &Utf8Path, seconds: i64, nanoseconds: i64) -> io::Result<()> {

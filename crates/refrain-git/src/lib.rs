@@ -18,6 +18,7 @@ mod checkout;
 mod clean;
 mod clean_git;
 mod commit;
+mod disk;
 mod error;
 mod evidence;
 pub mod forge;

@@ -9,9 +9,9 @@ use refrain_core::git::{Conflict, Oid};
 
 use crate::Cancel;
 use crate::error::GitError;
-use crate::git::{Author, Git, said};
+use crate::git::{Author, Git, oid, said};
 use crate::known::Heads;
-use crate::merge::{Merged, merge, oid};
+use crate::merge::{Merged, merge};
 use crate::message::{IDENTITY, with_trailers};
 use crate::object::Object;
 use crate::plain::configured;

@@ -11,7 +11,7 @@ use refrain_core::text::cut_middle;
 
 use crate::Cancel;
 use crate::error::GitError;
-use crate::git::{Git, said};
+use crate::git::{Git, oid, said};
 use crate::index::unlock_private;
 use crate::message::NOBODY;
 use crate::repository::Repository;
@@ -187,11 +187,6 @@ pub(crate) fn merge(git: Git<'_>, base: &Oid, tip: &Oid, work: &Oid) -> Result<M
         true => Ok(Merged::Clean { tree }),
         false => Ok(Merged::Conflict { tree, conflicts }),
     }
-}
-
-/// The object's name that git printed.
-pub(crate) fn oid(command: &'static str, answer: &str) -> Result<Oid, GitError> {
-    answer.trim().parse().map_err(|_| GitError::Answer { command, answer: answer.to_owned() })
 }
 
 /// Paths as arguments.

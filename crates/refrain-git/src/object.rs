@@ -13,7 +13,7 @@ use refrain_core::git::Oid;
 use sha1::{Digest, Sha1};
 
 use crate::error::GitError;
-use crate::git::{Git, said};
+use crate::git::{Git, oid, said};
 use crate::index::is_summed_by_us;
 use crate::known::Head;
 use crate::line::Parts;
@@ -115,7 +115,7 @@ impl Repository {
         if !done.status.success() {
             return Ok(Err(said(&done)));
         }
-        let commit = crate::merge::oid("commit-tree", &String::from_utf8_lossy(&done.stdout))?;
+        let commit = oid("commit-tree", &String::from_utf8_lossy(&done.stdout))?;
         if !is_signed {
             let last = Last::Made(commit.clone(), now() / QUARTER);
             configured(self, git, |configured| configured.last = last)?;

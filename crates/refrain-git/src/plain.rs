@@ -10,9 +10,9 @@ use std::sync::PoisonError;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
+use crate::disk::{Seen, seen};
 use crate::error::GitError;
 use crate::git::Git;
-use crate::index::{Seen, seen};
 use crate::object::Last;
 use crate::repository::Repository;
 

@@ -14,7 +14,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{Oid, PathGlob};
 
 use crate::Cancel;
-use crate::clean::remove;
+use crate::disk::remove;
 use crate::error::{GitError, OnPath};
 use crate::git::Git;
 use crate::linked::head_of;

@@ -5,7 +5,7 @@ use std::fs;
 use refrain_core::git::{Base, LeftOut, Oid, Operation};
 
 use crate::Cancel;
-use crate::clean::remove;
+use crate::disk::remove;
 use crate::error::GitError;
 use crate::git::Git;
 use crate::pool::ReadyRequest;

@@ -7,7 +7,7 @@ use std::io::Write;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
 
-use crate::clean::remove;
+use crate::disk::remove;
 use crate::error::{GitError, OnPath};
 use crate::repository::Repository;
 use crate::worktree::has_modules;

@@ -8,10 +8,10 @@ use refrain_core::git::{Conflict, Oid};
 
 use crate::Cancel;
 use crate::error::GitError;
-use crate::git::{Git, said};
+use crate::git::{Git, oid, said};
 use crate::handover::{HandOverRequest, HandedOver, Note};
 use crate::line::{New, since};
-use crate::merge::{Merged, merge, oid};
+use crate::merge::{Merged, merge};
 use crate::repository::Repository;
 
 /// Commits that were made, oldest first, or the one that does not go, and why.

@@ -13,9 +13,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
 
 use crate::candidate::Candidate;
+use crate::disk::{Seen, seen};
 use crate::error::GitError;
 use crate::git::Git;
-use crate::index::{Index, Seen, seen};
+use crate::index::Index;
 use crate::repository::Repository;
 use crate::status::{self, Kind, Status};
 

@@ -19,9 +19,9 @@ use refrain_core::work::WorkDigest;
 use rustix::fs::{Mode, OFlags};
 
 use crate::candidate::SUBMODULE;
+use crate::disk::{Seen, seen};
 use crate::error::GitError;
 use crate::git::Git;
-use crate::index::{Seen, seen};
 use crate::object::{blob, blob_of};
 use crate::repository::{Repository, is_refrains};
 
