@@ -16,7 +16,7 @@ use crate::error::GitError;
 use crate::git::{Git, oid, said};
 use crate::index::is_summed_by_us;
 use crate::known::Head;
-use crate::line::Parts;
+use crate::parts::Parts;
 use crate::plain::configured;
 use crate::repository::Repository;
 
