@@ -18,6 +18,8 @@ mod checkout;
 mod clean;
 mod clean_git;
 mod commit;
+mod committer;
+mod configuration;
 mod disk;
 mod error;
 mod evidence;

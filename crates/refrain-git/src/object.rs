@@ -12,6 +12,7 @@ use miniz_oxide::deflate::compress_to_vec_zlib;
 use refrain_core::git::Oid;
 use sha1::{Digest, Sha1};
 
+use crate::committer::{Last, Who};
 use crate::error::GitError;
 use crate::git::{Git, oid, said};
 use crate::index::is_summed_by_us;
@@ -40,26 +41,6 @@ pub(crate) struct Object<'a> {
     /// With its trailers.
     pub(crate) message: &'a str,
     pub(crate) is_signed: bool,
-}
-
-/// What is known of the last commit that git made.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Last {
-    /// There was none yet, or what it says is of no use.
-    #[default]
-    Unknown,
-    /// It was made in this quarter of an hour, and nobody looked into it.
-    Made(Oid, u64),
-    /// Who made it, in a quarter of an hour.
-    Says(Who, u64),
-}
-
-/// Who makes a commit: the lines of an author and a committer up to the time, and the zone behind that.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Who {
-    author: String,
-    committer: String,
-    zone: String,
 }
 
 impl Repository {
@@ -172,28 +153,6 @@ impl Repository {
     }
 }
 
-impl Who {
-    /// Reads the lines behind the parents of a commit; none where there is more in them than who made it.
-    fn of(rest: &[u8]) -> Option<Self> {
-        let mut lines = str::from_utf8(rest).ok()?.lines();
-        let (author, zone) = Self::line(lines.next()?.strip_prefix("author ")?)?;
-        let (committer, same) = Self::line(lines.next()?.strip_prefix("committer ")?)?;
-        let who = Self {
-            author: format!("author {author}"),
-            committer: format!("committer {committer}"),
-            zone: zone.to_owned(),
-        };
-        (zone == same && lines.next()?.is_empty()).then_some(who)
-    }
-
-    /// `Name <address> seconds zone`: what stands before the time, and the zone.
-    fn line(line: &str) -> Option<(&str, &str)> {
-        let (rest, zone) = line.rsplit_once(' ')?;
-        let (who, seconds) = rest.rsplit_once(' ')?;
-        (who.ends_with('>') && seconds.parse::<u64>().is_ok()).then_some((who, zone))
-    }
-}
-
 /// The name of a file's content, where names are made of SHA-1; where they are not, nothing has it.
 pub(crate) fn blob(content: &[u8]) -> Option<Oid> {
     name_of(&[format!("blob {}\0", content.len()).as_bytes(), content])
@@ -237,22 +196,5 @@ mod tests {
         let name = |content| blob(content).unwrap().to_string();
         assert_eq!(name(b""), "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391");
         assert_eq!(name(b"hello\n"), "ce013625030ba8dba906f756967f9e9ca394464a");
-    }
-
-    #[test]
-    fn who_made_a_commit_is_read_from_one_that_says_no_more() {
-        let author = "author A B <a@b> 1700000000 +0530\n";
-        let committer = "committer C <> 1700000009 +0530\n";
-        let who = Who::of(format!("{author}{committer}\nSubject\n").as_bytes()).unwrap();
-        let said = (who.author.as_str(), who.committer.as_str(), who.zone.as_str());
-        assert_eq!(said, ("author A B <a@b>", "committer C <>", "+0530"));
-        for other in [
-            format!("{author}{committer}encoding latin1\n\nSubject\n"),
-            format!("{author}committer C <c> 1700000009 +0100\n\nSubject\n"),
-            format!("{committer}{author}\nSubject\n"),
-            author.to_owned(),
-        ] {
-            assert_eq!(Who::of(other.as_bytes()), None, "{other}");
-        }
     }
 }

@@ -3,17 +3,18 @@
 //! The configuration is read by git, once, and again when one of its files has changed: an agent that installs packages may
 //! well install hooks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::sync::PoisonError;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::disk::{Seen, seen};
+use crate::committer::Last;
+use crate::configuration::Configured;
+use crate::disk::seen;
 use crate::error::GitError;
 use crate::git::Git;
-use crate::object::Last;
 use crate::repository::Repository;
 
 /// The hooks that `git commit` runs, and the one that sees every change of a branch.
@@ -23,25 +24,6 @@ const HOOKS: &[&str] =
 /// How the keys begin that say how objects are written.
 const WRITING: &[&str] =
     &["core.fsync", "core.sharedrepository", "core.createobject", "i18n.", "extensions."];
-
-/// What the configuration said, and how its files looked then.
-#[derive(Debug)]
-pub(crate) struct Configured {
-    files: Vec<(Utf8PathBuf, Seen)>,
-    /// Neither a signature nor hooks anywhere else than in the hooks' folder.
-    is_plain: bool,
-    /// No commit is to be signed.
-    pub(crate) is_unsigned: bool,
-    /// Objects are written as git does where nobody says how.
-    pub(crate) is_usual: bool,
-    /// It is the same in every worktree of the repository.
-    is_common: bool,
-    /// Who made the last commit that git made here.
-    pub(crate) last: Last,
-}
-
-/// The configurations that were read: by the git folder of a worktree, or without one where all have the same.
-pub(crate) type Configurations = BTreeMap<Option<Utf8PathBuf>, Configured>;
 
 impl Configured {
     /// Asks git.
@@ -72,10 +54,6 @@ impl Configured {
         let files = files.into_iter().map(|file| (file.clone(), seen(&file))).collect();
         let (is_plain, last) = (is_unsigned && !has_hooks, Last::default());
         Ok(Self { files, is_plain, is_unsigned, is_usual, is_common, last })
-    }
-
-    fn is_current(&self) -> bool {
-        self.files.iter().all(|(file, then)| seen(file) == *then)
     }
 }
 

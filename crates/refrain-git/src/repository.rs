@@ -12,12 +12,12 @@ use refrain_core::git::{Base, Dirty, Oid, Operation};
 use refrain_core::mirror;
 use refrain_proc::tool::Cancel;
 
+use crate::configuration::Configurations;
 use crate::error::{GitError, OnPath};
 use crate::forge::FROM_FILE;
 use crate::git::{Git, environment, said};
 use crate::known::Known;
 use crate::operation;
-use crate::plain::Configurations;
 use crate::staged::Staged;
 use crate::status::{self, Entry, Kind, Status};
 
