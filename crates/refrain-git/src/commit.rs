@@ -13,7 +13,9 @@ use refrain_proc::tool::Begun;
 
 use crate::Cancel;
 use crate::adopt::{ITERATION, Intent, LOOP, Made, Since, Whose, since};
-use crate::candidate::{Before, Candidate, Rules, choose};
+use crate::before::Before;
+use crate::candidate::{Candidate, Rules};
+use crate::choice::choose;
 use crate::disk::Seen;
 use crate::error::{GitError, OnPath};
 use crate::git::{Git, said};

@@ -12,9 +12,11 @@
 
 mod adopt;
 mod apart;
+mod before;
 mod candidate;
 mod changes;
 mod checkout;
+mod choice;
 mod clean;
 mod clean_git;
 mod commit;

@@ -5,7 +5,8 @@ use camino::Utf8Path;
 use refrain_core::git::{LeftOut, Oid, RepoPath};
 use refrain_proc::tool::Begun;
 
-use crate::candidate::{Before, Candidate, Kept, Rules, screen, why};
+use crate::before::Before;
+use crate::candidate::{Candidate, Kept, Rules, screen, why};
 use crate::error::GitError;
 use crate::git::Git;
 use crate::index::Locked;

@@ -8,7 +8,7 @@
 use refrain_core::git::{LeftOut, Oid, RepoPath, Skipped};
 
 use crate::adopt::Made;
-use crate::candidate::Before;
+use crate::before::Before;
 use crate::commit::{Job, Outcome};
 use crate::error::GitError;
 use crate::git::Git;

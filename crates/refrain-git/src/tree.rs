@@ -4,7 +4,9 @@ use camino::Utf8Path;
 use refrain_core::git::{Base, LeftOut, Oid, PathGlob};
 
 use crate::Cancel;
-use crate::candidate::{Before, Rules, choose};
+use crate::before::Before;
+use crate::candidate::Rules;
+use crate::choice::choose;
 use crate::error::GitError;
 use crate::index::Index;
 use crate::repository::Repository;
