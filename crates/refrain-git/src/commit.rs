@@ -21,13 +21,13 @@ use crate::error::{GitError, OnPath};
 use crate::git::{Git, said};
 use crate::history::screen_unknown;
 use crate::index::{Index, Locked, is_summed_by_us, seal};
+use crate::memory::Staged;
 use crate::message::{IDENTITY, with_trailers};
 use crate::object::Object;
 use crate::plain::is_plain;
-use crate::repository::{Repository, has_conflicts};
+use crate::repository::Repository;
 use crate::stage::{self, bring_back, stage};
-use crate::staged::Staged;
-use crate::status::{self, Status};
+use crate::status::{self, Status, has_conflicts};
 
 /// What is to be committed, and how.
 #[derive(Clone, Copy, Debug)]

@@ -9,9 +9,9 @@ use crate::disk::remove;
 use crate::error::GitError;
 use crate::git::Git;
 use crate::pool::ReadyRequest;
-use crate::repository::{Repository, has_conflicts, is_refrains};
+use crate::repository::{Repository, is_refrains};
 use crate::save::{Job, Saved, TREE};
-use crate::status::{self, Status};
+use crate::status::{self, Status, has_conflicts};
 use crate::tree::TreeRequest;
 
 /// The trailer that says where saved work was found.

@@ -1,4 +1,4 @@
-//! A worktree, how git is run there, and what a loop finds in it before it begins.
+//! A worktree, how git is run there, and what is kept in mind of it.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::git::{Base, Dirty, Oid, Operation};
+use refrain_core::git::{Oid, Operation};
 use refrain_core::mirror;
 use refrain_proc::tool::Cancel;
 
@@ -17,13 +17,8 @@ use crate::error::{GitError, OnPath};
 use crate::forge::FROM_FILE;
 use crate::git::{Git, environment, said};
 use crate::known::Known;
+use crate::memory::Memory;
 use crate::operation;
-use crate::staged::Staged;
-use crate::status::{self, Entry, Kind, Status};
-
-/// How many changed or new files a loop may find. What the person has not committed is kept in mind for as long as the loop
-/// lives, path by path; more than this was forgotten in .gitignore.
-const MOST_DIRTY: usize = 20_000;
 
 /// A worktree of a repository.
 #[derive(Debug)]
@@ -41,17 +36,6 @@ pub struct Repository {
     /// What never changes, for all worktrees.
     known: Arc<Known>,
     memory: Mutex<Memory>,
-}
-
-/// What need not be asked again.
-#[derive(Debug, Default)]
-pub(crate) struct Memory {
-    /// What stands in the private index.
-    pub(crate) staged: Option<Staged>,
-    /// The head at the last survey, where nothing was changed then.
-    clean: Option<Oid>,
-    /// Nothing was run since git looked last.
-    is_still: bool,
 }
 
 impl Repository {
@@ -198,28 +182,6 @@ impl Repository {
         operation::in_progress(&self.git_dir)
     }
 
-    /// What is there before a loop begins: the head, the branch, and every path that is changed, staged or new. It takes
-    /// no lock and changes nothing.
-    ///
-    /// # Errors
-    /// [`GitError::TooManyChanges`] beyond 20,000 paths; else where git cannot be asked.
-    pub fn survey(&self) -> Result<Base, GitError> {
-        let status = status::look(self.git())?;
-        self.memory().clean = status.head.clone().filter(|_| status.entries.is_empty());
-        let operation = self.operation().or_else(|| has_conflicts(&status).then_some(Operation::Merge));
-        let Status { head, branch, entries } = status;
-        let entries: Vec<_> = entries.into_iter().filter(|entry| !is_refrains(&entry.path)).collect();
-        if entries.len() > MOST_DIRTY {
-            return Err(GitError::TooManyChanges { most: MOST_DIRTY });
-        }
-        let dirty = entries.iter().map(|entry| self.dirty(entry)).collect();
-        Ok(Base { head, branch, dirty, operation, ..Base::default() })
-    }
-
-    fn dirty(&self, entry: &Entry) -> Dirty {
-        Dirty { path: entry.repo_path(), stamp: self.stamp(&entry.path) }
-    }
-
     /// What a path looks like now: another stamp is another content. None where there is no file or link.
     pub(crate) fn stamp(&self, path: &[u8]) -> Option<u64> {
         let meta = fs::symlink_metadata(self.on_disk(path)).ok().filter(|meta| !meta.is_dir())?;
@@ -303,9 +265,4 @@ fn configuring(env: &[(OsString, OsString)]) -> impl Iterator<Item = &(OsString,
 /// Whether a path is Refrain's own, which is ignored by its own `.gitignore` unless an agent took that away, or mirrors a loop.
 pub(crate) fn is_refrains(path: &[u8]) -> bool {
     path == b".refrain" || path.starts_with(b".refrain/") || mirror::is_mirror(path)
-}
-
-/// Whether several versions of a path wait for a decision.
-pub(crate) fn has_conflicts(status: &Status) -> bool {
-    status.entries.iter().any(|entry| entry.kind == Kind::Unmerged)
 }

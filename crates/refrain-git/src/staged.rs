@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8Path;
 use refrain_core::git::Oid;
 
 use crate::candidate::Candidate;
@@ -17,12 +17,9 @@ use crate::disk::{Seen, seen};
 use crate::error::GitError;
 use crate::git::Git;
 use crate::index::Index;
+use crate::memory::{Looks, Staged};
 use crate::repository::Repository;
 use crate::status::{self, Kind, Status};
-
-/// How the files looked that git shows, before any of them was read; none of one that is gone.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Looks(Vec<Seen>);
 
 impl Looks {
     /// Looks at them. None where a later change could go unnoticed: in a repository in the repository, or in a file that is not
@@ -51,20 +48,11 @@ fn look(path: &Path) -> Seen {
     Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()))
 }
 
-/// A candidate in a private index.
-#[derive(Debug)]
-pub(crate) struct Staged {
-    pub(crate) status: Status,
-    /// Nothing of it is left out or needs to be told.
-    pub(crate) candidate: Candidate,
-    pub(crate) tree: Oid,
-    /// How the person's index looked, which the private one was copied from.
-    pub(crate) person: Seen,
-    looks: Looks,
-    /// The private index, and how it was left.
-    private: (Utf8PathBuf, Seen),
-    /// The largest file that it may have.
-    largest: u64,
+impl Status {
+    /// Whether the head still is where it was, on the same branch.
+    fn stands(&self, repository: &Repository) -> Result<bool, GitError> {
+        Ok(repository.current_branch()? == self.branch && repository.reference("HEAD")? == self.head)
+    }
 }
 
 impl Staged {

@@ -4,7 +4,6 @@ use refrain_core::git::{Oid, RepoPath};
 
 use crate::error::GitError;
 use crate::git::Git;
-use crate::repository::Repository;
 
 /// How it is asked. Renames are a guess that nobody needs here; what is in a submodule is asked after, so that a change of
 /// its commit can be told from a change inside it.
@@ -69,13 +68,6 @@ pub(crate) struct Blob {
     pub(crate) object: Oid,
 }
 
-impl Status {
-    /// Whether the head still is where it was, on the same branch.
-    pub(crate) fn stands(&self, repository: &Repository) -> Result<bool, GitError> {
-        Ok(repository.current_branch()? == self.branch && repository.reference("HEAD")? == self.head)
-    }
-}
-
 impl Entry {
     pub(crate) fn repo_path(&self) -> RepoPath {
         RepoPath::from_bytes(&self.path)
@@ -89,6 +81,11 @@ pub(crate) fn look(git: Git<'_>) -> Result<Status, GitError> {
         command: "status",
         answer: String::from_utf8_lossy(&printed[..printed.len().min(200)]).into_owned(),
     })
+}
+
+/// Whether several versions of a path wait for a decision.
+pub(crate) fn has_conflicts(status: &Status) -> bool {
+    status.entries.iter().any(|entry| entry.kind == Kind::Unmerged)
 }
 
 fn parse(printed: &[u8]) -> Option<Status> {

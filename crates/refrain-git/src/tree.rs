@@ -9,9 +9,9 @@ use crate::candidate::Rules;
 use crate::choice::choose;
 use crate::error::GitError;
 use crate::index::Index;
+use crate::memory::{Looks, Staged};
 use crate::repository::Repository;
 use crate::stage::{self, stage};
-use crate::staged::{Looks, Staged};
 use crate::status;
 
 /// What is to be told as a tree, and where that can be done.

@@ -1,0 +1,35 @@
+//! What a loop finds in a worktree before it begins.
+
+use refrain_core::git::{Base, Dirty, Operation};
+
+use crate::error::GitError;
+use crate::repository::{Repository, is_refrains};
+use crate::status::{self, Entry, Status, has_conflicts};
+
+/// How many changed or new files a loop may find. What the person has not committed is kept in mind for as long as the loop
+/// lives, path by path; more than this was forgotten in .gitignore.
+const MOST_DIRTY: usize = 20_000;
+
+impl Repository {
+    /// What is there before a loop begins: the head, the branch, and every path that is changed, staged or new. It takes
+    /// no lock and changes nothing.
+    ///
+    /// # Errors
+    /// [`GitError::TooManyChanges`] beyond 20,000 paths; else where git cannot be asked.
+    pub fn survey(&self) -> Result<Base, GitError> {
+        let status = status::look(self.git())?;
+        self.memory().clean = status.head.clone().filter(|_| status.entries.is_empty());
+        let operation = self.operation().or_else(|| has_conflicts(&status).then_some(Operation::Merge));
+        let Status { head, branch, entries } = status;
+        let entries: Vec<_> = entries.into_iter().filter(|entry| !is_refrains(&entry.path)).collect();
+        if entries.len() > MOST_DIRTY {
+            return Err(GitError::TooManyChanges { most: MOST_DIRTY });
+        }
+        let dirty = entries.iter().map(|entry| self.dirty(entry)).collect();
+        Ok(Base { head, branch, dirty, operation, ..Base::default() })
+    }
+
+    fn dirty(&self, entry: &Entry) -> Dirty {
+        Dirty { path: entry.repo_path(), stamp: self.stamp(&entry.path) }
+    }
+}
