@@ -7,9 +7,9 @@ use std::io::{self, ErrorKind, Write};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
 
+use crate::listed::Worktree;
 use crate::object::now;
 use crate::repository::Repository;
-use crate::worktree::Worktree;
 
 /// How many worktrees of one name there may be.
 const MOST: u32 = 1000;
@@ -101,4 +101,16 @@ pub(crate) fn head_of(git_dir: &Utf8Path) -> Option<Option<String>> {
     // With references that are kept in another way than in files, git names one there that nobody can have.
     let branch = name.trim_end().strip_prefix("refs/heads/").filter(|name| *name != ".invalid")?;
     Some(Some(branch.to_owned()))
+}
+
+/// The git folder that a `.git` file names, whether it is there or not.
+pub(crate) fn named(dot_git: &Utf8Path) -> Option<Utf8PathBuf> {
+    let text = fs::read_to_string(dot_git).ok()?;
+    let path = text.strip_prefix("gitdir:")?.trim();
+    Some(dot_git.parent()?.join(path))
+}
+
+/// Whether the git folders of submodules lie in the git folder of a worktree.
+pub(crate) fn has_modules(git_dir: &Utf8Path) -> bool {
+    fs::read_dir(git_dir.join("modules")).is_ok_and(|mut entries| entries.next().is_some())
 }

@@ -18,11 +18,12 @@ use crate::disk::remove;
 use crate::error::{GitError, OnPath};
 use crate::git::Git;
 use crate::linked::head_of;
+use crate::listed::Worktree;
 use crate::pool_look::SETTLED;
 use crate::pool_place::{Folder, folder, forget_mending, git_dir, mend};
 use crate::repository::Repository;
 use crate::save::Saved;
-use crate::worktree::{Removal, Worktree};
+use crate::worktree::Removal;
 
 /// What overrules the person's configuration here, over what always does.
 const SETTINGS: &[&str] = &[

@@ -9,8 +9,8 @@ use refrain_core::git::Oid;
 
 use crate::disk::remove;
 use crate::error::{GitError, OnPath};
+use crate::linked::{has_modules, named};
 use crate::repository::Repository;
-use crate::worktree::has_modules;
 
 /// How the folder of a worktree is found.
 pub(crate) enum Folder {
@@ -80,13 +80,6 @@ impl Repository {
 fn nothing(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitError> {
     let left = repository.what_is_left(folder);
     Ok(left.map_or(Folder::Nothing, Folder::Strange))
-}
-
-/// The git folder that a `.git` file names, whether it is there or not.
-pub(crate) fn named(dot_git: &Utf8Path) -> Option<Utf8PathBuf> {
-    let text = fs::read_to_string(dot_git).ok()?;
-    let path = text.strip_prefix("gitdir:")?.trim();
-    Some(dot_git.parent()?.join(path))
 }
 
 /// Whether git knows a git folder by its head.

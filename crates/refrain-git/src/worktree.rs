@@ -8,7 +8,8 @@ use refrain_core::git::Oid;
 
 use crate::error::{GitError, OnPath};
 use crate::git::{Git, said};
-use crate::linked::head_of;
+use crate::linked::{has_modules, head_of};
+use crate::listed::{Worktree, real};
 use crate::operation;
 use crate::repository::{Repository, is_refrains};
 use crate::status;
@@ -30,19 +31,6 @@ const REFUSALS: &[&str] = &["containing submodules", "use --force"];
 
 /// The mode of a submodule in an index, and the space after it.
 const SUBMODULE: &[u8] = b"160000 ";
-
-/// A worktree, as `git worktree list` tells it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Worktree {
-    /// Where it is, or was.
-    pub path: Utf8PathBuf,
-    /// The commit that is checked out in it, all zeros where there is none yet.
-    pub head: Option<Oid>,
-    /// The branch that is checked out in it; none where its head is detached.
-    pub branch: Option<String>,
-    /// Why it is locked, which may be an empty text; none where it is not.
-    pub locked: Option<String>,
-}
 
 impl Repository {
     /// Makes a worktree at `path` on the new branch `branch`, which begins at `from`. The folders above it are made where
@@ -323,62 +311,4 @@ impl Repository {
 fn make_parent(path: &Utf8Path) -> Result<(), GitError> {
     let Some(above) = path.parent() else { return Ok(()) };
     DirBuilder::new().recursive(true).mode(0o700).create(above).on("create", above)
-}
-
-/// Whether the git folders of submodules lie in the git folder of a worktree.
-pub(crate) fn has_modules(git_dir: &Utf8Path) -> bool {
-    fs::read_dir(git_dir.join("modules")).is_ok_and(|mut entries| entries.next().is_some())
-}
-
-/// A path as git lists it.
-pub(crate) fn real(path: &Utf8Path) -> Utf8PathBuf {
-    let found = |path: &Utf8Path| path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
-    // The folder may be gone, but what it lay in is not.
-    match (path.parent(), path.file_name()) {
-        (Some(above), Some(name)) if !path.exists() => found(above).join(name),
-        _ => found(path),
-    }
-}
-
-pub(crate) fn parse(printed: &[u8]) -> Vec<Worktree> {
-    let mut all = Vec::new();
-    for line in printed.split(|byte| *byte == 0) {
-        let line = String::from_utf8_lossy(line);
-        let (key, value) = line.split_once(' ').unwrap_or((line.as_ref(), ""));
-        if key == "worktree" {
-            all.push(Worktree { path: value.into(), ..Worktree::default() });
-        } else if let Some(last) = all.last_mut() {
-            match key {
-                "HEAD" => last.head = value.parse().ok(),
-                "branch" => last.branch = value.strip_prefix("refs/heads/").map(str::to_owned),
-                "locked" => last.locked = Some(value.to_owned()),
-                _ => {}
-            }
-        }
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn worktrees_are_read_as_git_lists_them() {
-        let (one, none) = ("1".repeat(40), "0".repeat(40));
-        let said = format!(
-            "worktree /a\0HEAD {one}\0branch refs/heads/main\0\0\
-             worktree /b c\0HEAD {none}\0detached\0locked why\0prunable gone\0\0"
-        );
-        let expected = [
-            Worktree { path: "/a".into(), head: one.parse().ok(), branch: Some("main".into()), locked: None },
-            Worktree {
-                path: "/b c".into(),
-                head: none.parse().ok(),
-                branch: None,
-                locked: Some("why".into()),
-            },
-        ];
-        assert_eq!(parse(said.as_bytes()), expected);
-    }
 }

@@ -9,9 +9,9 @@ use refrain_core::git::Oid;
 
 use crate::error::{GitError, OnPath};
 use crate::git::Git;
-use crate::pool_place::named;
+use crate::linked::named;
+use crate::listed::{Worktree, parse, real};
 use crate::repository::Repository;
-use crate::worktree::{Worktree, parse, real};
 
 /// Git's reason for the lock of a worktree while it makes that worktree.
 const HALF_MADE: &str = "initializing";
