@@ -19,7 +19,6 @@ use crate::error::{GitError, OnPath};
 use crate::git::Git;
 use crate::linked::head_of;
 use crate::listed::Worktree;
-use crate::pool_look::SETTLED;
 use crate::pool_place::{Folder, folder, forget_mending, git_dir, mend};
 use crate::repository::Repository;
 use crate::save::Saved;
@@ -39,6 +38,9 @@ const SETTINGS: &[&str] = &[
 
 /// What the log of a branch says of a task's begin.
 const WHY: &str = "refrain: begin a task";
+
+/// Marks in a worktree's git folder the commit that its head was at when its branch was taken away: it is of no further use.
+pub(crate) const SETTLED: &str = "refs/worktree/refrain-settled";
 
 /// What is to be made ready, and for what.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use crate::Cancel;
 use crate::disk::remove;
 use crate::error::GitError;
 use crate::git::Git;
-use crate::pool::ReadyRequest;
+use crate::pool::{ReadyRequest, SETTLED};
 use crate::repository::{Repository, is_refrains};
 use crate::save::{Job, Saved, TREE};
 use crate::status::{self, Status, has_conflicts};
@@ -16,9 +16,6 @@ use crate::tree::TreeRequest;
 
 /// The trailer that says where saved work was found.
 const SLOT: &str = "Refrain-Slot";
-
-/// Marks in a worktree's git folder the commit that its head was at when its branch was taken away: it is of no further use.
-pub(crate) const SETTLED: &str = "refs/worktree/refrain-settled";
 
 /// References that keep a commit.
 const KEEPING: [&str; 4] = ["refs/heads", "refs/tags", "refs/remotes", "refs/refrain"];

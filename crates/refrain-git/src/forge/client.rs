@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::net::unix::pipe::Receiver;
 use tokio::runtime::Builder;
 
-use super::api::{Answer, Method};
+use super::exchange::{Answer, Method};
 use super::program::LIMIT;
 use super::token::{Token, host_of, is_private, variable};
 use super::trouble::{Trouble, of_status, told};

@@ -6,9 +6,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::api::{Api, Method, not_understood};
+use super::api::{Api, not_understood};
 use super::checks::Checks;
-use super::host::{Host, Opening};
+use super::exchange::Method;
+use super::kind::{Host, Opening};
 use super::merging::{Hindrance, Mergeable};
 use super::place::encoded;
 use super::pull_request::{Project, PullRequest, State};

@@ -4,9 +4,10 @@ use refrain_core::git::Oid;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::api::{Api, Method};
+use super::api::Api;
 use super::checks::Checks;
-use super::host::{Host, Opening};
+use super::exchange::Method;
+use super::kind::{Host, Opening};
 use super::merging::{Hindrance, Mergeable};
 use super::place::encoded;
 use super::pull_request::{Project, PullRequest, State};

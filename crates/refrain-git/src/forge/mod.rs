@@ -10,11 +10,13 @@
 mod api;
 mod checks;
 mod client;
+mod exchange;
 mod github;
 mod github_checks;
 mod gitlab;
 mod gitlab_checks;
 mod host;
+mod kind;
 mod merging;
 mod place;
 mod program;
@@ -23,7 +25,8 @@ mod token;
 mod trouble;
 
 pub use checks::{Check, CheckState, Checks, Configured, Verdict};
-pub use host::{Forge, Opening};
+pub use host::Forge;
+pub use kind::Opening;
 pub use merging::{Hindrance, Mergeable, Merged};
 pub use place::Place;
 pub use pull_request::{Project, PullRequest, State};

@@ -10,7 +10,7 @@ use refrain_core::text::printable;
 use refrain_proc::tool::{Tool, ToolError};
 use serde_json::Value;
 
-use super::api::{Answer, Method};
+use super::exchange::{Answer, Method};
 use super::token::FROM_FILE;
 use super::trouble::{Trouble, of_program, of_status, told};
 use crate::Cancel;
