@@ -5,42 +5,14 @@ pub mod settings;
 
 mod claude;
 mod codex;
+mod content;
 mod gemini;
 mod opencode;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::spec::AgentKind;
 
-use settings::Edit;
-
-/// All that a program is to have.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plugin {
-    /// Files that are ours alone.
-    pub files: Vec<Owned>,
-    /// What is to stand in a file that is the person's, where the program has nothing else.
-    pub settings: Option<Shared>,
-    /// What the person has to do, or to know, before it works.
-    pub then: &'static [&'static str],
-}
-
-/// A file of ours.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Owned {
-    /// Where.
-    pub path: Utf8PathBuf,
-    /// What it holds.
-    pub text: String,
-}
-
-/// A file of the person's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shared {
-    /// Where.
-    pub path: Utf8PathBuf,
-    /// What of it is ours.
-    pub edits: Vec<Edit>,
-}
+pub use content::{Owned, Plugin, Shared};
 
 /// Where the programs of a person look for what they load.
 #[derive(Clone, Copy, Debug)]
@@ -82,41 +54,6 @@ impl<'v, V: Fn(&str) -> Option<&'v str>> Homes<'_, V> {
     fn below(&self, name: &str, otherwise: &str) -> Option<Utf8PathBuf> {
         self.path(name).or_else(|| Some(self.path("HOME")?.join(otherwise)))
     }
-}
-
-/// The program's name in our texts, as it is called where it is found by that.
-const NAME: &str = "refrain ";
-
-/// A text of ours in which the program is called as it is found here.
-fn calling(command: &str, text: &str) -> String {
-    if format!("{command} ") == NAME {
-        return text.to_owned();
-    }
-    let mut parts = text.split(NAME);
-    let mut told = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        // A word that only ends so is none.
-        let is_own = !told.ends_with(|c: char| c.is_alphanumeric() || "/-.".contains(c));
-        told.push_str(if is_own { command } else { NAME.trim_end() });
-        told.push(' ');
-        told.push_str(part);
-    }
-    told
-}
-
-/// What stands in a text between quotation marks, in JSON, TOML and JavaScript alike.
-fn quoted(text: &str) -> String {
-    let quoted = serde_json::Value::from(text).to_string();
-    quoted[1..quoted.len() - 1].to_owned()
-}
-
-/// Files of ours below a folder, which call the program so.
-fn files(folder: &Utf8Path, command: &str, texts: &[(&str, &str)]) -> Vec<Owned> {
-    let own = texts.iter().map(|(name, text)| {
-        let command = if name.ends_with(".md") { command.to_owned() } else { quoted(command) };
-        Owned { path: folder.join(name), text: calling(&command, text) }
-    });
-    own.collect()
 }
 
 #[cfg(test)]

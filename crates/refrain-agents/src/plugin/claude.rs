@@ -3,8 +3,8 @@
 
 use camino::Utf8Path;
 
+use super::content::{Plugin, Shared, files, quoted};
 use super::settings::{Edit, Kind};
-use super::{Plugin, Shared, files, quoted};
 
 macro_rules! texts {
     ($($name:literal),*) => { &[$(($name, include_str!(concat!("../../../../plugins/claude/", $name)))),*] };

@@ -3,8 +3,8 @@
 
 use camino::Utf8Path;
 
+use super::content::{Plugin, Shared, calling, files, quoted};
 use super::settings::{Edit, Kind};
-use super::{Plugin, Shared, calling, files, quoted};
 
 const SKILL: &[(&str, &str)] =
     &[("refrain-loop/SKILL.md", include_str!("../../../../plugins/codex/skills/refrain-loop/SKILL.md"))];
@@ -30,7 +30,7 @@ fn edits(command: &str) -> Vec<Edit> {
     let lines = HOOKS.lines().filter_map(|line| {
         let (event, rest) = line.trim().strip_prefix('"')?.split_once("\": [")?;
         let value = rest.trim_end_matches(',').strip_suffix(']')?;
-        let called = value.split_once(super::NAME)?.1;
+        let called = value.split_once(super::content::NAME)?.1;
         Some(Edit {
             path: vec!["hooks".to_owned(), event.to_owned()],
             value: calling(&quoted(command), value),

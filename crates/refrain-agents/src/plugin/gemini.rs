@@ -3,7 +3,7 @@
 
 use camino::Utf8Path;
 
-use super::{Plugin, files};
+use super::content::{Plugin, files};
 
 macro_rules! texts {
     ($($name:literal),*) => { &[$(($name, include_str!(concat!("../../../../plugins/gemini/", $name)))),*] };

@@ -2,7 +2,7 @@
 
 use camino::Utf8Path;
 
-use super::{Plugin, files, quoted};
+use super::content::{Plugin, files, quoted};
 
 const COMMAND: &[(&str, &str)] =
     &[("command/refrain-loop.md", include_str!("../../../../plugins/opencode/command/refrain-loop.md"))];
@@ -18,6 +18,6 @@ const THEN: &[&str] = &[
 pub(super) fn plugin(home: &Utf8Path, command: &str, program: &str) -> Plugin {
     let script = SCRIPT.replace("\"refrain\"", &format!("\"{}\"", quoted(program)));
     let mut files = files(home, command, COMMAND);
-    files.push(super::Owned { path: home.join("plugin/refrain.js"), text: script });
+    files.push(super::content::Owned { path: home.join("plugin/refrain.js"), text: script });
     Plugin { files, settings: None, then: THEN }
 }

@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use super::content::*;
 use super::*;
 
 /// Every file below a folder of `plugins/`, by its path there.

@@ -7,7 +7,9 @@ use ratatui::text::{Line, Span};
 use refrain_core::view::{Kind, StatusWord};
 use refrain_engine::{Entry, Glimpse};
 
-use super::{bar, fitting, gates, money, of_word, progress, put, took, top};
+use refrain_core::view::progress;
+
+use super::parts::{bar, fitting, gates, money, of_word, put, took, top};
 use crate::model::{Model, Places, seen};
 use crate::text::{cut, fill, flat};
 

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Stylize;
 use ratatui::text::Line;
 
-use super::{put, split, title};
+use super::parts::{put, split, title};
 use crate::model::{OneLog, Places};
 use crate::text::flat;
 

@@ -6,7 +6,9 @@ use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
 use refrain_core::view::{Gate, Iteration, Status, sum};
 
-use super::{LOW, bar, duration, fitting, gates, money, of_word, put, split, thousands, title, took, top};
+use super::parts::{
+    LOW, bar, duration, fitting, gates, money, of_word, put, split, thousands, title, took, top,
+};
 use crate::model::{Model, OneLoop, Places};
 use crate::text::{cut, fill, flat, wrapped};
 

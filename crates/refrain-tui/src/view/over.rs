@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Widget};
 use unicode_width::UnicodeWidthStr;
 
-use super::put;
+use super::parts::put;
 use crate::model::{Asking, Model, Opened, Wanted};
 use crate::text::{cut, fill, flat, wrapped};
 

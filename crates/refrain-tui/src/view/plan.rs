@@ -6,7 +6,9 @@ use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
 use refrain_core::view::plan::{PlanStatus, TaskView, TaskWord, critical_path};
 
-use super::{LOW, bar, fitting, of_word, progress, put, title, took, top};
+use refrain_core::view::progress;
+
+use super::parts::{LOW, bar, fitting, of_word, put, title, took, top};
 use crate::model::{Model, OnePlan, Places};
 use crate::text::{cut, fill, flat, styled, wrapped};
 
