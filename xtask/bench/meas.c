@@ -5,7 +5,8 @@
  * A tiny static launcher, because Linux counts the launcher's own memory into the child's max RSS across fork and
  * exec. It is a subreaper and reaps everything that the command left behind, so that the CPU time of a process which
  * the command did not wait for (a keeper, say) is counted too. `wall` ends with the command itself; what still lives
- * two seconds later is counted in `survivors` and killed. `maxrss_kib` is that of the largest single process.
+ * two seconds later is counted in `survivors` and killed. `maxrss_kib` is that of the largest single process, `faults`
+ * are the page faults of all that needed no disk.
  * Past TIMEOUT_S the command's process group gets SIGKILL.
  */
 #define _GNU_SOURCE
@@ -91,7 +92,7 @@ int main(int argc, char **argv) {
     getrusage(RUSAGE_CHILDREN, &ru);
     FILE *out = fopen(argv[1], "w");
     if (!out) { perror(argv[1]); return 2; }
-    fprintf(out, "{\"wall\":%.6f,\"cpu\":%.6f,\"maxrss_kib\":%ld,\"code\":%d,\"timeout\":%s,\"survivors\":%d}\n",
-        wall, seconds(ru.ru_utime) + seconds(ru.ru_stime), ru.ru_maxrss, code, timeout ? "true" : "false", survivors);
+    fprintf(out, "{\"wall\":%.6f,\"cpu\":%.6f,\"maxrss_kib\":%ld,\"faults\":%ld,\"code\":%d,\"timeout\":%s,\"survivors\":%d}\n",
+        wall, seconds(ru.ru_utime) + seconds(ru.ru_stime), ru.ru_maxrss, ru.ru_minflt, code, timeout ? "true" : "false", survivors);
     return fclose(out) ? 2 : 0;
 }

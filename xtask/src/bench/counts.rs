@@ -15,7 +15,8 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     let (short, long) = bench.pick((10, 40), (2, 4));
     let iterations = f64::from(long - short);
     let grown = journal(bench, long)? as f64 - journal(bench, short)? as f64;
-    let mut rows = vec![Row::limit(SUBJECT, "journal growth", 1024.0, grown / iterations, Unit::Bytes)];
+    let mut rows =
+        vec![Row::limit(SUBJECT, "journal growth", 1024.0, grown / iterations, Unit::Bytes).steady()];
     let Some(strace) = &bench.tools.strace else {
         rows.push(Row::skipped(
             SUBJECT,
@@ -67,7 +68,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
         // may take for the loop's own, and which files there are, so that work on them is seen.
         Row::limit(SUBJECT, "git processes, in the whole loop", 3.0, ours.1.git as f64, Unit::Count),
     ]);
-    Ok(rows)
+    Ok(rows.into_iter().map(Row::steady).collect())
 }
 
 /// Bytes of the journal after so many iterations.

@@ -21,11 +21,13 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     pause(Duration::from_millis(settle));
 
     let runner = running.pid();
+    let most = bench.pick(12.0, 54.0) * 1024.0;
     let mut rows =
-        vec![Row::limit(SUBJECT, "runner, resident", 12.0 * 1024.0, resident(runner)?, Unit::Memory)];
+        vec![Row::limit(SUBJECT, "runner, resident", most, resident(runner)?, Unit::Memory).steady()];
     let mut watched = vec![("runner", runner)];
     if let Some(keeper) = keeper(agent, runner) {
-        rows.push(Row::reported(SUBJECT, "keeper, resident", resident(keeper)?, Unit::Memory));
+        let most = bench.pick(4.0, 20.0) * 1024.0;
+        rows.push(Row::limit(SUBJECT, "keeper, resident", most, resident(keeper)?, Unit::Memory).steady());
         watched.push(("keeper", keeper));
     } else {
         rows.push(Row::skipped(SUBJECT, "keeper, resident", "the runner itself is the agent's parent"));

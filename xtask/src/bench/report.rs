@@ -51,6 +51,8 @@ pub(crate) struct Row {
     pub(crate) floor: String,
     pub(crate) ratio: String,
     pub(crate) verdict: Verdict,
+    /// The load of the machine does not change the figure: a smoke run judges it too.
+    pub(crate) is_steady: bool,
 }
 
 /// The unit of a figure, for showing it.
@@ -142,6 +144,7 @@ impl Row {
             // Near one, a hundredth is much: goals there are a few of them.
             ratio: if (0.9..1.1).contains(&ratio) { format!("{ratio:.3}") } else { format!("{ratio:.2}") },
             verdict: goal.map_or(Verdict::Reported, |most| Verdict::of(ratio <= most)),
+            is_steady: false,
         }
     }
 
@@ -170,7 +173,14 @@ impl Row {
             floor: "-".into(),
             ratio: "-".into(),
             verdict: Verdict::Reported,
+            is_steady: false,
         }
+    }
+
+    /// The same row for a figure that the load of the machine does not change.
+    pub(crate) fn steady(mut self) -> Self {
+        self.is_steady = true;
+        self
     }
 
     /// The same row with the floor's figure beside it.

@@ -23,6 +23,8 @@ pub(crate) struct Sample {
     pub(crate) cpu: f64,
     /// Of the largest single process.
     pub(crate) max_rss_kib: f64,
+    /// Page faults that needed no disk, of every process of the run.
+    pub(crate) faults: f64,
 }
 
 /// Runs a command line `repeat` times under the launcher; another exit code than `code`, a hang, or a process that
@@ -72,7 +74,12 @@ pub(crate) fn launch(
         ));
     }
     let figure = |key: &str| value[key].as_f64().unwrap_or(f64::NAN);
-    Ok(Sample { wall: figure("wall"), cpu: figure("cpu"), max_rss_kib: figure("maxrss_kib") })
+    Ok(Sample {
+        wall: figure("wall"),
+        cpu: figure("cpu"),
+        max_rss_kib: figure("maxrss_kib"),
+        faults: figure("faults"),
+    })
 }
 
 /// Runs a loop of so many iterations to its cap in a sandbox of its own, and checks that the agent ran so often.
