@@ -64,13 +64,13 @@ pub enum Action {
     Autostart,
 }
 
-/// Who may do something. The text is what an attempt of the loop `{own}` is told that may not.
+/// Which callers may do an action. `{own}` in the text is the id of the loop whose attempt is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
     /// Every caller but an attempt.
-    Person(&'static str),
+    OutsideAttempt(&'static str),
     /// Every caller; an attempt not with its own loop.
-    NotOwnLoop(&'static str),
+    OtherLoops(&'static str),
     /// Every caller.
     Anyone,
 }
@@ -79,27 +79,33 @@ impl Action {
     /// Who may do it.
     #[must_use]
     pub fn permission(self) -> Permission {
-        use Permission::{Anyone, NotOwnLoop, Person};
+        use Permission::{Anyone, OtherLoops, OutsideAttempt};
         match self {
             // The sweep behind an attempt ends what it started.
-            Self::Detach => Person(
+            Self::Detach => OutsideAttempt(
                 "--detach from inside an attempt of loop {own}: the runner would be ended with that attempt",
             ),
             // An attempt that resumes its own loop would end itself.
-            Self::Resume => NotOwnLoop("loop {own} cannot resume or extend a loop from inside an attempt"),
-            Self::Extend => Person("loop {own} cannot resume or extend a loop from inside an attempt"),
-            Self::ResumePlan => Person("loop {own} cannot resume or extend a plan from inside an attempt"),
-            Self::Approve => Person("loop {own} cannot approve what a loop did from inside an attempt"),
-            Self::Tune => Person("loop {own} cannot tune a plan from inside an attempt"),
-            Self::Trust => Person("loop {own} cannot say what is trusted from inside an attempt"),
-            Self::Serve => Person("loop {own} cannot let anybody in from inside an attempt"),
+            Self::Resume => OtherLoops("loop {own} cannot resume or extend a loop from inside an attempt"),
+            Self::Extend => {
+                OutsideAttempt("loop {own} cannot resume or extend a loop from inside an attempt")
+            }
+            Self::ResumePlan => {
+                OutsideAttempt("loop {own} cannot resume or extend a plan from inside an attempt")
+            }
+            Self::Approve => {
+                OutsideAttempt("loop {own} cannot approve what a loop did from inside an attempt")
+            }
+            Self::Tune => OutsideAttempt("loop {own} cannot tune a plan from inside an attempt"),
+            Self::Trust => OutsideAttempt("loop {own} cannot say what is trusted from inside an attempt"),
+            Self::Serve => OutsideAttempt("loop {own} cannot let anybody in from inside an attempt"),
             // Later loops are told what is remembered as a person's word.
             Self::ChangeMemories => {
-                Person("loop {own} cannot change what is remembered from inside an attempt")
+                OutsideAttempt("loop {own} cannot change memories from inside an attempt")
             }
-            Self::ChangePlugins => Person("loop {own} cannot change plugins from inside an attempt"),
-            Self::Repair => Person("--fix from inside an attempt of loop {own}"),
-            Self::Autostart => Person("--autostart from inside an attempt of loop {own}"),
+            Self::ChangePlugins => OutsideAttempt("loop {own} cannot change plugins from inside an attempt"),
+            Self::Repair => OutsideAttempt("--fix from inside an attempt of loop {own}"),
+            Self::Autostart => OutsideAttempt("--autostart from inside an attempt of loop {own}"),
             Self::Start
             | Self::Pause
             | Self::Cancel
@@ -118,7 +124,7 @@ impl Action {
         match self {
             Self::Detach => "start it in the foreground; a person can detach it, from outside",
             Self::Repair | Self::Autostart => "a person does that, from outside; refrain doctor only looks",
-            Self::ChangeMemories => "a person does that, from outside; refrain memory search is free",
+            Self::ChangeMemories => "a person does that, from outside; refrain memory search is allowed",
             _ => "a person does that, from outside",
         }
     }
@@ -134,13 +140,13 @@ impl Caller {
         }
     }
 
-    /// Refuses what this caller may not do; `with` is the loop that it is done with, where the action has one.
-    pub fn check(&self, action: Action, with: Option<&str>) -> Result<(), RequestError> {
+    /// Refuses what this caller may not do; `target` is the loop that the action changes, if any.
+    pub fn check(&self, action: Action, target: Option<&str>) -> Result<(), RequestError> {
         let Some(own) = self.own_loop() else { return Ok(()) };
         match action.permission() {
-            Permission::Person(text) => Err(refused(action, text, own)),
-            Permission::NotOwnLoop(text) if with == Some(own) => Err(refused(action, text, own)),
-            Permission::NotOwnLoop(_) | Permission::Anyone => Ok(()),
+            Permission::OutsideAttempt(text) => Err(refused(action, text, own)),
+            Permission::OtherLoops(text) if target == Some(own) => Err(refused(action, text, own)),
+            Permission::OtherLoops(_) | Permission::Anyone => Ok(()),
         }
     }
 }

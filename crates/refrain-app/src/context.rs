@@ -7,7 +7,7 @@ use crate::caller::{Action, Caller};
 use crate::effects::TypedOptions;
 use crate::error::RequestError;
 
-/// Where a request was made, on which host and by whom: what the surface says, and no request does.
+/// The folder, host and caller of a request. The surface sets them; the request cannot.
 #[derive(Clone, Debug)]
 pub struct Context {
     /// The folder that paths of the request are relative to.

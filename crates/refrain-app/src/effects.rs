@@ -89,8 +89,11 @@ impl TypedOptions {
     }
 
     /// A request of another surface that has these options of the verb, by their long names.
-    pub fn named<'a>(verb: &str, names: impl Iterator<Item = &'a str>) -> Self {
-        let typed = names.map(|name| (name.to_owned(), Vec::new())).collect();
+    pub fn named<'a>(verb: &str, options: impl Iterator<Item = (&'a str, Option<&'a str>)>) -> Self {
+        let mut typed = BTreeMap::<_, Vec<_>>::new();
+        for (name, value) in options {
+            typed.entry(name.to_owned()).or_default().extend(value.map(str::to_owned));
+        }
         Self { levels: vec![Level { verb: verb.to_owned(), typed, ..Level::default() }] }
     }
 

@@ -274,15 +274,16 @@ impl From<EngineError> for RequestError {
             | EngineError::Process(..) => (Code::Failed, None),
         };
         let mut told = hint.into_iter().fold(Self::new(code, chain(&error)), Self::hint);
-        told.is_fault = matches!(
-            error,
-            EngineError::Journal(_)
-                | EngineError::Disk(_)
-                | EngineError::Catalog(_)
-                | EngineError::Ledger(_)
-                | EngineError::Process(..)
-                | EngineError::Git(_)
-        );
+        told.is_fault = code == Code::Failed
+            && matches!(
+                error,
+                EngineError::Journal(_)
+                    | EngineError::Disk(_)
+                    | EngineError::Catalog(_)
+                    | EngineError::Ledger(_)
+                    | EngineError::Process(..)
+                    | EngineError::Git(_)
+            );
         match &error {
             EngineError::Refused { why: refrain_core::Refusal::NothingGranted { used, flag }, .. } => {
                 told.lacking(used, flag)
@@ -311,7 +312,8 @@ impl From<TasksError> for RequestError {
             TasksError::Busy(_) => (Code::Failed, Some("nothing was changed; try again".to_owned())),
             TasksError::Disk(_) => (Code::Failed, None),
         };
-        let error = Self::new(code, chain(&error));
+        let is_fault = matches!(error, TasksError::Disk(_));
+        let error = Self { is_fault, ..Self::new(code, chain(&error)) };
         hint.into_iter().fold(error, Self::hint)
     }
 }

@@ -91,5 +91,5 @@ pub use refrain_core::event::Event;
 pub use refrain_core::{LoopId, LoopState};
 pub use refrain_engine::{Follower, Host, Runner, Service, Sight, keeper};
 
-/// Takes what the user should know at once, also where the request is refused behind it.
+/// Receives notes for the user as they arise, even if the request is refused later.
 pub type Note<'a> = &'a mut dyn FnMut(String);

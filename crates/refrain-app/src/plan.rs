@@ -13,12 +13,12 @@ use crate::{Action, Context, Note, RequestError};
 mod how;
 mod prepare;
 mod source;
-mod told;
+mod spec_args;
 
 pub use how::{HowArgs, MOST_JOBS};
 pub use prepare::{Prepared, RunPlan};
 pub use source::{Source, SourceArgs};
-pub use told::SpecArgs;
+pub use spec_args::SpecArgs;
 
 /// Hands a plan to a process of its own: `refrain drive ID`. Returns once that has taken over, with how the plan stands.
 pub fn detach(
@@ -32,20 +32,23 @@ pub fn detach(
     Ok(service.detach_plan(runner, &words)?)
 }
 
-/// Works on a plan in a process of its own, which tells as the configuration says.
+/// Works on a plan in a process of its own, with the notify options of the configuration.
 pub fn run_detached(
     context: &Context,
     request: RunPlan,
     note: Note<'_>,
 ) -> Result<(Service, LoopId), RequestError> {
-    context.check(Action::Detach)?;
     context.check(Action::Start)?;
+    context.check(Action::Detach)?;
+    context.typed.check()?;
     let named = request.name.clone();
-    let Prepared { service, settings, dir, spec, notes, .. } = Prepared::runnable(context, request, note)?;
+    let prepared = Prepared::runnable(context, request, note)?;
+    let too_long = prepared.over_budget(&prepared.texts(context)?);
+    let Prepared { service, settings, dir, spec, notes, .. } = prepared;
     let runner = service.start_plan(spec, named.as_ref())?;
-    notes.into_iter().for_each(note);
     let id = runner.id().clone();
     let notify = NotifyArgs::default().or_configured(&settings.config.notify);
+    notes.into_iter().chain(too_long).chain(notify.notes(context, &settings, false)).for_each(note);
     detach(context, (&service, runner), &dir, &notify)?.1.reap();
     Ok((service, id))
 }

@@ -25,11 +25,20 @@ use crate::options::work::{PromiseArgs, WorkArgs};
 pub mod agents;
 pub mod prompt;
 
+/// A task in words.
+#[derive(Debug)]
+pub enum Words {
+    /// The words.
+    Text(String),
+    /// What standard input says, read once the rest of the request holds.
+    Stdin,
+}
+
 /// A loop to start: what is left out, the configuration says; what that leaves out is built in.
 #[derive(Debug, Default)]
 pub struct StartLoop {
     /// The task, in words.
-    pub words: Option<String>,
+    pub words: Option<Words>,
     /// The name of its way of working.
     pub mode: Option<String>,
     /// All else.

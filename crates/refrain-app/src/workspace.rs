@@ -40,7 +40,7 @@ pub fn folder(context: &Context, named: Option<&Utf8Path>) -> Result<Utf8PathBuf
     }
 }
 
-/// Says that the project's file does not count, where nobody trusts it.
+/// Notes that the project's configuration is ignored because it is not trusted.
 pub fn note_untrusted(settings: &Settings, note: Note<'_>) {
     if let ProjectFile::Untrusted(path) = &settings.project_file {
         note(format!(

@@ -1,4 +1,4 @@
-//! How git is spoken of: how long it may take, what went wrong, and times in the names of branches.
+//! Limits and texts for git: timeout, error text, time stamp in names of branches.
 
 use std::time::Duration;
 

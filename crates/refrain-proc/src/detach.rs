@@ -3,17 +3,24 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+/// How long a runner may take until it is ready.
+const PATIENCE: Duration = Duration::from_mins(2);
 /// The stack of a thread that only waits, in bytes.
 const STACK: usize = 64 << 10;
 
 /// A runner that was started and has taken over.
 #[derive(Debug)]
+#[must_use = "a starter that outlives the runner reaps it"]
 pub struct Detached(Child);
 
 impl Detached {
@@ -38,7 +45,7 @@ pub fn leave_terminal() {
 /// gone.
 ///
 /// # Errors
-/// Where it cannot be started, or ends before it is ready; its last words are the error's text.
+/// Where it cannot be started, or ends before it is ready; the error text is its last line of output.
 pub fn start(
     program: &Path,
     arg0: &str,
@@ -51,21 +58,55 @@ pub fn start(
     let mut child = Command::new(program)
         .arg0(arg0)
         .args(args)
+        // It works where `-C` says; the folder of its starter may be deleted.
+        .current_dir("/")
         .env_clear()
         .envs(env.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(log)
         .spawn()?;
-    let mut last = String::new();
-    if let Some(stdout) = child.stdout.take() {
-        for line in BufReader::new(stdout).lines() {
-            last = line?;
-            if last == READY {
-                return Ok(Detached(child));
+    let Some(stdout) = child.stdout.take() else { return Err(io::Error::other("the runner has no output")) };
+    let said = match read_until_ready(stdout) {
+        Ok(None) => return Ok(Detached(child)),
+        Ok(Some(said)) => said,
+        Err(error) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(error);
+        }
+    };
+    let status = child.wait()?;
+    let last = said.lines().last().unwrap_or_default();
+    Err(io::Error::other(if last.is_empty() {
+        format!("the runner ended with {status}")
+    } else {
+        last.to_owned()
+    }))
+}
+
+/// Reads what a runner prints until it is ready; if it ends before that, what it printed.
+fn read_until_ready(mut stdout: ChildStdout) -> io::Result<Option<String>> {
+    let until = Instant::now() + PATIENCE;
+    let (mut said, mut chunk) = (Vec::new(), [0; 1024]);
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(&stdout, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => {
+                let error = format!("the runner was not ready within {} s", PATIENCE.as_secs());
+                return Err(io::Error::new(io::ErrorKind::TimedOut, error));
             }
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(error) => return Err(error.into()),
+        }
+        match stdout.read(&mut chunk)? {
+            0 => return Ok(Some(String::from_utf8_lossy(&said).into_owned())),
+            length => said.extend_from_slice(&chunk[..length]),
+        }
+        if said.split(|byte| *byte == b'\n').any(|line| line == READY.as_bytes()) {
+            return Ok(None);
         }
     }
-    let status = child.wait()?;
-    Err(io::Error::other(if last.is_empty() { format!("the runner ended with {status}") } else { last }))
 }

@@ -10,4 +10,4 @@ pub mod http;
 pub mod mcp;
 pub mod slack;
 
-pub use desk::{Desk, DeskError};
+pub use desk::{Desk, DeskError, Handovers};

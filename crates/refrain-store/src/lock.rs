@@ -104,6 +104,7 @@ pub enum Claimed {
 
 impl Drop for WorktreeLock {
     fn drop(&mut self) {
+        // As for the lock of a runner: a process that is just starting has the open file too.
         let _ = self.file.unlock();
     }
 }

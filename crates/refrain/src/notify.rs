@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use refrain_app::Context;
-use refrain_app::options::notify::{How, NotifyArgs};
+use refrain_app::options::notify::{DESKTOP, How, NotifyArgs};
 use refrain_core::LoopId;
 use refrain_core::notice::Notice;
 use refrain_core::text::{clip, printable};
@@ -53,17 +53,6 @@ struct Message {
     title: String,
     /// Why, and what to do next; one line.
     body: String,
-}
-
-/// What cannot be done of it, said before anybody relies on it. `watched` is whether a terminal will show the loop.
-pub(crate) fn objection(args: &NotifyArgs, context: &Context, watched: bool) -> Option<String> {
-    let [program, ..] = desktop_words(String::new(), String::new());
-    let on_desktop = matches!((args.notify, watched), (Some(How::Desktop), _) | (Some(How::Auto), false));
-    let path = context.variable("PATH").unwrap_or_default();
-    let is_there = || std::env::split_paths(path).any(|dir| dir.join(&program).is_file());
-    (on_desktop && !is_there()).then(|| {
-        format!("{program} is not installed, so no desktop can be told; --notify-command tells you otherwise")
-    })
 }
 
 /// Tells of a loop, or a plan, that has stopped, unless the person just stopped it.
@@ -148,12 +137,12 @@ fn desktop_words(title: String, body: String) -> [String; 5] {
     if cfg!(target_os = "macos") {
         let script =
             "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run";
-        let [program, flag, script] = words(["osascript", "-e", script]);
+        let [program, flag, script] = words([DESKTOP, "-e", script]);
         return [program, flag, script, title, body];
     }
     // The desktop may read markup in it.
     let body = body.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-    let [program, name, end] = words(["notify-send", "--app-name=Refrain", "--"]);
+    let [program, name, end] = words([DESKTOP, "--app-name=Refrain", "--"]);
     [program, name, end, title, body]
 }
 

@@ -134,7 +134,7 @@ pub(crate) fn detached(
 }
 
 pub(crate) fn note_objection(context: &Context, show: &ShowArgs, watched: bool) {
-    if let Some(objection) = notify::objection(&show.notify, context, watched).filter(|_| !show.quiet) {
+    if let Some(objection) = show.notify.objection(context, watched).filter(|_| !show.quiet) {
         out::tell_line("", &format!("note: {objection}"));
     }
 }

@@ -1,8 +1,14 @@
 //! Whom to tell when a loop ends or needs its user.
 
 use clap::ValueEnum;
-use refrain_engine::config::Command;
 use refrain_engine::config::keys::{Notify, NotifyHow};
+use refrain_engine::config::{Command, Settings};
+use refrain_engine::{Webhook, chain};
+
+use crate::Context;
+
+/// The program that shows a notification on the desktop.
+pub const DESKTOP: &str = if cfg!(target_os = "macos") { "osascript" } else { "notify-send" };
 
 // What a person says of notifications.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -43,7 +49,7 @@ impl NotifyArgs {
     }
 
     /// The options that hand these on to a runner of its own.
-    pub fn as_words(&self) -> Vec<String> {
+    pub(crate) fn as_words(&self) -> Vec<String> {
         let how = self.notify.and_then(|how| how.to_possible_value());
         let how = how.map(|how| format!("--notify={}", how.get_name()));
         let command = self.notify_command.as_ref().map(|command| format!("--notify-command={command}"));
@@ -53,5 +59,27 @@ impl NotifyArgs {
     /// Whether there is anybody to tell.
     pub fn is_asked(&self) -> bool {
         self.notify.is_some_and(|how| how != How::Off) || self.notify_command.is_some()
+    }
+
+    /// Why the user would not be notified, or the webhook not called. `watched` is whether a terminal will show the loop.
+    #[must_use]
+    pub fn notes(&self, context: &Context, settings: &Settings, watched: bool) -> Vec<String> {
+        let webhook = settings.config.notify.webhook.as_ref();
+        let webhook = webhook.and_then(|it| Webhook::new(it, &context.host, context.has_variables()).err());
+        let webhook = webhook.map(|error| format!("the webhook is told nothing: {}", chain(&error)));
+        self.objection(context, watched).into_iter().chain(webhook).collect()
+    }
+
+    /// Why the desktop cannot show a notification. `watched` is whether a terminal will show the loop.
+    #[must_use]
+    pub fn objection(&self, context: &Context, watched: bool) -> Option<String> {
+        let on_desktop = matches!((self.notify, watched), (Some(How::Desktop), _) | (Some(How::Auto), false));
+        let path = context.variable("PATH").unwrap_or_default();
+        let is_there = || std::env::split_paths(path).any(|dir| dir.join(DESKTOP).is_file());
+        (on_desktop && !is_there()).then(|| {
+            format!(
+                "{DESKTOP} is not installed, so no desktop can be told; --notify-command tells you otherwise"
+            )
+        })
     }
 }

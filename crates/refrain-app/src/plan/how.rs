@@ -23,7 +23,4 @@ pub struct HowArgs {
     /// Have a task that is used up wait for words of yours (refrain plan tune) in place of being blocked
     #[arg(long)]
     pub tune: bool,
-    /// Show what would be done, and do nothing of it
-    #[arg(long)]
-    pub dry_run: bool,
 }

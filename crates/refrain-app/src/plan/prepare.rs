@@ -13,7 +13,7 @@ use refrain_engine::{DiskError, EngineError, GateProgramError, Service, Texts};
 
 use super::how::HowArgs;
 use super::source::{Source, SourceArgs};
-use super::told::SpecArgs;
+use super::spec_args::SpecArgs;
 use crate::error::RequestError;
 use crate::options::work::WorkArgs;
 use crate::{Context, Note, resolve, workspace};

@@ -2,13 +2,14 @@
 //! configuration is decided here; how a prompt is put together from them is the core's business.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
 use camino::Utf8Path;
 use refrain_core::mode;
 use refrain_engine::config::keys::Prompt;
 use refrain_engine::config::{Settings, nearest};
 
-use super::{StartLoop, who};
+use super::{StartLoop, Words, who};
 use crate::Context;
 use crate::error::RequestError;
 use crate::options::work::TaskArgs;
@@ -18,7 +19,7 @@ const LARGEST_PROMPT: u64 = 10 << 20;
 
 /// The whole of it.
 pub fn prompt(context: &Context, request: &StartLoop, settings: &Settings) -> Result<String, RequestError> {
-    let said = || said(context, request.words.as_deref(), &request.options.task, settings);
+    let said = || said(context, request.words.as_ref(), &request.options.task, settings);
     let prompt = match &request.mode {
         // A task that is configured for loops that have none is not what this one is about.
         Some(name) => mode::prompt(&of_mode(name, settings)?, said()?.as_deref()),
@@ -36,7 +37,7 @@ pub fn prompt(context: &Context, request: &StartLoop, settings: &Settings) -> Re
 /// The task that the command line says, if any.
 fn said(
     context: &Context,
-    words: Option<&str>,
+    words: Option<&Words>,
     args: &TaskArgs,
     settings: &Settings,
 ) -> Result<Option<String>, RequestError> {
@@ -47,7 +48,14 @@ fn said(
     } else if let Some(name) = &args.prompt_name {
         named_prompt(&format!("--prompt-name {name}"), name, settings)?
     } else if let Some(words) = words {
-        words.to_owned()
+        match words {
+            Words::Text(text) => text.clone(),
+            Words::Stdin => {
+                let mut text = String::new();
+                std::io::stdin().read_to_string(&mut text).map_err(|error| unreadable("stdin", &error))?;
+                text
+            }
+        }
     } else {
         return Ok(None);
     };
@@ -115,8 +123,7 @@ fn text(who: &str, prompt: &Prompt) -> Result<String, RequestError> {
     }
 }
 
-/// What is said of a prompt that cannot be read.
-pub fn unreadable(name: &str, error: &std::io::Error) -> RequestError {
+fn unreadable(name: &str, error: &std::io::Error) -> RequestError {
     RequestError::usage(format!(
         "{name} cannot be read as a prompt: {error}; accepted is a readable file of UTF-8 text"
     ))

@@ -60,6 +60,7 @@ pub fn approve_detached(
     id: &LoopId,
     request: &Approve,
 ) -> Result<(), RequestError> {
+    context.caller.check(Action::Approve, Some(id.as_str()))?;
     context.check(Action::Detach)?;
     let runner = approve(context, service, id, request, &Grant::default())?;
     let dir = &service.project().worktree;

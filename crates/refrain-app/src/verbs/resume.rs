@@ -146,7 +146,7 @@ pub fn resume_plan(
     })
 }
 
-/// Continues a loop, or a plan, in a process of its own, which tells as the configuration says.
+/// Continues a loop, or a plan, in a process of its own, with the notify options of the configuration.
 pub fn resume_detached(
     context: &Context,
     service: &Service,
@@ -154,6 +154,10 @@ pub fn resume_detached(
     (grant, proceed): (&Grant, bool),
     slow: Slow<'_>,
 ) -> Result<(), RequestError> {
+    match service.has_plan(id) {
+        true => context.caller.check(Action::ResumePlan, Some(id.as_str()))?,
+        false => check(context, service, id, grant)?,
+    }
     context.check(Action::Detach)?;
     let dir = &service.project().worktree;
     if service.has_plan(id) {
@@ -165,7 +169,7 @@ pub fn resume_detached(
     Ok(())
 }
 
-/// Whom the configuration tells. One that cannot be read keeps no loop from continuing.
+/// The notify options of the configuration, or none if it cannot be read.
 pub(crate) fn notify(context: &Context, service: &Service) -> NotifyArgs {
     let settings = service.settings(Chosen::default(), context.has_variables());
     let configured = settings.map(|settings| NotifyArgs::default().or_configured(&settings.config.notify));

@@ -110,17 +110,18 @@ pub fn detach(
     Ok((service.state(&id)?, started))
 }
 
-/// Starts a loop in a process of its own, which tells as the configuration says.
+/// Starts a loop in a process of its own, with the notify options of the configuration.
 pub fn start_detached(
     context: &Context,
     request: &StartLoop,
     note: Note<'_>,
 ) -> Result<(Service, LoopId), RequestError> {
     context.check(Action::Detach)?;
+    context.typed.check()?;
     let StartedLoop { service, settings, dir, runner, notes } = start(context, request, note)?;
-    notes.into_iter().for_each(note);
     let id = runner.id().clone();
     let notify = NotifyArgs::default().or_configured(&settings.config.notify);
+    notes.into_iter().chain(notify.notes(context, &settings, false)).for_each(note);
     detach(context, (&service, runner), &dir, &notify)?.1.reap();
     Ok((service, id))
 }
@@ -139,7 +140,7 @@ pub fn not_shown(spec: &Spec) -> impl Iterator<Item = String> {
 }
 
 /// What the loop is told of earlier ones: that costs tokens in each iteration.
-pub fn memories(runner: &Runner) -> Vec<String> {
+fn memories(runner: &Runner) -> Vec<String> {
     let count = match runner.recalled() {
         0 => None,
         1 => Some("1 memory".to_owned()),

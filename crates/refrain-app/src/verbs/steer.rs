@@ -28,7 +28,7 @@ impl Steering {
     }
 }
 
-/// Hands the words to this loop, or to the loop of each task that the plan has at work; returns the loops that heard them.
+/// Sends the text to this loop, or to each running task of the plan. Returns the loops that received it.
 pub fn steer(
     context: &Context,
     service: &Service,

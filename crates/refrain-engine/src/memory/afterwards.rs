@@ -9,7 +9,8 @@ use refrain_core::evolution::is_of_use;
 use refrain_core::memory::{after, lessons};
 use refrain_core::spec::AgentSpec;
 use refrain_core::{LoopId, Spec};
-use refrain_proc::{detach, output};
+use refrain_proc::detach::{self, Detached};
+use refrain_proc::output;
 use refrain_store::config::OwnMemory;
 use refrain_store::config::keys::Evolution;
 use refrain_store::{LoopDir, journal, make_dir, memory as kept};
@@ -60,7 +61,8 @@ pub(crate) fn begin(host: &Host, dir: &LoopDir) {
         &words.map(str::to_owned),
         &host.env,
         dir.runner_log().as_std_path(),
-    );
+    )
+    .map(Detached::reap);
 }
 
 impl Service {

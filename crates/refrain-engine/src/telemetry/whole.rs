@@ -2,7 +2,7 @@
 //! process that tells it, and does not wait for that: `refrain drive ID --tell`.
 
 use refrain_core::{LoopId, LoopState};
-use refrain_proc::detach;
+use refrain_proc::detach::{self, Detached};
 use refrain_store::config;
 use refrain_store::{LoopDir, journal};
 
@@ -30,7 +30,8 @@ pub(crate) fn tell_of_session(host: &Host, state: &LoopState, dir: &LoopDir) {
         &words.map(str::to_owned),
         &host.env,
         dir.runner_log().as_std_path(),
-    );
+    )
+    .map(Detached::reap);
 }
 
 impl Service {

@@ -53,6 +53,10 @@ impl Desk {
         check_grant(asked)?;
         let (service, id) = self.open_place(place)?;
         let grant = (&asked.grant()?, asked.now);
+        if asked.now {
+            check_runner(&service, &id)?;
+        }
+        let _handover = self.handovers.begin();
         resume_detached(&self.context, &service, &id, grant, &mut |_, _| {})?;
         standing(&service, &id)
     }
@@ -60,6 +64,7 @@ impl Desk {
     /// Says that what it waits with is good, and lets it finish, with a runner of its own.
     pub(crate) fn approve(&self, place: &Place, asked: &Approve) -> Result<Standing, Refusal> {
         let (service, id) = self.open_place(place)?;
+        let _handover = self.handovers.begin();
         approve_detached(&self.context, &service, &id, asked)?;
         standing(&service, &id)
     }

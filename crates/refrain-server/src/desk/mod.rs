@@ -4,6 +4,7 @@ mod acting;
 mod address;
 mod answer;
 mod asking;
+mod handovers;
 mod hearing;
 mod metrics;
 mod places;
@@ -23,6 +24,7 @@ use refrain_engine::EngineError;
 
 pub(crate) use address::{Address, Part};
 pub(crate) use answer::{Listing, LoopView, Progress, Reported, Started, Status, Steered, Stopped};
+pub use handovers::Handovers;
 pub(crate) use hearing::Activity;
 pub(crate) use reading::{Round, UsageOf, Verified, addresses};
 pub(crate) use refusal::{Refusal, RefusalKind};
@@ -35,6 +37,7 @@ pub(crate) use watching::{Difference, Filter, Found, LogPart, Place, ProjectView
 pub struct Desk {
     /// Where and by whom requests are made.
     context: Context,
+    handovers: Handovers,
     /// Canonical, at least one; the first is where work begins that names no place.
     roots: Vec<Utf8PathBuf>,
     /// Every project that Refrain has worked in is open too, also those of later.

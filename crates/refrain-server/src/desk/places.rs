@@ -9,7 +9,7 @@ use refrain_core::LoopId;
 use refrain_engine::{EngineError, Keys, Service};
 
 use super::seeing::name;
-use super::{Desk, DeskError, Refusal, RefusalKind};
+use super::{Desk, DeskError, Handovers, Refusal, RefusalKind};
 
 impl Desk {
     /// A desk for these folders, or for the project that `here` lies in where there are none.
@@ -28,7 +28,13 @@ impl Desk {
         // Whoever started this is no part of what is started through it, for however long it stays.
         let mut context = context.clone();
         context.host.env.retain(|(name, _)| name != "TRACEPARENT");
-        Ok(Self { context, roots: named.iter().map(open).collect::<Result<_, _>>()?, everywhere: false })
+        let handovers = Handovers::default();
+        Ok(Self {
+            context,
+            handovers,
+            roots: named.iter().map(open).collect::<Result<_, _>>()?,
+            everywhere: false,
+        })
     }
 
     /// The same, but where there are no folders, for all projects that Refrain has worked in as well: for a person, whose
@@ -45,6 +51,12 @@ impl Desk {
     pub fn called_by(mut self, caller: Caller) -> Self {
         self.context.caller = caller;
         self
+    }
+
+    /// The requests that hand loops to runners of their own.
+    #[must_use]
+    pub fn handovers(&self) -> Handovers {
+        self.handovers.clone()
     }
 
     /// The folders that are open now.

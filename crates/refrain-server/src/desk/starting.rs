@@ -13,6 +13,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::agent::Usd;
 use refrain_core::spec::{AgentKind, Millis};
+use refrain_core::text::printable;
 use refrain_core::values::{self, Limit};
 use refrain_engine::Service;
 use refrain_engine::config::{Chosen, Command, Settings};
@@ -44,7 +45,8 @@ impl Desk {
     pub(crate) fn start(&self, asked: &Start) -> Result<Started, Refusal> {
         let (folder, request, mut notes) = self.start_request(asked)?;
         let context = self.context_in(&folder, "start", &options(&request.options));
-        let (_, id) = start_detached(&context, &request, &mut |note| notes.push(note))?;
+        let _handover = self.handovers.begin();
+        let (_, id) = start_detached(&context, &request, &mut |note| notes.push(one_line(&note)))?;
         self.started(&id, &folder, notes)
     }
 
@@ -111,7 +113,8 @@ impl Desk {
         };
         let options = work_options(&request.work);
         let context = self.context_in(&folder, "plan run", &options);
-        let (_, id) = run_detached(&context, request, &mut |note| notes.push(note))?;
+        let _handover = self.handovers.begin();
+        let (_, id) = run_detached(&context, request, &mut |note| notes.push(one_line(&note)))?;
         self.started(&id, &folder, notes)
     }
 
@@ -128,8 +131,7 @@ impl Desk {
 
     /// The surroundings of a request in this folder, which has these options.
     fn context_in(&self, folder: &Utf8Path, verb: &str, options: &[GivenOption]) -> Context {
-        let names = options.iter().map(|(name, _)| *name);
-        let typed = TypedOptions::named(verb, names);
+        let typed = TypedOptions::named(verb, options.iter().map(|(name, value)| (*name, value.as_deref())));
         Context { dir: folder.to_owned(), typed, ..self.context.clone() }
     }
 
@@ -137,6 +139,11 @@ impl Desk {
         let which = Which { loop_id: id.to_string(), workspace: Some(folder.to_string()) };
         Ok(Started { started: true, view: self.status(&which)?.view, notes })
     }
+}
+
+/// A note without control characters: others wrote parts of it.
+fn one_line(note: &str) -> String {
+    printable(note).replace('\n', " ")
 }
 
 /// An option by its long name, and its value, where it takes one.

@@ -37,7 +37,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use self::api::{Api, Fault};
 use self::heard::Request;
 use self::teller::Teller;
-use crate::desk::{Desk, DeskError, Refusal};
+use crate::desk::{Desk, DeskError, Handovers, Refusal};
 
 /// How often it is looked for loops that something is owed of: those that went on, and those of a process before this one.
 const SWEEP: Duration = Duration::from_secs(3);
@@ -123,6 +123,12 @@ impl Slack {
             tasks,
             news: Mutex::new(Some(news)),
         }))
+    }
+
+    /// The requests that hand loops to runners of their own.
+    #[must_use]
+    pub fn handovers(&self) -> Handovers {
+        self.0.desk.handovers()
     }
 
     /// Listens and tells until `stop` says so. Loops do not notice.

@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use refrain_app::{Code, Context, RequestError};
 use refrain_server::{Desk, mcp};
 
-use super::serve::not_open;
+use super::serve::{HANDOVER, not_open};
 use crate::run;
 
 #[derive(Debug, clap::Args)]
@@ -19,8 +19,9 @@ pub(crate) struct Args {
 /// Serves one client until it goes away.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let desk = Desk::open(context, &args.root).map_err(not_open)?;
-    let runtime = run::runtime()?;
+    let (runtime, handovers) = (run::runtime()?, desk.handovers());
     let served = runtime.block_on(mcp::serve_stdio(desk));
+    handovers.wait(HANDOVER);
     // Whoever waits for a loop is waited for by nobody any more.
     runtime.shutdown_background();
     served

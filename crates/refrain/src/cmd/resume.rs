@@ -10,9 +10,11 @@ use refrain_app::verbs::approve::refuse_by_accident;
 use refrain_app::verbs::resume::{self as app, Resumed};
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
+use refrain_core::agent::Usd;
 use refrain_core::r#loop::Grant;
 use refrain_core::plan::PlanGrant;
-use refrain_core::values::Limit;
+use refrain_core::spec::Millis;
+use refrain_core::values::{Limit, duration, iteration, tokens, usd};
 use refrain_core::view::StatusWord;
 use refrain_engine::config::Chosen;
 use refrain_engine::{Brief, Listed, Runner, Service, interrupted_by_reboot, remember_this_boot};
@@ -131,19 +133,31 @@ pub(super) fn drive(
     }
 }
 
-/// The words of this verb.
+/// New totals, as a person types them in `top`.
 #[derive(clap::Parser)]
 #[command(no_binary_name = true)]
-struct Words {
-    #[command(flatten)]
-    args: Args,
+struct GrantLine {
+    #[arg(long, short, visible_aliases = ["iterations", "max-total-iterations"], value_parser = iteration)]
+    max_iterations: Option<u32>,
+    #[arg(long, value_parser = duration)]
+    max_duration: Option<Millis>,
+    #[arg(long, value_parser = usd)]
+    max_cost: Option<Usd>,
+    #[arg(long, value_parser = tokens)]
+    max_tokens: Option<u64>,
+    #[arg(long, value_parser = duration)]
+    retry_for: Option<Millis>,
+    #[arg(long)]
+    now: bool,
 }
 
-/// What a person typed as a grant for a loop, or a plan.
-pub(super) fn read_grant(id: &LoopId, granted: &str) -> Result<Grant, RequestError> {
+/// What a person typed as a grant for a loop, or a plan; and whether it waits no longer.
+pub(super) fn read_grant(granted: &str) -> Result<(Grant, bool), RequestError> {
     let granted =
         shlex::split(granted).ok_or_else(|| RequestError::usage(format!("{granted}: a quote is open")))?;
-    grant(&Words::try_parse_from([id.to_string()].into_iter().chain(granted))?.args)
+    let GrantLine { max_iterations, max_duration, max_cost, max_tokens, retry_for, now } =
+        GrantLine::try_parse_from(granted)?;
+    Ok((Grant { max_iterations, max_duration, max_cost, max_tokens, retry_for }, now))
 }
 
 /// How to show it, and whom to tell: a loop's own specification says nothing of that. A configuration that cannot be read
@@ -236,4 +250,18 @@ fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
         }
     }
     code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_is_totals_and_nothing_else() {
+        let (grant, now) = read_grant("--max-iterations 40 --max-cost 3 --now").unwrap();
+        assert_eq!((grant.max_iterations, grant.max_cost, now), (Some(40), Some(Usd::from(3.0)), true));
+        for refused in ["--notify=off", "--from x", "other", "--max-iterations", "'"] {
+            assert!(read_grant(refused).is_err(), "{refused}");
+        }
+    }
 }

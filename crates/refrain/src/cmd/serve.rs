@@ -9,6 +9,7 @@ use refrain_app::{Caller, Code, Context, RequestError};
 use refrain_engine::chain;
 use refrain_engine::tool::Tool;
 use refrain_server::http::{self, Address, Server, Tls, Way};
+use refrain_server::slack::Slack;
 use refrain_server::{Desk, DeskError};
 use serde::Serialize;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -61,6 +62,9 @@ enum Verb {
     },
 }
 
+/// How long a server that ends waits for loops that it is just handing to their runners.
+pub(super) const HANDOVER: Duration = Duration::from_mins(1);
+
 /// Where it is found.
 #[derive(Serialize)]
 struct Found {
@@ -79,8 +83,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let address = Address::new(args.host, args.port, way(context, args)?);
     let address = address.map_err(|error| RequestError::usage(error.to_string()))?;
     let desk = Desk::open_everywhere(context, &args.root).map_err(not_open)?.called_by(Caller::Token);
+    let slack = slack::open(context);
+    let handovers = [Some(desk.handovers()), slack.as_ref().map(Slack::handovers)];
     let runtime = run::runtime()?;
-    let served = runtime.block_on(serve(context, args, desk, address));
+    let served = runtime.block_on(serve(context, args, (desk, slack), address));
+    handovers.iter().flatten().for_each(|at_work| at_work.wait(HANDOVER));
     // Whoever waits for a loop is waited for by nobody any more.
     runtime.shutdown_background();
     served?;
@@ -127,7 +134,12 @@ fn token(context: &Context, revoke: bool) -> Result<ExitCode, RequestError> {
     Ok(Code::Done.into())
 }
 
-async fn serve(context: &Context, args: &Args, desk: Desk, address: Address) -> Result<(), RequestError> {
+async fn serve(
+    context: &Context,
+    args: &Args,
+    (desk, slack): (Desk, Option<Slack>),
+    address: Address,
+) -> Result<(), RequestError> {
     // Before anybody is told where it is: whoever knows may end it.
     let mut interrupt = heed(SignalKind::interrupt())?;
     let mut terminate = heed(SignalKind::terminate())?;
@@ -141,7 +153,7 @@ async fn serve(context: &Context, args: &Args, desk: Desk, address: Address) -> 
     // All that runs for as long as this does is told to stop by `stop`, and waited for.
     let mut parts = JoinSet::new();
     parts.spawn(server.run(stop.clone()));
-    if let Some(slack) = slack::open(context) {
+    if let Some(slack) = slack {
         parts.spawn(slack.run(stop));
     }
     tokio::select! {

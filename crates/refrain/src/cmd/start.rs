@@ -1,6 +1,5 @@
 //! `refrain start`: decodes the command line, and drives what the request came to.
 
-use std::io::Read;
 use std::process::ExitCode;
 
 use clap::ArgGroup;
@@ -8,8 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::heading;
 use refrain_app::options::work::WordArgs;
-use refrain_app::resolve::StartLoop;
-use refrain_app::resolve::prompt::unreadable;
+use refrain_app::resolve::{StartLoop, Words};
 use refrain_app::verbs::start::PreparedLoop;
 use refrain_app::workspace::Workspace;
 use refrain_app::{Action, Context, RequestError};
@@ -112,21 +110,16 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         context.check(Action::Detach)?;
     }
     let workspace = Workspace::open(context, &begin.work, &mut out::tell_note)?;
-    let request = StartLoop { words: words(&task)?, mode: mode.mode, options: begin };
+    let request = StartLoop { words: words(&task), mode: mode.mode, options: begin };
     launch(context, PreparedLoop::new(context, workspace, &request)?, show)
 }
 
 /// The task that the command line says; `-` is what standard input says.
-fn words(args: &WordArgs) -> Result<Option<String>, RequestError> {
+fn words(args: &WordArgs) -> Option<Words> {
     match args.words.as_slice() {
-        [] => Ok(None),
-        [word] if word == "-" => {
-            let mut text = String::new();
-            let read = std::io::stdin().read_to_string(&mut text);
-            read.map_err(|error| unreadable("stdin", &error))?;
-            Ok(Some(text))
-        }
-        words => Ok(Some(words.join(" "))),
+        [] => None,
+        [word] if word == "-" => Some(Words::Stdin),
+        words => Some(Words::Text(words.join(" "))),
     }
 }
 

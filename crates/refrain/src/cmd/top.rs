@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use refrain_app::verbs::approve::{Approve, approve_detached, is_awaited};
-use refrain_app::verbs::resume::resume_detached;
+use refrain_app::verbs::resume::{check, resume_detached};
 use refrain_app::verbs::steer::Steering;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::agent::AgentEvent;
@@ -58,8 +58,8 @@ impl Verbs {
         if !service.has_plan(id) && is_awaited(&service.status(id)?) {
             return Err(RequestError::new(Code::Refused, format!("{id} waits for approval: A asks for it")));
         }
-        let grant = resume::read_grant(id, granted)?;
-        resume_detached(&self.context, service, id, (&grant, false), &mut |_, _| {})?;
+        let (grant, now) = resume::read_grant(granted)?;
+        resume_detached(&self.context, service, id, (&grant, now), &mut |_, _| {})?;
         Ok(format!("{id} goes on"))
     }
 
@@ -68,6 +68,7 @@ impl Verbs {
         if service.has_plan(id) || !is_awaited(&service.status(id)?) {
             return Err(RequestError::new(Code::Refused, format!("{id} does not wait for approval")));
         }
+        check(&self.context, service, id, &Grant::default())?;
         if !words.is_empty() {
             let steering = Steering { text: words.to_owned() };
             steer::steer(&self.context, service, id, steering, &mut |_, _| {})?;

@@ -249,7 +249,8 @@ fn a_client_of_the_newest_revision_follows_by_one_request() {
 #[test]
 fn a_plan_is_run() {
     let sandbox = sandbox();
-    testkit::write(&sandbox.project().join("PLAN.md"), "# Plan\n\n- [ ] Make a file\n");
+    let long = "All of it is told to each agent. ".repeat(1_000);
+    testkit::write(&sandbox.project().join("PLAN.md"), format!("# Plan\n\n{long}\n\n- [ ] Make a file\n"));
     sandbox.git(&["add", "."]);
     sandbox.git(&["commit", "--quiet", "--message", "Plan"]);
     let agent = sandbox.agent("agent", "echo made > made\necho '<promise>TASK_COMPLETE</promise>'");
@@ -260,6 +261,7 @@ fn a_plan_is_run() {
         json!({"plan": "PLAN.md", "command": agent, "name": "all", "verify": "test -e made", "jobs": 1});
     let started = client.does("plan_run", asked);
     assert_eq!((&started["loop"]["kind"], &started["loop"]["id"]), (&json!("plan"), &json!("all")));
+    assert!(started["notes"].to_string().contains("tokens"), "a long plan is named: {started:#}");
     let ended = eventually("the plan ends", || {
         let status = client.does("loop_status", json!({"loop_id": "all", "wait_seconds": 60}));
         (status["loop"]["status"] == "completed").then_some(status)

@@ -88,7 +88,7 @@ pub(super) fn detached(
     if !show.quiet {
         herald::note_objection(context, &service.project().worktree);
     }
-    plan::detach(context, (service, runner), dir, &show.notify)?;
+    let _ = plan::detach(context, (service, runner), dir, &show.notify)?;
     if show.json {
         out::print_json(&service.plan_status(&id)?)?;
     } else if !show.quiet {

@@ -61,6 +61,9 @@ pub(crate) struct RunArgs {
     spec: SpecArgs,
     #[command(flatten)]
     how: HowArgs,
+    /// Show what would be done, and do nothing of it
+    #[arg(long)]
+    dry_run: bool,
 }
 
 /// Of options that loops have and plans do not: accepted, so that the refusal can say why, and not offered.
@@ -127,13 +130,12 @@ pub(in crate::cmd) fn run_plan(
     if show.detach {
         context.check(Action::Detach)?;
     }
-    let RunArgs { spec, mut how } = plan;
+    let RunArgs { spec, mut how, dry_run } = plan;
     how.max_total_iterations = how.max_total_iterations.or(max_iterations);
-    let is_rehearsal = how.dry_run;
     let request = RunPlan { source, spec, how, name: name.clone(), work };
     let prepared = Prepared::runnable(context, request, &mut out::tell_note)?;
     let texts = prepared.texts(context)?;
-    if is_rehearsal {
+    if dry_run {
         return rehearsal::show(&prepared, &texts, name.as_ref(), show.json);
     }
     let too_long = prepared.over_budget(&texts);
