@@ -250,7 +250,10 @@ fn a_client_of_the_newest_revision_follows_by_one_request() {
 fn a_plan_is_run() {
     let sandbox = sandbox();
     let long = "All of it is told to each agent. ".repeat(1_000);
-    testkit::write(&sandbox.project().join("PLAN.md"), format!("# Plan\n\n{long}\n\n- [ ] Make a file\n"));
+    testkit::write(
+        &sandbox.project().join("PLAN.md"),
+        format!("# Plan\n\n## Task 1: Make a file\n\n{long}\n"),
+    );
     sandbox.git(&["add", "."]);
     sandbox.git(&["commit", "--quiet", "--message", "Plan"]);
     let agent = sandbox.agent("agent", "echo made > made\necho '<promise>TASK_COMPLETE</promise>'");
