@@ -17,6 +17,9 @@ pub(crate) const VERIFY: &str = "python3 -m unittest discover -s tests";
 const SETTLE: &str =
     "git grep -l '^<<<<<<< ' | xargs sed -i '/^||||||| /,/^=======$/d; /^<<<<<<< /d; /^>>>>>>> /d'";
 
+/// Removes the temporary file of a `sed -i` that was killed with its runner.
+const TIDY: &str = "find . -name 'sed??????' -delete;";
+
 /// A task, and what the model does about it.
 pub(crate) struct Task {
     pub(crate) id: usize,
@@ -233,14 +236,15 @@ pub(crate) fn told(prompt: &str) -> Option<&'static Task> {
 pub(crate) fn work(request: &Request) -> Turn {
     let prompt = request.prompt();
     let Some(task) = told(prompt) else { return Turn::say("I was told of no task.") };
-    let steps: Vec<Turn> = if prompt.contains("CONFLICT:") {
-        vec![Turn::bash(SETTLE)]
+    let (edit, file) = if prompt.contains("CONFLICT:") {
+        (SETTLE, None)
     } else if prompt.contains("NOT LANDED:") || prompt.contains("CLAIM REFUSED") {
-        vec![Turn::bash("sed -i 's/words(title))$/words(title, 99))/' src/slugs/initials.py")]
+        ("sed -i 's/words(title))$/words(title, 99))/' src/slugs/initials.py", None)
     } else {
-        let write = task.file.map(|(path, text)| Turn::write(path, text));
-        [Turn::bash(task.edit)].into_iter().chain(write).collect()
+        (task.edit, task.file)
     };
+    let write = file.map(|(path, text)| Turn::write(path, text));
+    let steps: Vec<Turn> = [Turn::bash(format!("{TIDY} {edit}"))].into_iter().chain(write).collect();
     let done = || Turn::say(format!("{}: done.\n\nTASK_COMPLETE", task.title));
     steps.get(request.tool_results.len()).cloned().unwrap_or_else(done)
 }
