@@ -18,6 +18,7 @@ pub mod fingerprint;
 mod fold;
 pub mod gate;
 pub mod git;
+pub mod glob;
 pub mod hex;
 pub mod ids;
 pub mod r#loop;

@@ -1,6 +1,7 @@
 //! What is to be committed, what the person said of what may be, and the screen for secrets that it goes through.
 
-use refrain_core::git::{LeftOut, PathGlob, Why};
+use refrain_core::git::{LeftOut, Why};
+use refrain_core::glob::PathGlob;
 
 use crate::error::GitError;
 use crate::git::Git;

@@ -6,9 +6,8 @@
 
 use camino::Utf8Path;
 use refrain_core::LoopId;
-use refrain_core::git::{
-    Base, CommitReport, CommitResult, Exposed, Oid, Operation, PathGlob, RepoPath, Skipped,
-};
+use refrain_core::git::{Base, CommitReport, CommitResult, Exposed, Oid, Operation, RepoPath, Skipped};
+use refrain_core::glob::PathGlob;
 use refrain_proc::tool::Begun;
 
 use crate::Cancel;

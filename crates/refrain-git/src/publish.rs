@@ -7,7 +7,8 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use refrain_core::git::{Oid, PathGlob};
+use refrain_core::git::Oid;
+use refrain_core::glob::PathGlob;
 use refrain_proc::tool::{Done, ToolError};
 
 use crate::Cancel;

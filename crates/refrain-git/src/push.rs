@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use refrain_core::event::Pushed;
-use refrain_core::git::{Exposed, Oid, PathGlob};
+use refrain_core::git::{Exposed, Oid};
+use refrain_core::glob::PathGlob;
 use refrain_proc::tool::{Done, ToolError};
 
 use crate::Cancel;

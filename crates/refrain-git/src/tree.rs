@@ -1,7 +1,8 @@
 //! The tree of a candidate: the head's, and what is the loop's own. Only objects are written for it.
 
 use camino::Utf8Path;
-use refrain_core::git::{Base, LeftOut, Oid, PathGlob};
+use refrain_core::git::{Base, LeftOut, Oid};
+use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
 use crate::before::Before;

@@ -2,9 +2,7 @@
 //! changes of a candidate break which rule is said here; how changes are found lives with git, what a repository could
 //! protect in [`detect`](crate::detect).
 //!
-//! A rule is a glob (globset: `*` and `?` stay within a folder's name, `**` does not, `{a,b}`, `[abc]`), seen from the top
-//! of the worktree. As in `.gitignore`, one without a slash in its middle holds at any depth (`/conftest.py` does not), and
-//! one without wildcards covers what lies below it: `--protect ci` protects `ci/run`, `tools/ci/run` and a file `ci`.
+//! A rule is a [`glob`](crate::glob).
 //!
 //! A manifest holds both what gates run by and what honest work adds to, dependencies say: of that a [`Part`] is frozen.
 
@@ -18,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use parts::{Part, PartViolation};
-pub use paths::{Change, GlobError, Kind, Protected, Rule, Violation};
+pub use paths::{Change, Kind, Protected, Rule, Violation};
 pub use programs::{OtherProgram, Program, first_program, programs};
 
 /// Something protected that was touched: no claim over it is believed.

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use globset::{Candidate, GlobBuilder, GlobSet};
+use globset::{Candidate, Glob, GlobSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::git::RepoPath;
+use crate::glob::{self, GlobError};
 use crate::text::printable;
 
 /// What a path is.
@@ -81,28 +82,6 @@ impl fmt::Display for Violation {
         };
         write!(f, "{} {happened}, but {rule} {} keeps it as it was", self.path, printable(&self.glob))
     }
-}
-
-/// A text that protects nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GlobError {
-    /// No path is meant.
-    #[error("a glob cannot be empty; `**` means every path")]
-    Empty,
-    /// Nothing of the worktree is meant.
-    #[error("{0:?} lies outside the worktree; a glob is seen from the worktree's top, without `..`")]
-    Outside(String),
-    /// It looks like an exception, as `.gitignore` has them; there are none here.
-    #[error("{0:?} takes nothing back: there are no exceptions; `\\!` stands for a name that begins with !")]
-    Exception(String),
-    /// It cannot be read.
-    #[error("{glob:?} is no glob: {why}")]
-    Unreadable {
-        /// What was given.
-        glob: String,
-        /// What is wrong with it.
-        why: String,
-    },
 }
 
 /// What is protected, ready to be asked.
@@ -181,20 +160,12 @@ impl Globs {
         let mut of = Vec::new();
         let mut folders = Vec::new();
         for (at, text) in given.iter().enumerate() {
-            let patterns = patterns(text)?;
-            folders.push(fixed_folder(patterns.last().map_or("", String::as_str)).to_lowercase());
-            for pattern in patterns {
-                let glob = GlobBuilder::new(&pattern)
-                    .literal_separator(true)
-                    .backslash_escape(true)
-                    .case_insensitive(!case_counts)
-                    .build()
-                    .map_err(|error| unreadable(text, &error))?;
-                globs.push(glob);
-                of.push(at);
-            }
+            let compiled = glob::compile(text, case_counts)?;
+            folders.push(fixed_folder(compiled.last().map_or("", Glob::glob)).to_lowercase());
+            of.resize(of.len() + compiled.len(), at);
+            globs.extend(compiled);
         }
-        let set = GlobSet::new(&globs).map_err(|error| unreadable(&given.join(" "), &error))?;
+        let set = glob::set(given, &globs)?;
         Ok(Self { set, of, given: given.to_vec(), folders })
     }
 
@@ -211,40 +182,6 @@ impl Globs {
             |folder: &String| folder.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('/'));
         self.folders.iter().position(below).map(|at| self.given[at].as_str())
     }
-}
-
-fn unreadable(glob: &str, error: &globset::Error) -> GlobError {
-    GlobError::Unreadable { glob: glob.to_owned(), why: error.kind().to_string() }
-}
-
-/// What a glob stands for, in full; the module's head says which short forms there are.
-fn patterns(text: &str) -> Result<Vec<String>, GlobError> {
-    if text.starts_with('!') {
-        return Err(GlobError::Exception(text.to_owned()));
-    }
-    let trimmed = text.trim_start_matches("./");
-    let (anchored, trimmed) = match trimmed.strip_prefix('/') {
-        Some(rest) => (true, rest),
-        None => (trimmed.trim_end_matches('/').contains('/'), trimmed),
-    };
-    let only_folder = trimmed.ends_with('/');
-    let body = trimmed.trim_end_matches('/');
-    if body.is_empty() {
-        return Err(GlobError::Empty);
-    }
-    if body.split('/').any(|part| part == "..") {
-        return Err(GlobError::Outside(text.to_owned()));
-    }
-    let body = if anchored { body.to_owned() } else { format!("**/{body}") };
-    let is_plain = !body.trim_start_matches("**/").contains(['*', '?', '[', '{']);
-    let mut patterns = Vec::new();
-    if !only_folder {
-        patterns.push(body.clone());
-    }
-    if only_folder || is_plain {
-        patterns.push(format!("{body}/**"));
-    }
-    Ok(patterns)
 }
 
 /// The folder that everything a pattern matches lies in; empty where there is none.

@@ -323,10 +323,7 @@ output = 10
     ":2: git.workflow: \"merge\": accepted are none, commit, push, pr, pr-merge"
 )]
 #[case("[git]\ncommit-template = '{day}'", ":2: git.commit-template: {day} stands for nothing")]
-#[case(
-    "[git]\nallow-secrets = ['[a']",
-    ":2: git.allow-secrets: \"[a\" is no pattern for paths: unclosed character class"
-)]
+#[case("[git]\nallow-secrets = ['[a']", ":2: git.allow-secrets: \"[a\" is no glob: unclosed character class")]
 #[case("[git]\nlargest-file = '10MB'", ":2: git.largest-file: \"10MB\": accepted is a number of bytes")]
 #[case("[agents.Bad]\ncommand = 'x'", ":1: agents.Bad: accepted are names of a-z")]
 #[case("[agents.claude]\ncommand = 'x'", ":1: agents.claude: this is the name of an adapter")]

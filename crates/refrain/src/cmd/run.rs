@@ -146,7 +146,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         }
         _ => {
             put_aside(&service, &args.task)?;
-            start::launch(context, prepared, args.show.clone())
+            start::launch(context, prepared.start(context, &mut out::tell_note)?, args.show.clone())
         }
     }
 }

@@ -123,7 +123,8 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     if let (Some(id), true) = (&found.id, is_renamed) {
         notes.push(format!("{id} is another loop of this project; this one has another name"));
     }
-    start::launch(context, PreparedLoop { service, settings, dir, spec, named, notes }, args.show)
+    let prepared = PreparedLoop { service, settings, dir, spec, named, notes };
+    start::launch(context, prepared.start(context, &mut out::tell_note)?, args.show)
 }
 
 /// How many iterations it has in total, those there among them; none where it has no end.
