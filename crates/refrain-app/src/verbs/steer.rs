@@ -20,9 +20,10 @@ pub struct Steering {
 }
 
 impl Steering {
-    fn check(&self) -> Result<(), RequestError> {
+    /// Refuses a text that no agent can be given.
+    pub fn check(&self) -> Result<(), RequestError> {
         if self.text.trim().is_empty() || self.text.contains('\0') {
-            let what = "TEXT is empty or has a NUL";
+            let what = "the text is empty or has a NUL";
             return Err(RequestError::usage(format!("{what}; accepted is what the agent is to be told")));
         }
         check_steering(&self.text).map_err(|refusal| RequestError::usage(refusal.to_string()))

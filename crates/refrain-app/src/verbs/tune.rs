@@ -24,7 +24,8 @@ pub struct Tune {
 }
 
 impl Tune {
-    fn check(&self) -> Result<(), RequestError> {
+    /// Refuses a text that no agent can be given.
+    pub fn check(&self) -> Result<(), RequestError> {
         let length = self.text.chars().count();
         if length <= LONGEST && !self.text.trim().is_empty() && !self.text.contains('\0') {
             return Ok(());

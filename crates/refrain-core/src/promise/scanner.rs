@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::packed;
 use memchr::memchr;
 
 use super::block::{Block, Place};
@@ -45,8 +45,9 @@ pub struct Scanner {
     /// A required gate decides about a claim, so the promise may end the last line after other words.
     is_gated: bool,
     echo: Echo,
-    /// What a line must hold one of to be of interest, found in one pass; none if it could not be built: then every line is.
-    marks: Option<AhoCorasick>,
+    /// What a line must hold one of to be of interest, found in one pass. A processor without the instructions has none: then
+    /// every line is of interest.
+    marks: Option<packed::Searcher>,
     /// The agent may give its task up.
     may_give_up: bool,
     /// The first reason for that.
@@ -100,7 +101,7 @@ impl Scanner {
             promise: promise.cloned(),
             is_gated: false,
             echo: Echo::of(prompt),
-            marks: AhoCorasick::new(["romise", "ROMISE", "<!--", summary::OPEN, GIVES_UP]).ok(),
+            marks: packed::Searcher::new(["romise", "ROMISE", "<!--", summary::OPEN, GIVES_UP]),
             may_give_up: false,
             gave_up: None,
             summary: summary::Listener::default(),
@@ -192,7 +193,7 @@ impl Scanner {
             |byte: &u8| (*byte < b' ' && !matches!(*byte, b'\n' | b'\t')) | matches!(*byte, 0x7f | 0xc2);
         self.promise.as_ref().is_some_and(|promise| promise.mode == MatchMode::Substring)
             || bytes.iter().fold(false, |special, byte| special | control(byte))
-            || self.marks.as_ref().is_none_or(|marks| marks.is_match(bytes))
+            || self.marks.as_ref().is_none_or(|marks| marks.find(bytes).is_some())
     }
 
     /// Keeps the begin of a line until its end comes; of an overlong one, both ends.

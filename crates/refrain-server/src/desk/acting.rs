@@ -40,6 +40,7 @@ impl Desk {
 
     /// Has its agent told something with its next iteration.
     pub(crate) fn say(&self, place: &Place, asked: Steering) -> Result<Standing, Refusal> {
+        asked.check()?;
         let (service, id) = self.open_place(place)?;
         check_runner(&service, &id)?;
         steer(&self.context, &service, &id, &asked, &mut |_, _| {})?;
@@ -75,6 +76,7 @@ impl Desk {
 
     /// Says how a task goes on that waits for that.
     pub(crate) fn tune(&self, place: &Place, asked: &Tune) -> Result<Standing, Refusal> {
+        asked.check()?;
         let (service, id) = self.open_place(place)?;
         service.plan_status(&id)?;
         tune(&self.context, &service, &id, asked)?;
