@@ -2,6 +2,7 @@
 //! is run lives in the engine.
 
 mod outcome;
+mod summary;
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::outcome::{NOT_EXECUTABLE, NOT_FOUND, cannot_run, found_no_test, missing_program};
+pub use self::summary::{lacks_summary, shows_output, summaries};
 use crate::spec::{AgentSpec, Millis};
 
 /// A gate's name: `[a-z][a-z0-9-]*`, at most 64 characters (contract.md), because it becomes the name of its log.

@@ -108,7 +108,10 @@ pub(crate) fn command_job(
         stdout_log: log.clone(),
         stderr_log: stderr_log.clone(),
         cap: state.spec.output_cap,
-        listener: ChildOutput::of_command(gate.name.clone(), log, stderr_log),
+        listener: ChildOutput::of_command(
+            (gate.name.clone(), state.expected_summaries(gate)),
+            (log, stderr_log),
+        ),
         meter,
     }
 }

@@ -97,6 +97,7 @@ fn tested(exit: Exit, no_test: Option<&str>) -> Event {
         duration: Millis(1_500),
         bytes: 12,
         no_test: no_test.map(str::to_owned),
+        summaries: 0,
         preview: "1 passed".into(),
         left: exit == Exit::Code(0) && no_test.is_none(),
         output_error: None,

@@ -279,6 +279,7 @@ pub(in crate::r#loop) fn gate_finished(place: usize, exit: Exit) -> GateFinished
         duration: Millis(7),
         bytes: 0,
         no_test: None,
+        summaries: 0,
         preview: String::new(),
         left: false,
         output_error: None,
