@@ -65,6 +65,7 @@ pub(crate) fn spec() -> Spec {
         working_dir: "/project".into(),
         git: Default::default(),
         gates: Vec::new(),
+        gate_env: Default::default(),
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
