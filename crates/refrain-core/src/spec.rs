@@ -254,13 +254,16 @@ pub struct ProtectSpec {
     /// Parts of manifests (`--auto-gates`).
     #[serde(default)]
     pub parts: Vec<Part>,
+    /// Folders that a Python test runner imports from first: no new file there may hide a module of its own (`--auto-gates`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<String>,
 }
 
 impl ProtectSpec {
     /// Whether nothing is protected.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.frozen.is_empty() && self.existing.is_empty() && self.parts.is_empty()
+        self.frozen.is_empty() && self.existing.is_empty() && self.parts.is_empty() && self.modules.is_empty()
     }
 }
 

@@ -213,7 +213,7 @@ impl GateArgs {
         let mut protect = ProtectSpec {
             frozen: both(&config.protect.frozen, &self.protect),
             existing: both(&config.protect.existing, &self.protect_existing),
-            parts: Vec::new(),
+            ..ProtectSpec::default()
         };
         let mut notes = Vec::new();
         if self.auto_gates || config.start.auto_gates == Some(true) {
@@ -232,7 +232,7 @@ impl GateArgs {
             gates.sort_by_key(GateSpec::is_review);
             protect.frozen.extend(offer.protect);
             protect.existing.extend(offer.protect_existing);
-            protect.parts = offer.parts;
+            (protect.parts, protect.modules) = (offer.parts, offer.modules);
             notes = offer.notes;
         }
         // Of one name the last counts.

@@ -232,6 +232,7 @@ fn everything() -> Vec<Event> {
             frozen: vec!["scripts".into()],
             may_gain: vec!["workspaces".into()],
         }],
+        modules: Vec::new(),
     };
     (start.spec.clean_checkout, start.spec.approval, start.spec.keep_failed) = (true, true, true);
     start.spec.mirrors = vec![Mirror::Ralph];
