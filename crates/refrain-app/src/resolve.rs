@@ -128,6 +128,7 @@ pub fn common(
         limits,
         stuck: args.stuck.spec(&agent, settings)?,
         agent,
+        gate_env: proof.env,
         protect: proof.protect,
         until: Until::default(),
         gates_must_run: !args.gates.allow_missing_gates,

@@ -278,13 +278,10 @@ impl Event {
     /// The event without what must not be seen outside: values of variables that were set for the agent.
     #[must_use]
     pub fn redacted(mut self) -> Self {
-        let redact = |agent: &mut AgentSpec| {
-            agent.env.values_mut().for_each(|value| *value = Secret::redacted());
-        };
         if let Self::LoopStarted(started) = &mut self {
-            started.spec.agents_mut().for_each(redact);
+            started.spec.redact();
         } else if let Self::AgentChanged(agent) = &mut self {
-            redact(agent);
+            agent.env.values_mut().for_each(|value| *value = Secret::redacted());
         }
         self
     }

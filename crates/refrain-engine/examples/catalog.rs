@@ -162,6 +162,7 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
         working_dir: root.clone(),
         git: Default::default(),
         gates: Vec::new(),
+        gate_env: Default::default(),
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,

@@ -221,6 +221,7 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
             when: GateWhen::Iteration,
             completes: false,
         }],
+        gate_env: Default::default(),
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,

@@ -168,7 +168,7 @@ pub(crate) fn take_over(journal: &mut Journal, env: &[(OsString, OsString)]) -> 
             state.runner.as_ref().is_some_and(|runner| runner.boot == own.boot && runner.host == own.host);
         let spawned = state.in_flight().and_then(|flight| flight.spawned);
         let session = spawned.map(|(process, _)| process).filter(|_| here);
-        sweep(&Mark { variable: environment::mark(&state.spec), session, keeper: None })
+        sweep(&Mark { variables: environment::marks(&state.spec), session, keeper: None })
     });
     if state.ended.is_some() {
         if let Some(killed) = swept.filter(|_| state.sweeping) {

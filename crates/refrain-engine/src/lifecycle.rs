@@ -61,6 +61,7 @@ impl Service {
             None => Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned(),
         };
         spec.trace = spec.trace.or_else(|| self.host.trace());
+        spec.gate_env.mark = format!("{:016x}", rand::rng().random::<u64>());
         let forgetful = recall(&self.host, &mut spec);
         for _ in 0..NAME_TRIES {
             spec.id = named.clone().unwrap_or_else(|| LoopId::derived(&words, rand::rng().random()));

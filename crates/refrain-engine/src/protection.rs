@@ -52,7 +52,7 @@ impl Job {
     fn guard<T>(&self, ask: impl FnOnce(ProtectRequest<'_>) -> Result<T, GitError>) -> Result<T, GitError> {
         let protect = &self.state.spec.protect;
         ask(ProtectRequest {
-            paths: &Protected::new(&protect.frozen, &protect.existing)?,
+            paths: &Protected::new(&protect.frozen, &protect.existing)?.with_modules(&protect.modules),
             parts: &protect.parts,
             index: &self.dir.index().with_extension("protected"),
             cancel: Some(&self.cancel),

@@ -1,13 +1,14 @@
 //! Where gates run with `--clean-checkout`: in a folder elsewhere that holds the candidate and nothing else of the worktree.
 //! How it comes to hold that is `refrain-git`'s, which folder it is `refrain-store`'s business.
 
+use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::LoopState;
 use refrain_core::git::RepoPath;
-use refrain_core::protect::{Rule, Touched};
-use refrain_git::{Cancel, CleanRequest, Repository};
+use refrain_core::protect::{Protected, Rule, Touched, Violation};
+use refrain_core::{LoopState, Spec};
+use refrain_git::{Cancel, CleanRequest, GitError, Repository};
 use refrain_store::{CleanPlace, Project};
 
 use crate::chain;
@@ -21,8 +22,24 @@ pub(crate) type Ready = Result<Utf8PathBuf, String>;
 
 fn frozen(touched: &Touched) -> Option<&RepoPath> {
     match touched {
-        Touched::Path(violation) if violation.rule == Rule::Frozen => Some(&violation.path),
+        Touched::Path(violation) if violation.rule != Rule::Existing => Some(&violation.path),
         Touched::Path(_) | Touched::Part(_) | Touched::Program(_) => None,
+    }
+}
+
+/// What a gate that ran there changed of what is protected: what it then said was not said of that. Blocks.
+pub(crate) fn touched_by_gate(spec: &Spec, ground: &Ground, env: &[(OsString, OsString)]) -> Option<String> {
+    let ground = ground.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = ground.as_ref()?;
+    let protect = &spec.protect;
+    let found = || -> Result<Vec<Violation>, GitError> {
+        let paths = Protected::new(&protect.frozen, &protect.existing)?;
+        let repository = Repository::open(&spec.worktree, env)?;
+        Ok(paths.touched(&repository.changed_in_checkout(&place.folder(), &place.index())?))
+    };
+    match found() {
+        Ok(violations) => violations.first().map(|violation| format!("while it ran, {violation}")),
+        Err(error) => Some(format!("what it did to protected files cannot be seen: {}", chain(&error))),
     }
 }
 

@@ -41,8 +41,8 @@ pub struct KeeperSpec {
     pub program: PathBuf,
     /// The environment that agents start from.
     pub env: Vec<(OsString, OsString)>,
-    /// What marks the loop's processes, should the keeper die.
-    pub mark: String,
+    /// The variables that mark the loop's processes, should the keeper die: `NAME=value`.
+    pub marks: Vec<String>,
 }
 
 /// One start of an agent.
@@ -396,7 +396,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         drop(socket);
         let _ = child.wait();
         let session = self.attempt.as_ref().and_then(|attempt| attempt.process);
-        let killed = sweep(&Mark { variable: self.spec.mark.clone(), session, keeper: process });
+        let killed = sweep(&Mark { variables: self.spec.marks.clone(), session, keeper: process });
         let running = self.attempt.is_some();
         self.exited(exit, true);
         if running || std::mem::take(&mut self.sweep_owed) {
@@ -425,7 +425,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
                 let _ = child.kill();
                 let session = self.attempt.as_ref().and_then(|attempt| attempt.process);
                 let _ = child.wait();
-                let _ = sweep(&Mark { variable: self.spec.mark, session, keeper: process });
+                let _ = sweep(&Mark { variables: self.spec.marks, session, keeper: process });
                 return;
             }
         }
@@ -472,7 +472,7 @@ mod tests {
         let (report, reports) = channel();
         let parts = tail.clone();
         let mut worker = Worker {
-            spec: KeeperSpec { program: PathBuf::new(), env: Vec::new(), mark: String::new() },
+            spec: KeeperSpec { program: PathBuf::new(), env: Vec::new(), marks: Vec::new() },
             inbox: channel().1,
             woken: UnixStream::pair().unwrap().0,
             keeper: None,

@@ -53,6 +53,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         working_dir: "/repo/sub".into(),
         git: Default::default(),
         gates: Vec::new(),
+        gate_env: Default::default(),
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,

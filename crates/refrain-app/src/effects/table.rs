@@ -90,7 +90,7 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
 
 const PROGRAM: &str = "command agent agent-arg env clean-env prompt-mode output-format model permissions";
 const CHECKS: &str = "gate soft-gate success-command auto-gates protect protect-existing require-approval";
-const OF_CHECKS: &str = "gate-timeout gate-retries gate-when clean-checkout";
+const OF_CHECKS: &str = "gate-timeout gate-retries gate-when gate-env clean-checkout";
 
 /// What a loop begins with.
 const BEGIN: &[Row] = &[
@@ -249,7 +249,11 @@ const SESSION: &[Row] = &[
         CONTINUES,
     ),
     without("gate soft-gate success-command auto-gates protect protect-existing", RESUMED, CONTINUES),
-    without("gate-timeout gate-retries gate-when clean-checkout require-approval", RESUMED, CONTINUES),
+    without(
+        "gate-timeout gate-retries gate-when gate-env clean-checkout require-approval",
+        RESUMED,
+        CONTINUES,
+    ),
     without("allow-missing-gates", RESUMED, CONTINUES),
 ];
 

@@ -13,7 +13,6 @@ use crate::fingerprint::Fingerprint;
 use crate::gate::GateName;
 use crate::git::{Oid, RepoPath};
 use crate::ids::{LoopId, RequestId};
-use crate::spec::Secret;
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -159,9 +158,7 @@ impl PlanEvent {
     #[must_use]
     pub fn redacted(mut self) -> Self {
         if let Self::Started(started) = &mut self {
-            for agent in started.spec.each.agents_mut() {
-                agent.env.values_mut().for_each(|value| *value = Secret::redacted());
-            }
+            started.spec.each.redact();
         }
         self
     }

@@ -6,6 +6,7 @@
 //!
 //! A manifest holds both what gates run by and what honest work adds to, dependencies say: of that a [`Part`] is frozen.
 
+mod modules;
 mod parts;
 mod paths;
 mod programs;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use parts::{Part, PartViolation};
 pub use paths::{Change, Kind, Protected, Rule, Violation};
 pub use programs::{OtherProgram, Program, first_program, programs};
+pub(crate) use programs::{Simple, simple_commands};
 
 /// Something protected that was touched: no claim over it is believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -6,6 +6,7 @@ use globset::{Candidate, Glob, GlobSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::modules;
 use crate::git::RepoPath;
 use crate::glob::{self, GlobError};
 use crate::text::printable;
@@ -48,6 +49,8 @@ pub enum Rule {
     /// `--protect-existing`: what was there neither changes nor goes; new files are welcome. Case counts: `Latest.java` is
     /// no `*Test.java`.
     Existing,
+    /// `--auto-gates`: no new file hides a module from a test runner.
+    Module,
 }
 
 /// A protected path that was touched.
@@ -59,7 +62,7 @@ pub struct Violation {
     pub change: Change,
     /// How it is protected; the stricter rule where both hold.
     pub rule: Rule,
-    /// The glob that says so, as it was given; the first that does.
+    /// The glob that says so, as it was given; the first that does. Of [`Rule::Module`] the module.
     pub glob: String,
 }
 
@@ -76,11 +79,14 @@ impl fmt::Display for Violation {
             Change::Became(Kind::Repository) => "became a repository",
             Change::Deleted => "was deleted",
         };
-        let rule = match self.rule {
-            Rule::Frozen => "--protect",
-            Rule::Existing => "--protect-existing",
-        };
-        write!(f, "{} {happened}, but {rule} {} keeps it as it was", self.path, printable(&self.glob))
+        let (path, glob) = (&self.path, printable(&self.glob));
+        match self.rule {
+            Rule::Frozen => write!(f, "{path} {happened}, but --protect {glob} keeps it as it was"),
+            Rule::Existing => {
+                write!(f, "{path} {happened}, but --protect-existing {glob} keeps it as it was")
+            }
+            Rule::Module => write!(f, "{path} {happened}, and hides the module {glob} from the test runner"),
+        }
     }
 }
 
@@ -89,6 +95,8 @@ impl fmt::Display for Violation {
 pub struct Protected {
     frozen: Globs,
     existing: Globs,
+    /// Folders in which no new file may hide a module.
+    modules: Vec<String>,
 }
 
 impl Protected {
@@ -97,7 +105,14 @@ impl Protected {
     /// # Errors
     /// On the first glob that cannot be read: one that is passed over would protect nothing.
     pub fn new(frozen: &[String], existing: &[String]) -> Result<Self, GlobError> {
-        Ok(Self { frozen: Globs::new(frozen, false)?, existing: Globs::new(existing, true)? })
+        let (frozen, existing) = (Globs::new(frozen, false)?, Globs::new(existing, true)?);
+        Ok(Self { frozen, existing, modules: Vec::new() })
+    }
+
+    /// The same with folders in which no new file may hide a module of a test runner.
+    #[must_use]
+    pub fn with_modules(self, folders: &[String]) -> Self {
+        Self { modules: folders.to_vec(), ..self }
     }
 
     /// Every change that a rule forbids, in the order of the changes.
@@ -110,7 +125,9 @@ impl Protected {
     #[must_use]
     pub fn covers(&self, path: &RepoPath, kind: Kind) -> bool {
         let bytes = path.to_bytes();
-        self.freezes(&bytes, kind != Kind::File).is_some() || self.existing.first(&bytes).is_some()
+        self.freezes(&bytes, kind != Kind::File).is_some()
+            || self.existing.first(&bytes).is_some()
+            || modules::hidden(path, kind, &self.modules).is_some()
     }
 
     /// Whether a rule is bound to this folder or to one in it: `ci/**` to `ci` and `.`, but not to `ci/cache`. What git
@@ -129,10 +146,15 @@ impl Protected {
             Change::Mode | Change::Deleted => false,
         };
         let frozen = self.freezes(&bytes, hides);
-        let (rule, glob) = match frozen {
-            Some(glob) => (Rule::Frozen, glob),
-            None if may_gain => return None,
-            None => (Rule::Existing, self.existing.first(&bytes)?),
+        let hidden = match change {
+            Change::Added(kind) | Change::Became(kind) => modules::hidden(path, kind, &self.modules),
+            Change::Modified(_) | Change::Mode | Change::Deleted => None,
+        };
+        let (rule, glob) = match (frozen, hidden) {
+            (Some(glob), _) => (Rule::Frozen, glob),
+            (None, Some(module)) => (Rule::Module, module),
+            (None, None) if may_gain => return None,
+            (None, None) => (Rule::Existing, self.existing.first(&bytes)?),
         };
         Some(Violation { path: path.clone(), change, rule, glob: glob.to_owned() })
     }

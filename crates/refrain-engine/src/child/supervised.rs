@@ -35,7 +35,7 @@ pub(crate) fn supervise(
     let keeper = KeeperSpec {
         program: host.program.clone(),
         env: environment::base(spec, host.env.iter().cloned()),
-        mark: environment::mark(spec),
+        marks: environment::marks(spec),
     };
     // An attempt reports at most five times before the next one starts, and says now and then what it used.
     let (sender, news) = mpsc::channel(8);

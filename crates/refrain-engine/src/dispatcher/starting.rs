@@ -21,7 +21,8 @@ use crate::budget::Purse;
 use crate::child::{ChildEvent, ChildOutput, command_job};
 use crate::error::chain;
 use crate::judge::Brief;
-use crate::repository::changes;
+use crate::proving_ground::touched_by_gate;
+use crate::repository::{changes, marked};
 use crate::{EngineError, now, quotes};
 
 /// The meter of a child's output, and the channel for its events.
@@ -91,7 +92,14 @@ impl Drive<'_> {
         let (of, gate) = (proving.folder(), state.spec.gates.get(place)?.clone());
         match &gate.check {
             Check::Command(command) => {
-                let mut job = command_job(state, (&gate, command), (of, run), &dir, watchers.0);
+                let mut job =
+                    command_job((state, &self.host.env), (&gate, command), (of, run), &dir, watchers.0);
+                if ground.is_some() && !state.spec.protect.is_empty() {
+                    let (spec, ground) = (state.spec.clone(), Arc::clone(&self.ground));
+                    let env = marked(&self.git_env(), &spec);
+                    job.listener =
+                        job.listener.looking(Box::new(move || touched_by_gate(&spec, &ground, &env)));
+                }
                 Some(Box::new(move || {
                     job.dir = ground.transpose()?.unwrap_or(job.dir);
                     Ok(job)

@@ -11,6 +11,7 @@ use refrain_core::view::checkup::{Finding, Subject};
 use refrain_store::{LoopDir, RunnerLock, catalog, inbox, journal, memory};
 
 use super::cure::{Cure, Found};
+use super::leftovers;
 use crate::liveness::look as view;
 use crate::{Service, chain, now};
 
@@ -39,6 +40,9 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
                 let status = view(dir, state).status;
                 running += u32::from(matches!(status, StatusWord::Running | StatusWord::Waiting));
                 found.extend(of_loop(dir, &state.spec.id, status, snapshot.torn));
+                if status == StatusWord::Crashed {
+                    found.extend(leftovers::of_gates(dir, &state.spec));
+                }
             }
             Err(error) => {
                 let advice = format!(

@@ -26,6 +26,7 @@ impl Service {
     /// [`EngineError`]; nothing was begun then.
     pub fn start_plan(&self, mut spec: PlanSpec, named: Option<&LoopId>) -> Result<PlanRunner, EngineError> {
         spec.each.trace = self.host.trace();
+        spec.each.gate_env.mark = format!("{:016x}", rand::random::<u64>());
         let opened = self.admit_beginning(&mut spec)?;
         let _alone = PlansLock::take(&self.project)?;
         self.check_free(&spec, named)?;

@@ -132,6 +132,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         working_dir: project,
         git: Default::default(),
         gates: Vec::new(),
+        gate_env: Default::default(),
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,

@@ -97,6 +97,7 @@ fn tested(exit: Exit, no_test: Option<&str>) -> Event {
         duration: Millis(1_500),
         bytes: 12,
         no_test: no_test.map(str::to_owned),
+        summaries: 0,
         preview: "1 passed".into(),
         left: exit == Exit::Code(0) && no_test.is_none(),
         output_error: None,
@@ -231,6 +232,7 @@ fn everything() -> Vec<Event> {
             frozen: vec!["scripts".into()],
             may_gain: vec!["workspaces".into()],
         }],
+        modules: Vec::new(),
     };
     (start.spec.clean_checkout, start.spec.approval, start.spec.keep_failed) = (true, true, true);
     start.spec.mirrors = vec![Mirror::Ralph];

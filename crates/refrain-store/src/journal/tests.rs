@@ -65,6 +65,7 @@ pub(crate) fn started() -> Event {
             working_dir: here,
             git: Default::default(),
             gates: Vec::new(),
+            gate_env: Default::default(),
             protect: Default::default(),
             until: Default::default(),
             clean_checkout: false,

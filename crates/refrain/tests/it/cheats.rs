@@ -344,6 +344,46 @@ fn a_journal_that_the_agent_replaced_is_written_back() {
     sandbox.refrain(&["verify", "job"]).with_code(0);
 }
 
+/// A test runner as others are: it loads the code under test, and prints its summary last.
+const RUNNER: &str = "#!/bin/sh\n. ./src/sum.sh\nif [ \"$(sum 1 2)\" = 3 ]; then said=OK; else said='FAILED (failures=1)'; fi\n\
+                      printf 'Ran 1 test in 0.001s\\n\\n%s\\n' \"$said\"\n[ \"$said\" = OK ]\n";
+
+fn project_with_runner() -> Sandbox {
+    let sandbox = project();
+    write(&sandbox.project().join("run.sh"), RUNNER);
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "A runner"]);
+    sandbox
+}
+
+#[rstest]
+#[case::in_the_worktree("tests=sh run.sh", &[])]
+#[case::in_a_clean_checkout("tests=sh run.sh", &["--clean-checkout"])]
+#[case::with_more_behind_it("tests=sh run.sh && echo 'all is well'", &[])]
+#[case::where_files_are_protected("tests=sh run.sh", &["--protect", "run.sh", "--protect-existing", "tests/**"])]
+fn a_runner_that_the_code_under_test_ended_tested_nothing(#[case] gate: &str, #[case] more: &[&str]) {
+    let sandbox = project_with_runner();
+    let agent = agent(&sandbox, "echo 'exit 0' > src/sum.sh");
+    let run = sandbox.refrain(&start(&agent, &[&["--gate", gate], more].concat())).with_code(10);
+    let reason = "it tested nothing: no test runner printed a summary, but 1 test runner did before";
+    assert!(run.stdout.contains(reason), "{}", run.stdout);
+    let status = sandbox.status("job");
+    assert_eq!((&status["verified"], &status["last_failure"]["gate"]), (&json!(false), &json!("tests")));
+    let prompt = sandbox.kept_text("job", "0002", "prompt.md");
+    assert!(prompt.contains("it tested nothing"), "{prompt}");
+}
+
+/// A gate that keeps the output of a good run to itself says nothing then, and has passed.
+#[rstest]
+#[case::its_summary_is_there("tests=sh run.sh")]
+#[case::it_shows_failures_only("tests=sh run.sh > \"$NOTES/log\" 2>&1 || { cat \"$NOTES/log\"; exit 1; }")]
+fn a_gate_whose_summary_is_there_or_kept_passes(#[case] gate: &str) {
+    let sandbox = project_with_runner();
+    let agent = agent(&sandbox, MEND);
+    sandbox.refrain(&start(&agent, &["--gate", gate])).with_code(0);
+    assert_eq!(sandbox.status("job")["verified"], true);
+}
+
 /// Work that must pass.
 #[rstest]
 #[case::just_the_work("")]

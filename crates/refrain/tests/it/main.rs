@@ -96,6 +96,8 @@ mod provider_waits;
 #[cfg(test)]
 mod publishing;
 #[cfg(test)]
+mod red_team;
+#[cfg(test)]
 mod refusals;
 #[cfg(test)]
 mod removed;

@@ -58,6 +58,7 @@ fn a_session_that_continues_a_loop_takes_none_either(#[case] more: &[&str], #[ca
 #[case::gates(&["--gate-retries", "2"], "without a gate; add --gate CMD")]
 #[case::gates_in_time(&["--gate-timeout", "9s"], "without a gate")]
 #[case::gates_at_claims(&["--gate-when", "claim"], "without a gate")]
+#[case::a_variable_of_gates(&["--gate-env", "A=1"], "without a gate")]
 #[case::a_clean_place(&["--clean-checkout"], "without a gate")]
 #[case::a_critic(&["--critic", "codex"], "without a critique; add --critique-every N")]
 #[case::a_reviewer(&["--reviewer", "codex"], "without a specification; add --spec-gate FILE")]

@@ -315,6 +315,7 @@ fn gate_ends(state: &mut LoopState, codes: [i32; 2]) {
             duration: Millis(7),
             bytes: 0,
             no_test: None,
+            summaries: 0,
             preview: String::new(),
             left: false,
             output_error: None,
