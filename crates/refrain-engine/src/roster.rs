@@ -18,7 +18,7 @@ use serde::Deserialize;
 use crate::catalog::Listed;
 use crate::liveness::look;
 use crate::lookout::{Lookout, News};
-use crate::{EngineError, Service, chain};
+use crate::{EngineError, Service};
 
 /// How often it is made sure that the runners of what is driven still live.
 const ALIVE_CHECK: Duration = Duration::from_secs(2);
@@ -268,8 +268,8 @@ impl Roster {
         let (mut known, mut entries) = (BTreeMap::new(), Vec::with_capacity(listed.len()));
         for row in listed {
             let brief = match row {
-                Listed::Damaged { name, error } => {
-                    entries.push(Entry::Damaged(name, chain(&error)));
+                Listed::Damaged(damaged) => {
+                    entries.push(Entry::Damaged(damaged.id, damaged.reason));
                     continue;
                 }
                 Listed::Loop(brief) => brief,

@@ -3,6 +3,7 @@
 
 mod approval;
 pub mod checkup;
+mod damaged;
 pub mod metrics;
 mod overran;
 pub mod plan;
@@ -15,6 +16,7 @@ mod telling;
 use std::fmt;
 
 pub use approval::{Approval, ApprovalWord};
+pub use damaged::{Damaged, DamagedWord};
 pub use progress::progress;
 pub use published::Publication;
 pub use saved::{SavedWork, with_yours};

@@ -6,9 +6,10 @@ use std::os::unix::fs::FileTypeExt;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::{SignedDuration, Timestamp};
 use refrain_core::LoopId;
+use refrain_core::plan::PlanState;
 use refrain_core::view::StatusWord;
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_store::{LoopDir, RunnerLock, catalog, inbox, journal, memory};
+use refrain_store::{JournalError, LoopDir, RunnerLock, catalog, inbox, journal, memory};
 
 use super::cure::{Cure, Found};
 use crate::liveness::look as view;
@@ -31,7 +32,6 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
     };
     let (mut found, mut running, mut latest) = (Vec::new(), 0, None::<(Timestamp, LoopId)>);
     for dir in &dirs {
-        let name = dir.0.file_name().unwrap_or_default();
         match journal::read(dir) {
             Ok(snapshot) => {
                 let state = &snapshot.state;
@@ -40,13 +40,12 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
                 running += u32::from(matches!(status, StatusWord::Running | StatusWord::Waiting));
                 found.extend(of_loop(dir, &state.spec.id, status, snapshot.torn));
             }
-            Err(error) => {
-                let advice = format!(
-                    "refrain verify {name} names the line; what happened up to it is still in its folder, {}",
-                    dir.0
-                );
-                found.push(Finding::problem(Subject::Loops, chain(&error), advice).about(name).into());
-            }
+            Err(error) => found.push(damaged(dir, &error)),
+        }
+    }
+    for dir in service.project().plan_dirs().unwrap_or_default() {
+        if let Err(error) = journal::read_as::<PlanState>(&dir) {
+            found.push(damaged(&dir, &error));
         }
     }
     let more = found.len().saturating_sub(NAMED);
@@ -68,6 +67,16 @@ fn memories_put_aside(path: Utf8PathBuf) -> Found {
     let found = "memories that could not be read were put aside here; a new file has been begun since";
     let next = "sqlite3 may recover them (.recover); else remove the file";
     Finding::warning(Subject::Loops, found, next).about(path.as_str()).into()
+}
+
+fn damaged(dir: &LoopDir, error: &JournalError) -> Found {
+    let name = dir.0.file_name().unwrap_or_default();
+    let advice = format!(
+        "refrain verify {name} names the line; what happened up to it is still in its folder, {}; move that folder away to use \
+         the name again",
+        dir.0
+    );
+    Finding::problem(Subject::Loops, chain(error), advice).about(name).into()
 }
 
 /// Everything in it is in the journals, and by now in the catalog that was built in its place.

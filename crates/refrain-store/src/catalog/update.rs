@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 
 use camino::Utf8Path;
 use refrain_core::{LoopId, LoopState};
-use rustix::fs::{Dir, DirEntry};
+use rustix::fs::{Dir, DirEntry, FileType};
 
 use super::fold::{Brief, Row};
 use super::shelf::{Detail, Shelf};
@@ -49,7 +49,7 @@ impl Catalog {
         let mut found = Vec::with_capacity(there.len());
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
         let is_current = |name: &str, stamp| {
-            if there.get(name) == Some(&stamp) {
+            if there.get(name) == Some(&Some(stamp)) {
                 return there.remove(name).is_some();
             }
             gone.push(name.to_owned());
@@ -63,13 +63,17 @@ impl Catalog {
             }
             let dir = LoopDir(folder.join(&name));
             match journal::read(&dir) {
-                Ok(snapshot) => match Row::new(name, stamp, &snapshot.state)? {
-                    Some(row) => {
-                        found.push(Found::Stopped(Box::new(row.brief.clone())));
-                        changed.push(row);
+                Ok(snapshot) => {
+                    // Its journal was written back in between: the next look finds it.
+                    let Some(stamp) = stamp else { continue };
+                    match Row::new(name, stamp, &snapshot.state)? {
+                        Some(row) => {
+                            found.push(Found::Stopped(Box::new(row.brief.clone())));
+                            changed.push(row);
+                        }
+                        None => found.push(Found::Open(dir, Box::new(snapshot.state))),
                     }
-                    None => found.push(Found::Open(dir, Box::new(snapshot.state))),
-                },
+                }
                 // It has no first line yet, or was just moved away: there is no loop.
                 Err(JournalError::Missing(_)) => {}
                 Err(error) => found.push(Found::Damaged { name, error }),
@@ -92,8 +96,9 @@ impl Catalog {
     }
 }
 
-/// The journals of a shelf, by their loops' folders, each with its stamp: what is written behind that is seen the next time.
-fn stamps(folder: &Utf8Path) -> Result<HashMap<String, Stamp>, CatalogError> {
+/// The loops' folders of a shelf, each with the stamp of its journal, if there is one: what is written behind that is seen the next
+/// time.
+fn stamps(folder: &Utf8Path) -> Result<HashMap<String, Option<Stamp>>, CatalogError> {
     let dir = match File::open(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(HashMap::new()),
         dir => dir.on("open", folder)?,
@@ -102,7 +107,8 @@ fn stamps(folder: &Utf8Path) -> Result<HashMap<String, Stamp>, CatalogError> {
     let entries = Dir::read_from(&dir).on("read", folder)?.flatten();
     let stamp = |entry: DirEntry| {
         let name = entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | ".."))?;
-        Some((name.to_owned(), Stamp::of(dir.as_fd(), name)?))
+        let stamp = Stamp::of(dir.as_fd(), name);
+        (stamp.is_some() || entry.file_type() == FileType::Directory).then(|| (name.to_owned(), stamp))
     };
     Ok(entries.filter_map(stamp).collect())
 }

@@ -42,7 +42,7 @@ pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
 /// # Errors
 /// As [`read`].
 pub fn read_as<S: Fold>(dir: &LoopDir) -> Result<Snapshot<S>, JournalError> {
-    fold(open(dir)?, dir.journal(), |_, _| {})
+    fold(open(dir)?, dir, |_, _| {})
 }
 
 /// The records of the loop in `dir`, in order, every hash checked.
@@ -59,24 +59,33 @@ pub fn records(dir: &LoopDir) -> Result<Vec<Record>, JournalError> {
 /// As [`read`].
 pub fn records_as<S: Fold>(dir: &LoopDir) -> Result<Vec<Record<S::Event>>, JournalError> {
     let mut records = Vec::new();
-    fold::<S>(open(dir)?, dir.journal(), |record, _| records.push(record))?;
+    fold::<S>(open(dir)?, dir, |record, _| records.push(record))?;
     Ok(records)
 }
 
 fn open(dir: &LoopDir) -> Result<File, JournalError> {
     let path = dir.journal();
     match File::open(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(JournalError::Missing(path)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(without_start(dir)),
         file => Ok(file.on("open", &path)?),
+    }
+}
+
+/// What is wrong where there is no first line: the journal is damaged, or there is no loop.
+fn without_start(dir: &LoopDir) -> JournalError {
+    match dir.has_remains() {
+        true => JournalError::damaged(dir.journal(), 1, "the first record is missing or cut off"),
+        false => JournalError::Missing(dir.journal()),
     }
 }
 
 /// Reads, checks and folds, line by line; each record is then `given` away, with its hash.
 pub(super) fn fold<S: Fold>(
     file: File,
-    path: Utf8PathBuf,
+    dir: &LoopDir,
     mut given: impl FnMut(Record<S::Event>, Hash),
 ) -> Result<Snapshot<S>, JournalError> {
+    let path = dir.journal();
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let mut state = None::<S>;
     let (mut good, mut head, mut number) = (0, ROOT, 0);
@@ -85,7 +94,7 @@ pub(super) fn fold<S: Fold>(
         bytes.clear();
         let read = reader.read_until(b'\n', &mut bytes).on("read", &path)? as u64;
         let Some(text) = bytes.strip_suffix(b"\n") else {
-            let Some(state) = state else { return Err(JournalError::Missing(path)) };
+            let Some(state) = state else { return Err(without_start(dir)) };
             return Ok(Snapshot { state, torn: read, good, head });
         };
         number += 1;
@@ -128,7 +137,7 @@ pub struct Whole {
 /// As [`read`]; [`JournalError::Damaged`] names the first line that is not as it was written.
 pub fn whole(dir: &LoopDir) -> Result<Whole, JournalError> {
     let (mut records, mut hashes) = (Vec::new(), Vec::new());
-    let snapshot: Snapshot = fold(open(dir)?, dir.journal(), |record, hash| {
+    let snapshot: Snapshot = fold(open(dir)?, dir, |record, hash| {
         records.push(record);
         hashes.push(String::from_utf8_lossy(&hash).into_owned());
     })?;

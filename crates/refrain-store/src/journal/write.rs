@@ -157,7 +157,7 @@ impl<S: Fold> Journal<S> {
         let lock = AppendLock::open(&dir)?;
         let file = open(&dir, false)?;
         let Snapshot { state, torn, good, head, .. } =
-            lock.hold(&path, || fold(file.try_clone().on("open", &path)?, path.clone(), |_, _| {}))?;
+            lock.hold(&path, || fold(file.try_clone().on("open", &path)?, &dir, |_, _| {}))?;
         let mut disk = Disk {
             folder: folder(&dir)?,
             dir: dir.clone(),

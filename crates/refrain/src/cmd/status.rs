@@ -35,7 +35,10 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     if service.has_plan(&id) {
         return plan::show_status(context, &service, &id, args.json);
     }
-    let status = service.status(&id)?;
+    let status = match service.status(&id) {
+        Err(error) if args.json => return values::print_damaged(&service, &id, error),
+        status => status?,
+    };
     if args.json {
         out::print_json(&status)?;
     } else {
