@@ -266,11 +266,14 @@ pub enum Event {
         /// The file beside the journal that keeps them.
         kept_as: String,
     },
-    /// The journal's file was gone under the runner and was written back.
+    /// The journal's file was gone under the runner, or another process had changed it, and was written back.
     #[serde(rename = "journal.restored")]
     JournalRestored {
         /// How many bytes were written back.
         bytes: u64,
+        /// The file beside the journal that keeps what another process had made of it; none where it was gone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept_as: Option<String>,
     },
 }
 

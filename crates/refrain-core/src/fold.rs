@@ -34,8 +34,9 @@ pub trait Fold: Clone {
     /// What is recorded where the journal ended in half a line of `bytes` bytes, which lies beside it now.
     fn torn(bytes: u64, kept_as: String) -> Self::Event;
 
-    /// What is recorded where the journal was deleted under its writer, and `bytes` bytes were written back.
-    fn restored(bytes: u64) -> Self::Event;
+    /// What is recorded where the journal was deleted or changed under its writer, and `bytes` bytes were written back. What another
+    /// process had made of it lies beside it.
+    fn restored(bytes: u64, kept_as: Option<String>) -> Self::Event;
 }
 
 impl Fold for LoopState {
@@ -61,7 +62,7 @@ impl Fold for LoopState {
         Event::JournalTorn { bytes, kept_as }
     }
 
-    fn restored(bytes: u64) -> Event {
-        Event::JournalRestored { bytes }
+    fn restored(bytes: u64, kept_as: Option<String>) -> Event {
+        Event::JournalRestored { bytes, kept_as }
     }
 }

@@ -323,9 +323,10 @@ impl Watched {
                 let records: Vec<Record> = tail.next(u64::MAX).ok()?;
                 for record in &records {
                     match state {
-                        None => *state = LoopState::begin(record).ok().map(Box::new),
                         // A damaged journal is told by whoever reads it whole.
-                        Some(state) => drop(state.apply(record)),
+                        Some(state) if record.seq > 1 => drop(state.apply(record)),
+                        // The first again: it was written back.
+                        Some(_) | None => *state = LoopState::begin(record).ok().map(Box::new),
                     }
                 }
                 let status = look(&self.dir, state.as_deref()?);

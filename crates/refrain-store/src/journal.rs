@@ -14,7 +14,7 @@ mod golden;
 pub(crate) mod tests;
 
 pub use read::{Mark, Snapshot, Tail, Whole, marks, read, read_as, records, records_as, whole};
-pub use write::{Batch, Committed, Durability, Journal};
+pub use write::{Batch, Committed, Durability, Journal, MOST_RESTORED, Restored};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Damage;
@@ -43,8 +43,8 @@ pub enum JournalError {
     /// A loop with this journal exists already.
     #[error("{0} exists")]
     Taken(Utf8PathBuf),
-    /// Somebody else appended although this writer has the runner's lock.
-    #[error("{0} was written by somebody else")]
+    /// Another process appended, and this writer has no lock that says that it is the one to write.
+    #[error("{0} was written by another process")]
     Foreign(Utf8PathBuf),
     /// The folder was removed under its runner, and another runner began under the same name before that was noticed.
     #[error("{0} was removed while it was written, and another runner has taken its name since")]

@@ -110,8 +110,8 @@ impl Fold for PlanState {
         PlanEvent::JournalTorn { bytes, kept_as }
     }
 
-    fn restored(bytes: u64) -> PlanEvent {
-        PlanEvent::JournalRestored { bytes }
+    fn restored(bytes: u64, kept_as: Option<String>) -> PlanEvent {
+        PlanEvent::JournalRestored { bytes, kept_as }
     }
 }
 

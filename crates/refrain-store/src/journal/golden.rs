@@ -320,7 +320,7 @@ fn everything() -> Vec<Event> {
         Event::IterationBegun { iteration: 1, work: None },
         Event::AttemptStarted(id(1, 1)),
         Event::AttemptSpawned { process },
-        Event::JournalRestored { bytes: 900 },
+        Event::JournalRestored { bytes: 900, kept_as: None },
         Event::RunnerStarted { runner: runner(), interrupted: Some(id(1, 1)), adopted: None, judged: None },
         Event::JournalTorn { bytes: 3, kept_as: "torn-900".into() },
         Event::AttemptStarted(id(1, 2)),

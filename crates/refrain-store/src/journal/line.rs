@@ -13,6 +13,9 @@ pub(crate) const ROOT: Hash = [b'0'; 32];
 const HEAD: &[u8] = b",\"hash\":\"";
 const TAIL: &[u8] = b"\"}";
 
+/// How long the end of a line is that names its hash, newline included.
+pub(crate) const END: usize = HEAD.len() + size_of::<Hash>() + TAIL.len() + 1;
+
 /// Appends the line of `record`, newline included, to `out`; returns its hash.
 pub(crate) fn write<E: Serialize>(
     record: &Record<E>,

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::marker::PhantomData;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
@@ -25,7 +25,6 @@ pub struct Snapshot<S = LoopState> {
     pub state: S,
     /// Bytes of an unterminated last line, passed over.
     pub torn: u64,
-    pub(crate) good: u64,
     pub(crate) head: Hash,
 }
 
@@ -42,7 +41,7 @@ pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
 /// # Errors
 /// As [`read`].
 pub fn read_as<S: Fold>(dir: &LoopDir) -> Result<Snapshot<S>, JournalError> {
-    fold(open(dir)?, dir, |_, _| {})
+    fold(open(dir)?, dir, |_, _, _| {})
 }
 
 /// The records of the loop in `dir`, in order, every hash checked.
@@ -59,7 +58,7 @@ pub fn records(dir: &LoopDir) -> Result<Vec<Record>, JournalError> {
 /// As [`read`].
 pub fn records_as<S: Fold>(dir: &LoopDir) -> Result<Vec<Record<S::Event>>, JournalError> {
     let mut records = Vec::new();
-    fold::<S>(open(dir)?, dir, |record, _| records.push(record))?;
+    fold::<S>(open(dir)?, dir, |record, _, _| records.push(record))?;
     Ok(records)
 }
 
@@ -79,23 +78,23 @@ fn without_start(dir: &LoopDir) -> JournalError {
     }
 }
 
-/// Reads, checks and folds, line by line; each record is then `given` away, with its hash.
+/// Reads, checks and folds, line by line; each record is then `given` away, with its hash and its line.
 pub(super) fn fold<S: Fold>(
     file: File,
     dir: &LoopDir,
-    mut given: impl FnMut(Record<S::Event>, Hash),
+    mut given: impl FnMut(Record<S::Event>, Hash, &[u8]),
 ) -> Result<Snapshot<S>, JournalError> {
     let path = dir.journal();
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let mut state = None::<S>;
-    let (mut good, mut head, mut number) = (0, ROOT, 0);
+    let (mut head, mut number) = (ROOT, 0);
     let (mut bytes, mut version) = (Vec::new(), None);
     loop {
         bytes.clear();
         let read = reader.read_until(b'\n', &mut bytes).on("read", &path)? as u64;
         let Some(text) = bytes.strip_suffix(b"\n") else {
             let Some(state) = state else { return Err(without_start(dir)) };
-            return Ok(Snapshot { state, torn: read, good, head });
+            return Ok(Snapshot { state, torn: read, head });
         };
         number += 1;
         let damaged = |what: String| JournalError::damaged(path.clone(), number, what);
@@ -113,8 +112,7 @@ pub(super) fn fold<S: Fold>(
             None => state = Some(S::begin(&record).map_err(|damage| damaged(damage.to_string()))?),
             Some(state) => state.apply(&record).map_err(|damage| damaged(damage.to_string()))?,
         }
-        given(record, head);
-        good += read;
+        given(record, head, &bytes);
     }
 }
 
@@ -137,7 +135,7 @@ pub struct Whole {
 /// As [`read`]; [`JournalError::Damaged`] names the first line that is not as it was written.
 pub fn whole(dir: &LoopDir) -> Result<Whole, JournalError> {
     let (mut records, mut hashes) = (Vec::new(), Vec::new());
-    let snapshot: Snapshot = fold(open(dir)?, dir, |record, hash| {
+    let snapshot: Snapshot = fold(open(dir)?, dir, |record, hash, _| {
         records.push(record);
         hashes.push(String::from_utf8_lossy(&hash).into_owned());
     })?;
@@ -150,8 +148,12 @@ pub struct Tail<E = Event> {
     path: Utf8PathBuf,
     /// The file that its writer writes, where that is in this process.
     written: Option<Written>,
+    /// The file that was read last, by its device and number.
+    file: Option<(u64, u64)>,
     at: u64,
     line: u64,
+    /// The end of the last line that was read, with its hash.
+    last: Vec<u8>,
     of: PhantomData<E>,
 }
 
@@ -159,7 +161,8 @@ impl<E: DeserializeOwned> Tail<E> {
     /// From the first record on.
     #[must_use]
     pub fn new(dir: &LoopDir) -> Self {
-        Self { path: dir.journal(), written: None, at: 0, line: 0, of: PhantomData }
+        let path = dir.journal();
+        Self { path, written: None, file: None, at: 0, line: 0, last: Vec::new(), of: PhantomData }
     }
 
     /// From the first record on, of a journal that this process writes: as it was written, whatever lies in its place.
@@ -168,7 +171,8 @@ impl<E: DeserializeOwned> Tail<E> {
         Self { written: Some(journal.written()), ..Self::new(journal.dir()) }
     }
 
-    /// The records that came since the last call, as far as `limit` bytes of the file.
+    /// The records that came since the last call, as far as `limit` bytes of the file; all of them again if another process had
+    /// changed the journal and its writer wrote it back.
     ///
     /// # Errors
     /// [`JournalError`] where a line cannot be understood or the file cannot be read.
@@ -183,6 +187,11 @@ impl<E: DeserializeOwned> Tail<E> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             file => file.on("open", path)?,
         };
+        let meta = file.metadata().on("look at", path)?;
+        let is_another = self.file.replace((meta.dev(), meta.ino())) != self.file;
+        if is_another && self.at > 0 && !ends_with(&file, self.at, &self.last).on("read", path)? {
+            (self.at, self.line) = (0, 0);
+        }
         let bytes = read_at(&file, self.at, limit.saturating_sub(self.at)).on("read", path)?;
         let mut records = Vec::new();
         for text in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -191,9 +200,16 @@ impl<E: DeserializeOwned> Tail<E> {
             let record = line::parse(line);
             records.push(record.map_err(|what| JournalError::damaged(path.clone(), self.line, what))?);
             self.at += text.len() as u64;
+            self.last = text[text.len().saturating_sub(line::END)..].to_vec();
         }
         Ok(records)
     }
+}
+
+/// Whether the file holds `last` right before `at`.
+fn ends_with(file: &File, at: u64, last: &[u8]) -> io::Result<bool> {
+    let length = last.len() as u64;
+    Ok(at >= length && read_at(file, at - length, length)? == last)
 }
 
 /// That something was recorded: which record, when, and what it is called.

@@ -247,13 +247,97 @@ fn a_writer_whose_lock_was_deleted_takes_it_again_unless_another_has() {
 #[test]
 fn a_journal_that_was_given_another_name_is_written_back() {
     let sandbox = sandbox();
-    let mut journal = sample(&sandbox.loop_dir);
+    let (mut journal, _held) = driven(&sandbox.loop_dir);
     let other = sandbox.loop_dir.0.join("other");
     fs::hard_link(sandbox.loop_dir.journal(), &other).unwrap();
     crate::write_atomic(&sandbox.loop_dir.journal(), b"something else\n").unwrap();
     journal.push(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] }, at(5)).unwrap();
     journal.commit(Durability::Synced).unwrap();
     assert_eq!(read(&sandbox.loop_dir).unwrap().state, *journal.state());
+    assert_eq!(fs::read(sandbox.loop_dir.0.join("foreign-1")).unwrap(), b"something else\n");
+}
+
+/// A journal whose writer has the lock of its runner.
+fn driven(dir: &LoopDir) -> (Journal, crate::RunnerLock) {
+    let held = crate::RunnerLock::claim(dir).unwrap().unwrap();
+    (sample(dir), held)
+}
+
+/// What another process made of a journal while its writer was at work.
+fn foreign(dir: &LoopDir, own: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    let path = dir.journal();
+    let forged = {
+        let mut other: Journal = Journal::open(dir.clone(), at(9)).unwrap();
+        other.push(Event::Asked { request: None, ask: Ask::Pause(Urgency::Now) }, at(10)).unwrap();
+        other.commit(Durability::Synced).unwrap();
+        fs::read(&path).unwrap()
+    };
+    let mut changed = own.to_vec();
+    changed[20] ^= 1;
+    vec![
+        ("a record was appended", forged),
+        ("half a line was appended", [own, b"{\"seq\":6,"].concat()),
+        ("a byte was changed", changed),
+        ("it was cut", own[..own.len() - 30].to_vec()),
+        ("it was emptied", Vec::new()),
+        ("it was made longer", [own, own, own].concat()),
+    ]
+}
+
+#[test]
+fn what_another_process_made_of_a_journal_is_put_aside_and_recorded() {
+    let sandbox = sandbox();
+    let dir = &sandbox.loop_dir;
+    let (mut journal, _held) = driven(dir);
+    let own = fs::read(dir.journal()).unwrap();
+    for (number, (what, bytes)) in (1..).zip(foreign(dir, &own)) {
+        let own = journal.state().clone();
+        fs::File::options()
+            .write(true)
+            .truncate(true)
+            .open(dir.journal())
+            .unwrap()
+            .write_all(&bytes)
+            .unwrap();
+        assert!(!journal.is_in_place(), "{what}");
+        journal.push(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] }, at(20)).unwrap();
+        journal.commit(Durability::Synced).unwrap();
+        assert!(journal.is_in_place(), "{what}");
+        assert_eq!(read(dir).unwrap().state, *journal.state(), "{what}");
+        assert_eq!(journal.state().seq, own.seq + 2, "{what}");
+        let name = format!("foreign-{number}");
+        let last = records(dir).unwrap().pop().unwrap().event;
+        let Event::JournalRestored { kept_as: Some(kept_as), .. } = last else { panic!("{what}: {last:?}") };
+        assert_eq!((&kept_as, fs::read(dir.0.join(&name)).unwrap()), (&name, bytes), "{what}");
+    }
+}
+
+#[test]
+fn a_journal_whose_status_alone_was_changed_is_its_writers_own() {
+    use std::os::unix::fs::PermissionsExt;
+    let sandbox = sandbox();
+    let (mut journal, _held) = driven(&sandbox.loop_dir);
+    fs::set_permissions(sandbox.loop_dir.journal(), fs::Permissions::from_mode(0o640)).unwrap();
+    journal.push(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] }, at(5)).unwrap();
+    journal.commit(Durability::Synced).unwrap();
+    assert!(matches!(records(&sandbox.loop_dir).unwrap().pop().unwrap().event, Event::AttemptSwept { .. }));
+}
+
+#[test]
+fn a_reader_of_a_journal_that_was_written_back_begins_anew_if_it_read_what_is_gone() {
+    let sandbox = sandbox();
+    let dir = &sandbox.loop_dir;
+    let (mut journal, _held) = driven(dir);
+    let (mut early, mut late) = (Tail::<Event>::new(dir), Tail::<Event>::new(dir));
+    assert_eq!(early.next(u64::MAX).unwrap().len(), 5);
+    let own = fs::read(dir.journal()).unwrap();
+    let (_, forged) = foreign(dir, &own).remove(0);
+    fs::File::options().write(true).truncate(true).open(dir.journal()).unwrap().write_all(&forged).unwrap();
+    assert_eq!(late.next(u64::MAX).unwrap().len(), 6);
+    journal.commit(Durability::Synced).unwrap();
+    let seqs = |tail: &mut Tail| tail.next(u64::MAX).unwrap().iter().map(|it| it.seq).collect::<Vec<_>>();
+    assert_eq!(seqs(&mut early), [6], "what it read is still there");
+    assert_eq!(seqs(&mut late), [1, 2, 3, 4, 5, 6]);
 }
 
 /// Whoever moves a project takes its loops along; nothing is made anew where it was.

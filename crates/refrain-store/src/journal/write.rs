@@ -1,16 +1,17 @@
-//! Writing a journal: one writer, appends only, and a length that is known to be good.
+//! Writing a journal: one writer, appends only, and a writer that knows every byte that it wrote. What another process writes into the
+//! file is put aside, and the journal is written back as it was.
 //!
 //! Events are folded into the state as they are pushed; what was pushed since the last commit is one write. So the end of
 //! one iteration and the begin of the next cost one append and one sync between them.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use refrain_core::{Fold, LoopState, Record};
-use rustix::fs::{AtFlags, fstat, statat};
+use rustix::fs::{AtFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 use serde::Serialize;
 
@@ -25,6 +26,12 @@ use crate::{DiskError, OnPath, write_atomic};
 
 /// How often a journal is written back while somebody deletes its folder: a deletion ends, and each try takes its time.
 const RESTORE_TRIES: u32 = 100;
+
+/// How many files with foreign content are kept beside a journal; a later one replaces the last.
+const MOST_FOREIGN: u32 = 20;
+
+/// How often one commit writes the journal back and records that, while another process changes it again and again.
+pub const MOST_RESTORED: u32 = 4;
 
 /// What a commit promises when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,12 +63,60 @@ pub struct Batch {
 }
 
 /// What a written batch came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Committed {
     /// The journal's length in bytes: everything up to here is whole.
     pub length: u64,
-    /// The file had been deleted, and was written back first: so many bytes.
-    pub restored: Option<u64>,
+    /// The file had been deleted or changed, and was written back first.
+    pub restored: Option<Restored>,
+}
+
+/// A journal that was written back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// How many bytes were written back.
+    pub bytes: u64,
+    /// The name of the file that holds what another process had made of the journal; none if it had been deleted.
+    pub kept_as: Option<String>,
+}
+
+impl Restored {
+    /// The event that records it.
+    pub fn event<S: Fold>(self) -> S::Event {
+        S::restored(self.bytes, self.kept_as)
+    }
+}
+
+/// What the system says of a file whenever its content changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    length: u64,
+    /// The time of the last change of content or status: no process can set it.
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    fn of(file: &File) -> io::Result<Self> {
+        Ok(Self::from(&fstat(file)?))
+    }
+}
+
+impl From<&Stat> for Stamp {
+    fn from(stat: &Stat) -> Self {
+        let nanoseconds = i64::try_from(stat.st_ctime_nsec).unwrap_or_default();
+        Self { length: stat.st_size.cast_unsigned(), changed: (stat.st_ctime, nanoseconds) }
+    }
+}
+
+/// What became of a journal's file since it was last written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// It is as its writer left it.
+    Own,
+    /// Nothing is there.
+    Empty,
+    /// Another process changed it, or put something else there.
+    Foreign,
 }
 
 /// The file that a journal is written to, whichever that is now: who reads it in the writer's process is not misled by what
@@ -90,8 +145,10 @@ struct Disk {
     folder: File,
     file: Written,
     lock: AppendLock,
-    /// The last length at which every line is whole.
-    good: u64,
+    /// Every byte of the journal, as this writer read and wrote it.
+    own: Vec<u8>,
+    /// The file behind the last write; none if it is to be compared with `own`.
+    stamp: Option<Stamp>,
     /// The lock file of whoever has the right to drive the loop, who is also the writer; none if nobody had it at first.
     held: Option<(u64, u64)>,
     /// That right, taken again after the lock file was deleted: the old one has no name any more.
@@ -135,7 +192,8 @@ impl<S: Fold> Journal<S> {
             dir: dir.clone(),
             file: Written::new(file),
             lock,
-            good: bytes.len() as u64,
+            own: bytes,
+            stamp: None,
             held: identity(&dir.runner_lock()),
             reclaimed: None,
             told: false,
@@ -156,14 +214,19 @@ impl<S: Fold> Journal<S> {
         }
         let lock = AppendLock::open(&dir)?;
         let file = open(&dir, false)?;
-        let Snapshot { state, torn, good, head, .. } =
-            lock.hold(&path, || fold(file.try_clone().on("open", &path)?, &dir, |_, _| {}))?;
+        // From before it is read: a change since then shows.
+        let stamp = Stamp::of(&file).on("look at", &path)?;
+        let mut own = Vec::new();
+        let Snapshot { state, torn, head } = lock.hold(&path, || {
+            fold(file.try_clone().on("open", &path)?, &dir, |_, _, line| own.extend_from_slice(line))
+        })?;
         let mut disk = Disk {
             folder: folder(&dir)?,
             dir: dir.clone(),
             file: Written::new(file),
             lock,
-            good,
+            own,
+            stamp: Some(stamp),
             held: identity(&dir.runner_lock()),
             reclaimed: None,
             told: false,
@@ -219,12 +282,12 @@ impl<S: Fold> Journal<S> {
         !self.pending.is_empty()
     }
 
-    /// Whether the journal and the lock of its writer still lie in their folder. Without them nobody finds the loop, and another
-    /// could start under its name. The next commit writes the journal back.
+    /// Whether the journal, as it was written, and the lock of its writer still lie in their folder. Without them nobody finds the
+    /// loop, and another could start under its name. The next commit writes the journal back.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
-        let disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
-        disk.is_in_its_place().is_ok_and(|is| is) && disk.has_lock()
+        let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
+        disk.place().is_ok_and(|place| place == Place::Own) && disk.has_lock()
     }
 
     /// Takes the lock of the journal's writer again if its file was deleted or replaced.
@@ -256,8 +319,9 @@ impl<S: Fold> Journal<S> {
     /// As [`Batch::write`].
     pub fn commit(&mut self, durability: Durability) -> Result<(), JournalError> {
         let mut committed = self.batch(durability).write()?;
-        while let Some(bytes) = committed.restored {
-            self.push(S::restored(bytes), self.state.updated_at())?;
+        for _ in 0..MOST_RESTORED {
+            let Some(restored) = committed.restored else { break };
+            self.push(restored.event::<S>(), self.state.updated_at())?;
             committed = self.batch(Durability::Synced).write()?;
         }
         Ok(())
@@ -284,25 +348,33 @@ impl Batch {
 impl Disk {
     fn append(&mut self, bytes: &[u8], durability: Durability) -> Result<Committed, JournalError> {
         let path = self.dir.journal();
-        let restored = if self.is_in_its_place()? { None } else { Some(self.restore_patiently()?) };
-        let Self { lock, good, .. } = self;
+        let mut restored = if self.place()? == Place::Own { None } else { Some(self.restore_patiently()?) };
+        let Self { lock, own, .. } = self;
         let mut file = &*self.file.file();
         lock.hold(&path, || {
-            if restored.is_none() && file.metadata().on("look at", &path)?.len() != *good {
-                return Err(JournalError::Foreign(path.clone()));
-            }
             if let Err(error) = file.write_all(bytes) {
-                let _ = file.set_len(*good); // a full disk leaves the last good length
+                let _ = file.set_len(own.len() as u64); // a full disk leaves the last good length
                 return Err(error).on("write", &path)?;
             }
             if durability == Durability::Synced {
                 file.sync_data().on("sync", &path)?;
             }
-            Ok(())
+            Ok::<_, JournalError>(())
         })?;
-        self.good += bytes.len() as u64;
+        self.own.extend_from_slice(bytes);
+        let stamp = Stamp::of(file).on("look at", &path)?;
+        if stamp.length == self.length() {
+            self.stamp = Some(stamp);
+        } else {
+            // Another process wrote at the same moment.
+            restored = Some(self.restore_patiently()?);
+        }
         self.tell();
-        Ok(Committed { length: self.good, restored })
+        Ok(Committed { length: self.length(), restored })
+    }
+
+    fn length(&self) -> u64 {
+        self.own.len() as u64
     }
 
     /// Once for each writer, whoever looks out over all loops is told, behind the first line: a watch on every journal that
@@ -313,14 +385,59 @@ impl Disk {
         }
     }
 
-    /// Whether the file still lies in its folder, wherever that was moved to. The number of its links does not say so: it
-    /// may have been given another name, and not every file system counts a file down that somebody has open.
-    fn is_in_its_place(&self) -> Result<bool, DiskError> {
-        let ours = fstat(&*self.file.file()).map_err(io::Error::from).on("look at", &self.dir.journal())?;
-        Ok(match statat(&self.folder, JOURNAL, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) => (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino),
-            Err(error) => error != Errno::NOENT,
-        })
+    /// Whether the file still lies in its folder, wherever that was moved to, as it was written. The number of its links does not
+    /// say so: it may have been given another name, and not every file system counts a file down that somebody has open.
+    fn place(&mut self) -> Result<Place, DiskError> {
+        let file = self.file.file();
+        let ours = fstat(&*file).map_err(io::Error::from).on("look at", &self.dir.journal())?;
+        match statat(&self.folder, JOURNAL, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) if (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino) => {}
+            Ok(_) => return Ok(Place::Foreign),
+            Err(Errno::NOENT) => return Ok(Place::Empty),
+            Err(_) => {}
+        }
+        let stamp = Stamp::from(&ours);
+        if self.stamp == Some(stamp) {
+            return Ok(Place::Own);
+        }
+        if stamp.length != self.length() || !self.has_own_content(&file)? {
+            return Ok(Place::Foreign);
+        }
+        self.stamp = Some(stamp);
+        Ok(Place::Own)
+    }
+
+    /// Whether the file holds what this writer wrote, byte for byte.
+    fn has_own_content(&self, file: &File) -> Result<bool, DiskError> {
+        let mut chunk = vec![0; 64 << 10];
+        for (part, at) in self.own.chunks(chunk.len()).zip((0..).step_by(chunk.len())) {
+            let there = &mut chunk[..part.len()];
+            match file.read_exact_at(there, at) {
+                Ok(()) if there == part => {}
+                Err(error) if error.kind() != ErrorKind::UnexpectedEof => {
+                    return Err(error).on("read", &self.dir.journal());
+                }
+                Ok(()) | Err(_) => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Keeps what lies in the journal's place, which this writer did not write, under another name; returns that.
+    fn put_foreign_aside(&self) -> Result<Option<String>, DiskError> {
+        let path = self.dir.journal();
+        if path.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        let aside = |number| self.dir.0.join(format!("foreign-{number}"));
+        let is_free = |number: &u32| aside(*number).symlink_metadata().is_err();
+        let aside = aside((1..MOST_FOREIGN).find(is_free).unwrap_or(MOST_FOREIGN));
+        // A second name, so that readers find a journal at every moment; of a folder there is none.
+        let _ = fs::remove_file(&aside);
+        if fs::hard_link(&path, &aside).is_err() {
+            fs::rename(&path, &aside).on("move", &path)?;
+        }
+        Ok(aside.file_name().map(str::to_owned))
     }
 
     /// Moves an unterminated last line beside the journal; returns the file's name.
@@ -329,14 +446,20 @@ impl Disk {
             return Ok(None);
         }
         let path = self.dir.journal();
-        let kept_as = format!("torn-{}", self.good);
-        write_atomic(&self.dir.0.join(&kept_as), &self.read(self.good, torn)?)?;
-        self.file.file().set_len(self.good).on("write", &path)?;
+        let (file, good) = (self.file.file(), self.length());
+        let kept_as = format!("torn-{good}");
+        let mut bytes = Vec::new();
+        let mut tail = &*file;
+        tail.seek(SeekFrom::Start(good)).on("read", &path)?;
+        tail.take(torn).read_to_end(&mut bytes).on("read", &path)?;
+        write_atomic(&self.dir.0.join(&kept_as), &bytes)?;
+        file.set_len(good).on("write", &path)?;
+        self.stamp = None;
         Ok(Some(kept_as))
     }
 
     /// Restores; whoever is deleting the folder may not be through yet, and takes away what was just made.
-    fn restore_patiently(&mut self) -> Result<u64, JournalError> {
+    fn restore_patiently(&mut self) -> Result<Restored, JournalError> {
         for _ in 0..RESTORE_TRIES {
             match self.restore() {
                 Err(JournalError::Disk(error)) if error.source.kind() == ErrorKind::NotFound => {}
@@ -346,19 +469,24 @@ impl Disk {
         self.restore()
     }
 
-    /// The journal was deleted under its writer, which still has it open: writes it back.
-    fn restore(&mut self) -> Result<u64, JournalError> {
-        let bytes = self.read(0, self.good)?;
+    /// The journal was deleted or changed under its writer: writes it back.
+    fn restore(&mut self) -> Result<Restored, JournalError> {
+        if self.held.is_none() && self.dir.journal().exists() {
+            // Without the right to drive the loop the other may be its runner.
+            return Err(JournalError::Foreign(self.dir.journal()));
+        }
         make_dir(&self.dir.0)?;
         make_dir(&self.dir.inbox())?;
         // Before there is a journal again, that somebody could find and take for one that nobody writes.
         self.keep_lock()?;
-        write_atomic(&self.dir.journal(), &bytes)?;
+        let kept_as = self.put_foreign_aside()?;
+        write_atomic(&self.dir.journal(), &self.own)?;
         self.folder = folder(&self.dir)?;
         self.told = false;
         self.file.replace(open(&self.dir, false)?);
+        self.stamp = None;
         self.lock = AppendLock::open(&self.dir)?;
-        Ok(self.good)
+        Ok(Restored { bytes: self.length(), kept_as })
     }
 
     /// Whether the lock still lies in the journal's folder, wherever that was moved to.
@@ -379,15 +507,6 @@ impl Disk {
             None => {}
         }
         Ok(())
-    }
-
-    fn read(&mut self, from: u64, length: u64) -> Result<Vec<u8>, DiskError> {
-        let path = self.dir.journal();
-        let mut bytes = Vec::new();
-        let mut file = &*self.file.file();
-        file.seek(SeekFrom::Start(from)).on("read", &path)?;
-        file.take(length).read_to_end(&mut bytes).on("read", &path)?;
-        Ok(bytes)
     }
 }
 
