@@ -15,6 +15,7 @@ use crate::git::{Base, CommitReport, Effect, Oid, PublishReport, RepoPath};
 use crate::ids::{AttemptId, RequestId};
 use crate::protect::Touched;
 use crate::session::Session;
+use crate::signature::SignedKind;
 use crate::spec::{AgentSpec, Limits, Secret, Spec};
 use crate::work::WorkDigest;
 
@@ -278,6 +279,22 @@ pub enum Event {
 }
 
 impl Event {
+    /// The kind of a record with this event, if it is signed.
+    #[must_use]
+    pub fn signed(&self) -> Option<SignedKind> {
+        if let Self::LoopStarted(_) = self {
+            Some(SignedKind::Start)
+        } else if let Self::RunnerStarted { .. } = self {
+            Some(SignedKind::Runner)
+        } else if let Self::LoopResumed { approved, .. } = self {
+            Some(SignedKind::Resumed { approves: approved.is_some() })
+        } else if let Self::LoopEnded(_) = self {
+            Some(SignedKind::End)
+        } else {
+            None
+        }
+    }
+
     /// The event without what must not be seen outside: values of variables that were set for the agent.
     #[must_use]
     pub fn redacted(mut self) -> Self {

@@ -39,11 +39,19 @@ impl Service {
     pub fn list_with(&self, everywhere: bool, detail: Detail) -> Result<Vec<Listed>, EngineError> {
         let work = |catalog: &mut Catalog| {
             if !everywhere {
-                return self.listed(catalog.update(&self.project, Shelf::Loops, detail)?);
+                return self.listed(catalog.update(
+                    &self.project,
+                    Shelf::Loops,
+                    detail,
+                    &self.host.signing(),
+                )?);
             }
             let mut all = Vec::new();
             for project in self.all_projects(catalog)? {
-                let found = unless_unreadable(&project, catalog.update(&project, Shelf::Loops, detail))?;
+                let found = unless_unreadable(
+                    &project,
+                    catalog.update(&project, Shelf::Loops, detail, &self.host.signing()),
+                )?;
                 all.extend(Self { project, host: self.host.clone() }.listed(found)?);
             }
             Ok(all)
@@ -59,7 +67,7 @@ impl Service {
         let Some(first) = services.first() else { return Ok(Vec::new()) };
         let work = |catalog: &mut Catalog| {
             let listed = |service: &Self| {
-                let found = catalog.update(&service.project, Shelf::Loops, detail);
+                let found = catalog.update(&service.project, Shelf::Loops, detail, &service.host.signing());
                 service.listed(unless_unreadable(&service.project, found)?)
             };
             services.iter().map(listed).collect()
@@ -80,7 +88,9 @@ impl Service {
     /// # Errors
     /// [`EngineError`] where they cannot be listed.
     pub fn list_tasks(&self, plan: &LoopId, detail: Detail) -> Result<Vec<Listed>, EngineError> {
-        let work = |catalog: &mut Catalog| self.rows(catalog.update(&self.project, Shelf::Loops, detail)?);
+        let work = |catalog: &mut Catalog| {
+            self.rows(catalog.update(&self.project, Shelf::Loops, detail, &self.host.signing())?)
+        };
         let mut all = catalog::with(&self.host.data_home, work)?;
         all.retain(|row| plan_of(row) == Some(plan));
         Ok(sorted(all))
@@ -114,7 +124,10 @@ impl Service {
             for project in projects {
                 let mut found = Vec::new();
                 for shelf in [Shelf::Loops, Shelf::Archive] {
-                    found.extend(unless_unreadable(&project, catalog.update(&project, shelf, Detail::Line))?);
+                    found.extend(unless_unreadable(
+                        &project,
+                        catalog.update(&project, shelf, Detail::Line, &self.host.signing()),
+                    )?);
                 }
                 catalog.add_up(&project, &found, since, &mut sums)?;
                 let service = Self { project, host: self.host.clone() };

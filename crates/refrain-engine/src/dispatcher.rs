@@ -371,7 +371,7 @@ impl<'a> Drive<'a> {
         if self.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
-        let git_env = self.git_env();
+        let (git_env, host) = (self.git_env(), self.host.clone());
         let Self { mut crew, journal, locks, ground, .. } = self;
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
         let known = state.clone();
@@ -383,7 +383,7 @@ impl<'a> Drive<'a> {
                 place.leave();
             }
             drop((journal, locks));
-            answer_without_runner(&dir, &git_env)
+            answer_without_runner(&dir, &host, &git_env)
         });
         Ok(later.await?.unwrap_or(known))
     }

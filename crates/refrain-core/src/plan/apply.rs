@@ -17,7 +17,9 @@ use super::task::TaskId;
 use crate::agent::Usd;
 use crate::event::{self, Ask, Record};
 use crate::fold::Fold;
+use crate::ids::LoopId;
 use crate::r#loop::Damage;
+use crate::signature::{Signatures, Signed, SignedKind};
 
 /// How often a task comes back although its own gates had passed, before a person is needed.
 pub const MAX_RETURNS: u32 = 2;
@@ -108,6 +110,23 @@ impl Fold for PlanState {
 
     fn torn(bytes: u64, kept_as: String) -> PlanEvent {
         PlanEvent::JournalTorn { bytes, kept_as }
+    }
+
+    fn id(&self) -> &LoopId {
+        &self.spec.id
+    }
+
+    /// A plan's own journal is not signed: what its tasks came to is in the journals of their loops.
+    fn signed(_: &PlanEvent) -> Option<SignedKind> {
+        None
+    }
+
+    fn is_result(_: &PlanEvent) -> bool {
+        false
+    }
+
+    fn judge(&self, _: &[Signed]) -> Signatures {
+        Signatures::Unchecked
     }
 
     fn restored(bytes: u64, kept_as: Option<String>) -> PlanEvent {

@@ -16,13 +16,14 @@ use super::{Catalog, CatalogError, rows};
 use crate::OnPath;
 use crate::journal::{self, JournalError};
 use crate::layout::{LoopDir, Project};
+use crate::signing::Signing;
 
 /// A loop that was found.
 #[derive(Debug)]
 pub enum Found {
     /// It has stopped: its journal alone says how it stands.
     Stopped(Box<Brief>),
-    /// It has not: how it stands depends on who is alive too.
+    /// It has not, or its end is unsigned: how it stands depends on who is alive too.
     Open(LoopDir, Box<LoopState>),
     /// Its journal cannot be read.
     Damaged {
@@ -43,6 +44,7 @@ impl Catalog {
         project: &Project,
         shelf: Shelf,
         detail: Detail,
+        signing: &Signing,
     ) -> Result<Vec<Found>, CatalogError> {
         let folder = shelf.folder(project);
         let mut there = stamps(&folder)?;
@@ -62,7 +64,7 @@ impl Catalog {
                 continue;
             }
             let dir = LoopDir(folder.join(&name));
-            match journal::read(&dir) {
+            match journal::read_signed(&dir, signing) {
                 Ok(snapshot) => {
                     // Its journal was written back in between: the next look finds it.
                     let Some(stamp) = stamp else { continue };

@@ -1,22 +1,25 @@
 //! Reading a journal: whole and checked, or as it grows.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::marker::PhantomData;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
+use refrain_core::signature::{Signature, Signatures, SignedKind};
 use refrain_core::{Event, Fold, LoopState, Record};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::JournalError;
+use super::disk::Written;
 use super::line::{self, Hash, ROOT};
-use super::write::{Journal, Written};
+use super::write::Journal;
 use crate::OnPath;
 use crate::layout::LoopDir;
+use crate::signing::Signing;
 
 /// A whole journal, checked and folded.
 #[derive(Debug)]
@@ -26,6 +29,21 @@ pub struct Snapshot<S = LoopState> {
     /// Bytes of an unterminated last line, passed over.
     pub torn: u64,
     pub(crate) head: Hash,
+    /// The records that are signed, or should be.
+    pub(crate) signed: Vec<SignedLine>,
+}
+
+/// A line whose record is signed, or should be.
+#[derive(Clone, Debug)]
+pub(crate) struct SignedLine {
+    pub(crate) kind: SignedKind,
+    pub(crate) seq: u64,
+    /// Where it begins in the journal, in bytes; or the last result before it that no signature covers yet.
+    pub(crate) at: u64,
+    pub(crate) hash: Hash,
+    /// The hash that is signed.
+    pub(crate) unsigned: Hash,
+    pub(crate) signature: Option<Signature>,
 }
 
 /// Folds the journal of the loop in `dir`, every hash checked.
@@ -62,6 +80,37 @@ pub fn records_as<S: Fold>(dir: &LoopDir) -> Result<Vec<Record<S::Event>>, Journ
     Ok(records)
 }
 
+/// Folds the journal of the loop in `dir`, every hash and every signature checked, and that it goes on from what was signed last.
+///
+/// # Errors
+/// As [`read`]; [`JournalError::Damaged`] too if it is shorter than what was signed, or differs before.
+pub fn read_signed(dir: &LoopDir, signing: &Signing) -> Result<Snapshot, JournalError> {
+    let mut snapshot: Snapshot = read(dir)?;
+    snapshot.state.signatures = signing.judge(dir, &snapshot)?;
+    Ok(snapshot)
+}
+
+/// The state of the loop in `dir` as far as its journal is believed: up to the first record that should be signed and that no key
+/// signed.
+///
+/// # Errors
+/// As [`read_signed`].
+pub fn read_believed(dir: &LoopDir, signing: &Signing) -> Result<LoopState, JournalError> {
+    let snapshot = read(dir)?;
+    match snapshot.forged_from(&signing.judge(dir, &snapshot)?) {
+        None => Ok(snapshot.state),
+        Some(length) => Ok(fold::<LoopState>(open(dir)?.take(length), dir, |_, _, _| {})?.state),
+    }
+}
+
+impl<S> Snapshot<S> {
+    /// Where the first record begins that should be signed and that no key signed, in bytes; with the last result that it stands on.
+    pub(super) fn forged_from(&self, signatures: &Signatures) -> Option<u64> {
+        let objection = signatures.objection().filter(|objection| objection.is_forged())?;
+        self.signed.iter().find(|line| line.seq == objection.seq).map(|line| line.at)
+    }
+}
+
 fn open(dir: &LoopDir) -> Result<File, JournalError> {
     let path = dir.journal();
     match File::open(&path) {
@@ -80,29 +129,31 @@ fn without_start(dir: &LoopDir) -> JournalError {
 
 /// Reads, checks and folds, line by line; each record is then `given` away, with its hash and its line.
 pub(super) fn fold<S: Fold>(
-    file: File,
+    file: impl Read,
     dir: &LoopDir,
     mut given: impl FnMut(Record<S::Event>, Hash, &[u8]),
 ) -> Result<Snapshot<S>, JournalError> {
     let path = dir.journal();
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let mut state = None::<S>;
-    let (mut head, mut number) = (ROOT, 0);
+    let (mut head, mut number, mut at) = (ROOT, 0, 0);
+    let (mut signed, mut result) = (Vec::new(), None);
     let (mut bytes, mut version) = (Vec::new(), None);
     loop {
         bytes.clear();
         let read = reader.read_until(b'\n', &mut bytes).on("read", &path)? as u64;
         let Some(text) = bytes.strip_suffix(b"\n") else {
             let Some(state) = state else { return Err(without_start(dir)) };
-            return Ok(Snapshot { state, torn: read, head });
+            return Ok(Snapshot { state, torn: read, head, signed });
         };
         number += 1;
         let damaged = |what: String| JournalError::damaged(path.clone(), number, what);
         if number == 1 {
             version = line::version(text);
         }
-        head = line::check(text, head).map_err(|what| damaged(what.to_owned()))?;
-        let record = line::parse(text).map_err(|what| {
+        let before = head;
+        head = line::check(text, before).map_err(|what| damaged(what.to_owned()))?;
+        let record: Record<S::Event> = line::parse(text).map_err(|what| {
             let version = version.as_deref().unwrap_or("an unknown version");
             damaged(format!(
                 "{what} (the loop was started by Refrain {version}; a later one may have gone on)"
@@ -112,7 +163,16 @@ pub(super) fn fold<S: Fold>(
             None => state = Some(S::begin(&record).map_err(|damage| damaged(damage.to_string()))?),
             Some(state) => state.apply(&record).map_err(|damage| damaged(damage.to_string()))?,
         }
+        if let Some(kind) = S::signed(&record.event)
+            && let Some((unsigned, signature)) = line::signed(text, before)
+        {
+            let at = result.take().unwrap_or(at);
+            signed.push(SignedLine { kind, seq: record.seq, at, hash: head, unsigned, signature });
+        } else if S::is_result(&record.event) {
+            result = Some(at);
+        }
         given(record, head, &bytes);
+        at += read;
     }
 }
 
@@ -133,12 +193,13 @@ pub struct Whole {
 ///
 /// # Errors
 /// As [`read`]; [`JournalError::Damaged`] names the first line that is not as it was written.
-pub fn whole(dir: &LoopDir) -> Result<Whole, JournalError> {
+pub fn whole(dir: &LoopDir, signing: &Signing) -> Result<Whole, JournalError> {
     let (mut records, mut hashes) = (Vec::new(), Vec::new());
-    let snapshot: Snapshot = fold(open(dir)?, dir, |record, hash, _| {
+    let mut snapshot: Snapshot = fold(open(dir)?, dir, |record, hash, _| {
         records.push(record);
         hashes.push(String::from_utf8_lossy(&hash).into_owned());
     })?;
+    snapshot.state.signatures = signing.judge(dir, &snapshot)?;
     Ok(Whole { records, hashes, state: snapshot.state, torn: snapshot.torn })
 }
 

@@ -5,12 +5,14 @@ use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
-use refrain_core::event::{Ask, FORMAT, Identity, LoopStarted, Process, Urgency};
+use refrain_core::event::{Ask, End, FORMAT, Identity, LoopStarted, Process, Urgency};
+use refrain_core::signature::Signatures;
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
 use refrain_core::{AttemptId, Damage, Event, LoopState, Spec};
 
-use super::{Durability, Journal, JournalError, Tail, read, records, whole};
+use super::{Durability, Journal, JournalError, Tail, read, read_believed, read_signed, records, whole};
 use crate::layout::LoopDir;
+use crate::signing::Signing;
 
 pub(super) struct Sandbox {
     _dir: tempfile::TempDir,
@@ -87,6 +89,11 @@ pub(crate) fn started() -> Event {
     }))
 }
 
+/// A home without a key.
+pub(super) fn unsigned(dir: &LoopDir) -> Signing {
+    Signing::new(&dir.0.join("no-state"), &dir.0.join("no-config"))
+}
+
 /// A journal with a few records, the last one not synced.
 fn sample(dir: &LoopDir) -> Journal {
     let mut journal: Journal = Journal::create(dir.clone(), started(), at(0)).unwrap();
@@ -110,7 +117,7 @@ fn what_was_committed_is_what_is_read() {
     let snapshot = read(&sandbox.loop_dir).unwrap();
     assert_eq!(snapshot.state, *journal.state());
     assert_eq!((snapshot.state.seq, snapshot.torn), (5, 0));
-    let checked = whole(&sandbox.loop_dir).unwrap();
+    let checked = whole(&sandbox.loop_dir, &unsigned(&sandbox.loop_dir)).unwrap();
     assert_eq!((checked.records.len(), checked.hashes.len(), checked.torn), (5, 5, 0));
     let again: Journal = Journal::open(sandbox.loop_dir.clone(), at(9)).unwrap();
     assert_eq!(again.state(), journal.state());
@@ -138,7 +145,7 @@ fn any_single_changed_byte_is_found() {
             let mut bad = good.clone();
             bad[position] ^= bit;
             write(&path, &bad);
-            match whole(&sandbox.loop_dir) {
+            match whole(&sandbox.loop_dir, &unsigned(&sandbox.loop_dir)) {
                 Err(JournalError::Damaged { line, .. }) => {
                     let expected = 1 + good[..position].iter().filter(|byte| **byte == b'\n').count();
                     // A line break that is no more joins two lines: the damage is told on the first.
@@ -470,4 +477,40 @@ fn an_event_of_a_later_version_is_told_as_such_and_nothing_is_guessed() {
         error.contains("line 6") && error.contains("attempt.dreamt") && error.contains("Refrain 0.0.0"),
         "{error}"
     );
+}
+
+#[test]
+fn an_end_is_believed_once_it_is_signed_and_a_cut_behind_it_shows() {
+    let sandbox = sandbox();
+    let dir = &sandbox.loop_dir;
+    let home = dir.0.parent().unwrap().with_file_name("state");
+    let signing = Signing::new(&home, &home);
+    let _held = crate::RunnerLock::claim(dir).unwrap().unwrap();
+    let signatures = || read_signed(dir, &signing).unwrap().state.signatures;
+    drop(Journal::<LoopState>::create_signed(dir.clone(), started(), at(0), signing.clone()).unwrap());
+    assert_eq!(signatures(), Signatures::Open);
+
+    let mut forger: Journal = Journal::open(dir.clone(), at(1)).unwrap();
+    forger.push(Event::LoopEnded(End::Paused), at(1)).unwrap();
+    forger.commit(Durability::Synced).unwrap();
+    assert_eq!(signatures().is_signed(), Some(false));
+    assert_eq!(read_believed(dir, &signing).unwrap().ended, None);
+
+    let mut journal: Journal = Journal::open_signed(dir.clone(), at(2), signing.clone()).unwrap();
+    assert!(dir.0.join("foreign-1").is_file() && journal.state().ended.is_none());
+    assert_eq!(signatures(), Signatures::Open);
+    journal.push(Event::LoopEnded(End::Paused), at(3)).unwrap();
+    journal.commit(Durability::Written).unwrap();
+    assert_eq!(signatures(), Signatures::Signed);
+    assert!(Signing::new(&home.with_file_name("other"), &home).public_key().is_none());
+
+    let whole = fs::read(dir.journal()).unwrap();
+    let cut = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+    write(&dir.journal(), &whole[..cut]);
+    for damaged in [read_signed(dir, &signing).map(drop), read_believed(dir, &signing).map(drop)] {
+        assert!(matches!(damaged, Err(JournalError::Damaged { line: 3, .. })), "{damaged:?}");
+    }
+    assert!(Journal::<LoopState>::open_signed(dir.clone(), at(4), signing).is_err());
+    // It holds no more than that it was so.
+    assert!(read(dir).is_ok());
 }

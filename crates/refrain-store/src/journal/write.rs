@@ -1,46 +1,28 @@
-//! Writing a journal: one writer, appends only, and a writer that knows every byte that it wrote. What another process writes into the
-//! file is put aside, and the journal is written back as it was.
+//! Writing a journal: one writer, and appends only.
 //!
 //! Events are folded into the state as they are pushed; what was pushed since the last commit is one write. So the end of
 //! one iteration and the begin of the next cost one append and one sync between them.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use refrain_core::signature::{Signature, statement};
 use refrain_core::{Fold, LoopState, Record};
-use rustix::fs::{AtFlags, Stat, fstat, statat};
-use rustix::io::Errno;
 use serde::Serialize;
 
 use super::JournalError;
+use super::disk::{Committed, Disk, Durability, Place, Stamp, Written, open};
 use super::line::{self, Hash, ROOT};
 use super::read::{Snapshot, fold};
 use crate::atomic::{make_dir, sync_dir};
-use crate::layout::{JOURNAL, LoopDir, RUNNER_LOCK};
-use crate::lock::{AppendLock, RunnerLock, identity};
-use crate::notice::tell_above;
-use crate::{DiskError, OnPath, write_atomic};
-
-/// How often a journal is written back while somebody deletes its folder: a deletion ends, and each try takes its time.
-const RESTORE_TRIES: u32 = 100;
-
-/// How many files with foreign content are kept beside a journal; a later one replaces the last.
-const MOST_FOREIGN: u32 = 20;
+use crate::layout::LoopDir;
+use crate::lock::AppendLock;
+use crate::signing::{LastSigned, Signing};
+use crate::{DiskError, OnPath};
 
 /// How often one commit writes the journal back and records that, while another process changes it again and again.
 pub const MOST_RESTORED: u32 = 4;
-
-/// What a commit promises when it returns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// It survives the death of this process.
-    Written,
-    /// It survives a power loss, and so does everything committed before.
-    Synced,
-}
 
 /// The writer of one loop's journal, or one plan's, and the state that it adds up to.
 #[derive(Debug)]
@@ -50,6 +32,10 @@ pub struct Journal<S = LoopState> {
     head: Hash,
     /// Lines that were pushed and not yet committed.
     pending: Vec<u8>,
+    /// The last of them that is signed.
+    last_signed: Option<SignedPending>,
+    /// What signs it; none for a journal that is not signed.
+    signing: Option<Signing>,
     disk: Arc<Mutex<Disk>>,
 }
 
@@ -60,103 +46,16 @@ pub struct Batch {
     disk: Arc<Mutex<Disk>>,
     bytes: Vec<u8>,
     durability: Durability,
+    /// The last line of them that is signed, and what remembers it.
+    last_signed: Option<(SignedPending, Signing)>,
 }
 
-/// What a written batch came to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Committed {
-    /// The journal's length in bytes: everything up to here is whole.
-    pub length: u64,
-    /// The file had been deleted or changed, and was written back first.
-    pub restored: Option<Restored>,
-}
-
-/// A journal that was written back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Restored {
-    /// How many bytes were written back.
-    pub bytes: u64,
-    /// The name of the file that holds what another process had made of the journal; none if it had been deleted.
-    pub kept_as: Option<String>,
-}
-
-impl Restored {
-    /// The event that records it.
-    pub fn event<S: Fold>(self) -> S::Event {
-        S::restored(self.bytes, self.kept_as)
-    }
-}
-
-/// What the system says of a file whenever its content changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    length: u64,
-    /// The time of the last change of content or status: no process can set it.
-    changed: (i64, i64),
-}
-
-impl Stamp {
-    fn of(file: &File) -> io::Result<Self> {
-        Ok(Self::from(&fstat(file)?))
-    }
-}
-
-impl From<&Stat> for Stamp {
-    fn from(stat: &Stat) -> Self {
-        let nanoseconds = i64::try_from(stat.st_ctime_nsec).unwrap_or_default();
-        Self { length: stat.st_size.cast_unsigned(), changed: (stat.st_ctime, nanoseconds) }
-    }
-}
-
-/// What became of a journal's file since it was last written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// It is as its writer left it.
-    Own,
-    /// Nothing is there.
-    Empty,
-    /// Another process changed it, or put something else there.
-    Foreign,
-}
-
-/// The file that a journal is written to, whichever that is now: who reads it in the writer's process is not misled by what
-/// somebody put in its place.
-#[derive(Clone, Debug)]
-pub(super) struct Written(Arc<Mutex<Arc<File>>>);
-
-impl Written {
-    fn new(file: File) -> Self {
-        Self(Arc::new(Mutex::new(Arc::new(file))))
-    }
-
-    pub(super) fn file(&self) -> Arc<File> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn replace(&self, file: File) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(file);
-    }
-}
-
-#[derive(Debug)]
-struct Disk {
-    dir: LoopDir,
-    /// The folder that the file lies in, by whatever path.
-    folder: File,
-    file: Written,
-    lock: AppendLock,
-    /// Every byte of the journal, as this writer read and wrote it.
-    own: Vec<u8>,
-    /// The file behind the last write; none if it is to be compared with `own`.
-    stamp: Option<Stamp>,
-    /// The lock file of whoever has the right to drive the loop, who is also the writer; none if nobody had it at first.
-    held: Option<(u64, u64)>,
-    /// That right, taken again after the lock file was deleted: the old one has no name any more.
-    reclaimed: Option<RunnerLock>,
-    /// Whoever watches the folder of all loops was told that somebody writes here.
-    told: bool,
-    /// A write or sync failed: what the disk holds is unknown from here on.
-    failed: bool,
+/// A line that is signed and not yet written: its number, its hash, and where it ends among those that are not.
+#[derive(Clone, Copy, Debug)]
+struct SignedPending {
+    seq: u64,
+    hash: Hash,
+    end: usize,
 }
 
 impl<S: Fold> Journal<S> {
@@ -165,13 +64,36 @@ impl<S: Fold> Journal<S> {
     /// # Errors
     /// [`JournalError::Taken`] where it exists already; else what could not be written, and then there is no loop.
     pub fn create(dir: LoopDir, started: S::Event, at: Timestamp) -> Result<Self, JournalError> {
+        Self::make(dir, started, at, None)
+    }
+
+    /// The same, signed.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn create_signed(
+        dir: LoopDir,
+        started: S::Event,
+        at: Timestamp,
+        signing: Signing,
+    ) -> Result<Self, JournalError> {
+        Self::make(dir, started, at, Some(signing))
+    }
+
+    fn make(
+        dir: LoopDir,
+        started: S::Event,
+        at: Timestamp,
+        signing: Option<Signing>,
+    ) -> Result<Self, JournalError> {
         make_dir(&dir.0)?;
         make_dir(&dir.inbox())?;
         let path = dir.journal();
         let record = Record { seq: 1, at, event: started };
         let state = S::begin(&record).map_err(|damage| JournalError::impossible(&path, damage))?;
         let mut bytes = Vec::with_capacity(4096);
-        let head = encode(&record, ROOT, &mut bytes, &dir)?;
+        let head =
+            encode(&record, ROOT, &mut bytes, &dir, |hash| sign(signing.as_ref(), &state, &record, hash))?;
         let lock = AppendLock::open(&dir)?;
         let file = lock.hold(&path, || {
             if dir.exists() {
@@ -187,20 +109,13 @@ impl<S: Fold> Journal<S> {
             sync_dir(&dir.0)?;
             Ok(file)
         })?;
-        let mut disk = Disk {
-            folder: folder(&dir)?,
-            dir: dir.clone(),
-            file: Written::new(file),
-            lock,
-            own: bytes,
-            stamp: None,
-            held: identity(&dir.runner_lock()),
-            reclaimed: None,
-            told: false,
-            failed: false,
-        };
+        let mut disk = Disk::new(dir.clone(), file, lock, bytes, None)?;
         disk.tell();
-        Ok(Self { dir, state, head, pending: Vec::new(), disk: Arc::new(Mutex::new(disk)) })
+        if let Some(signing) = &signing {
+            signing.remember(&dir, &LastSigned::new(1, disk.length(), head));
+        }
+        let disk = Arc::new(Mutex::new(disk));
+        Ok(Self { dir, state, head, pending: Vec::new(), last_signed: None, signing, disk })
     }
 
     /// Opens a loop's journal to write it; a torn tail is moved aside and recorded. The caller has the right to write.
@@ -208,6 +123,25 @@ impl<S: Fold> Journal<S> {
     /// # Errors
     /// [`JournalError`] where there is none, where it is damaged, or where it cannot be written.
     pub fn open(dir: LoopDir, now: Timestamp) -> Result<Self, JournalError> {
+        Self::load(dir, now, u64::MAX, None)
+    }
+
+    /// The same, signed from here on. From the first record on that should be signed and that no key signed, what it holds is put
+    /// aside.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; [`JournalError::Damaged`] too if it is shorter than what was signed, or differs before.
+    pub fn open_signed(dir: LoopDir, now: Timestamp, signing: Signing) -> Result<Self, JournalError> {
+        Self::load(dir, now, u64::MAX, Some(signing))
+    }
+
+    /// Opens it as far as `length` bytes; what lies behind them is put aside.
+    fn load(
+        dir: LoopDir,
+        now: Timestamp,
+        length: u64,
+        signing: Option<Signing>,
+    ) -> Result<Self, JournalError> {
         let path = dir.journal();
         if !dir.exists() {
             return Err(JournalError::Missing(path));
@@ -217,24 +151,24 @@ impl<S: Fold> Journal<S> {
         // From before it is read: a change since then shows.
         let stamp = Stamp::of(&file).on("look at", &path)?;
         let mut own = Vec::new();
-        let Snapshot { state, torn, head } = lock.hold(&path, || {
-            fold(file.try_clone().on("open", &path)?, &dir, |_, _, line| own.extend_from_slice(line))
+        let snapshot: Snapshot<S> = lock.hold(&path, || {
+            let read = file.try_clone().on("open", &path)?.take(length);
+            fold(read, &dir, |_, _, line| own.extend_from_slice(line))
         })?;
-        let mut disk = Disk {
-            folder: folder(&dir)?,
-            dir: dir.clone(),
-            file: Written::new(file),
-            lock,
-            own,
-            stamp: Some(stamp),
-            held: identity(&dir.runner_lock()),
-            reclaimed: None,
-            told: false,
-            failed: false,
-        };
+        if let Some(signing) = signing.as_ref().filter(|_| length == u64::MAX)
+            && let Some(length) = snapshot.forged_from(&signing.judge(&dir, &snapshot)?)
+        {
+            let mut journal = Self::load(dir, now, length, Some(signing.clone()))?;
+            // Writes back what is believed, and records that.
+            journal.commit(Durability::Synced)?;
+            return Ok(journal);
+        }
+        let Snapshot { state, torn, head, .. } = snapshot;
+        let stamp = Some(stamp).filter(|stamp| stamp.length <= length);
+        let mut disk = Disk::new(dir.clone(), file, lock, own, stamp)?;
         let kept_as = disk.cut(torn)?;
         let disk = Arc::new(Mutex::new(disk));
-        let mut journal = Self { dir, state, head, pending: Vec::new(), disk };
+        let mut journal = Self { dir, state, head, pending: Vec::new(), last_signed: None, signing, disk };
         if let Some(kept_as) = kept_as {
             journal.push(S::torn(torn, kept_as), now)?;
             journal.commit(Durability::Synced)?;
@@ -263,14 +197,22 @@ impl<S: Fold> Journal<S> {
         let at = at.max(self.state.updated_at());
         let record = Record { seq: self.state.seq() + 1, at, event };
         let pending = self.pending.len();
-        let pushed = encode(&record, self.head, &mut self.pending, &self.dir)
+        let Self { state, signing, .. } = self;
+        let sign = |hash: &str| sign(signing.as_ref(), state, &record, hash);
+        let pushed = encode(&record, self.head, &mut self.pending, &self.dir, sign)
             .map_err(JournalError::from)
             .and_then(|head| match self.state.apply(&record) {
                 Ok(()) => Ok(head),
                 Err(damage) => Err(JournalError::impossible(&self.dir.journal(), damage)),
             });
         match pushed {
-            Ok(head) => self.head = head,
+            Ok(head) => {
+                self.head = head;
+                if self.signing.is_some() && S::signed(&record.event).is_some() {
+                    let end = self.pending.len();
+                    self.last_signed = Some(SignedPending { seq: record.seq, hash: head, end });
+                }
+            }
             Err(_) => self.pending.truncate(pending),
         }
         pushed.map(drop)
@@ -299,12 +241,16 @@ impl<S: Fold> Journal<S> {
     }
 
     pub(super) fn written(&self) -> Written {
-        self.disk.lock().unwrap_or_else(PoisonError::into_inner).file.clone()
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner).file()
     }
 
     /// Takes what was pushed, to be written.
     pub fn batch(&mut self, durability: Durability) -> Batch {
-        Batch { disk: Arc::clone(&self.disk), bytes: std::mem::take(&mut self.pending), durability }
+        let (disk, bytes) = (Arc::clone(&self.disk), std::mem::take(&mut self.pending));
+        let last_signed = self.last_signed.take().zip(self.signing.clone());
+        // What is remembered of it outlives a power loss, and so has the record to.
+        let durability = if last_signed.is_some() { Durability::Synced } else { durability };
+        Batch { disk, bytes, durability, last_signed }
     }
 
     /// Whether all that was pushed is written.
@@ -336,187 +282,24 @@ impl Batch {
     /// because what the disk then holds is unknown: nothing more is written to this journal.
     pub fn write(self) -> Result<Committed, JournalError> {
         let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
-        if disk.failed {
-            return Err(JournalError::Failed(disk.dir.journal()));
+        let written = disk.write(&self.bytes, self.durability);
+        if let (Ok(committed), Some((last, signing))) = (&written, &self.last_signed) {
+            let bytes = committed.length - (self.bytes.len() - last.end) as u64;
+            signing.remember(disk.dir(), &LastSigned::new(last.seq, bytes, last.hash));
         }
-        let written = disk.append(&self.bytes, self.durability);
-        disk.failed = written.is_err();
         written
     }
 }
 
-impl Disk {
-    fn append(&mut self, bytes: &[u8], durability: Durability) -> Result<Committed, JournalError> {
-        let path = self.dir.journal();
-        let mut restored = if self.place()? == Place::Own { None } else { Some(self.restore_patiently()?) };
-        let Self { lock, own, .. } = self;
-        let mut file = &*self.file.file();
-        lock.hold(&path, || {
-            if let Err(error) = file.write_all(bytes) {
-                let _ = file.set_len(own.len() as u64); // a full disk leaves the last good length
-                return Err(error).on("write", &path)?;
-            }
-            if durability == Durability::Synced {
-                file.sync_data().on("sync", &path)?;
-            }
-            Ok::<_, JournalError>(())
-        })?;
-        self.own.extend_from_slice(bytes);
-        let stamp = Stamp::of(file).on("look at", &path)?;
-        if stamp.length == self.length() {
-            self.stamp = Some(stamp);
-        } else {
-            // Another process wrote at the same moment.
-            restored = Some(self.restore_patiently()?);
-        }
-        self.tell();
-        Ok(Committed { length: self.length(), restored })
-    }
-
-    fn length(&self) -> u64 {
-        self.own.len() as u64
-    }
-
-    /// Once for each writer, whoever looks out over all loops is told, behind the first line: a watch on every journal that
-    /// there ever was would be too many.
-    fn tell(&mut self) {
-        if !std::mem::replace(&mut self.told, true) {
-            tell_above(&self.folder);
-        }
-    }
-
-    /// Whether the file still lies in its folder, wherever that was moved to, as it was written. The number of its links does not
-    /// say so: it may have been given another name, and not every file system counts a file down that somebody has open.
-    fn place(&mut self) -> Result<Place, DiskError> {
-        let file = self.file.file();
-        let ours = fstat(&*file).map_err(io::Error::from).on("look at", &self.dir.journal())?;
-        match statat(&self.folder, JOURNAL, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) if (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino) => {}
-            Ok(_) => return Ok(Place::Foreign),
-            Err(Errno::NOENT) => return Ok(Place::Empty),
-            Err(_) => {}
-        }
-        let stamp = Stamp::from(&ours);
-        if self.stamp == Some(stamp) {
-            return Ok(Place::Own);
-        }
-        if stamp.length != self.length() || !self.has_own_content(&file)? {
-            return Ok(Place::Foreign);
-        }
-        self.stamp = Some(stamp);
-        Ok(Place::Own)
-    }
-
-    /// Whether the file holds what this writer wrote, byte for byte.
-    fn has_own_content(&self, file: &File) -> Result<bool, DiskError> {
-        let mut chunk = vec![0; 64 << 10];
-        for (part, at) in self.own.chunks(chunk.len()).zip((0..).step_by(chunk.len())) {
-            let there = &mut chunk[..part.len()];
-            match file.read_exact_at(there, at) {
-                Ok(()) if there == part => {}
-                Err(error) if error.kind() != ErrorKind::UnexpectedEof => {
-                    return Err(error).on("read", &self.dir.journal());
-                }
-                Ok(()) | Err(_) => return Ok(false),
-            }
-        }
-        Ok(true)
-    }
-
-    /// Keeps what lies in the journal's place, which this writer did not write, under another name; returns that.
-    fn put_foreign_aside(&self) -> Result<Option<String>, DiskError> {
-        let path = self.dir.journal();
-        if path.symlink_metadata().is_err() {
-            return Ok(None);
-        }
-        let aside = |number| self.dir.0.join(format!("foreign-{number}"));
-        let is_free = |number: &u32| aside(*number).symlink_metadata().is_err();
-        let aside = aside((1..MOST_FOREIGN).find(is_free).unwrap_or(MOST_FOREIGN));
-        // A second name, so that readers find a journal at every moment; of a folder there is none.
-        let _ = fs::remove_file(&aside);
-        if fs::hard_link(&path, &aside).is_err() {
-            fs::rename(&path, &aside).on("move", &path)?;
-        }
-        Ok(aside.file_name().map(str::to_owned))
-    }
-
-    /// Moves an unterminated last line beside the journal; returns the file's name.
-    fn cut(&mut self, torn: u64) -> Result<Option<String>, DiskError> {
-        if torn == 0 {
-            return Ok(None);
-        }
-        let path = self.dir.journal();
-        let (file, good) = (self.file.file(), self.length());
-        let kept_as = format!("torn-{good}");
-        let mut bytes = Vec::new();
-        let mut tail = &*file;
-        tail.seek(SeekFrom::Start(good)).on("read", &path)?;
-        tail.take(torn).read_to_end(&mut bytes).on("read", &path)?;
-        write_atomic(&self.dir.0.join(&kept_as), &bytes)?;
-        file.set_len(good).on("write", &path)?;
-        self.stamp = None;
-        Ok(Some(kept_as))
-    }
-
-    /// Restores; whoever is deleting the folder may not be through yet, and takes away what was just made.
-    fn restore_patiently(&mut self) -> Result<Restored, JournalError> {
-        for _ in 0..RESTORE_TRIES {
-            match self.restore() {
-                Err(JournalError::Disk(error)) if error.source.kind() == ErrorKind::NotFound => {}
-                restored => return restored,
-            }
-        }
-        self.restore()
-    }
-
-    /// The journal was deleted or changed under its writer: writes it back.
-    fn restore(&mut self) -> Result<Restored, JournalError> {
-        if self.held.is_none() && self.dir.journal().exists() {
-            // Without the right to drive the loop the other may be its runner.
-            return Err(JournalError::Foreign(self.dir.journal()));
-        }
-        make_dir(&self.dir.0)?;
-        make_dir(&self.dir.inbox())?;
-        // Before there is a journal again, that somebody could find and take for one that nobody writes.
-        self.keep_lock()?;
-        let kept_as = self.put_foreign_aside()?;
-        write_atomic(&self.dir.journal(), &self.own)?;
-        self.folder = folder(&self.dir)?;
-        self.told = false;
-        self.file.replace(open(&self.dir, false)?);
-        self.stamp = None;
-        self.lock = AppendLock::open(&self.dir)?;
-        Ok(Restored { bytes: self.length(), kept_as })
-    }
-
-    /// Whether the lock still lies in the journal's folder, wherever that was moved to.
-    fn has_lock(&self) -> bool {
-        let found = statat(&self.folder, RUNNER_LOCK, AtFlags::SYMLINK_NOFOLLOW).ok();
-        self.held.is_none() || self.held == found.map(|found| (found.st_dev, found.st_ino))
-    }
-
-    fn keep_lock(&mut self) -> Result<(), JournalError> {
-        let path = self.dir.runner_lock();
-        // The file that the lock is on is still open, so its number is nobody else's.
-        if self.held.is_some() && identity(&path) == self.held {
-            return Ok(());
-        }
-        match RunnerLock::try_take(&self.dir)? {
-            Some(lock) => (self.reclaimed, self.held) = (Some(lock), identity(&path)),
-            None if self.held.is_some() => return Err(JournalError::Usurped(self.dir.journal())),
-            None => {}
-        }
-        Ok(())
-    }
-}
-
-fn folder(dir: &LoopDir) -> Result<File, DiskError> {
-    File::open(&dir.0).on("open", &dir.0)
-}
-
-fn open(dir: &LoopDir, create: bool) -> Result<File, DiskError> {
-    let path = dir.journal();
-    OpenOptions::new().read(true).append(true).create(create).mode(0o600).open(&path).on("open", &path)
+/// The signature of a record of this loop whose line has this hash without one; none if it is not signed.
+fn sign<S: Fold>(
+    signing: Option<&Signing>,
+    state: &S,
+    record: &Record<S::Event>,
+    hash: &str,
+) -> Option<Signature> {
+    S::signed(&record.event)?;
+    signing?.sign(&statement(state.id(), record.seq, hash))
 }
 
 fn encode<E: Serialize>(
@@ -524,6 +307,7 @@ fn encode<E: Serialize>(
     before: Hash,
     out: &mut Vec<u8>,
     dir: &LoopDir,
+    sign: impl FnOnce(&str) -> Option<Signature>,
 ) -> Result<Hash, DiskError> {
-    line::write(record, before, out).map_err(io::Error::from).on("encode a record for", &dir.journal())
+    line::write(record, before, out, sign).map_err(io::Error::from).on("encode a record for", &dir.journal())
 }

@@ -73,6 +73,7 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
         Row::prose("git", committed::summary(status)),
         Row::prose("gates", gated::row(&status.gates)),
         Row::exact("proven tree", status.tree.clone().unwrap_or_default()),
+        Row::prose("signature", status.signature.clone()),
         Row::prose("used", phrase::used(&status.usage)),
         Row::prose("shared", phrase::caps(&status.caps)),
         Row::exact("started", clock(status.started_at)),

@@ -90,6 +90,7 @@ fn verify_says_when_a_tail_was_torn_and_the_next_writer_puts_it_aside() {
 
     let torn = &whole[..whole.len() - 20];
     testkit::write(&path, torn);
+    sandbox.forget_signed_records();
     let run = sandbox.refrain(&["verify", "job"]).with_code(0);
     assert!(run.stdout.contains("torn"), "{}", run.stdout);
     let verdict = sandbox.refrain(&["verify", "job", "--json"]).with_code(0).json();
