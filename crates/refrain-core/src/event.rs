@@ -15,6 +15,7 @@ use crate::git::{Base, CommitReport, Effect, Oid, PublishReport, RepoPath};
 use crate::ids::{AttemptId, RequestId};
 use crate::protect::Touched;
 use crate::session::Session;
+use crate::signature::SignedKind;
 use crate::spec::{AgentSpec, Limits, Secret, Spec};
 use crate::work::WorkDigest;
 
@@ -266,15 +267,34 @@ pub enum Event {
         /// The file beside the journal that keeps them.
         kept_as: String,
     },
-    /// The journal's file was gone under the runner and was written back.
+    /// The journal's file was gone under the runner, or another process had changed it, and was written back.
     #[serde(rename = "journal.restored")]
     JournalRestored {
         /// How many bytes were written back.
         bytes: u64,
+        /// The file beside the journal that keeps what another process had made of it; none where it was gone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept_as: Option<String>,
     },
 }
 
 impl Event {
+    /// The kind of a record with this event, if it is signed.
+    #[must_use]
+    pub fn signed(&self) -> Option<SignedKind> {
+        if let Self::LoopStarted(_) = self {
+            Some(SignedKind::Start)
+        } else if let Self::RunnerStarted { .. } = self {
+            Some(SignedKind::Runner)
+        } else if let Self::LoopResumed { approved, .. } = self {
+            Some(SignedKind::Resumed { approves: approved.is_some() })
+        } else if let Self::LoopEnded(_) = self {
+            Some(SignedKind::End)
+        } else {
+            None
+        }
+    }
+
     /// The event without what must not be seen outside: values of variables that were set for the agent.
     #[must_use]
     pub fn redacted(mut self) -> Self {

@@ -36,6 +36,7 @@ pub mod report;
 pub mod review;
 pub mod seal;
 pub mod session;
+pub mod signature;
 pub mod spec;
 pub mod splice;
 pub mod state_file;

@@ -18,7 +18,7 @@ use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, Wor
 
 use crate::liveness::is_stopped;
 use crate::telemetry::tell_of_session;
-use crate::{EngineError, LoopRequest, Service, chain, mirror, now, recovery, repository};
+use crate::{EngineError, Host, LoopRequest, Service, chain, mirror, now, recovery, repository};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
@@ -72,14 +72,14 @@ impl Service {
         let dir = self.locate(id)?.dir;
         let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
         let refused = |why| EngineError::Refused { id: id.clone(), what, why };
-        let before = journal::read(&dir)?.state;
+        let before = journal::read_believed(&dir, &self.host().signing())?;
         before.admits(&request.ask).map_err(refused)?;
 
         request.post(&dir)?;
         let mut notice = None;
         let mut slow = SlowRunnerNotice::new(slow);
         loop {
-            let answered = answer_without_runner(&dir, &self.host().env)?;
+            let answered = answer_without_runner(&dir, self.host(), &self.host().env)?;
             if let Some(state) = answered.filter(|state| state.ended.is_some() && before.ended.is_none()) {
                 tell_of_session(self.host(), &state, &dir);
             }
@@ -124,13 +124,14 @@ impl Service {
 /// empty inbox, this does nothing.
 pub(crate) fn answer_without_runner(
     dir: &LoopDir,
+    host: &Host,
     env: &[(OsString, OsString)],
 ) -> Result<Option<LoopState>, EngineError> {
     if inbox::waiting(dir)?.is_empty() {
         return Ok(None);
     }
     let Some(_lock) = RunnerLock::try_take(dir)? else { return Ok(None) };
-    let mut journal: Journal = Journal::open(dir.clone(), now())?;
+    let mut journal: Journal = Journal::open_signed(dir.clone(), now(), host.signing())?;
     let waiting = inbox::waiting(dir)?;
     let is_new = |state: &LoopState, request: &Request| {
         !state.has_answered(&request.id) && state.admits(&request.ask).is_ok()

@@ -97,7 +97,7 @@ impl Service {
     /// [`EngineError`] where it is not there or cannot be read.
     pub fn status(&self, id: &LoopId) -> Result<Status, EngineError> {
         let dir = self.locate(id)?.dir;
-        let state = journal::read(&dir)?.state;
+        let state = journal::read_signed(&dir, &self.host.signing())?.state;
         // What cannot be read hides nothing else: doctor tells.
         let caps = if state.is_final() { None } else { self.shared_caps(state.spec.caps).ok() };
         Ok(Status { caps: caps.unwrap_or_default(), ..look(&dir, &state) })
@@ -113,8 +113,12 @@ impl Service {
             return Err(self.no_loop(id));
         }
         let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
-        let ended = journal::read(&dir)?.state.ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
-        Ok(archive::put_aside(&self.project, id, ended.at)?)
+        let signing = self.host.signing();
+        let ended = journal::read_believed(&dir, &signing)?.ended;
+        let ended = ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
+        let aside = archive::put_aside(&self.project, id, ended.at)?;
+        signing.moved(&dir, &LoopDir(aside.clone()));
+        Ok(aside)
     }
 
     /// A loop's events.

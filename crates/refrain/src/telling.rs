@@ -122,7 +122,13 @@ pub(crate) fn lines(
         Event::JournalTorn { bytes, .. } => {
             note(&format!("the journal's last {bytes} bytes were torn, and put aside"))
         }
-        Event::JournalRestored { .. } => note("the journal had been deleted, and was written back"),
+        Event::JournalRestored { kept_as: None, .. } => {
+            note("the journal had been deleted, and was written back")
+        }
+        Event::JournalRestored { kept_as: Some(kept_as), .. } => note(&format!(
+            "another process had changed the journal: its version is kept as {}, and the journal was written back",
+            printable(kept_as)
+        )),
         Event::LoopEnded(_)
         | Event::RunnerStarted { .. }
         | Event::AttemptStarted(_)

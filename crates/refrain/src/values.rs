@@ -1,13 +1,15 @@
 //! What people type, turned into values, each refusal naming the value and what is accepted; and what the surroundings
 //! say. Nothing past here reads the environment or sees a raw text.
 
+use std::process::ExitCode;
+
 use camino::Utf8PathBuf;
 use jiff::tz::TimeZone;
 use refrain_app::Caller;
 use refrain_app::effects::TypedOptions;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::{LoopId, Spec};
-use refrain_engine::{Brief, Host, Service};
+use refrain_engine::{Brief, EngineError, Host, Listed, Service};
 
 /// The surroundings: read here and nowhere else.
 #[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]
@@ -78,16 +80,22 @@ pub(crate) fn only_one(
         return Ok(id.clone());
     }
     let loops = service.list()?;
-    let candidates: Vec<_> = loops
-        .iter()
-        .filter_map(|row| match row {
-            refrain_engine::Listed::Loop(status) => Some(status.as_ref()),
-            refrain_engine::Listed::Damaged { .. } => None,
-        })
-        .filter(|status| could_be(status))
-        .collect();
+    let (mut candidates, mut damaged) = (Vec::new(), Vec::new());
+    for row in &loops {
+        match row {
+            Listed::Loop(status) if could_be(status) => candidates.push(status.as_ref()),
+            Listed::Loop(_) => {}
+            Listed::Damaged(row) => damaged.extend(row.id.parse::<LoopId>()),
+        }
+    }
     match candidates.as_slice() {
         [only] => Ok(only.id.clone()),
+        // The verb says what is damaged.
+        [] if damaged.len() == loops.len() && damaged.len() == 1 => Ok(damaged.remove(0)),
+        [] if !damaged.is_empty() => {
+            let damaged: Vec<_> = damaged.iter().map(|id| (id, "damaged".to_owned())).collect();
+            Err(several("refrain verify", "damaged loops", &damaged))
+        }
         [] if loops.is_empty() => {
             Err(RequestError::usage(format!("{verb} without an ID: this project has no loops"))
                 .hint("refrain start begins one"))
@@ -100,6 +108,20 @@ pub(crate) fn only_one(
             Err(several(verb, "loops", &found))
         }
     }
+}
+
+/// Prints the status object of a loop, or a plan, that is damaged.
+///
+/// # Errors
+/// The error itself, if it is another.
+pub(crate) fn print_damaged(
+    service: &Service,
+    id: &LoopId,
+    error: EngineError,
+) -> Result<ExitCode, RequestError> {
+    let Some(damaged) = service.damaged_status(id, &error) else { return Err(error.into()) };
+    crate::out::print_json(&damaged)?;
+    Ok(Code::Failed.into())
 }
 
 /// The refusal of a verb that could mean several: each, and how it stands, with what to type.

@@ -186,6 +186,11 @@ impl Sandbox {
         })
     }
 
+    /// Forgets which record of each loop was signed last, as a person does who puts an older journal back.
+    pub fn forget_signed_records(&self) {
+        let _ = fs::remove_dir_all(self.root().join("home/state/refrain/signing/last"));
+    }
+
     /// The events of the loop's journal, whole lines only.
     #[must_use]
     pub fn journal(&self, id: &str) -> Vec<Value> {

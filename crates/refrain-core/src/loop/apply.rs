@@ -23,6 +23,7 @@ use crate::agent::Usage;
 use crate::event::{self, Ask, Blocked, End, Event, Exit, FORMAT, Record};
 use crate::git::{CommitReport, CommitResult, LeftOut, Skipped};
 use crate::ids::AttemptId;
+use crate::signature::Signatures;
 use crate::stuck::Verdict;
 
 /// A record that cannot follow those before it.
@@ -103,6 +104,7 @@ impl LoopState {
             given_up: None,
             blocked: 0,
             approved: None,
+            signatures: Signatures::Unchecked,
             answered: Default::default(),
             refunds_in_a_row: 0,
             sessions: Default::default(),

@@ -19,6 +19,7 @@ use crate::event::{Approved, AttemptFinished, Blocked, ClaimSource, End, Identit
 use crate::git::{Base, Checkout, CommitReport, Exposed, LeftOut, Oid};
 use crate::ids::{AttemptId, RequestId};
 use crate::session::Session;
+use crate::signature::Signatures;
 use crate::spec::{Limits, Spec};
 
 pub(super) use outcome::Cause;
@@ -87,6 +88,8 @@ pub struct LoopState {
     pub blocked: u32,
     /// What a person approved of last, and when.
     pub approved: Option<(Approved, Timestamp)>,
+    /// What the signatures of its journal come to, as whoever read it found: not folded.
+    pub signatures: Signatures,
     pub(super) answered: BTreeSet<RequestId>,
     pub(super) refunds_in_a_row: u32,
     /// What sessions had used when they were last heard of, as far as they said.
@@ -441,10 +444,10 @@ impl LoopState {
         self.is_proven() && is_partial && !self.spec.clean_checkout
     }
 
-    /// Whether a claim was proven.
+    /// Whether a claim was proven. What an unsigned journal says proves nothing.
     #[must_use]
     pub fn is_proven(&self) -> bool {
-        self.spec.has_hard_gates() && self.phase.claim().is_some()
+        self.spec.has_hard_gates() && self.phase.claim().is_some() && self.signatures.objection().is_none()
     }
 
     /// Whether this gate failed before the first iteration; none where it was not asked then.

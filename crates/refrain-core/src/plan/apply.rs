@@ -17,7 +17,9 @@ use super::task::TaskId;
 use crate::agent::Usd;
 use crate::event::{self, Ask, Record};
 use crate::fold::Fold;
+use crate::ids::LoopId;
 use crate::r#loop::Damage;
+use crate::signature::{Signatures, Signed, SignedKind};
 
 /// How often a task comes back although its own gates had passed, before a person is needed.
 pub const MAX_RETURNS: u32 = 2;
@@ -110,8 +112,25 @@ impl Fold for PlanState {
         PlanEvent::JournalTorn { bytes, kept_as }
     }
 
-    fn restored(bytes: u64) -> PlanEvent {
-        PlanEvent::JournalRestored { bytes }
+    fn id(&self) -> &LoopId {
+        &self.spec.id
+    }
+
+    /// A plan's own journal is not signed: what its tasks came to is in the journals of their loops.
+    fn signed(_: &PlanEvent) -> Option<SignedKind> {
+        None
+    }
+
+    fn is_result(_: &PlanEvent) -> bool {
+        false
+    }
+
+    fn judge(&self, _: &[Signed]) -> Signatures {
+        Signatures::Unchecked
+    }
+
+    fn restored(bytes: u64, kept_as: Option<String>) -> PlanEvent {
+        PlanEvent::JournalRestored { bytes, kept_as }
     }
 }
 

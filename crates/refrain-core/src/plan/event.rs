@@ -145,11 +145,14 @@ pub enum PlanEvent {
         /// The name that it has beside the journal.
         kept_as: String,
     },
-    /// The journal was deleted under its writer, and was written back.
+    /// The journal was deleted under its writer, or another process had changed it, and was written back.
     #[serde(rename = "journal.restored")]
     JournalRestored {
         /// How much.
         bytes: u64,
+        /// The file beside the journal that keeps what another process had made of it; none where it was deleted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept_as: Option<String>,
     },
 }
 

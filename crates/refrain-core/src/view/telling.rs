@@ -14,6 +14,18 @@ use crate::text::{printable, squeeze};
 
 /// Why it stands where it stands, in one line; and that its work is not committed, where it was to be.
 pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
+    match state.signatures.objection() {
+        None => reason_in_journal(state, word, orphan),
+        Some(objection) if word == StatusWord::Running => {
+            format!("its runner is at work and did not write what the journal says: {objection}")
+        }
+        Some(objection) => {
+            format!("unsigned: {objection}; the journal says: {}", reason_in_journal(state, word, orphan))
+        }
+    }
+}
+
+fn reason_in_journal(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     let mut why = why(state, word, orphan);
     why.push_str(&kept(state));
     if let Some(secret) = state.git.exposed.first() {
@@ -94,6 +106,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 true => {
                     format!("{who}, and every required gate passed{}{}", proven(state), approved(state))
                 }
+                false if state.spec.has_hard_gates() => format!("{who}{}", approved(state)),
                 false => format!("{who}{}; unverified, as no gate checks it", approved(state)),
             }
         }
@@ -398,6 +411,17 @@ fn shared_budget(by: &Standing) -> String {
 /// What a person has to do for it to go on.
 pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     let id = &state.spec.id;
+    if let Some(objection) = state.signatures.objection() {
+        return match objection.is_forged() {
+            _ if word == StatusWord::Running => None,
+            true => Some(format!(
+                "refrain verify {id}; refrain resume {id} puts that record and all behind it aside"
+            )),
+            false => Some(format!(
+                "add that key to [trust] signers in your config.toml if it is yours, then refrain verify {id}"
+            )),
+        };
+    }
     let resume = match state.resume(&Grant::default()) {
         Err(Refusal::NothingGranted { flag, .. }) => format!("refrain resume {id} {flag}"),
         Ok(_)

@@ -14,6 +14,7 @@ use refrain_core::memory;
 use refrain_core::mirror::Mirror;
 use refrain_core::price::Price;
 use refrain_core::promise::{MatchMode, PromiseText};
+use refrain_core::signature::PublicKey;
 use refrain_core::spec::{AgentKind, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret, Spec};
 use refrain_core::stuck;
 use refrain_core::values::{GateVariable, Limit, OnStuck};
@@ -59,6 +60,8 @@ pub struct Config {
     pub telemetry: Telemetry,
     /// What loops may cost together.
     pub budget: Budget,
+    /// Whose signatures are believed; only in the user's own file.
+    pub trust: Signers,
     /// What models cost, by name, for agents that do not say what they cost.
     pub prices: BTreeMap<String, ModelPrice>,
 }
@@ -252,6 +255,15 @@ impl From<&Budget> for Caps {
             project: cap(budget.project_max_cost),
         }
     }
+}
+
+/// `[trust]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Signers {
+    /// Public keys of other homes of yours, as `refrain doctor` there names them: what they signed is signed here too.
+    #[schemars(extend("default" = []))]
+    pub signers: Vec<PublicKey>,
 }
 
 /// `[memory]`.

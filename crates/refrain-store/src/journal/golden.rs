@@ -31,7 +31,7 @@ use refrain_core::state_file::WorkStatus;
 use refrain_core::work::WorkDigest;
 use refrain_core::{AttemptId, Event, Record};
 
-use super::tests::{Sandbox, at, sandbox, started};
+use super::tests::{Sandbox, at, sandbox, started, unsigned};
 use super::{Durability, Journal, records, whole};
 
 const FORMAT_1: &str = include_str!("golden/format-1.jsonl");
@@ -322,7 +322,7 @@ fn everything() -> Vec<Event> {
         Event::IterationBegun { iteration: 1, work: None },
         Event::AttemptStarted(id(1, 1)),
         Event::AttemptSpawned { process },
-        Event::JournalRestored { bytes: 900 },
+        Event::JournalRestored { bytes: 900, kept_as: None },
         Event::RunnerStarted { runner: runner(), interrupted: Some(id(1, 1)), adopted: None, judged: None },
         Event::JournalTorn { bytes: 3, kept_as: "torn-900".into() },
         Event::AttemptStarted(id(1, 2)),
@@ -455,6 +455,6 @@ fn stored(sandbox: &Sandbox, journal: &str) -> Vec<Record> {
     fs::create_dir_all(&sandbox.loop_dir.0).unwrap();
     crate::write_atomic(&sandbox.loop_dir.journal(), journal.as_bytes()).unwrap();
     let read = records(&sandbox.loop_dir).unwrap();
-    assert_eq!(whole(&sandbox.loop_dir).unwrap().records.len(), read.len());
+    assert_eq!(whole(&sandbox.loop_dir, &unsigned(&sandbox.loop_dir)).unwrap().records.len(), read.len());
     read
 }

@@ -39,7 +39,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         .into_iter()
         .filter_map(|row| match row {
             Listed::Loop(status) if could_be(&status) => Some(status.id.clone()),
-            Listed::Loop(_) | Listed::Damaged { .. } => None,
+            Listed::Loop(_) | Listed::Damaged(_) => None,
         })
         .collect();
     if open.is_empty() {

@@ -9,6 +9,7 @@ use refrain_core::plan::{
     TaskId, TaskStarted, TaskState,
 };
 use refrain_core::spec::Millis;
+use refrain_core::text::printable;
 use refrain_core::view::{self, StatusWord};
 use refrain_core::{Fold, Record};
 
@@ -161,7 +162,13 @@ fn line(
         PlanEvent::JournalTorn { bytes, .. } => {
             note(&format!("the journal's last {bytes} bytes were torn, and put aside"))
         }
-        PlanEvent::JournalRestored { .. } => note("the journal had been deleted, and was written back"),
+        PlanEvent::JournalRestored { kept_as: None, .. } => {
+            note("the journal had been deleted, and was written back")
+        }
+        PlanEvent::JournalRestored { kept_as: Some(kept_as), .. } => note(&format!(
+            "another process had changed the journal: its version is kept as {}, and the journal was written back",
+            printable(kept_as)
+        )),
         PlanEvent::RunnerStarted { .. } => String::new(),
     }
 }

@@ -320,28 +320,28 @@ fn a_worktree_that_git_is_told_to_look_for_elsewhere_stops_the_loop() {
     assert_eq!((&status["status"], &status["verified"]), (&json!("blocked"), &json!(false)));
 }
 
-#[test]
-fn a_journal_that_the_agent_wrote_into_is_told_by_its_line() {
+/// What an agent does to the journal of its own loop, which the runner then finds.
+#[rstest]
+#[case::changes_a_byte(
+    "at=$(grep -abo 'Mend the sum' $f | head -n 1 | cut -d: -f1); printf Rend | dd of=$f bs=1 seek=$at conv=notrunc 2> /dev/null"
+)]
+#[case::replaces_it("sed -i 's/Mend the sum/Do nothing/' $f")]
+#[case::cuts_its_first_record("truncate -s 100 $f")]
+#[case::empties_it(": > $f")]
+#[case::appends_half_a_line("printf '{\"seq\":' >> $f")]
+#[case::puts_a_link_there("cp $f copy; ln -sf $PWD/copy $f")]
+#[case::puts_a_fifo_there("rm $f; mkfifo $f")]
+fn a_journal_that_the_agent_changed_is_put_aside_and_written_back(#[case] change: &str) {
     let sandbox = project();
-    let write =
-        "f=.git/refrain/loops/job/journal.jsonl; at=$(grep -abo 'Mend the sum' $f | head -n 1 | cut -d: -f1)
-        printf Rend | dd of=$f bs=1 seek=$at conv=notrunc 2> /dev/null";
-    let agent = agent(&sandbox, &format!("{MEND}\n{write}"));
-    sandbox.refrain(&start(&agent, FLAGS)).with_code(0);
-    let run = sandbox.refrain(&["verify", "job"]).with_code(1);
-    assert!(run.stderr.contains("journal.jsonl") && run.stderr.contains("line 1"), "{}", run.stderr);
-}
-
-#[test]
-fn a_journal_that_the_agent_replaced_is_written_back() {
-    let sandbox = project();
-    let agent = agent(
-        &sandbox,
-        &format!("{MEND}; sed -i 's/Mend the sum/Do nothing/' .git/refrain/loops/job/journal.jsonl"),
-    );
+    let agent = agent(&sandbox, &format!("{MEND}\nf=.git/refrain/loops/job/journal.jsonl; {change}"));
     let run = sandbox.refrain(&start(&agent, FLAGS)).with_code(0);
-    assert!(run.stdout.contains("the journal had been deleted, and was written back"), "{}", run.stdout);
+    let told = "another process had changed the journal: its version is kept as foreign-1";
+    assert!(run.stdout.contains(told), "{}", run.stdout);
+    assert!(sandbox.loop_dir("job").join("foreign-1").symlink_metadata().is_ok());
+    let restored = sandbox.journal("job").into_iter().find(|it| it["event"]["type"] == "journal.restored");
+    assert_eq!(restored.unwrap()["event"]["data"]["kept_as"], "foreign-1");
     sandbox.refrain(&["verify", "job"]).with_code(0);
+    assert_eq!(sandbox.status("job")["status"], "completed");
 }
 
 /// A test runner as others are: it loads the code under test, and prints its summary last.

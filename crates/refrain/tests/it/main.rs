@@ -38,6 +38,8 @@ mod evolution;
 #[cfg(test)]
 mod failure_branch;
 #[cfg(test)]
+mod forged;
+#[cfg(test)]
 mod from_other_systems;
 #[cfg(test)]
 mod gates;

@@ -101,7 +101,7 @@ rows! {
     Event::LoopEnded(_) => every_end().map(Event::LoopEnded),
     Event::LoopResumed { .. } => [Event::LoopResumed { limits: unlimited(), approved: None }],
     Event::JournalTorn { .. } => [Event::JournalTorn { bytes: 3, kept_as: "torn".into() }],
-    Event::JournalRestored { .. } => [Event::JournalRestored { bytes: 3 }],
+    Event::JournalRestored { .. } => [Event::JournalRestored { bytes: 3, kept_as: None }],
 }
 
 /// A loop that only attempts, and is asked, crashes, and stops in several ways.

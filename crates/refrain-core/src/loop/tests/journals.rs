@@ -205,7 +205,7 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         1 => Just(work_saved()),
         1 => Just(Event::WorkUnsaved { why: "no repository".into() }),
         1 => any::<(u64, String)>().prop_map(|(bytes, kept_as)| Event::JournalTorn { bytes, kept_as }),
-        1 => any::<u64>().prop_map(|bytes| Event::JournalRestored { bytes }),
+        1 => any::<(u64, Option<String>)>().prop_map(|(bytes, kept_as)| Event::JournalRestored { bytes, kept_as }),
     ]
 }
 

@@ -115,7 +115,7 @@ rows! {
     "journal.torn" PlanEvent::JournalTorn { .. } => {
         [PlanEvent::JournalTorn { bytes: 3, kept_as: "torn".into() }]
     },
-    "journal.restored" PlanEvent::JournalRestored { .. } => [PlanEvent::JournalRestored { bytes: 3 }],
+    "journal.restored" PlanEvent::JournalRestored { .. } => [PlanEvent::JournalRestored { bytes: 3, kept_as: Some("foreign-1".into()) }],
 }
 
 /// Plans in every state that a plan passes through.
