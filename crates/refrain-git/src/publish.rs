@@ -45,6 +45,8 @@ pub struct PublishRequest<'a> {
     pub head: &'a Oid,
     /// The branch has been seen there before: if it is gone now, somebody deleted it.
     pub was_there: bool,
+    /// Where the head was before the loop; none where there was no commit.
+    pub base: Option<&'a Oid>,
     /// The largest file that is looked at, in bytes.
     pub largest_file: u64,
     /// Where what looks like a secret may be.
@@ -172,7 +174,7 @@ impl Repository {
             Some(theirs) => return Ok(Push::Behind { theirs: theirs.clone() }),
         }
         if let Some(secret) = self.secret(request, theirs.as_ref())? {
-            return Ok(Push::Refused(Refusal::Secret(Box::new(secret))));
+            return Ok(Push::Refused(Refusal::Secret(secret)));
         }
         let refname = format!("refs/heads/{}", upstream.branch);
         let refspec = format!("{head}:{refname}");
@@ -204,16 +206,13 @@ impl Repository {
     }
 
     /// What looks like a secret in what the remote has not.
-    fn secret(
-        &self,
-        request: PublishRequest<'_>,
-        theirs: Option<&Oid>,
-    ) -> Result<Option<refrain_core::git::Exposed>, GitError> {
-        let PublishRequest { upstream, head, largest_file, allow_secrets, .. } = request;
+    fn secret(&self, request: PublishRequest<'_>, theirs: Option<&Oid>) -> Result<Option<String>, GitError> {
+        let PublishRequest { upstream, head, base, largest_file, allow_secrets, .. } = request;
         let known = theirs.into_iter().map(ToString::to_string);
         let known = known.chain([format!("--remotes={}", upstream.remote)]);
         let new = [head.to_string(), "--not".to_owned()].into_iter().chain(known);
-        exposed(self.git().until(request.cancel), new, Rules { largest: largest_file, allow_secrets })
+        let rules = Rules { largest: largest_file, allow_secrets, base };
+        exposed(self.git().until(request.cancel), new, &upstream.branch, rules)
     }
 
     /// Whether a commit is another, or one of those that it stands on.

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use refrain_core::event::Pushed;
-use refrain_core::git::{Exposed, Oid, PathGlob};
+use refrain_core::git::{Oid, PathGlob};
 use refrain_proc::tool::{Done, ToolError};
 
 use crate::Cancel;
@@ -13,15 +13,17 @@ use crate::candidate::Rules;
 use crate::error::GitError;
 use crate::forge::Token;
 use crate::git::{Git, said};
-use crate::history::screen_commits;
+use crate::history::{screen_commits, screen_messages};
 use crate::publish_refusal::{Refusal, of_transport};
 use crate::repository::Repository;
+use crate::secrets;
 
 /// How long a push may take.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// How many commits are looked at. Who adds more in one loop has imported a history.
+/// How many commits of before the loop are looked at: a remote may have none of a long history.
 const MOST: &str = "--max-count=1000";
+const MANY: usize = 1000;
 
 /// With what git asks nobody for a password, beside [`Repository::env_of_push`].
 pub(crate) const ASKS_NOBODY: &[&str] = &["-c", "core.askPass=", "-c", "credential.interactive=false"];
@@ -73,7 +75,8 @@ impl Repository {
         let PushRequest { since, largest_file, allow_secrets, .. } = request;
         let new = [Some(format!("{refname}^@")), Some("--not".to_owned()), since.map(ToString::to_string)];
         let new = new.into_iter().flatten().chain([format!("--remotes={remote}")]);
-        if let Some(secret) = exposed(git, new, Rules { largest: largest_file, allow_secrets })? {
+        let rules = Rules { largest: largest_file, allow_secrets, base: since };
+        if let Some(secret) = exposed(git, new, request.branch, rules)? {
             let next = format!("look at it, and git push {remote} {} once it may be seen", request.branch);
             return Ok(Some(format!("{secret}; {next}")));
         }
@@ -141,17 +144,34 @@ fn is_ssh(command: &str) -> bool {
     program.trim_matches(['"', '\'']).rsplit('/').next() == Some("ssh")
 }
 
-/// What looks like a secret in what would be seen for the first time, said as `git rev-list` is told it; none where nothing
-/// does, or all of it may be there.
+/// What looks like a secret in what would be seen for the first time, in words: in the name of the branch, and in the files,
+/// paths and messages of commits, said as `git rev-list` is told them. None where nothing does, or all of it may be there.
 pub(crate) fn exposed(
     git: Git<'_>,
     new: impl IntoIterator<Item = String>,
+    branch: &str,
     rules: Rules<'_>,
-) -> Result<Option<Exposed>, GitError> {
-    let range = ["rev-list", "--reverse", MOST].into_iter().map(str::to_owned);
-    let printed = git.text(range.chain(new).chain(["--".to_owned()]), &[])?;
-    let commits: Vec<Oid> = printed.lines().filter_map(|line| line.parse().ok()).collect();
-    Ok(screen_commits(git, &commits, rules)?.into_iter().find(|found| !found.allowed))
+) -> Result<Option<String>, GitError> {
+    if let Some(what) = secrets::screen_name(branch.as_bytes()) {
+        return Ok(Some(format!("the name of the branch: it looks like {what}")));
+    }
+    let new: Vec<String> = new.into_iter().collect();
+    let mut commits = listed(git, &[MOST], &new)?;
+    // What came since the loop began is looked at in full: nothing hides behind a thousand empty commits.
+    if let Some(base) = rules.base.filter(|_| commits.len() >= MANY) {
+        let since = new.iter().cloned().chain([format!("^{base}")]).collect::<Vec<_>>();
+        commits.extend(listed(git, &[], &since)?);
+    }
+    if let Some(found) = screen_commits(git, &commits, rules)?.into_iter().find(|found| !found.allowed) {
+        return Ok(Some(found.to_string()));
+    }
+    screen_messages(git, &commits)
+}
+
+fn listed(git: Git<'_>, how: &[&str], range: &[String]) -> Result<Vec<Oid>, GitError> {
+    let words = ["rev-list", "--reverse"].iter().chain(how).copied();
+    let printed = git.text(words.chain(range.iter().map(String::as_str)).chain(["--"]), &[])?;
+    Ok(printed.lines().filter_map(|line| line.parse().ok()).collect())
 }
 
 /// The remote that a new branch goes to: that of the branch that is checked out.
