@@ -31,43 +31,43 @@ fn is_in(list: &str, word: &str) -> bool {
     list.split(' ').any(|it| it == word)
 }
 
-/// How a value stands behind a name, in a group: where code gives it, in quotes only; in other texts also bare or on the next
-/// line; and, where a word before the name says so, behind a blank.
-struct Grammar {
-    code: Regex,
-    text: Regex,
-    set: Regex,
+// How a value stands behind a name, in a group.
+const BEGIN: &str = r#"^["'`\])?!]{0,4}[ \t]*"#;
+const QUOTED: &str = r#"[bBrRfFuU@$#L\\]{0,2}(?:"([^"\n]*)"|'([^'\n]*)'|`([^`\n]*)`)"#;
+const BARE: &str = r#"([^\s"'`,;<>]+)"#;
+/// `name: X` and on the next line `value: Y`; `key="X" value="Y"`; `"name": "X", "value": "Y"`; `<key>X</key><string>Y`.
+const PAIR: &str = r#"(?:</key>\s*<string>|[\s,]*["']?(?i:value|default)["']?[ \t]*[:=][ \t]*)"#;
+/// The type that some languages put between: `: &str = `.
+const TYPED: &str = r"[: ][A-Za-z0-9_&'<>\[\]. ?*|:]{0,48}:?=[ \t]*";
+const SIGN: &str = r"(?:={2,3}|!==?|\|\|=|=>|:=|\?=|\+=|=|:|>)[ \t]*";
+const BLOCK: &str = r"(?:[|>][-+]?|\\)?[ \t]*\r?\n[ \t]+([^\s=-][^\s=]*[^\s=:])[ \t\r]*(?:\n|$)";
+const BETWEEN: &str = r#"(?:\r?\n[ \t]+)?[^"'`\n;{}]{0,80}"#;
+
+/// Code gives it in quotes only.
+static IN_CODE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let given =
+        format!("{PAIR}{BETWEEN}{QUOTED}|{TYPED}{QUOTED}|{SIGN}{BETWEEN}{QUOTED}|[,(][ \\t]*{QUOTED}");
+    bytes_regex(&format!("{BEGIN}(?:{given})"))
+});
+
+fn in_text() -> String {
+    let value = format!("{PAIR}(?:{QUOTED}|{BARE})|{TYPED}{QUOTED}|{SIGN}(?:{QUOTED}|{BLOCK}|{BARE})");
+    format!("{BEGIN}(?:{value}|[,(][ \\t]*{QUOTED})")
 }
 
-static GRAMMAR: LazyLock<Option<Grammar>> = LazyLock::new(|| {
-    const QUOTED: &str = r#"[bBrRfFuU@$#L\\]{0,2}(?:"([^"\n]*)"|'([^'\n]*)'|`([^`\n]*)`)"#;
-    const BARE: &str = r#"([^\s"'`,;<>]+)"#;
-    // `name: X` and on the next line `value: Y`; `key="X" value="Y"`; `"name": "X", "value": "Y"`; `<key>X</key><string>Y`.
-    const PAIR: &str =
-        r#"(?:</key>\s{0,60}<string>|[\s,]{0,60}["']?(?i:value|default)["']?[ \t]{0,60}[:=][ \t]{0,60})"#;
-    // The type that some languages put between: `: &str = `.
-    const TYPED: &str = r"[: ][A-Za-z0-9_&'<>\[\]. ?*|:]{0,48}:?=[ \t]{0,60}";
-    const SIGN: &str = r"(?:={2,3}|!==?|\|\|=|=>|:=|\?=|\+=|=|:|>)[ \t]{0,60}";
-    const BLOCK: &str = r"(?:[|>][-+]?|\\)?[ \t]*\r?\n[ \t]+([^\s=-][^\s=]*[^\s=:])[ \t\r]*(?:\n|$)";
-    const BETWEEN: &str = r#"(?:\r?\n[ \t]+)?[^"'`\n;{}]{0,80}"#;
-    let begin = r#"^["'`\])?!]{0,4}[ \t]{0,60}"#;
-    let code = format!(
-        "{begin}(?:{PAIR}{BETWEEN}{QUOTED}|{TYPED}{QUOTED}|{SIGN}{BETWEEN}{QUOTED}|[,(][ \\t]{{0,60}}{QUOTED})"
-    );
-    let text = format!(
-        "{begin}(?:{PAIR}(?:{QUOTED}|{BARE})|{TYPED}{QUOTED}|{SIGN}(?:{QUOTED}|{BLOCK}|{BARE})|[,(][ \\t]{{0,60}}{QUOTED})"
-    );
-    let set = format!("{text}|^[\"'`\\])?!]{{0,4}}[ \\t]{{1,60}}(?:{QUOTED}|{BARE})");
-    Some(Grammar { code: bytes_regex(&code)?, text: bytes_regex(&text)?, set: bytes_regex(&set)? })
-});
+/// Other texts also bare or on the next line.
+static IN_TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| bytes_regex(&in_text()));
+
+/// The same, and behind a blank.
+static BEHIND_BLANK: LazyLock<Option<Regex>> =
+    LazyLock::new(|| bytes_regex(&format!("{}|{BEGIN}[ \\t](?:{QUOTED}|{BARE})", in_text())));
 
 /// The first value that looks like a secret and is new.
 pub(super) fn find(path: &[u8], text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
-    let (words, grammar) = (WORDS.as_ref()?, GRAMMAR.as_ref()?);
     let (is_code, is_settings) = (names::is_code(path), names::is_settings(path));
     let has_sealed = LazyLock::new(|| memmem::find(text, b"SealedSecret").is_some());
     let mut done = 0;
-    for word in words.find_iter(text) {
+    for word in WORDS.as_ref()?.find_iter(text) {
         if word.start() < done {
             continue;
         }
@@ -75,11 +75,11 @@ pub(super) fn find(path: &[u8], text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
         done = key.end;
         let Some(name) = Name::of(&text[key.clone()], word.as_bytes()) else { continue };
         let regex = match is_code {
-            true => &grammar.code,
-            false if is_set(&text[..key.start]) => &grammar.set,
-            false => &grammar.text,
+            true => &IN_CODE,
+            false if is_set(&text[..key.start]) => &BEHIND_BLANK,
+            false => &IN_TEXT,
         };
-        let Some(value) = value(text, key.end, regex) else { continue };
+        let Some(value) = value(text, key.end, regex.as_ref()?) else { continue };
         let body = &text[value.clone()];
         if name.accepts(body, is_settings && name.is_password, is_in_quotes(text, &value))
             && !(allow::SEALED.holds(body) && *has_sealed)

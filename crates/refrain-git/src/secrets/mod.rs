@@ -42,6 +42,9 @@ struct Hit {
     at: usize,
 }
 
+/// The shortest name that a rule may find a secret in.
+const SHORTEST: usize = 12;
+
 /// Whether a secret is not in the version that is committed already.
 type IsNew<'a> = &'a dyn Fn(&[u8]) -> bool;
 
@@ -75,7 +78,10 @@ pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<Found> {
 /// Looks for a secret in a path, the name of a branch, or a message: what only the table of rules can tell there.
 #[must_use]
 pub fn screen_name(name: &[u8]) -> Option<&'static str> {
-    scan::find(&text::readable(name), &|_| true).map(|hit| hit.what)
+    (name.len() >= SHORTEST)
+        .then(|| scan::find(&text::readable(name), &|_| true))
+        .flatten()
+        .map(|hit| hit.what)
 }
 
 /// The lines of a file that have the [`MARK`].

@@ -282,6 +282,18 @@ fn a_secret_behind_a_thousand_commits_is_not_pushed() {
 }
 
 #[test]
+fn what_the_remote_is_said_to_have_is_asked_there() {
+    let it = Published::new();
+    let bad = it.commit("keys.txt", &format!("{}\n", token()));
+    // It says that the remote has it already.
+    it.place.git(&["update-ref", "refs/remotes/origin/other", bad.as_str()]);
+    assert!(matches!(it.refused(), Refusal::Secret(_)));
+    // A branch of the remote's that has it is told from that: it is known there.
+    it.place.git(&["push", "-q", "origin", "HEAD:refs/heads/other"]);
+    assert!(matches!(it.publish(), Push::Pushed { .. }));
+}
+
+#[test]
 fn a_mark_that_a_person_made_before_the_loop_lets_their_line_be_pushed() {
     let mut it = Published::new();
     let marked = format!("token = \"{}\" # refrain:allow-secret\n", token());
