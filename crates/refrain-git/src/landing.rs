@@ -117,7 +117,7 @@ impl Repository {
             let commit = self.make_commit(git, &New { tree, parents: &parents, message, trailers })?;
             commits.push(commit);
         }
-        let rules = Rules { largest: largest_file, allow_secrets };
+        let rules = Rules { largest: largest_file, allow_secrets, base: Some(request.tip) };
         let mut exposed = screen_unknown(git, &commits[before..], rules, self.known())?;
         exposed.retain(|exposed| !exposed.allowed);
         let is_exposed = |commit: &Oid| exposed.iter().any(|it| it.commit == *commit);

@@ -69,7 +69,7 @@ impl Repository {
         }
         let looks = Looks::of(self, &status, index).filter(|_| before.is_empty());
         let begun = stage::begin(git)?;
-        let rules = Rules { largest: largest_file, allow_secrets };
+        let rules = Rules { largest: largest_file, allow_secrets, base: base.head.as_ref() };
         let mut candidate = choose(self, git, &status, &before, rules)?;
         stage(self, git, status.head.as_ref(), &mut candidate, rules, begun)?;
         let answer = git.text(["write-tree"], &[])?;

@@ -110,6 +110,8 @@ mod reviewers;
 #[cfg(test)]
 mod run_task;
 #[cfg(test)]
+mod secrets;
+#[cfg(test)]
 mod seeing;
 #[cfg(test)]
 mod serve;
