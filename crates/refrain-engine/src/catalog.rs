@@ -48,7 +48,7 @@ impl Service {
             let mut all = Vec::new();
             for project in self.all_projects(catalog)? {
                 let found = unless_unreadable(&project, catalog.update(&project, Shelf::Loops, detail))?;
-                all.extend(Self { project, host: self.host.clone() }.listed(found)?);
+                all.extend(Self { project, ..self.clone() }.listed(found)?);
             }
             Ok(all)
         };

@@ -14,6 +14,7 @@ use refrain_engine::config::keys::{Config, Gate, When};
 use super::heading;
 use super::values;
 use crate::error::RequestError;
+use crate::trust::{self, RepositoryCommand};
 
 // What proves the work.
 #[derive(Debug, Default, clap::Args)]
@@ -145,6 +146,8 @@ pub struct Proof {
     pub gates: Vec<GateSpec>,
     pub protect: ProtectSpec,
     pub notes: Vec<String>,
+    /// The commands of those gates that the project's files offer.
+    pub offered: Vec<RepositoryCommand>,
 }
 
 impl GateArgs {
@@ -208,12 +211,13 @@ impl GateArgs {
             existing: both(&config.protect.existing, &self.protect_existing),
             parts: Vec::new(),
         };
-        let mut notes = Vec::new();
+        let (mut notes, mut offered) = (Vec::new(), Vec::new());
         if self.auto_gates || config.start.auto_gates == Some(true) {
             let offer = offer()?;
             for gate in offer.gates {
                 let is_given = |given: &GateSpec| given.name == gate.name || given.check == gate.check;
                 if !gates.iter().any(is_given) {
+                    offered.extend(trust::of_gates(std::slice::from_ref(&gate)));
                     gates.push(self.applied(gate));
                 }
             }
@@ -228,7 +232,7 @@ impl GateArgs {
             protect.parts = offer.parts;
             notes = offer.notes;
         }
-        Ok(Proof { gates, protect, notes })
+        Ok(Proof { gates, protect, notes, offered })
     }
 
     /// An offered gate, with what the options say of all gates.

@@ -30,6 +30,6 @@ pub fn tune(
     id: &LoopId,
     request: &Tune,
 ) -> Result<PlanState, RequestError> {
-    context.caller.check(Action::Tune, Some(id.as_str()))?;
+    context.check_on(Action::Tune, service, id)?;
     Ok(service.tune(id, &request.task, request.text.clone())?)
 }

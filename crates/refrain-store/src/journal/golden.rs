@@ -190,7 +190,7 @@ fn everything() -> Vec<Event> {
     let process = Process { pid: 7, start: 8 };
     let runner = || Identity { process, boot: "boot".into(), host: "host".into() };
     let id = |iteration, attempt| AttemptId { iteration, attempt };
-    let asked = |ask| Event::Asked { request: None, ask };
+    let asked = |ask| Event::Asked { request: None, ask, by: Default::default() };
     let Event::LoopStarted(mut start) = started() else { unreachable!("it is a start") };
     start.spec.git = GitSpec {
         workflow: Workflow::Commit,

@@ -12,6 +12,7 @@ use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::work::PromiseArgs;
 use refrain_app::options::{heading, values};
 use refrain_app::resolve::StartLoop;
+use refrain_app::trust;
 use refrain_app::verbs::start::PreparedLoop;
 use refrain_app::workspace::{Workspace, folder, note_untrusted};
 use refrain_app::{Action, Code, Context, RequestError};
@@ -70,7 +71,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     }
     let (mut begin, mode) = (args.from.begin.args, args.from.mode.args);
     let dir = folder(context, begin.work.working_dir.as_deref())?;
-    let service = Service::open(&dir, context.host.clone())?;
+    let service = Service::open(&dir, context.host.clone())?.trusting(trust::once(context, begin.work.yes)?);
     let path = context.dir.join(file);
     let path = path.canonicalize_utf8().unwrap_or(path);
     let found = found_in(&path).map_err(|error| unread(file, &error))?;
@@ -97,7 +98,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     let is_capped = begin.max_iterations.or(begin.until.exact()).is_some();
     let request = StartLoop { words: None, mode: mode.mode, options: begin };
     let workspace = Workspace { service: service.clone(), settings, dir };
-    let PreparedLoop { service, settings, dir, spec, mut notes, .. } =
+    let PreparedLoop { service, settings, dir, spec, mut offered, mut notes, .. } =
         PreparedLoop::new(context, workspace, &request)?;
     // A file that it names says what it likes too.
     admits_prompt(&spec.prompt).map_err(|error| unread(file, &error.into()))?;
@@ -105,6 +106,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     let carried = Some(Carried { from: path.to_string(), iteration: found.iteration });
     let mut spec = Spec { id: named.clone().unwrap_or(spec.id), limits, carried, ..spec };
     if let Some(run) = run {
+        offered.extend(run.offered.iter().cloned());
         notes.extend(run.applied(&mut spec));
     }
     if let Some(check) = found.check.as_ref().filter(|_| !spec.has_hard_gates()) {
@@ -123,7 +125,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     if let (Some(id), true) = (&found.id, is_renamed) {
         notes.push(format!("{id} is another loop of this project; this one has another name"));
     }
-    start::launch(context, PreparedLoop { service, settings, dir, spec, named, notes }, args.show)
+    start::launch(context, PreparedLoop { service, settings, dir, spec, offered, named, notes }, args.show)
 }
 
 /// How many iterations it has in total, those there among them; none where it has no end.
