@@ -1,6 +1,6 @@
 //! The surroundings of a request.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_engine::{Host, Service};
 
@@ -46,6 +46,14 @@ impl Context {
     #[must_use]
     pub fn has_variables(&self) -> bool {
         !self.caller.is_attempt()
+    }
+
+    /// The service of this folder's project. `once` says that this request trusts the project, which an attempt cannot say.
+    pub fn open(&self, dir: &Utf8Path, once: bool) -> Result<Service, RequestError> {
+        if once {
+            self.check(Action::Trust)?;
+        }
+        Ok(Service::open(dir, self.host.clone())?.trusting(once))
     }
 
     /// Refuses what the caller may not do, whatever loop it is done with.

@@ -79,6 +79,7 @@ pub mod effects;
 pub mod error;
 pub mod options;
 pub mod plan;
+pub mod repository_command;
 pub mod resolve;
 pub mod trust;
 pub mod verbs;

@@ -21,7 +21,7 @@ use crate::options::begin::BeginArgs;
 use crate::options::kinds::OnOff;
 use crate::options::review;
 use crate::options::work::{PromiseArgs, WorkArgs};
-use crate::trust::RepositoryCommand;
+use crate::repository_command::RepositoryCommand;
 
 pub mod agents;
 pub mod prompt;

@@ -4,14 +4,14 @@
 use std::collections::BTreeSet;
 
 use camino::Utf8Path;
-use refrain_core::gate::{Check, GateSpec};
 use refrain_core::plan::file::Shape;
 use refrain_core::text::printable;
 use refrain_engine::config::{self, ConfigFile};
 use refrain_engine::{Content, EngineError, Service, Trust, Trusted, now};
 
 use crate::plan::{Source, SourceArgs};
-use crate::{Action, Context, RequestError};
+use crate::repository_command::{RepositoryCommand, of_gates};
+use crate::{Context, RequestError};
 
 /// What of this repository can be trusted, as it is now.
 #[derive(Debug)]
@@ -20,22 +20,6 @@ pub struct Trustable {
     pub file: Option<ConfigFile>,
     /// The commands that its task files and manifests name.
     pub commands: BTreeSet<RepositoryCommand>,
-}
-
-/// A command that a file of the repository names.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RepositoryCommand {
-    /// The shell command, as seen from the top of the worktree.
-    pub command: String,
-    /// What names it.
-    pub from: String,
-}
-
-impl RepositoryCommand {
-    /// A command that the project's manifests offer, for a gate that runs in this folder of the worktree or another.
-    pub fn offered(command: &str) -> Self {
-        Self { command: from_top(command).to_owned(), from: "the project's files".to_owned() }
-    }
 }
 
 impl Trustable {
@@ -96,20 +80,12 @@ impl Trustable {
     }
 }
 
-/// Whether this start alone trusts the repository (`--yes`). An attempt cannot say that.
-pub fn once(context: &Context, yes: bool) -> Result<bool, RequestError> {
-    if yes {
-        context.check(Action::Trust)?;
-    }
-    Ok(yes)
-}
-
 /// Refuses commands of the repository that nobody trusts.
 pub fn check<'a>(
     context: &Context,
     service: &Service,
     commands: impl IntoIterator<Item = &'a RepositoryCommand>,
-    source: &SourceArgs,
+    source: Option<&SourceArgs>,
 ) -> Result<(), RequestError> {
     let untrusted: BTreeSet<_> =
         commands.into_iter().filter(|it| !service.trusts(Content::Command(&it.command))).collect();
@@ -122,6 +98,8 @@ pub fn check<'a>(
     let flat = |text: &str| printable(text).replace('\n', " ");
     let error =
         format!("the command {:?} of {} is not trusted{more}", flat(&first.command), flat(&first.from));
+    let any = SourceArgs::default();
+    let source = source.unwrap_or(&any);
     let of = source.as_words();
     let hash = Trustable::of(context, service, source)?.hash();
     Err(RequestError::usage(error)
@@ -156,37 +134,4 @@ pub(crate) fn of_source(source: &Source) -> impl Iterator<Item = RepositoryComma
 pub(crate) fn of_cargo(source: &Source, dir: &Utf8Path) -> Option<RepositoryCommand> {
     let is_cargo = source.file.shape != Shape::Markdown && dir.join("Cargo.toml").is_file();
     is_cargo.then(|| RepositoryCommand::offered("cargo check && cargo test"))
-}
-
-/// The commands of gates that the project's manifests offer.
-pub fn of_gates(gates: &[GateSpec]) -> impl Iterator<Item = RepositoryCommand> {
-    gates.iter().filter_map(|gate| match &gate.check {
-        Check::Command(command) => Some(RepositoryCommand::offered(command)),
-        Check::Review(_) => None,
-    })
-}
-
-/// An offered command without the way from the folder of the gate to the top of the worktree.
-fn from_top(command: &str) -> &str {
-    let Some((way, rest)) = command.strip_prefix("cd ").and_then(|command| command.split_once(" && ")) else {
-        return command;
-    };
-    if way.split('/').all(|part| part == "..") { rest } else { command }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_offered_command_is_the_same_from_any_folder() {
-        for (command, top) in [
-            ("make test", "make test"),
-            ("cd .. && make test", "make test"),
-            ("cd ../.. && cd web && npm test", "cd web && npm test"),
-            ("cd web && npm test", "cd web && npm test"),
-        ] {
-            assert_eq!(from_top(command), top);
-        }
-    }
 }

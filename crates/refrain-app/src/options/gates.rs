@@ -14,7 +14,7 @@ use refrain_engine::config::keys::{Config, Gate, When};
 use super::heading;
 use super::values;
 use crate::error::RequestError;
-use crate::trust::{self, RepositoryCommand};
+use crate::repository_command::{RepositoryCommand, of_gates};
 
 // What proves the work.
 #[derive(Debug, Default, clap::Args)]
@@ -217,7 +217,7 @@ impl GateArgs {
             for gate in offer.gates {
                 let is_given = |given: &GateSpec| given.name == gate.name || given.check == gate.check;
                 if !gates.iter().any(is_given) {
-                    offered.extend(trust::of_gates(std::slice::from_ref(&gate)));
+                    offered.extend(of_gates(std::slice::from_ref(&gate)));
                     gates.push(self.applied(gate));
                 }
             }

@@ -15,8 +15,8 @@ use super::source::{Source, SourceArgs};
 use super::spec_args::SpecArgs;
 use crate::error::RequestError;
 use crate::options::work::WorkArgs;
-use crate::trust::{self, RepositoryCommand};
-use crate::{Context, Note, resolve, workspace};
+use crate::repository_command::{self, RepositoryCommand};
+use crate::{Context, Note, resolve, trust, workspace};
 
 /// How many specifications that are too long are named one by one.
 const NAMED: usize = 5;
@@ -51,7 +51,7 @@ impl Prepared {
     pub fn of(context: &Context, request: RunPlan, note: Note<'_>) -> Result<Self, RequestError> {
         let RunPlan { source: source_args, spec, how, name, mut work } = request;
         let dir = workspace::folder(context, work.working_dir.as_deref())?;
-        let service = Service::open(&dir, context.host.clone())?.trusting(trust::once(context, work.yes)?);
+        let service = context.open(&dir, work.yes)?;
         let mut settings = settings(context, &service, &mut work)?;
         workspace::note_untrusted(&settings, note);
         let why = "the tasks of a plan wait for no person: accepted are loops";
@@ -111,7 +111,7 @@ impl Prepared {
 
     /// Refuses commands of the repository that are not trusted: what only looks at a plan runs none.
     pub fn check_trust(&self, context: &Context) -> Result<(), RequestError> {
-        trust::check(context, &self.service, &self.commands, &self.source_args)
+        trust::check(context, &self.service, &self.commands, Some(&self.source_args))
     }
 
     /// Refuses what tasks themselves say proves them, where its program is not there.
@@ -218,7 +218,7 @@ fn prove(
         let note = "nothing says what proves a task, nor do the project's files: what the agents claim lands, unverified";
         return Ok((vec![format!("{note} (--verify CMD)")], Vec::new()));
     }
-    let commands = trust::of_gates(&offered).collect();
+    let commands = repository_command::of_gates(&offered).collect();
     let mut chosen = Vec::new();
     for gate in offered {
         chosen.push(gate.check.to_string());

@@ -8,11 +8,10 @@ use refrain_engine::{Detached, EngineError, Runner, Service, Signals, left_to_ot
 use crate::caller::Action;
 use crate::error::{Code, RequestError};
 use crate::options::notify::NotifyArgs;
-use crate::plan::SourceArgs;
+use crate::repository_command::RepositoryCommand;
 use crate::resolve::{self, Resolved, StartLoop};
-use crate::trust::{self, RepositoryCommand};
 use crate::workspace::Workspace;
-use crate::{Context, Note};
+use crate::{Context, Note, trust};
 
 /// A loop that can be started: nothing is begun yet.
 #[derive(Debug)]
@@ -61,7 +60,7 @@ impl PreparedLoop {
         let Self { service, settings, dir, spec, offered, named, mut notes } = self;
         context.check(Action::Start)?;
         context.typed.check_loop(&spec)?;
-        trust::check(context, &service, &offered, &SourceArgs::default())?;
+        trust::check(context, &service, &offered, None)?;
         // A loop that needs a worktree for itself has it.
         let is_shared = spec.git.shared || spec.needs_worktree_alone();
         notes.extend(not_shown(&spec));

@@ -410,6 +410,7 @@ fn everything() -> Vec<Event> {
         Event::Asked {
             request: "1700000000000-0000002a".to_owned().try_into().ok(),
             ask: Ask::Pause(Urgency::Now),
+            by: Default::default(),
         },
         asked(Ask::Cancel(Urgency::AfterIteration)),
         Event::WorktreeReleased { kept: Some("src/a is not committed".into()) },

@@ -12,8 +12,8 @@ use refrain_app::options::review::ReviewArgs;
 use refrain_app::options::stuck::StuckArgs;
 use refrain_app::options::values;
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WorkArgs};
+use refrain_app::repository_command::of_gates;
 use refrain_app::resolve::StartLoop;
-use refrain_app::trust;
 use refrain_app::verbs::approve::refuse_by_accident;
 use refrain_app::verbs::resume;
 use refrain_app::verbs::start::PreparedLoop;
@@ -107,7 +107,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         context.check(Action::Detach)?;
     }
     let environment = Environment::read(context)?;
-    let service = Service::open(&dir, context.host.clone())?.trusting(trust::once(context, args.yes)?);
+    let service = context.open(&dir, args.yes)?;
     let choose = |agent: Option<&str>| {
         let chosen = Chosen { agent, command: args.command.is_some() };
         service.settings(chosen, context.has_variables())
@@ -126,7 +126,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let request = request(args, agent, &environment);
     let mut prepared = PreparedLoop::new(context, workspace, &request)?;
     let offer = prove(&mut prepared.spec, &service, &environment)?;
-    prepared.offered.extend(trust::of_gates(&offer.gates));
+    prepared.offered.extend(of_gates(&offer.gates));
     prepared.notes.extend(offer.notes);
     let spec = &prepared.spec;
     context.typed.check_loop(spec)?;

@@ -12,7 +12,6 @@ use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::work::PromiseArgs;
 use refrain_app::options::{heading, values};
 use refrain_app::resolve::StartLoop;
-use refrain_app::trust;
 use refrain_app::verbs::start::PreparedLoop;
 use refrain_app::workspace::{Workspace, folder, note_untrusted};
 use refrain_app::{Action, Code, Context, RequestError};
@@ -71,7 +70,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     }
     let (mut begin, mode) = (args.from.begin.args, args.from.mode.args);
     let dir = folder(context, begin.work.working_dir.as_deref())?;
-    let service = Service::open(&dir, context.host.clone())?.trusting(trust::once(context, begin.work.yes)?);
+    let service = context.open(&dir, begin.work.yes)?;
     let path = context.dir.join(file);
     let path = path.canonicalize_utf8().unwrap_or(path);
     let found = found_in(&path).map_err(|error| unread(file, &error))?;

@@ -12,7 +12,6 @@ use refrain_app::options::gates::GateArgs;
 use refrain_app::options::until::UntilArgs;
 use refrain_app::options::values;
 use refrain_app::options::work::{TaskArgs, WorkArgs};
-use refrain_app::plan::SourceArgs;
 use refrain_app::resolve::{self, Resolved, StartLoop};
 use refrain_app::trust;
 use refrain_app::verbs::resume;
@@ -351,7 +350,7 @@ fn spec(
     };
     let request = StartLoop { words: None, mode: mode.map(str::to_owned), options };
     let Resolved { spec, offered, .. } = resolve::spec(context, &request, &settings, service, &context.dir)?;
-    trust::check(context, service, &offered, &SourceArgs::default())?;
+    trust::check(context, service, &offered, None)?;
     resolve::refuse_approval(&spec, is_asked, &settings, why)?;
     let text = typed.completion_promise.clone();
     let text = text.map_or_else(|| values::promise(PROMISE).map_err(RequestError::usage), Ok)?;

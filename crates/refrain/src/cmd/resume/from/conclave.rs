@@ -3,7 +3,7 @@
 
 use camino::Utf8Path;
 use refrain_app::options::begin::BeginArgs;
-use refrain_app::trust::{self, RepositoryCommand};
+use refrain_app::repository_command::{RepositoryCommand, of_gates};
 use refrain_app::{Context, RequestError};
 use refrain_core::Spec;
 use refrain_core::gate::GateSpec;
@@ -56,7 +56,7 @@ impl Run {
             if let Some(linters) = together(&offer, false) {
                 work.gates.add_advisory(QUALITY, &linters)?;
             }
-            offered = trust::of_gates(&offer.gates).collect();
+            offered = of_gates(&offer.gates).collect();
             notes = offer.notes;
         }
         Ok(Self { environment, is_detected, timeout, notes, offered })
