@@ -266,6 +266,7 @@ impl From<EngineError> for RequestError {
             | EngineError::TasksTaken { .. }
             | EngineError::Refused { why: refrain_core::Refusal::NotALoop, .. } => (Code::Refused, None),
             EngineError::TaskGone(_) => (Code::NotFound, None),
+            EngineError::UntrustedCommand(_) => (Code::Refused, None),
             EngineError::SlotTaken(_)
             | EngineError::SlotHeld(..)
             | EngineError::WorkGone { .. }

@@ -243,6 +243,9 @@ pub enum Event {
         request: Option<RequestId>,
         /// What was asked.
         ask: Ask,
+        /// Who asked.
+        #[serde(default, skip_serializing_if = "Asker::is_person")]
+        by: Asker,
     },
     /// The loop waits for a time to come.
     #[serde(rename = "wait.started")]
@@ -373,6 +376,25 @@ pub enum Ask {
     Steer(String),
     /// Wait no longer: try at once.
     Proceed,
+}
+
+/// Who asks something of a loop or a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Asker {
+    /// A process inside an attempt of a loop.
+    Agent,
+    /// A person, a program of theirs, or a signal.
+    #[default]
+    Person,
+}
+
+impl Asker {
+    /// Whether it is a person, or a signal.
+    #[must_use]
+    pub fn is_person(&self) -> bool {
+        *self == Self::Person
+    }
 }
 
 /// When to stop.

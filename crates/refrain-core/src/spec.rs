@@ -111,6 +111,10 @@ pub struct Spec {
     pub trace: Option<Parent>,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
+    /// The data folder of the loop whose attempt started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub parent: Option<Utf8PathBuf>,
     /// How much of one stream of an attempt is kept, in bytes; past it the middle is dropped with a visible mark.
     pub output_cap: u64,
 }

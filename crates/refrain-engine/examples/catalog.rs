@@ -180,6 +180,7 @@ fn spec(root: &Utf8PathBuf, number: usize) -> Result<Spec, Box<dyn Error>> {
         task: None,
         session: None,
         depth: 0,
+        parent: None,
         output_cap: Spec::OUTPUT_CAP,
     })
 }

@@ -105,6 +105,7 @@ fn spec(dir: &Utf8PathBuf) -> Result<Spec, Box<dyn Error>> {
         task: None,
         session: None,
         depth: 0,
+        parent: None,
         output_cap: Spec::OUTPUT_CAP,
     })
 }

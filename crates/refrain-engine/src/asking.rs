@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 use rand::RngExt;
 use refrain_agents::environment;
-use refrain_core::event::{Ask, Event, Identity, Urgency};
+use refrain_core::event::{Ask, Asker, Event, Identity, Urgency};
 use refrain_core::ids::RequestId;
 use refrain_core::{ChildId, Live, LoopId, LoopState, Step, next_step};
 use refrain_git::Repository;
@@ -57,7 +57,7 @@ impl<F: FnOnce(SlowRunner)> SlowRunnerNotice<F> {
 }
 
 impl Service {
-    /// Asks something of a loop, and returns how it stands once it was heard. A runner that lives is asked; without one
+    /// Asks something of a loop for this asker, and returns how it stands once it was heard. A runner that lives is asked; without one
     /// it is done here. `slow` is told of the runner once that takes long: it hangs, is stopped, or cannot be rung.
     ///
     /// # Errors
@@ -66,11 +66,11 @@ impl Service {
         &self,
         id: &LoopId,
         what: LoopRequest,
-        ask: Ask,
+        (ask, by): (Ask, Asker),
         slow: impl FnOnce(SlowRunner),
     ) -> Result<LoopState, EngineError> {
         let dir = self.locate(id)?.dir;
-        let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
+        let request = Request { id: RequestId::made(now(), rand::rng().random()), ask, by };
         let refused = |why| EngineError::Refused { id: id.clone(), what, why };
         let before = journal::read_believed(&dir, &self.host().signing())?;
         before.admits(&request.ask).map_err(refused)?;
@@ -144,8 +144,8 @@ pub(crate) fn answer_without_runner(
     }
     for (request, _) in &waiting {
         if is_new(journal.state(), request) {
-            let ask = request.ask.clone();
-            journal.push(Event::Asked { request: Some(request.id.clone()), ask }, now())?;
+            let (ask, by) = (request.ask.clone(), request.by);
+            journal.push(Event::Asked { request: Some(request.id.clone()), ask, by }, now())?;
             finish_if_asked(&mut journal, env)?;
         }
     }
@@ -195,7 +195,8 @@ fn finish_if_asked(journal: &mut Journal, env: &[(OsString, OsString)]) -> Resul
             Step::TakeCandidate | Step::Start(ChildId::Gate { .. }) | Step::Commit { .. }
                 if journal.state().cancel == Some(Urgency::AfterIteration) =>
             {
-                journal.push(Event::Asked { request: None, ask: Ask::Cancel(Urgency::Now) }, now())?;
+                let by = journal.state().cancelled_by.unwrap_or_default();
+                journal.push(Event::Asked { request: None, ask: Ask::Cancel(Urgency::Now), by }, now())?;
             }
             Step::TakeBase
             | Step::TakeCandidate

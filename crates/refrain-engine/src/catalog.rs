@@ -52,7 +52,7 @@ impl Service {
                     &project,
                     catalog.update(&project, Shelf::Loops, detail, &self.host.signing()),
                 )?;
-                all.extend(Self { project, host: self.host.clone() }.listed(found)?);
+                all.extend(Self { project, ..self.clone() }.listed(found)?);
             }
             Ok(all)
         };

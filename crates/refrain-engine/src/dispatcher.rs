@@ -188,7 +188,7 @@ impl<'a> Drive<'a> {
     /// Sees to it that somebody can start a process of the loop's; where its listeners say what it uses.
     fn ready_crew(&mut self) -> Result<mpsc::Sender<ChildEvent>, EngineError> {
         let Self { crew, journal, host, pulse, files, locks, .. } = self;
-        crew.ready(&journal.state().spec, host, (pulse, files), locks)
+        crew.ready((&journal.state().spec, journal.dir()), host, (pulse, files), locks)
     }
 
     /// Drives the loop until it stops.

@@ -180,7 +180,7 @@ impl Service {
             journal.push(event, now())?;
         }
         if proceed {
-            journal.push(Event::Asked { request: None, ask: Ask::Proceed }, now())?;
+            journal.push(Event::Asked { request: None, ask: Ask::Proceed, by: Default::default() }, now())?;
         }
         journal.commit(Durability::Synced)?;
         Ok(Runner { is_restored, ..Runner::new(journal, lock, share, past) })

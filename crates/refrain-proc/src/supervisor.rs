@@ -43,6 +43,8 @@ pub struct KeeperSpec {
     pub env: Vec<(OsString, OsString)>,
     /// The variables that mark the loop's processes, should the keeper die: `NAME=value`.
     pub marks: Vec<String>,
+    /// The data folder of the loop, if there is one: on the keeper's command line, where its descendants find it.
+    pub loop_dir: Option<Utf8PathBuf>,
 }
 
 /// One start of an agent.
@@ -439,6 +441,7 @@ impl Keeper {
         #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
         let child = Command::new(&spec.program)
             .arg0(KEEPER_NAME)
+            .args(&spec.loop_dir)
             .env_clear()
             .envs(spec.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -472,7 +475,12 @@ mod tests {
         let (report, reports) = channel();
         let parts = tail.clone();
         let mut worker = Worker {
-            spec: KeeperSpec { program: PathBuf::new(), env: Vec::new(), marks: Vec::new() },
+            spec: KeeperSpec {
+                program: PathBuf::new(),
+                env: Vec::new(),
+                marks: Vec::new(),
+                loop_dir: None,
+            },
             inbox: channel().1,
             woken: UnixStream::pair().unwrap().0,
             keeper: None,

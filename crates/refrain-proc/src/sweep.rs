@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
 
 use crate::identity::{self, Stat};
-use crate::keeper::KEEPER_NAME;
+use crate::keeper::is_keeper;
 use crate::system;
 
 /// How long one sweep goes on where new processes keep coming: some that cannot be frozen can fork for ever.
@@ -146,7 +146,7 @@ fn marked(mark: &Mark) -> BTreeSet<(i32, u64)> {
         stat.parent == own
             && Some(stat.session) != own_session
             && mark.keeper.is_some_and(|keeper| stat.process.start >= keeper.start)
-            && !is_keeper(stat.process.pid)
+            && !is_keeper(&system::arguments(stat.process.pid))
     };
     // A number that leads another process by now was given away: that session is somebody else's.
     let session =
@@ -170,10 +170,6 @@ fn marked(mark: &Mark) -> BTreeSet<(i32, u64)> {
 fn bears(pid: i32, variables: &[String]) -> bool {
     let is_one = |entry: &[u8]| variables.iter().any(|variable| entry == variable.as_bytes());
     system::environment(pid).split(|byte| *byte == 0).any(is_one)
-}
-
-fn is_keeper(pid: i32) -> bool {
-    system::arguments(pid).split(|byte| *byte == 0).next() == Some(KEEPER_NAME.as_bytes())
 }
 
 fn send((pid, start): (i32, u64), signal: Signal) {

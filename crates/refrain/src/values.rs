@@ -5,11 +5,13 @@ use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
 use jiff::tz::TimeZone;
-use refrain_app::Caller;
 use refrain_app::effects::TypedOptions;
+use refrain_app::{Attempt, Caller};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::{LoopId, Spec};
 use refrain_engine::{Brief, EngineError, Host, Listed, Service};
+
+use crate::out;
 
 /// The surroundings: read here and nowhere else.
 #[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]
@@ -28,6 +30,11 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, Requ
         let home = path(name).or_else(|| path("HOME").map(|home| home.join(below)));
         home.unwrap_or_else(|| Utf8PathBuf::from("/var/tmp")).join("refrain")
     };
+    // The environment is a second sign only: an agent can clear it, and cannot leave its supervisor's tree.
+    let supervisors = refrain_engine::keeper::enclosing();
+    let named = std::env::var("REFRAIN_LOOP_ID").ok();
+    let depth = std::env::var("REFRAIN_DEPTH").ok();
+    let depth = depth.map_or(0, |depth| depth.parse().unwrap_or(Spec::MAX_DEPTH));
     Ok(Context {
         dir,
         host: Host {
@@ -39,10 +46,11 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, Requ
             config_home: home("XDG_CONFIG_HOME", ".config"),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
-        depth: std::env::var("REFRAIN_DEPTH")
-            .ok()
-            .map_or(0, |depth| depth.parse().unwrap_or(Spec::MAX_DEPTH)),
-        caller: std::env::var("REFRAIN_LOOP_ID").map_or(Caller::Person, Caller::Attempt),
+        depth: depth.max(u32::try_from(supervisors.len()).unwrap_or(Spec::MAX_DEPTH)),
+        caller: match (supervisors.into_iter().next(), named) {
+            (None, None) => Caller::Person,
+            (supervisor, named) => Caller::Attempt(Attempt { named, supervisor }),
+        },
         typed: TypedOptions::default(),
     })
 }
@@ -64,6 +72,16 @@ pub(crate) fn time_zone() -> TimeZone {
         Some(_) => TimeZone::system(),
         None => local().unwrap_or_else(TimeZone::system),
     }
+}
+
+/// Asks a person at the terminal; whether they say yes.
+pub(crate) fn confirm(question: &str) -> Result<bool, RequestError> {
+    out::tell(question);
+    let mut answer = String::new();
+    std::io::stdin()
+        .read_line(&mut answer)
+        .map_err(|error| RequestError::new(Code::Failed, format!("the answer cannot be read: {error}")))?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
 /// How many loops a refusal names.

@@ -71,6 +71,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         task: None,
         session: None,
         depth: 0,
+        parent: None,
         output_cap: Spec::OUTPUT_CAP,
     }
 }

@@ -136,6 +136,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         task: None,
         session: None,
         depth: 0,
+        parent: None,
         output_cap: Spec::OUTPUT_CAP,
     }
 }

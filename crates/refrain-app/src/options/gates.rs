@@ -14,6 +14,7 @@ use refrain_engine::config::keys::{Config, Gate, Gates, When};
 use super::heading;
 use super::values;
 use crate::error::RequestError;
+use crate::repository_command::{RepositoryCommand, of_gates};
 
 // What proves the work.
 #[derive(Debug, Default, clap::Args)]
@@ -151,6 +152,8 @@ pub struct Proof {
     pub env: GateEnv,
     pub protect: ProtectSpec,
     pub notes: Vec<String>,
+    /// The commands of those gates that the project's files offer.
+    pub offered: Vec<RepositoryCommand>,
 }
 
 impl GateArgs {
@@ -215,12 +218,13 @@ impl GateArgs {
             existing: both(&config.protect.existing, &self.protect_existing),
             ..ProtectSpec::default()
         };
-        let mut notes = Vec::new();
+        let (mut notes, mut offered) = (Vec::new(), Vec::new());
         if self.auto_gates || config.start.auto_gates == Some(true) {
             let offer = offer()?;
             for gate in offer.gates {
                 let is_given = |given: &GateSpec| given.name == gate.name || given.check == gate.check;
                 if !gates.iter().any(is_given) {
+                    offered.extend(of_gates(std::slice::from_ref(&gate)));
                     gates.push(self.applied(gate));
                 }
             }
@@ -238,7 +242,7 @@ impl GateArgs {
         // Of one name the last counts.
         let variables = config.gates.variables().iter().chain(&self.gate_env);
         let variables = variables.cloned().map(|GateVariable { name, value }| (name, value)).collect();
-        Ok(Proof { gates, env: GateEnv { variables, ..GateEnv::default() }, protect, notes })
+        Ok(Proof { gates, env: GateEnv { variables, ..GateEnv::default() }, protect, notes, offered })
     }
 
     /// An offered gate, with what the options say of all gates.

@@ -38,10 +38,10 @@ pub fn steer(
     steering: &Steering,
     slow: Slow<'_>,
 ) -> Result<Vec<LoopId>, RequestError> {
-    context.caller.check(Action::Steer, Some(id.as_str()))?;
+    context.check_on(Action::Steer, service, id)?;
     steering.check()?;
     let mut tell = |id: &LoopId| {
-        let ask = Ask::Steer(steering.text.clone());
+        let ask = (Ask::Steer(steering.text.clone()), context.caller.asker());
         service.ask(id, LoopRequest::Steer, ask, |runner| slow(id, runner))
     };
     if !service.has_plan(id) {

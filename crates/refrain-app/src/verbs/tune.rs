@@ -42,7 +42,7 @@ pub fn tune(
     id: &LoopId,
     request: &Tune,
 ) -> Result<PlanState, RequestError> {
-    context.caller.check(Action::Tune, Some(id.as_str()))?;
+    context.check_on(Action::Tune, service, id)?;
     request.check()?;
     Ok(service.tune(id, &request.task, request.text.clone())?)
 }

@@ -15,7 +15,9 @@ use super::publish::{Published, Publishing};
 use super::trouble::Trouble;
 use crate::agent::{FaultKind, Tokens, Until, Usage, Usd};
 use crate::budget::Allowance;
-use crate::event::{Approved, AttemptFinished, Blocked, ClaimSource, End, Identity, Process, Urgency, Wait};
+use crate::event::{
+    Approved, Asker, AttemptFinished, Blocked, ClaimSource, End, Identity, Process, Urgency, Wait,
+};
 use crate::git::{Base, Checkout, CommitReport, Exposed, LeftOut, Oid};
 use crate::ids::{AttemptId, RequestId};
 use crate::session::Session;
@@ -56,8 +58,12 @@ pub struct LoopState {
     pub cancel: Option<Urgency>,
     /// Somebody asked for a pause; `resume` takes it back.
     pub pause: Option<Urgency>,
+    /// Who asked for the end, a person where several did.
+    pub cancelled_by: Option<Asker>,
+    /// Who asked for the pause, a person where several did.
+    pub paused_by: Option<Asker>,
     /// Words for the next prompt, until an iteration that was told them is charged.
-    pub steering: Vec<String>,
+    pub steering: Vec<Steering>,
     /// Who drives the loop, or drove it last.
     pub runner: Option<Identity>,
     /// The agent's own session that drives it: a runner only does what is to be done between two of its turns.
@@ -146,6 +152,15 @@ pub struct GitState {
     pub released: bool,
     /// What it has outside by now.
     pub published: Published,
+}
+
+/// Words for the next prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Steering {
+    /// The words.
+    pub text: String,
+    /// Who said them.
+    pub by: Asker,
 }
 
 /// Where a loop is between two attempts, or in one.

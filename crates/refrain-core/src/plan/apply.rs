@@ -63,6 +63,8 @@ impl Fold for PlanState {
             spent_at_least: false,
             pause: None,
             cancel: None,
+            cancelled_by: None,
+            paused_by: None,
             in_vain: None,
             hindered: None,
             ended: None,
@@ -190,10 +192,16 @@ impl PlanState {
                 self.handover.refused.clone_from(refused);
             }
             PlanEvent::Hindered { error } => self.hindered = Some(error.clone()),
-            PlanEvent::Asked { request, ask } => {
+            PlanEvent::Asked { request, ask, by } => {
                 match ask {
-                    Ask::Pause(urgency) => self.pause = self.pause.max(Some(*urgency)),
-                    Ask::Cancel(urgency) => self.cancel = self.cancel.max(Some(*urgency)),
+                    Ask::Pause(urgency) => {
+                        self.pause = self.pause.max(Some(*urgency));
+                        self.paused_by = self.paused_by.max(Some(*by));
+                    }
+                    Ask::Cancel(urgency) => {
+                        self.cancel = self.cancel.max(Some(*urgency));
+                        self.cancelled_by = self.cancelled_by.max(Some(*by));
+                    }
                     Ask::Steer(_) | Ask::Proceed => return Err("a plan is not steered, its tasks are"),
                 }
                 self.answered.extend(request.clone());
@@ -243,7 +251,8 @@ impl PlanState {
 
     fn go_on(&mut self, limits: &PlanLimits) {
         self.limits = limits.clone();
-        (self.ended, self.pause, self.hindered, self.in_vain) = (None, None, None, None);
+        (self.pause, self.paused_by) = (None, None);
+        (self.ended, self.hindered, self.in_vain) = (None, None, None);
         self.handover.refused = None;
         if !self.taken {
             self.refused = None;

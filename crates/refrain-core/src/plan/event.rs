@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::spec::{PlanLimits, PlanSpec};
 use super::task::{Card, TaskId};
 use crate::agent::Usd;
-use crate::event::{Ask, Identity};
+use crate::event::{Ask, Asker, Identity};
 use crate::fingerprint::Fingerprint;
 use crate::gate::GateName;
 use crate::git::{Oid, RepoPath};
@@ -127,6 +127,9 @@ pub enum PlanEvent {
         request: Option<RequestId>,
         /// What.
         ask: Ask,
+        /// Who asked.
+        #[serde(default, skip_serializing_if = "Asker::is_person")]
+        by: Asker,
     },
     /// The plan has stopped.
     #[serde(rename = "plan.ended")]

@@ -3,7 +3,7 @@
 use super::{StatusWord, published, sum, with_yours};
 use crate::agent::Usd;
 use crate::budget::{Standing, Which};
-use crate::event::{Blocked, ClaimSource, End, Exit, WaitKind};
+use crate::event::{Asker, Blocked, ClaimSource, End, Exit, WaitKind};
 use crate::gate::{NOT_FOUND, missing_program};
 use crate::git::{CommitResult, Skipped};
 use crate::r#loop::{Approval, GateFailure, Grant, LoopState, Outcome, Phase, Proving, Refusal, Saved};
@@ -88,6 +88,14 @@ fn kept(state: &LoopState) -> String {
     }
 }
 
+/// Who asked for a stop: a person's in these words.
+pub(super) fn asked_by(by: Option<Asker>, person: &'static str) -> &'static str {
+    match by {
+        Some(Asker::Agent) => "by an agent",
+        Some(Asker::Person) | None => person,
+    }
+}
+
 fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     let flight = state.in_flight();
     match (state.ended.map(|ended| ended.end), word) {
@@ -111,7 +119,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             }
         }
         (Some(End::Stuck), _) => stuck(state),
-        (Some(End::Cancelled), _) => "by a person".to_owned(),
+        (Some(End::Cancelled), _) => asked_by(state.cancelled_by, "by a person").to_owned(),
         (Some(End::IterationCap), _) => {
             let (n, s) = (state.charged, if state.charged == 1 { "" } else { "s" });
             match (failing(state), state.spec.has_hard_gates()) {
@@ -124,7 +132,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
         (Some(End::TimedOut), _) => "the loop's own duration is over".to_owned(),
         (Some(End::BudgetExceeded { by: None }), _) => budget(state),
         (Some(End::BudgetExceeded { by: Some(by) }), _) => shared_budget(&by),
-        (Some(End::Paused), _) => "by a person or a signal".to_owned(),
+        (Some(End::Paused), _) => asked_by(state.paused_by, "by a person or a signal").to_owned(),
         (Some(End::Blocked { why }), _) => match why {
             Blocked::Refunds if is_unresponsive(state) => told(
                 "the agent printed no event before its time limit, and the last three attempts were lost",

@@ -228,7 +228,7 @@ impl Service {
         Ok(journal.state().clone())
     }
 
-    pub(super) fn plan_dir(&self, id: &LoopId) -> Result<LoopDir, EngineError> {
+    pub(crate) fn plan_dir(&self, id: &LoopId) -> Result<LoopDir, EngineError> {
         let dir = self.project.plan_dir(id);
         if dir.exists() { Ok(dir) } else { Err(self.no_loop(id)) }
     }

@@ -130,7 +130,7 @@ impl Verification {
         // What the gates of a loop are started with, so are these: a loop without an agent. Who starts them comes while git
         // writes the files.
         let each = &self.state.spec.each;
-        let mut supervised = supervise(each, &self.host, &Arc::default(), &Arc::default())?;
+        let mut supervised = supervise(each, &self.host, None, &Arc::default(), &Arc::default())?;
         if each.gates.iter().any(|gate| gate.hard && matches!(gate.check, Check::Command(_))) {
             supervised.supervisor.ready();
         }

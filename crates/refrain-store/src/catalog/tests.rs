@@ -66,7 +66,7 @@ fn make(project: &Project, name: &str, end: Option<End>) -> LoopDir {
         _ => None,
     });
     if let Some(ask) = asked {
-        journal.push(Event::Asked { request: None, ask }, at(9)).unwrap();
+        journal.push(Event::Asked { request: None, ask, by: Default::default() }, at(9)).unwrap();
     }
     if let Some(end) = end {
         journal.push(Event::LoopEnded(end), at(9)).unwrap();

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use super::{Chosen, ConfigError, Places, ProjectFile, Settings, load, project_file};
 use crate::layout::Project;
-use crate::trust::Trust;
+use crate::trust::{Content, Trust};
 
 struct Home {
     _dir: TempDir,
@@ -48,7 +48,7 @@ impl Home {
     fn project(self, text: &str) -> Self {
         let home = self.untrusted(text);
         let trust = Trust::new(&home.root.join("state"));
-        trust.grant(&home.project.root, text, Timestamp::UNIX_EPOCH).unwrap();
+        trust.grant(&home.project.root, Content::File(text), Timestamp::UNIX_EPOCH).unwrap();
         home
     }
 
@@ -64,6 +64,7 @@ impl Home {
                 config_home: &config,
                 state_home: &state,
                 project: &self.project,
+                trusts_once: false,
                 variables: &self.variables,
             },
             chosen,

@@ -191,7 +191,7 @@ fn everything() -> Vec<Event> {
     let process = Process { pid: 7, start: 8 };
     let runner = || Identity { process, boot: "boot".into(), host: "host".into() };
     let id = |iteration, attempt| AttemptId { iteration, attempt };
-    let asked = |ask| Event::Asked { request: None, ask };
+    let asked = |ask| Event::Asked { request: None, ask, by: Default::default() };
     let Event::LoopStarted(mut start) = started() else { unreachable!("it is a start") };
     start.spec.git = GitSpec {
         workflow: Workflow::Commit,
@@ -412,6 +412,7 @@ fn everything() -> Vec<Event> {
         Event::Asked {
             request: "1700000000000-0000002a".to_owned().try_into().ok(),
             ask: Ask::Pause(Urgency::Now),
+            by: Default::default(),
         },
         asked(Ask::Cancel(Urgency::AfterIteration)),
         Event::WorktreeReleased { kept: Some("src/a is not committed".into()) },

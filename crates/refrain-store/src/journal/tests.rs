@@ -85,6 +85,7 @@ pub(crate) fn started() -> Event {
             task: None,
             session: None,
             depth: 0,
+            parent: None,
             output_cap: Spec::OUTPUT_CAP,
         },
     }))
@@ -383,7 +384,9 @@ fn two_writers_do_not_mix() {
     let sandbox = sandbox();
     let mut journal = sample(&sandbox.loop_dir);
     let mut other = Journal::open(sandbox.loop_dir.clone(), at(9)).unwrap();
-    other.push(Event::Asked { request: None, ask: Ask::Pause(Urgency::Now) }, at(10)).unwrap();
+    other
+        .push(Event::Asked { request: None, ask: Ask::Pause(Urgency::Now), by: Default::default() }, at(10))
+        .unwrap();
     other.commit(Durability::Synced).unwrap();
     journal.push(Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] }, at(11)).unwrap();
     assert!(matches!(journal.commit(Durability::Synced), Err(JournalError::Foreign(_))));

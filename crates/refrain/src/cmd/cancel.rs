@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use refrain_app::verbs::{Outcome, Slow, Urgent, cancel as app};
-use refrain_app::{Code, Context, RequestError};
+use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;
@@ -24,6 +24,13 @@ pub(crate) struct Args {
     /// End the agent now
     #[arg(long)]
     now: bool,
+}
+
+impl Args {
+    /// What the verb does, for [`Action::permission`].
+    pub(crate) fn action(&self) -> Action {
+        if self.all { Action::CancelAll } else { Action::Cancel }
+    }
 }
 
 /// Asks for the end; returns once the loop has heard it.

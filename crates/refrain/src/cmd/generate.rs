@@ -16,7 +16,7 @@ use refrain_core::view::checkup::Checkup;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::plugin::PluginStatus;
 use refrain_core::view::{Damaged, Status};
-use refrain_engine::Trusted;
+use refrain_engine::{Key, Trusted};
 
 use super::config::Shown;
 use super::memory;
@@ -75,6 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
         ("config", refrain_engine::config::schema()),
         ("config-show", schemars::schema_for!(Shown)),
         ("plugin-status", schemars::schema_for!(Vec<PluginStatus>)),
+        ("token-list", schemars::schema_for!(Vec<Key>)),
         ("trust-list", schemars::schema_for!(Vec<Trusted>)),
         ("memory-list", schemars::schema_for!(Vec<Memory>)),
         ("memory-proposals", schemars::schema_for!(Vec<memory::proposals::Row>)),

@@ -147,16 +147,19 @@ fn line(
             note(&format!("what landed is not on your branch yet, and the plan goes on: {why}"))
         }
         PlanEvent::Hindered { error } => note(&format!("the plan cannot go on by itself: {error}")),
-        PlanEvent::Asked { request, ask } => note(match (ask, request) {
-            (Ask::Pause(Urgency::AfterIteration), None) => {
-                "pausing after these iterations; Ctrl-C again ends the agents now and refunds their attempts"
-            }
-            (Ask::Pause(Urgency::AfterIteration), Some(_)) => "asked to pause after these iterations",
-            (Ask::Pause(Urgency::Now), _) => "pausing now",
-            (Ask::Cancel(Urgency::AfterIteration), _) => "asked to cancel after these iterations",
-            (Ask::Cancel(Urgency::Now), _) => "cancelling now",
-            (Ask::Steer(_) | Ask::Proceed, _) => return String::new(),
-        }),
+        PlanEvent::Asked { request, ask, by } => note(&phrase::asked_by(
+            *by,
+            match (ask, request) {
+                (Ask::Pause(Urgency::AfterIteration), None) => {
+                    "pausing after these iterations; Ctrl-C again ends the agents now and refunds their attempts"
+                }
+                (Ask::Pause(Urgency::AfterIteration), Some(_)) => "asked to pause after these iterations",
+                (Ask::Pause(Urgency::Now), _) => "pausing now",
+                (Ask::Cancel(Urgency::AfterIteration), _) => "asked to cancel after these iterations",
+                (Ask::Cancel(Urgency::Now), _) => "cancelling now",
+                (Ask::Steer(_) | Ask::Proceed, _) => return String::new(),
+            },
+        )),
         PlanEvent::Ended(_) => closing(state),
         PlanEvent::Resumed { .. } => note("resumed"),
         PlanEvent::JournalTorn { bytes, .. } => {

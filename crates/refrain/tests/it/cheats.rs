@@ -32,6 +32,7 @@ const PROJECT: &[(&str, &str)] = &[
 /// All that the files offer is protected; of their gates, one stands for all, as no test runner need be installed here.
 const FLAGS: &[&str] = &[
     "--auto-gates",
+    "--yes",
     "--gate",
     "npm-test=sh test.sh",
     "--gate",

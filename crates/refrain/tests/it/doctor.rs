@@ -420,7 +420,7 @@ fn configuration_that_would_keep_a_loop_from_starting_is_found_before() {
     write(&shared, format!("{agents}[prompts.fix]\nfile = \"fix.md\"\n[start]\nprompt-name = \"mend\"\n"));
     let [(grade, about, found)] = look(0).try_into().unwrap();
     assert!(grade == "warning" && about.ends_with("refrain.toml") && found.contains("not trusted"));
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let found = look(0);
     let told: Vec<_> = found.iter().map(|(grade, about, _)| (grade.as_str(), about.as_str())).collect();
     let [("ok", _), ("warning", "agents.gone"), ("warning", "prompts.fix"), ("warning", "")] = told[..]

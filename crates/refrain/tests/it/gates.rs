@@ -450,7 +450,7 @@ fn gates_of_the_configuration_are_run_and_options_come_before_them() {
         &sandbox.project().join("refrain.toml"),
         "[gates.tests]\ncommand = \"false\"\n[gates.lint]\ncommand = \"false\"\nhard = false\n",
     );
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     sandbox.refrain(&start(&agent, &["--gate", "tests=true"])).with_code(0);
     let status = sandbox.status("job");
     assert_eq!(

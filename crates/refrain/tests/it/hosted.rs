@@ -84,6 +84,7 @@ pub(crate) fn spec(sandbox: &Sandbox, id: &str, program: String) -> Spec {
         task: None,
         session: None,
         depth: 0,
+        parent: None,
         output_cap: Spec::OUTPUT_CAP,
     }
 }

@@ -14,6 +14,8 @@ mod blocked;
 #[cfg(test)]
 mod budgets;
 #[cfg(test)]
+mod caller;
+#[cfg(test)]
 mod catalog;
 #[cfg(test)]
 mod cheats;

@@ -92,7 +92,7 @@ fn a_configured_value_may_have_no_effect() {
         "[start]\nstuck-threshold = 4\nclean-checkout = true\ntimeout-grace = '9s'\nretry-for = '1h'\n\
          [git]\ncommit-template = 'x'\nbranch-template = 'y'\nbase = 'main'\n[critique]\ncritic = 'codex'\n",
     );
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--exact", "1", "p"]).with_code(0);
     assert_eq!(sandbox.status("job")["charged"], json!(1));
 }

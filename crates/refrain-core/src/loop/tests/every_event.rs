@@ -21,7 +21,7 @@ pub(super) fn every_end() -> impl Iterator<Item = End> {
 }
 
 pub(super) fn heard(name: &str, ask: Ask) -> Event {
-    Event::Asked { request: Some(request(name)), ask }
+    Event::Asked { request: Some(request(name)), ask, by: Default::default() }
 }
 
 /// The iterations, effects and attempts that the samples may have.

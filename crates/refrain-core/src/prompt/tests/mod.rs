@@ -68,7 +68,10 @@ fn iteration(n: usize, spec: Spec) -> LoopState {
 
 fn steered(mut state: LoopState, words: &[&str]) -> LoopState {
     for text in words {
-        apply(&mut state, Event::Asked { request: None, ask: Ask::Steer((*text).into()) });
+        apply(
+            &mut state,
+            Event::Asked { request: None, ask: Ask::Steer((*text).into()), by: Default::default() },
+        );
     }
     state
 }
