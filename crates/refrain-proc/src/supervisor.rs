@@ -475,12 +475,7 @@ mod tests {
         let (report, reports) = channel();
         let parts = tail.clone();
         let mut worker = Worker {
-            spec: KeeperSpec {
-                program: PathBuf::new(),
-                env: Vec::new(),
-                marks: Vec::new(),
-                loop_dir: None,
-            },
+            spec: KeeperSpec { program: PathBuf::new(), env: Vec::new(), marks: Vec::new(), loop_dir: None },
             inbox: channel().1,
             woken: UnixStream::pair().unwrap().0,
             keeper: None,
