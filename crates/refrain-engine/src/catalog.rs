@@ -130,7 +130,7 @@ impl Service {
                     )?);
                 }
                 catalog.add_up(&project, &found, since, &mut sums)?;
-                let service = Self { project, host: self.host.clone() };
+                let service = Self { project, ..self.clone() };
                 unread.extend(found.into_iter().filter_map(|found| match found {
                     Found::Stopped(_) | Found::Open(..) => None,
                     Found::Damaged { name, error } => Some(service.damaged(&name, None, &error)),

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
-use refrain_core::event::{Ask, End, FORMAT, Identity, LoopStarted, Process, Urgency};
+use refrain_core::event::{Ask, Asker, End, FORMAT, Identity, LoopStarted, Process, Urgency};
 use refrain_core::signature::Signatures;
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
 use refrain_core::{AttemptId, Damage, Event, LoopState, Spec};
@@ -277,7 +277,7 @@ fn foreign(dir: &LoopDir, own: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let path = dir.journal();
     let forged = {
         let mut other: Journal = Journal::open(dir.clone(), at(9)).unwrap();
-        other.push(Event::Asked { request: None, ask: Ask::Pause(Urgency::Now) }, at(10)).unwrap();
+        other.push(Event::Asked { request: None, ask: Ask::Pause(Urgency::Now), by: Asker::Person }, at(10)).unwrap();
         other.commit(Durability::Synced).unwrap();
         fs::read(&path).unwrap()
     };
