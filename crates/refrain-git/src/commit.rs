@@ -346,8 +346,10 @@ impl Job<'_> {
 
     fn by_git(&self) -> Result<Outcome, GitError> {
         let message = self.message()?;
-        let done =
-            Git::run(self.git, ["commit", "--quiet", "--cleanup=whitespace", "-F", "-"], message.as_bytes())?;
+        let done = self
+            .git
+            .with_hooks()
+            .run(["commit", "--quiet", "--cleanup=whitespace", "-F", "-"], message.as_bytes())?;
         let head = self.git.run(["rev-parse", "--verify", "--quiet", "HEAD"], &[])?;
         let head: Option<Oid> = String::from_utf8_lossy(&head.stdout).trim().parse().ok();
         let before = self.status.head.as_ref();

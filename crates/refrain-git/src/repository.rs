@@ -4,21 +4,23 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::git::{Oid, Operation};
+use refrain_core::git::{GitPins, Oid, Operation};
 use refrain_core::mirror;
-use refrain_proc::tool::Cancel;
+use refrain_proc::tool::{Cancel, Sweeper};
 
 use crate::configuration::Configurations;
 use crate::error::{GitError, OnPath};
 use crate::forge::FROM_FILE;
-use crate::git::{Git, environment, said};
+use crate::git::{Git, environment, path_outside, program, said};
 use crate::known::Known;
 use crate::memory::Memory;
 use crate::operation;
+use crate::plain::configured;
 
 /// A worktree of a repository.
 #[derive(Debug)]
@@ -27,6 +29,13 @@ pub struct Repository {
     git_dir: Utf8PathBuf,
     common_dir: Utf8PathBuf,
     env: Vec<(OsString, OsString)>,
+    /// The git program, and a `PATH` for it, without the project's own folders; none where nothing has to be said.
+    program: Option<PathBuf>,
+    path: Option<OsString>,
+    /// What git may run; none where nothing is pinned yet.
+    pins: Option<Arc<GitPins>>,
+    /// Who runs a git that runs programs of the user; none where there is no keeper to be had.
+    sweeper: Option<Sweeper>,
     /// The person's own token for GitHub, which no git is given but one that pushes or fetches, where it is asked for it.
     token: Option<(OsString, OsString)>,
     cancel: Option<Cancel>,
@@ -106,7 +115,81 @@ impl Repository {
             if up.is_empty() { worktree.to_owned() } else { root.canonicalize_utf8().on("find", &root)? };
         let (common_dir, git_dir) = (worktree.join(common), git_dir.into());
         let (configured, known, memory) = (Arc::default(), Arc::default(), Mutex::default());
-        Ok(Self { common_dir, git_dir, root, env, token, cancel: None, limit, configured, known, memory })
+        let (program, path) = outside(&env, &root, &common_dir);
+        let (pins, sweeper, cancel) = (None, None, None);
+        Ok(Self {
+            common_dir,
+            git_dir,
+            root,
+            env,
+            program,
+            path,
+            pins,
+            sweeper,
+            token,
+            cancel,
+            limit,
+            configured,
+            known,
+            memory,
+        })
+    }
+
+    /// The same, where git runs only what is as it was pinned.
+    #[must_use]
+    pub fn with_pins(self, pins: Option<&GitPins>) -> Self {
+        Self { pins: pins.map(|pins| Arc::new(pins.clone())), ..self }
+    }
+
+    /// The same, where a git that runs hooks, filters or a signing program is supervised, and ended with all that it leaves
+    /// behind.
+    #[must_use]
+    pub fn with_sweeper(self, sweeper: Option<Sweeper>) -> Self {
+        Self { sweeper, ..self }
+    }
+
+    /// What git runs and where it pushes `branch` (empty where the head is detached), as it is now.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn take_pins(&self, branch: &str) -> Result<GitPins, GitError> {
+        let program = self.program.as_ref().map(|path| path.to_string_lossy().into_owned());
+        configured(self, self.git(), |it| GitPins {
+            program: program.unwrap_or_default(),
+            pins: it.pins().cloned().collect(),
+            push: it.push_target(branch),
+        })
+    }
+
+    /// What git would run, or where it would push, that is not as it was pinned: by name. Git is asked only if a file of its
+    /// configuration looks another.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn changed_pins(&self) -> Result<Vec<String>, GitError> {
+        let Some(pins) = &self.pins else { return Ok(Vec::new()) };
+        configured(self, self.git(), |it| pins.changes(it.pins()))
+    }
+
+    /// Who runs a git that runs programs of the user.
+    pub(crate) fn sweeper(&self) -> Option<&Sweeper> {
+        self.sweeper.as_ref()
+    }
+
+    /// What is pinned.
+    pub(crate) fn pins(&self) -> Option<&GitPins> {
+        self.pins.as_deref()
+    }
+
+    /// The git program: the pinned one as long as it is there.
+    pub(crate) fn program(&self) -> Option<&Path> {
+        let pinned = self.pins().map(|pins| Path::new(&pins.program));
+        pinned.filter(|path| path.is_file()).or(self.program.as_deref())
+    }
+
+    /// The `PATH` without the project's own folders, where it has some.
+    pub(crate) fn path(&self) -> Option<&OsString> {
+        self.path.as_ref()
     }
 
     /// The same, where whatever is asked of git can be stopped, together with the hook that may be running, unless a request
@@ -124,7 +207,8 @@ impl Repository {
             true => self.configured,
             false => Arc::default(),
         };
-        Self { env, token, configured, ..self }
+        let (program, path) = outside(&env, &self.root, &self.common_dir);
+        Self { env, program, path, token, configured, ..self }
     }
 
     /// The same worktree for somebody else, without asking git again where it is, how it is configured, or what its commits
@@ -136,6 +220,10 @@ impl Repository {
             git_dir: self.git_dir.clone(),
             common_dir: self.common_dir.clone(),
             env: self.env.clone(),
+            program: self.program.clone(),
+            path: self.path.clone(),
+            pins: self.pins.clone(),
+            sweeper: self.sweeper.clone(),
             token: self.token.clone(),
             cancel: self.cancel.clone(),
             limit: self.limit,
@@ -153,11 +241,6 @@ impl Repository {
     /// The same, stopped by who may stop another.
     pub(crate) fn with_cancel_of(self, other: &Self) -> Self {
         Self { cancel: other.cancel.clone(), ..self }
-    }
-
-    /// Who may stop what is asked of git here.
-    pub(crate) fn canceller(&self) -> Option<&Cancel> {
-        self.cancel.as_ref()
     }
 
     /// The root of the worktree.
@@ -223,7 +306,7 @@ impl Repository {
 
     /// Git in this worktree.
     pub(crate) fn git(&self) -> Git<'_> {
-        Git::new(&self.root, &self.env).until(self.cancel.as_ref()).within(self.limit)
+        Git::new(&self.root, &self.env).until(self.cancel.as_ref()).within(self.limit).guarded_by(self)
     }
 
     /// The person's environment, made fit for git.
@@ -249,6 +332,17 @@ impl Repository {
     }
 }
 
+/// The git program and a `PATH` for it that are neither in the worktree nor beside the git folder.
+fn outside(
+    env: &[(OsString, OsString)],
+    root: &Utf8Path,
+    common_dir: &Utf8Path,
+) -> (Option<PathBuf>, Option<OsString>) {
+    let dirs = [Some(root), common_dir.parent()];
+    let dirs: Vec<&Utf8Path> = dirs.into_iter().flatten().collect();
+    (program(env, &dirs), path_outside(env, &dirs))
+}
+
 /// The person's own token, as the engine hands it over.
 fn token(env: &[(OsString, OsString)]) -> Option<(OsString, OsString)> {
     env.iter().rev().find(|(name, _)| name == FROM_FILE).cloned()
@@ -256,7 +350,7 @@ fn token(env: &[(OsString, OsString)]) -> Option<(OsString, OsString)> {
 
 /// Of an environment what git takes its configuration from, or who commits, and when.
 fn configuring(env: &[(OsString, OsString)]) -> impl Iterator<Item = &(OsString, OsString)> {
-    let others = ["HOME", "XDG_CONFIG_HOME", "EMAIL", "TZ"];
+    let others = ["HOME", "XDG_CONFIG_HOME", "EMAIL", "TZ", "PATH"];
     env.iter().filter(move |(name, _)| {
         name.to_str().is_some_and(|name| name.starts_with("GIT_") || others.contains(&name))
     })
