@@ -27,7 +27,8 @@ use crate::object::Object;
 use crate::plain::is_plain;
 use crate::repository::Repository;
 use crate::stage::{self, bring_back, stage};
-use crate::status::{self, Status, has_conflicts};
+use crate::status::{Status, has_conflicts};
+use crate::submodules::look;
 
 /// What is to be committed, and how.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +90,7 @@ impl Repository {
             None => {
                 let seen = index.copy_to(request.index)?;
                 let begun = stage::begin(git)?;
-                (seen, status::look(git)?, Staging::Begun(begun))
+                (seen, look(self, git)?, Staging::Begun(begun))
             }
         };
         let head = status.head.as_ref();

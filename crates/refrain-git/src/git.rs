@@ -8,13 +8,11 @@ use camino::Utf8Path;
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use refrain_proc::program::is_executable;
-use refrain_proc::tool::{Begun, Cancel, Done, Tool};
+use refrain_proc::tool::{Begun, Cancel, Done, Sweeper, Tool};
 
 use crate::error::GitError;
 use crate::forge::FROM_FILE;
 use crate::overrides::Overrides;
-use crate::plain::configured;
-use crate::repository::Repository;
 
 /// What overrules the person's configuration: each only where the answer, or the person's comfort, would suffer.
 const SETTINGS: &[&str] = &[
@@ -137,6 +135,18 @@ pub(crate) struct Author(pub(crate) [OsString; 3]);
 /// The variables that say whose work a commit is (git-commit-tree(1)).
 const AUTHOR: [&str; 3] = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"];
 
+/// Who holds a git against what is pinned.
+pub(crate) trait Guard: std::fmt::Debug + Sync {
+    /// The git program, where that is known.
+    fn program(&self) -> Option<&Path>;
+    /// The `PATH` without the project's own folders, where it has some.
+    fn path(&self) -> Option<&OsString>;
+    /// Who runs a git that runs programs of the user.
+    fn sweeper(&self) -> Option<&Sweeper>;
+    /// What this git is told beyond the configuration.
+    fn overrides(&self, git: Git<'_>) -> Result<Overrides, GitError>;
+}
+
 /// Git in one place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Git<'a> {
@@ -149,8 +159,7 @@ pub(crate) struct Git<'a> {
     attributes: Option<&'a str>,
     author: Option<&'a Author>,
     limit: Option<Duration>,
-    /// The repository whose configuration is held against what is pinned.
-    guard: Option<&'a Repository>,
+    guard: Option<&'a dyn Guard>,
     /// The person's hooks are run.
     runs_hooks: bool,
     /// Nothing of the person's configuration is overruled: it is only read.
@@ -179,13 +188,8 @@ impl<'a> Git<'a> {
     }
 
     /// The same in a repository: it runs nothing that is not as it was pinned.
-    pub(crate) fn guarded_by(self, repository: &'a Repository) -> Self {
-        Self { guard: Some(repository), ..self }
-    }
-
-    /// The repository whose git it is.
-    pub(crate) fn guard(self) -> Option<&'a Repository> {
-        self.guard
+    pub(crate) fn guarded_by(self, guard: &'a dyn Guard) -> Self {
+        Self { guard: Some(guard), ..self }
     }
 
     /// The same, which only reads the configuration as it is.
@@ -254,7 +258,7 @@ impl<'a> Git<'a> {
         input: &'a [u8],
     ) -> Result<Tool<'a>, GitError> {
         let (program, path) = match self.guard {
-            Some(repository) => (repository.program().map(Path::to_owned), repository.path().cloned()),
+            Some(guard) => (guard.program().map(Path::to_owned), guard.path().cloned()),
             None => (program(self.env, &[self.dir]), path_outside(self.env, &[self.dir])),
         };
         let mut tool = Tool::new("git", self.dir.as_std_path()).env(self.env).at(program);
@@ -262,7 +266,7 @@ impl<'a> Git<'a> {
             tool = tool.limit(limit);
         }
         let mut overrides = match self.guard {
-            Some(repository) => configured(repository, self, |it| it.overrides(repository.pins()))??,
+            Some(guard) => guard.overrides(self)?,
             None => Overrides::default(),
         };
         // A hook of the person's finds its programs where they are for the person.
@@ -287,7 +291,7 @@ impl<'a> Git<'a> {
         let runs_programs = (runs_hooks && overrides.has_programs)
             || (overrides.has_filters && is_filtering())
             || command_of(&args) == Some("commit-tree") && overrides.has_programs;
-        let sweeper = self.guard.and_then(Repository::sweeper).filter(|_| runs_programs);
+        let sweeper = self.guard.and_then(Guard::sweeper).filter(|_| runs_programs);
         let mut tool = tool.args(args).input(input).cancel(self.cancel).swept_by(sweeper);
         if let Some(git_dir) = self.git_dir {
             tool = tool.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", self.dir);

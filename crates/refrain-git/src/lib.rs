@@ -65,6 +65,7 @@ pub mod secrets;
 mod stage;
 mod staged;
 mod status;
+mod submodules;
 mod survey;
 mod taken;
 mod tree;

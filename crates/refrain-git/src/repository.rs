@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,7 +20,6 @@ use crate::git::{Git, environment, path_outside, program, said};
 use crate::known::Known;
 use crate::memory::Memory;
 use crate::operation;
-use crate::plain::configured;
 
 /// A worktree of a repository.
 #[derive(Debug)]
@@ -30,12 +29,12 @@ pub struct Repository {
     common_dir: Utf8PathBuf,
     env: Vec<(OsString, OsString)>,
     /// The git program, and a `PATH` for it, without the project's own folders; none where nothing has to be said.
-    program: Option<PathBuf>,
-    path: Option<OsString>,
+    pub(crate) program: Option<PathBuf>,
+    pub(crate) path: Option<OsString>,
     /// What git may run; none where nothing is pinned yet.
     pins: Option<Arc<GitPins>>,
     /// Who runs a git that runs programs of the user; none where there is no keeper to be had.
-    sweeper: Option<Sweeper>,
+    pub(crate) sweeper: Option<Sweeper>,
     /// The person's own token for GitHub, which no git is given but one that pushes or fetches, where it is asked for it.
     token: Option<(OsString, OsString)>,
     cancel: Option<Cancel>,
@@ -148,48 +147,9 @@ impl Repository {
         Self { sweeper, ..self }
     }
 
-    /// What git runs and where it pushes `branch` (empty where the head is detached), as it is now.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
-    pub fn take_pins(&self, branch: &str) -> Result<GitPins, GitError> {
-        let program = self.program.as_ref().map(|path| path.to_string_lossy().into_owned());
-        configured(self, self.git(), |it| GitPins {
-            program: program.unwrap_or_default(),
-            pins: it.pins().cloned().collect(),
-            push: it.push_target(branch),
-        })
-    }
-
-    /// What git would run, or where it would push, that is not as it was pinned: by name. Git is asked only if a file of its
-    /// configuration looks another.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
-    pub fn changed_pins(&self) -> Result<Vec<String>, GitError> {
-        let Some(pins) = &self.pins else { return Ok(Vec::new()) };
-        configured(self, self.git(), |it| pins.changes(it.pins()))
-    }
-
-    /// Who runs a git that runs programs of the user.
-    pub(crate) fn sweeper(&self) -> Option<&Sweeper> {
-        self.sweeper.as_ref()
-    }
-
     /// What is pinned.
     pub(crate) fn pins(&self) -> Option<&GitPins> {
         self.pins.as_deref()
-    }
-
-    /// The git program: the pinned one as long as it is there.
-    pub(crate) fn program(&self) -> Option<&Path> {
-        let pinned = self.pins().map(|pins| Path::new(&pins.program));
-        pinned.filter(|path| path.is_file()).or(self.program.as_deref())
-    }
-
-    /// The `PATH` without the project's own folders, where it has some.
-    pub(crate) fn path(&self) -> Option<&OsString> {
-        self.path.as_ref()
     }
 
     /// The same, where whatever is asked of git can be stopped, together with the hook that may be running, unless a request
