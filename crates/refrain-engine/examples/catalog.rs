@@ -204,6 +204,7 @@ fn finished(promised: bool) -> AttemptFinished {
         work: None,
         needs: None,
         state: None,
+        git_changed: Vec::new(),
         idle: false,
         stdout_bytes: 1000,
         stderr_bytes: 0,

@@ -153,6 +153,7 @@ fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>
             work: None,
             needs: None,
             state: None,
+            git_changed: Vec::new(),
             idle: false,
             stdout_bytes: 1000,
             stderr_bytes: 0,

@@ -9,7 +9,6 @@ use refrain_agents::environment;
 use refrain_core::event::{Ask, Asker, Event, Identity, Urgency};
 use refrain_core::ids::RequestId;
 use refrain_core::{ChildId, Live, LoopId, LoopState, Step, next_step};
-use refrain_git::Repository;
 use refrain_proc::identity;
 use refrain_proc::sweep::{Mark, sweep};
 use refrain_store::journal::{self, Durability};
@@ -221,7 +220,7 @@ fn release(journal: &Journal, env: &[(OsString, OsString)]) -> Result<Option<Str
     let by = match WorktreeLock::claim(&Project::find(&spec.project)?, &spec.worktree, false)? {
         Claimed::Alone(_lock) | Claimed::Beside(_lock, _) => {
             let env = environment::of_git(spec, env.iter().cloned());
-            let open = |folder: &Utf8Path| Repository::open(folder, &env);
+            let open = |folder: &Utf8Path| repository::open(folder, &env, spec);
             return Ok(repository::release(journal.state(), journal.dir(), open, |error| chain(error)));
         }
         Claimed::Refused(by) => by,

@@ -15,7 +15,7 @@ use refrain_git::{GitError, Repository, TreeRequest};
 use refrain_store::journal;
 
 use crate::redact::Redactor;
-use crate::repository::marked;
+use crate::repository::{marked, pinned};
 use crate::{EngineError, Service};
 
 /// So long git has for each answer: somebody waits for them.
@@ -59,7 +59,7 @@ impl Service {
             }
         };
         let repository = match Repository::open_within(place, &env, LONGEST) {
-            Ok(repository) => repository,
+            Ok(repository) => pinned(repository, &state.spec),
             Err(GitError::NotARepository(_)) => {
                 return nothing(
                     "It works in a folder without git, which does not know what was changed there.",

@@ -40,7 +40,7 @@ use crate::locks::Locks;
 use crate::mirror;
 use crate::proving_ground::{Ground, Ready};
 use crate::pulse::Pulse;
-use crate::repository::{Done, Opened, Tools, Work, marked};
+use crate::repository::{Done, Opened, Tools, Work, marked, sweeper};
 use crate::runner::Runner;
 use crate::shared_files::SharedFiles;
 use crate::signals::{SignalSources, Signals, Wish};
@@ -163,9 +163,9 @@ impl<'a> Drive<'a> {
         };
         drive.account = drive.own_account();
         let env = marked(&drive.git_env(), &drive.journal.state().spec);
-        let opened = opened.map(|opened| opened.in_env(&env));
-        let is_watched = WorkWatch::is_needed(&drive.journal.state().spec);
-        drive.seen = is_watched.then(|| WorkWatch::of(opened.as_ref()));
+        let sweeper = sweeper(&host.program, &drive.journal.state().spec, drive.journal.dir());
+        let opened = opened.map(|opened| opened.in_env(&env).with_sweeper(Some(sweeper.clone())));
+        drive.seen = Some(WorkWatch::of(opened.as_ref(), Some(sweeper)));
         drive.opened = Arc::new(Mutex::new(opened));
         Ok(drive)
     }
@@ -218,7 +218,7 @@ impl<'a> Drive<'a> {
                 }
                 Step::BeginIteration { .. } if self.door_was_gone() => self.look_again = true,
                 Step::BeginIteration { iteration } => {
-                    let work = self.look_at_work().await;
+                    let (work, _) = self.look_at_work().await;
                     self.journal.push(Event::IterationBegun { iteration, work }, now)?;
                 }
                 Step::Start(_) if self.lacks_ground(step) => self.work(step).await?,
@@ -253,16 +253,17 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The work now; none if it cannot be known in time, or nothing asks for it.
-    async fn look_at_work(&mut self) -> Option<WorkDigest> {
-        let mut seen = self.seen.take()?;
-        let worktree = self.journal.state().spec.worktree.clone();
+    /// The work now, none if it cannot be known in time, or nothing asks for it; and what git would run that is not as it was
+    /// pinned.
+    async fn look_at_work(&mut self) -> (Option<WorkDigest>, Vec<String>) {
+        let Some(mut seen) = self.seen.take() else { return (None, Vec::new()) };
+        let spec = self.journal.state().spec.clone();
         let env = marked(&self.git_env(), &self.journal.state().spec);
         let cancel = Cancel::new().ok();
         let stop = cancel.clone();
         let mut looks = Box::pin(self.blocking(move || {
-            let work = seen.look(&worktree, &env, cancel);
-            (seen, work)
+            let looked = seen.look(&spec, &env, cancel);
+            (seen, looked)
         }));
         let looked = match timeout(work::LONGEST, &mut looks).await {
             Ok(looked) => looked,
@@ -271,9 +272,9 @@ impl<'a> Drive<'a> {
                 looks.await
             }
         };
-        let (seen, work) = looked;
+        let (seen, looked) = looked;
         self.seen = Some(seen);
-        work
+        looked
     }
 
     /// Whether somebody deleted the doorbell, so that nobody could ring; looked at once an iteration. It is made anew.
@@ -308,6 +309,7 @@ impl<'a> Drive<'a> {
                 opened: &self.opened,
                 ground: &self.ground,
                 state_home: &self.host.state_home,
+                program: &self.host.program,
                 longest: LONGEST,
                 locks: &self.locks,
                 // A session goes on meanwhile, whatever it does.

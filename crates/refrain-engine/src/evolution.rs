@@ -14,13 +14,13 @@ use refrain_core::evolution::{
 use refrain_core::spec::AgentSpec;
 use refrain_core::values::Limit;
 use refrain_core::{LoopId, LoopState, Spec};
-use refrain_git::{CleanRequest, Repository, secrets};
+use refrain_git::{CleanRequest, secrets};
 use refrain_store::{CleanPlace, DiskError, journal, make_dir, memory as kept, proposals};
 
 use crate::asked::{Question, ask};
 use crate::keeping::logins;
 use crate::redact::Redactor;
-use crate::{EngineError, Service, now};
+use crate::{EngineError, Service, now, repository};
 
 /// How long an agent may think.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -146,7 +146,7 @@ impl Service {
     /// A checkout of what is committed, beside everybody's: what the agent writes all the same is nobody's. None without a
     /// repository.
     fn beside(&self, spec: &Spec) -> Option<CleanPlace> {
-        let repository = Repository::open(&self.project.root, &self.host.git_env(spec)).ok()?;
+        let repository = repository::open(&self.project.root, &self.host.git_env(spec), spec).ok()?;
         let tree = repository.tree_of(&repository.resolve("HEAD").ok()?).ok()?;
         let place = CleanPlace::take(&self.project, &self.host.state_home).ok()?;
         let (folder, index) = (place.folder(), place.index());

@@ -21,7 +21,7 @@ use refrain_store::journal::{self, Whole};
 use crate::liveness::alive;
 use crate::redact::Redactor;
 use crate::service::{Located, Service};
-use crate::{EngineError, chain, seal};
+use crate::{EngineError, chain, repository, seal};
 
 /// How much of the end of a gate's log a report holds, in bytes.
 const END: u64 = 2 << 10;
@@ -69,7 +69,8 @@ impl Case {
         let found = service.locate(id)?;
         let whole = journal::whole(&found.dir, &service.host().signing())?;
         // The loop's own worktree may be gone; what it made is in the repository of all.
-        let repository = Repository::open(&service.project().root, &service.host().env);
+        let spec = &whole.state.spec;
+        let repository = repository::open(&service.project().root, &service.host().env, spec);
         Ok(Self { found, whole, repository })
     }
 

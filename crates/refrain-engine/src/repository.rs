@@ -2,6 +2,7 @@
 //! event that records it. What is committed and what is left out is decided in `refrain-git`.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -9,12 +10,12 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::environment;
 use refrain_core::event::Event;
 use refrain_core::git::{
-    Base, Checkout, CommitReport, Effect, Fill, Oid, PublishReport, PublishResult, Refusal, Skipped,
+    Base, Checkout, CommitReport, Effect, Fill, GitPins, Oid, PublishReport, PublishResult, Refusal, Skipped,
 };
 use refrain_core::r#loop::{CHANGED, Candidate};
 use refrain_core::review::Changes;
 use refrain_core::{ChildId, LoopState, Spec, Step};
-use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository, TreeRequest};
+use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository, Sweeper, TreeRequest};
 use refrain_store::{LoopDir, Project};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
@@ -52,6 +53,8 @@ pub(crate) struct Tools<'a> {
     /// Where gates run that are not to run in the worktree.
     pub(crate) ground: &'a Ground,
     pub(crate) state_home: &'a Utf8Path,
+    /// The binary that becomes a keeper.
+    pub(crate) program: &'a Path,
     /// How long it may take.
     pub(crate) longest: Duration,
     pub(crate) locks: &'a Locks,
@@ -96,6 +99,7 @@ impl Work {
             opened: Arc::clone(tools.opened),
             ground: Arc::clone(tools.ground),
             state_home: tools.state_home.to_owned(),
+            sweeper: sweeper(tools.program, &state.spec, dir),
             longest: tools.longest,
             follows: tools.follows,
         };
@@ -150,6 +154,7 @@ pub(crate) struct Job {
     opened: Opened,
     ground: Ground,
     state_home: Utf8PathBuf,
+    sweeper: Sweeper,
     longest: Duration,
     /// The step right before this one: behind a look at the worktree nothing was run since.
     follows: Option<Step>,
@@ -157,7 +162,8 @@ pub(crate) struct Job {
 
 impl Job {
     fn repository(&self, folder: &Utf8Path) -> Result<Repository, GitError> {
-        Ok(Repository::open(folder, &self.env)?.with_cancel(self.cancel.clone()))
+        let repository = open(folder, &self.env, &self.state.spec)?.with_cancel(self.cancel.clone());
+        Ok(repository.with_sweeper(Some(self.sweeper.clone())))
     }
 
     /// Asks the loop's worktree. Where that fails it is found anew the next time: an agent may have done anything to it.
@@ -165,7 +171,9 @@ impl Job {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let repository = match opened.take() {
             // Who could stop the last step stops this one no more.
-            Some(repository) => repository.with_cancel(self.cancel.clone()),
+            Some(repository) => {
+                repository.with_cancel(self.cancel.clone()).with_sweeper(Some(self.sweeper.clone()))
+            }
             None => self.repository(&self.state.spec.worktree)?,
         };
         let answer = ask(&repository)?;
@@ -290,6 +298,39 @@ impl Job {
     }
 }
 
+/// Opens a worktree for a loop: its git runs what was pinned when the loop started, and nothing else.
+pub(crate) fn open(
+    folder: &Utf8Path,
+    env: &[(OsString, OsString)],
+    spec: &Spec,
+) -> Result<Repository, GitError> {
+    Ok(pinned(Repository::open(folder, env)?, spec))
+}
+
+/// The repository, whose git runs what was pinned for the loop. If there was no repository at the start, an agent made it, and
+/// nothing of it is run.
+pub(crate) fn pinned(repository: Repository, spec: &Spec) -> Repository {
+    let nothing = GitPins::default();
+    let is_new = !spec.git.needs_base() && spec.git.before.is_none();
+    repository.with_pins(spec.git.pins.as_deref().or_else(|| is_new.then_some(&nothing)))
+}
+
+/// Who runs a git of the loop that runs programs of the user: hooks, filters, signing.
+pub(crate) fn sweeper(program: &Path, spec: &Spec, dir: &LoopDir) -> Sweeper {
+    let scratch = dir.index().with_extension("tools");
+    Sweeper { program: program.to_owned(), mark: environment::mark(spec), scratch }
+}
+
+/// Pins what git runs for a loop or plan that is about to start, and where it pushes. A task has its plan's pins.
+pub(crate) fn pin(spec: &mut Spec, repository: &Repository) -> Result<(), GitError> {
+    if spec.git.pins.is_none() {
+        let own = spec.git.new_branch().map(str::to_owned);
+        let own = own.map_or_else(|| repository.branch(), |own| Ok(Some(own)))?;
+        spec.git.pins = Some(Box::new(repository.take_pins(&own.unwrap_or_default())?));
+    }
+    Ok(())
+}
+
 /// What of a loop's changes a tree shows, for whoever judges them; none where there is no repository.
 pub(crate) fn changes(
     spec: &Spec,
@@ -301,7 +342,7 @@ pub(crate) fn changes(
         return Ok(None);
     };
     let cancel = Cancel::new().map_err(|error| EngineError::Process("git cannot be supervised", error))?;
-    let repository = Repository::open(&spec.worktree, &marked(env, spec))?.with_cancel(cancel);
+    let repository = open(&spec.worktree, &marked(env, spec), spec)?.with_cancel(cancel);
     let changes = repository.changes(began, tree)?;
     Ok(Some(Changes { partial: candidate.partial, ..changes }))
 }
@@ -342,7 +383,7 @@ pub(crate) fn restore(state: &LoopState, env: &[(OsString, OsString)]) -> Result
     if !state.holds_worktree() || (worktree.exists() && !refrain_git::is_half_made(worktree)) {
         return Ok(false);
     }
-    let repository = Repository::open(&state.spec.project, env)?;
+    let repository = open(&state.spec.project, env, &state.spec)?;
     repository.restore_worktree(worktree, branch, state.git.head.as_ref())?;
     Ok(true)
 }
@@ -361,7 +402,8 @@ pub(crate) fn settle(
         // Whatever keeps git from saying it: such a loop has no other need of it.
         let Ok(repository) = open() else { return Ok(None) };
         spec.git.before = repository.survey().ok().map(Box::new);
-        return Ok(Some(repository).filter(|repository| repository.root() == spec.worktree));
+        let _ = pin(spec, &repository);
+        return Ok(own_worktree(spec, repository));
     }
     let repository = match open() {
         // Gates can prove a plain folder too; then nothing names what they proved.
@@ -404,13 +446,18 @@ pub(crate) fn settle(
         }
     }
     publish::settle(&mut spec.git, &repository, env)?;
-    Ok(Some(repository).filter(|repository| repository.root() == spec.worktree))
+    pin(spec, &repository)?;
+    Ok(own_worktree(spec, repository))
+}
+
+/// The repository with the loop's pins, if the loop works in this worktree.
+fn own_worktree(spec: &Spec, repository: Repository) -> Option<Repository> {
+    let is_own = repository.root() == spec.worktree;
+    is_own.then(|| repository.with_pins(spec.git.pins.as_deref()))
 }
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use refrain_proc::tool::Tool;
 
     use super::*;

@@ -241,8 +241,8 @@ impl Service {
         let mut journal: Journal = Journal::open_signed(dir.clone(), now(), self.host().signing())?;
         let mut watch = WorkWatch::default();
         let mut look = |spec: &Spec| {
-            let env = || marked(&self.host().git_env(spec), spec);
-            WorkWatch::is_needed(spec).then(|| watch.look(&spec.worktree, &env(), None)).flatten()
+            let env = marked(&self.host().git_env(spec), spec);
+            watch.look(spec, &env, None)
         };
         let state = journal.state();
         if let Some(said) = said.take()
@@ -252,7 +252,7 @@ impl Service {
             journal.push(Event::AttemptFinished(Box::new(finished)), now())?;
         }
         let was_over = journal.state().ended.is_some();
-        let next = go_on(&mut journal, look)?;
+        let next = go_on(&mut journal, |spec| look(spec).0)?;
         // Who only asks is not to wait for the disk.
         if !journal.is_written() {
             journal.commit(Durability::Synced)?;
@@ -370,7 +370,7 @@ impl Service {
             return Ok(journal.state().clone());
         }
         if journal.state().in_flight().is_some() {
-            let finished = over(journal.state(), journal.dir(), &Said::default(), None);
+            let finished = over(journal.state(), journal.dir(), &Said::default(), (None, Vec::new()));
             journal.push(Event::AttemptFinished(Box::new(finished)), now())?;
         }
         let was_over = journal.state().ended.is_some();

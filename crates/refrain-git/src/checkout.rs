@@ -32,7 +32,7 @@ impl Repository {
             return Ok(());
         }
         self.check_branch_free(name)?;
-        self.git().output(["switch", "--quiet", "--no-guess", "--create", name], &[])?;
+        self.git().with_hooks().output(["switch", "--quiet", "--no-guess", "--create", name], &[])?;
         Ok(())
     }
 

@@ -14,6 +14,7 @@ use crate::candidate::{Candidate, Kept, Rules, screen, why, why_not_named};
 use crate::error::GitError;
 use crate::git::Git;
 use crate::object::blob;
+use crate::plain::configured;
 use crate::repository::{Repository, is_refrains};
 use crate::secrets::Found;
 use crate::status::{Entry, Kind, Status, Tracked};
@@ -143,7 +144,7 @@ fn sort_large(
     if large.is_empty() {
         return Ok(());
     }
-    let filtered = filtered(git, large.iter().map(|(entry, _)| entry.path.as_slice()))?;
+    let filtered = filtered(repository, git, large.iter().map(|(entry, _)| entry.path.as_slice()))?;
     for (entry, bytes) in large {
         if filtered.contains(&entry.path) {
             let stamp = repository.stamp(&entry.path);
@@ -160,15 +161,13 @@ fn sort_large(
     Ok(())
 }
 
-/// Those of the paths that a configured filter makes something else of.
-fn filtered<'p>(git: Git<'_>, paths: impl Iterator<Item = &'p [u8]>) -> Result<BTreeSet<Vec<u8>>, GitError> {
-    let configured =
-        git.run(["config", "-z", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process)$"], &[])?;
-    let names: BTreeSet<&[u8]> = configured
-        .stdout
-        .split(|byte| *byte == 0)
-        .filter_map(|name| name.strip_prefix(b"filter.")?.rsplitn(2, |byte| *byte == b'.').nth(1))
-        .collect();
+/// Those of the paths that a filter makes something else of.
+fn filtered<'p>(
+    repository: &Repository,
+    git: Git<'_>,
+    paths: impl Iterator<Item = &'p [u8]>,
+) -> Result<BTreeSet<Vec<u8>>, GitError> {
+    let names = configured(repository, git, |it| it.filters(repository.pins()))??;
     let mut input = Vec::new();
     for path in paths {
         input.extend_from_slice(path);
@@ -176,7 +175,8 @@ fn filtered<'p>(git: Git<'_>, paths: impl Iterator<Item = &'p [u8]>) -> Result<B
     }
     let answer = Git::output(git, ["check-attr", "-z", "--stdin", "filter"], &input)?;
     let fields: Vec<&[u8]> = answer.split(|byte| *byte == 0).collect();
-    let is_filtered = |record: &&[&[u8]]| record.len() == 3 && names.contains(record[2]);
+    let is_known = |name: &[u8]| str::from_utf8(name).is_ok_and(|name| names.contains(name));
+    let is_filtered = |record: &&[&[u8]]| record.len() == 3 && is_known(record[2]);
     Ok(fields.chunks(3).filter(is_filtered).map(|record| record[0].to_vec()).collect())
 }
 

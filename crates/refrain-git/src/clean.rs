@@ -17,8 +17,10 @@ use crate::clean_git::{self, Head};
 use crate::disk::remove;
 use crate::error::{GitError, OnPath};
 use crate::git::Git;
+use crate::overrides::OWN_ATTRIBUTES;
 use crate::repository::Repository;
 use crate::stage;
+use crate::status::repository_of;
 
 /// What overrules the person's configuration here, over what always does.
 const SETTINGS: &[&str] = &[
@@ -67,6 +69,10 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where a file, or a filter of it, fails; [`GitError::Cancelled`]. The folder is no use then.
     pub fn check_out_clean(&self, request: CleanRequest<'_>) -> Result<(), GitError> {
+        // They would make other files of the tree's than any other checkout of it, and git cannot be told to pass over them.
+        if self.changed_pins()?.iter().any(|name| name == OWN_ATTRIBUTES) {
+            return Err(GitError::OtherAttributes(self.common_dir().join(OWN_ATTRIBUTES)));
+        }
         match self.try_check_out(request, Head::AsThere) {
             Err(GitError::Failed { .. } | GitError::Disk { .. }) => {
                 // Whatever ran there left something that git cannot work with: it begins again without it.
@@ -167,7 +173,7 @@ impl Repository {
             if theirs.join(".git").symlink_metadata().is_err() {
                 continue;
             }
-            let theirs = Self::open(&theirs, self.env())?.with_cancel_of(self);
+            let theirs = Self::open(&theirs, self.env())?.with_cancel_of(self).with_pins(self.pins());
             let asked = ["rev-parse", "--verify", &format!("{commit}^{{tree}}")];
             let answer = theirs.git().until(request.cancel).text(asked, &[])?;
             let tree = answer.parse().map_err(|_| GitError::Answer { command: "rev-parse", answer })?;
@@ -183,13 +189,6 @@ impl Repository {
         }
         Ok(())
     }
-}
-
-/// A repository in a record of `git ls-files --stage -z`: `160000 <commit> 0<tab><path>`. One whose path is not UTF-8 stays
-/// empty.
-fn repository_of(record: &[u8]) -> Option<(Oid, &str)> {
-    let (commit, path) = str::from_utf8(record.strip_prefix(b"160000 ")?).ok()?.split_once('\t')?;
-    Some((commit.split(' ').next()?.parse().ok()?, path))
 }
 
 fn run(git: Git<'_>, args: &[&str]) -> Result<(), GitError> {

@@ -26,7 +26,8 @@ use crate::object::Object;
 use crate::plain::is_plain;
 use crate::repository::Repository;
 use crate::stage::{self, bring_back, stage};
-use crate::status::{self, Status, has_conflicts};
+use crate::status::{Status, has_conflicts};
+use crate::submodules::look;
 
 /// What is to be committed, and how.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +89,7 @@ impl Repository {
             None => {
                 let seen = index.copy_to(request.index)?;
                 let begun = stage::begin(git)?;
-                (seen, status::look(git)?, Staging::Begun(begun))
+                (seen, look(self, git)?, Staging::Begun(begun))
             }
         };
         let head = status.head.as_ref();
@@ -345,8 +346,10 @@ impl Job<'_> {
 
     fn by_git(&self) -> Result<Outcome, GitError> {
         let message = self.message()?;
-        let done =
-            Git::run(self.git, ["commit", "--quiet", "--cleanup=whitespace", "-F", "-"], message.as_bytes())?;
+        let done = self
+            .git
+            .with_hooks()
+            .run(["commit", "--quiet", "--cleanup=whitespace", "-F", "-"], message.as_bytes())?;
         let head = self.git.run(["rev-parse", "--verify", "--quiet", "HEAD"], &[])?;
         let head: Option<Oid> = String::from_utf8_lossy(&head.stdout).trim().parse().ok();
         let before = self.status.head.as_ref();

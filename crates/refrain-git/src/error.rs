@@ -140,6 +140,14 @@ pub enum GitError {
     /// A place for a worktree where something else is.
     #[error("{0} exists already and is no worktree of this branch; move it away")]
     Occupied(Utf8PathBuf),
+    /// A git program that is another than the one that was pinned.
+    #[error("the git program {0} was changed since the loop started; start a new loop to use it")]
+    OtherProgram(Utf8PathBuf),
+    /// Attributes that are others than the ones that were pinned.
+    #[error(
+        "{0} was changed since the loop started, so no checkout holds just what the tree holds; change it back"
+    )]
+    OtherAttributes(Utf8PathBuf),
     /// A file operation that failed.
     #[error("{action} {path}")]
     Disk {

@@ -223,7 +223,7 @@ impl Job<'_> {
         let HandOverRequest { branch, expected, to, why, .. } = self.request;
         let place = branch.map_or_else(|| "HEAD".to_owned(), |branch| format!("refs/heads/{branch}"));
         let args = ["update-ref", "--no-deref", "-m", why, &place, to.as_str(), expected.as_str()];
-        Ok(git.run(args, &[])?.status.success())
+        Ok(git.with_hooks().run(args, &[])?.status.success())
     }
 
     /// Puts the files back that were written for a commit which the branch did not take.

@@ -272,7 +272,7 @@ impl Repository {
 
     /// Whether the person wants every commit signed.
     fn signs(&self, git: Git<'_>) -> Result<bool, GitError> {
-        if configured(self, git, |configured| configured.is_unsigned)? {
+        if configured(self, git, |configured| configured.is_unsigned())? {
             return Ok(false);
         }
         let done = git.run(["config", "--type=bool", "--get", "commit.gpgSign"], &[])?;

@@ -53,7 +53,7 @@ impl Repository {
         let (git, quarter) = (self.git(), now() / QUARTER);
         let is_asked = configured(self, git, |it| {
             let is_known = matches!(it.last, Last::Says(_, then) if then == quarter);
-            it.is_usual && it.is_unsigned && !is_known
+            it.is_usual && it.is_unsigned() && !is_known
         })?;
         if is_asked {
             let ident = |name| git.text(["var", name], &[]);

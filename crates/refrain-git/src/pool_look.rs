@@ -11,7 +11,8 @@ use crate::git::Git;
 use crate::pool::{ReadyRequest, SETTLED};
 use crate::repository::{Repository, is_refrains};
 use crate::save::{Job, Saved, TREE};
-use crate::status::{self, Status, has_conflicts};
+use crate::status::{Status, has_conflicts};
+use crate::submodules::look;
 use crate::tree::TreeRequest;
 
 /// The trailer that says where saved work was found.
@@ -46,7 +47,7 @@ impl Repository {
     /// Looks for what would be lost here.
     pub(crate) fn look_in_slot(&self, cancel: Option<&Cancel>) -> Result<Look, GitError> {
         let git = self.git().until(cancel);
-        let mut status = status::look(git)?;
+        let mut status = look(self, git)?;
         status.entries.retain(|entry| !is_refrains(&entry.path));
         let operation = self.operation().or_else(|| has_conflicts(&status).then_some(Operation::Merge));
         let is_kept = match &status.head {

@@ -5,6 +5,7 @@
 //! stand on what the remote has is `publish_rebase`'s business, and what a refusal means that of `publish_refusal`.
 
 use std::ffi::OsString;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
 
 use refrain_core::git::Oid;
@@ -14,9 +15,10 @@ use refrain_proc::tool::{Done, ToolError};
 use crate::Cancel;
 use crate::candidate::Rules;
 use crate::error::GitError;
-use crate::git::{Git, said};
+use crate::git::said;
+use crate::plain::configured;
 use crate::publish_refusal::{Answer, Refusal, of_push, of_transport};
-use crate::push::{ASKS_NOBODY, configured, exposed, exposed_name, remote_of};
+use crate::push::{ASKS_NOBODY, exposed, exposed_name};
 use crate::repository::Repository;
 use crate::worktree_git::{is_over_half_made, past};
 
@@ -38,6 +40,12 @@ pub struct Upstream {
     pub branch: String,
     /// Where the remote is, without a password that may stand in it.
     pub url: String,
+}
+
+/// A remote as one git is told of it.
+pub(crate) struct Destination {
+    pub(crate) name: String,
+    pub(crate) settings: Vec<(String, String)>,
 }
 
 /// What is to be published.
@@ -82,22 +90,42 @@ pub enum Push {
 }
 
 impl Repository {
-    /// Where a branch is published: at the remote that git would push it to, else `origin`, else the only one; none without.
-    /// It has the same name there, unless the person has git push to the branch that is tracked (`push.default=upstream`).
+    /// Where a branch is published: at the pinned remote, else at the one that git would push it to; none without.
     ///
     /// # Errors
     /// [`GitError`] where git cannot be asked.
     pub fn upstream(&self, branch: &str) -> Result<Option<Upstream>, GitError> {
-        let git = self.git();
-        let Some(remote) = remote_of(git, branch)? else { return Ok(None) };
-        let url = git.text(["remote", "get-url", "--push", "--", &remote], &[])?;
-        let url = without_password(url.lines().next().unwrap_or_default());
-        let is_tracked = matches!(configured(git, "push.default")?.as_str(), "upstream" | "tracking")
-            && configured(git, &format!("branch.{branch}.remote"))? == remote;
-        let merges =
-            if is_tracked { configured(git, &format!("branch.{branch}.merge"))? } else { String::new() };
-        let branch = merges.strip_prefix("refs/heads/").unwrap_or(branch).to_owned();
-        Ok(Some(Upstream { remote, branch, url }))
+        let target = match self.pins() {
+            Some(pins) => pins.push.clone(),
+            None => configured(self, self.git(), |it| it.push_target(branch))?,
+        };
+        Ok(target.map(|target| Upstream {
+            branch: if target.branch == branch { target.to } else { branch.to_owned() },
+            remote: target.remote,
+            url: target.url,
+        }))
+    }
+
+    /// The remote under a name that no setting knows but those that come with it, so that none of an agent's is for it: it is at
+    /// the address of the upstream, whatever is configured to stand in its place.
+    pub(crate) fn destination(&self, upstream: &Upstream) -> Result<Destination, GitError> {
+        let Upstream { remote, url, .. } = upstream;
+        let tracking = format!("+refs/heads/*:refs/remotes/{remote}/*");
+        let (now, tracks) = configured(self, self.git(), |it| {
+            (it.push_url(remote), it.values(&format!("remote.{remote}.fetch")).contains(&tracking.as_str()))
+        })?;
+        // The pinned one has no password.
+        let url = now.filter(|now| without_password(now) == *url).unwrap_or_else(|| url.clone());
+        let name = format!("refrain-{:016x}{:016x}", random(), random());
+        let mut settings = vec![
+            (format!("remote.{name}.url"), format!("{name}:")),
+            (format!("url.{url}.insteadOf"), format!("{name}:")),
+            (format!("url.{url}.pushInsteadOf"), format!("{name}:")),
+        ];
+        if tracks {
+            settings.push((format!("remote.{name}.fetch"), tracking));
+        }
+        Ok(Destination { name, settings })
     }
 
     /// Where the branch is at the remote; none where there is none. Nothing is changed here.
@@ -110,13 +138,13 @@ impl Repository {
         cancel: Option<&Cancel>,
     ) -> Result<Result<Option<Oid>, Refusal>, GitError> {
         let refname = format!("refs/heads/{}", upstream.branch);
-        let source = self.source(upstream)?;
-        let done =
-            match self.talk(upstream, &["ls-remote", "--refs", "--", &source, &refname], LOOKING, cancel)? {
-                Ok(done) if done.status.success() => done,
-                Ok(done) => return Ok(Err(of_transport(said(&done)))),
-                Err(refusal) => return Ok(Err(refusal)),
-            };
+        let destination = self.destination(upstream)?;
+        let args = ["ls-remote", "--refs", "--", &destination.name, &refname];
+        let done = match self.talk((upstream, &destination), &args, LOOKING, cancel)? {
+            Ok(done) if done.status.success() => done,
+            Ok(done) => return Ok(Err(of_transport(said(&done)))),
+            Err(refusal) => return Ok(Err(refusal)),
+        };
         // It is asked for by the end of a name: others may have the same.
         let printed = String::from_utf8_lossy(&done.stdout);
         let mut lines = printed.lines().filter_map(|line| line.split_once('\t'));
@@ -139,12 +167,12 @@ impl Repository {
         if self.has(&theirs)? {
             return Ok(Ok(Some(theirs)));
         }
-        let (source, refname) = (self.source(upstream)?, format!("refs/heads/{}", upstream.branch));
+        let (destination, refname) = (self.destination(upstream)?, format!("refs/heads/{}", upstream.branch));
         let words =
             ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--"];
-        let args: Vec<&str> = words.into_iter().chain([source.as_str(), &refname]).collect();
+        let args: Vec<&str> = words.into_iter().chain([destination.name.as_str(), &refname]).collect();
         // It writes no branch, but looks at what the worktrees have checked out.
-        let bring = || self.talk(upstream, &args, BRINGING, cancel);
+        let bring = || self.talk((upstream, &destination), &args, BRINGING, cancel);
         let is_over_half_made = |done: &Result<Result<Done, Refusal>, GitError>| matches!(done, Ok(Ok(done)) if !done.status.success() && is_over_half_made(&said(done)));
         Ok(match past(bring, is_over_half_made)? {
             Ok(done) if !done.status.success() => Err(of_transport(said(&done))),
@@ -184,8 +212,9 @@ impl Repository {
         let refspec = format!("{head}:{refname}");
         let words =
             ["push", "--porcelain", "--no-progress", "--no-follow-tags", "--recurse-submodules=no", "--"];
-        let args: Vec<&str> = words.into_iter().chain([upstream.remote.as_str(), &refspec]).collect();
-        let refusal = match self.talk(upstream, &args, BRINGING, cancel)? {
+        let destination = self.destination(upstream)?;
+        let args: Vec<&str> = words.into_iter().chain([destination.name.as_str(), &refspec]).collect();
+        let refusal = match self.talk((upstream, &destination), &args, BRINGING, cancel)? {
             Ok(done) => match of_push(&done, &refname) {
                 Answer::Pushed => return Ok(Push::Pushed { head: head.clone() }),
                 Answer::Rejected { said } => Refusal::Unreachable { said },
@@ -252,9 +281,9 @@ impl Repository {
 
     /// The commits at which branches of the remote are, as far as they are here.
     fn heads_at(&self, upstream: &Upstream, cancel: Option<&Cancel>) -> Result<Vec<Oid>, GitError> {
-        let source = self.source(upstream)?;
-        let words = ["ls-remote", "--heads", "--refs", "--", &source];
-        let Ok(done) = self.talk(upstream, &words, LOOKING, cancel)? else { return Ok(Vec::new()) };
+        let destination = self.destination(upstream)?;
+        let words = ["ls-remote", "--heads", "--refs", "--", &destination.name];
+        let Ok(done) = self.talk((upstream, &destination), &words, LOOKING, cancel)? else { return Ok(Vec::new()) };
         let printed = String::from_utf8_lossy(&done.stdout).into_owned();
         let heads: String =
             printed.lines().filter_map(|line| line.split('\t').next()).map(|it| format!("{it}\n")).collect();
@@ -279,26 +308,17 @@ impl Repository {
         Ok(done.status.success())
     }
 
-    /// What git is told to look at: the remote, unless it is pushed to elsewhere than it is fetched from.
-    fn source(&self, upstream: &Upstream) -> Result<String, GitError> {
-        let remote = &upstream.remote;
-        if configured(self.git(), &format!("remote.{remote}.pushurl"))?.is_empty() {
-            return Ok(remote.clone());
-        }
-        let urls = self.git().text(["remote", "get-url", "--push", "--", remote], &[])?;
-        Ok(urls.lines().next().unwrap_or(remote).to_owned())
-    }
-
     /// Has git talk to a remote, with nobody to be asked.
     fn talk(
         &self,
-        upstream: &Upstream,
+        (upstream, destination): (&Upstream, &Destination),
         args: &[&str],
         limit: Duration,
         cancel: Option<&Cancel>,
     ) -> Result<Result<Done, Refusal>, GitError> {
         let run = |env: &[(OsString, OsString)]| {
-            let git = Git::new(self.root(), env).until(self.canceller()).until(cancel).within(Some(limit));
+            let git = self.git().until(cancel).within(Some(limit)).in_env(env);
+            let git = git.with_hooks().with_settings(&destination.settings);
             git.run(ASKS_NOBODY.iter().chain(args).copied(), &[])
         };
         match self.known_to(&upstream.url, run) {
@@ -312,8 +332,13 @@ impl Repository {
     }
 }
 
+/// A number that nobody can foresee.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
 /// The address of a remote without what stands between `://` and `@`, unless that is a mere name.
-fn without_password(url: &str) -> String {
+pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
     match place.rsplit_once('@') {

@@ -15,6 +15,7 @@ use crate::error::GitError;
 use crate::forge::Token;
 use crate::git::{Git, said};
 use crate::history::{screen_commits, screen_messages};
+use crate::plain::configured;
 use crate::publish::Upstream;
 use crate::publish_refusal::{Refusal, of_transport};
 use crate::repository::Repository;
@@ -42,16 +43,15 @@ pub struct PushRequest<'a> {
 }
 
 impl Repository {
-    /// Pushes a branch to where the branch that is checked out is pushed, else to `origin`, else to the only remote; none
-    /// where there is no such place. After a minute it is given up. Where the agent committed what looks like a secret,
+    /// Pushes a branch to the pinned remote, which is that of the branch that was checked out; none where there is none. After a minute it is given up. Where the agent committed what looks like a secret,
     /// nothing is pushed: it is here only by then, and a person can still see to that.
     ///
     /// # Errors
     /// [`GitError`] where git cannot be asked for its remotes, and [`GitError::Cancelled`].
     pub fn push_branch(&self, request: PushRequest<'_>) -> Result<Option<Pushed>, GitError> {
-        let git = self.git().until(request.cancel);
-        let Some(remote) = remote(git)? else { return Ok(None) };
-        let error = match self.try_push(git, &remote, request) {
+        let checked_out = self.current_branch()?.unwrap_or_default();
+        let Some(upstream) = self.upstream(&checked_out)? else { return Ok(None) };
+        let error = match self.try_push(&upstream, request) {
             Ok(error) => error,
             Err(GitError::Cancelled) => return Err(GitError::Cancelled),
             Err(GitError::Tool(ToolError::TimedOut { limit, .. })) => {
@@ -59,43 +59,42 @@ impl Repository {
             }
             Err(other) => Some(other.to_string()),
         };
-        Ok(Some(Pushed { remote, error }))
+        Ok(Some(Pushed { remote: upstream.remote, error }))
     }
 
     /// Why it is not pushed; none where it is.
     fn try_push(
         &self,
-        git: Git<'_>,
-        remote: &str,
+        upstream: &Upstream,
         request: PushRequest<'_>,
     ) -> Result<Option<String>, GitError> {
+        let remote = &upstream.remote;
         let refname = format!("refs/heads/{}", request.branch);
         let PushRequest { since, largest_file, allow_secrets, .. } = request;
-        let url = git.text(["remote", "get-url", "--push", "--", remote], &[])?;
-        let url = url.lines().next().unwrap_or_default().to_owned();
-        let upstream = Upstream { remote: remote.to_owned(), branch: request.branch.to_owned(), url };
         let new =
             [format!("{refname}^@")].into_iter().chain(since.map(|since| format!("^{since}"))).collect();
         let rules = Rules { largest: largest_file, allow_secrets, base: since };
         let found = match exposed_name(request.branch) {
             Some(found) => Some(found),
-            None => self.exposed_at(&upstream, new, rules, request.cancel)?,
+            None => self.exposed_at(upstream, new, rules, request.cancel)?,
         };
         if let Some(secret) = found {
             let next = format!("look at it, and git push {remote} {} once it may be seen", request.branch);
             return Ok(Some(format!("{secret}; {next}")));
         }
+        let destination = self.destination(upstream)?;
         let push = [
             "push",
             "--quiet",
             "--no-follow-tags",
             "--recurse-submodules=no",
             "--",
-            remote,
+            &destination.name,
             &format!("{refname}:{refname}"),
         ];
         let done = self.known_to(&upstream.url, |env| {
-            let pushing = Git::new(self.root(), env).until(request.cancel).within(Some(LONGEST));
+            let pushing = self.git().until(request.cancel).within(Some(LONGEST)).in_env(env);
+            let pushing = pushing.with_hooks().with_settings(&destination.settings);
             pushing.run(ASKS_NOBODY.iter().copied().chain(push), &[])
         })?;
         Ok((!done.status.success()).then(|| said(&done)))
@@ -129,7 +128,7 @@ impl Repository {
             |wanted: &str| env.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| value);
         let command = match variable("GIT_SSH_COMMAND").map(|value| value.to_str().unwrap_or_default()) {
             Some(command) => command.to_owned(),
-            None => match configured(git, "core.sshCommand")? {
+            None => match configured(self, git, |it| it.ssh_command(self.pins()))?? {
                 nothing if nothing.is_empty() && variable("GIT_SSH").is_none() => "ssh".to_owned(),
                 command => command,
             },
@@ -167,33 +166,4 @@ pub(crate) fn exposed(git: Git<'_>, new: &[String], rules: Rules<'_>) -> Result<
 pub(crate) fn exposed_name(branch: &str) -> Option<String> {
     secrets::screen_name(branch.as_bytes())
         .map(|what| format!("the name of the branch: it looks like {what}"))
-}
-
-/// The remote that a new branch goes to: that of the branch that is checked out.
-fn remote(git: Git<'_>) -> Result<Option<String>, GitError> {
-    let head = git.run(["symbolic-ref", "--quiet", "--short", "HEAD"], &[])?;
-    remote_of(git, String::from_utf8_lossy(&head.stdout).trim())
-}
-
-/// The remote that a branch goes to, as git chooses it (git-config(1), `branch.<name>.pushRemote`). Who pushes to a place
-/// that has no name, or to none at all, has said that nothing goes to another.
-pub(crate) fn remote_of(git: Git<'_>, branch: &str) -> Result<Option<String>, GitError> {
-    let remotes = git.text(["remote"], &[])?;
-    let remotes: Vec<&str> = remotes.lines().collect();
-    for key in [&format!("branch.{branch}.pushRemote"), "remote.pushDefault"] {
-        let name = configured(git, key)?;
-        if !name.is_empty() {
-            return Ok(remotes.contains(&name.as_str()).then_some(name));
-        }
-    }
-    let tracked = configured(git, &format!("branch.{branch}.remote"))?;
-    let found = [tracked.as_str(), "origin"].into_iter().find(|name| remotes.contains(name));
-    let only = if let [only] = remotes.as_slice() { Some(*only) } else { None };
-    Ok(found.or(only).map(str::to_owned))
-}
-
-/// What is configured; nothing where nothing is.
-pub(crate) fn configured(git: Git<'_>, key: &str) -> Result<String, GitError> {
-    let done = git.run(["config", "--get", key], &[])?;
-    Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
 }

@@ -4,18 +4,19 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::git::{Oid, Operation};
+use refrain_core::git::{GitPins, Oid, Operation};
 use refrain_core::mirror;
-use refrain_proc::tool::Cancel;
+use refrain_proc::tool::{Cancel, Sweeper};
 
 use crate::configuration::Configurations;
 use crate::error::{GitError, OnPath};
 use crate::forge::FROM_FILE;
-use crate::git::{Git, environment, said};
+use crate::git::{Git, environment, path_outside, program, said};
 use crate::known::Known;
 use crate::memory::Memory;
 use crate::operation;
@@ -27,6 +28,13 @@ pub struct Repository {
     git_dir: Utf8PathBuf,
     common_dir: Utf8PathBuf,
     env: Vec<(OsString, OsString)>,
+    /// The git program, and a `PATH` for it, without the project's own folders; none where nothing has to be said.
+    pub(crate) program: Option<PathBuf>,
+    pub(crate) path: Option<OsString>,
+    /// What git may run; none where nothing is pinned yet.
+    pins: Option<Arc<GitPins>>,
+    /// Who runs a git that runs programs of the user; none where there is no keeper to be had.
+    pub(crate) sweeper: Option<Sweeper>,
     /// The person's own token for GitHub, which no git is given but one that pushes or fetches, where it is asked for it.
     token: Option<(OsString, OsString)>,
     cancel: Option<Cancel>,
@@ -106,7 +114,42 @@ impl Repository {
             if up.is_empty() { worktree.to_owned() } else { root.canonicalize_utf8().on("find", &root)? };
         let (common_dir, git_dir) = (worktree.join(common), git_dir.into());
         let (configured, known, memory) = (Arc::default(), Arc::default(), Mutex::default());
-        Ok(Self { common_dir, git_dir, root, env, token, cancel: None, limit, configured, known, memory })
+        let (program, path) = outside(&env, &root, &common_dir);
+        let (pins, sweeper, cancel) = (None, None, None);
+        Ok(Self {
+            common_dir,
+            git_dir,
+            root,
+            env,
+            program,
+            path,
+            pins,
+            sweeper,
+            token,
+            cancel,
+            limit,
+            configured,
+            known,
+            memory,
+        })
+    }
+
+    /// The same, where git runs only what is as it was pinned.
+    #[must_use]
+    pub fn with_pins(self, pins: Option<&GitPins>) -> Self {
+        Self { pins: pins.map(|pins| Arc::new(pins.clone())), ..self }
+    }
+
+    /// The same, where a git that runs hooks, filters or a signing program is supervised, and ended with all that it leaves
+    /// behind.
+    #[must_use]
+    pub fn with_sweeper(self, sweeper: Option<Sweeper>) -> Self {
+        Self { sweeper, ..self }
+    }
+
+    /// What is pinned.
+    pub(crate) fn pins(&self) -> Option<&GitPins> {
+        self.pins.as_deref()
     }
 
     /// The same, where whatever is asked of git can be stopped, together with the hook that may be running, unless a request
@@ -124,7 +167,8 @@ impl Repository {
             true => self.configured,
             false => Arc::default(),
         };
-        Self { env, token, configured, ..self }
+        let (program, path) = outside(&env, &self.root, &self.common_dir);
+        Self { env, program, path, token, configured, ..self }
     }
 
     /// The same worktree for somebody else, without asking git again where it is, how it is configured, or what its commits
@@ -136,6 +180,10 @@ impl Repository {
             git_dir: self.git_dir.clone(),
             common_dir: self.common_dir.clone(),
             env: self.env.clone(),
+            program: self.program.clone(),
+            path: self.path.clone(),
+            pins: self.pins.clone(),
+            sweeper: self.sweeper.clone(),
             token: self.token.clone(),
             cancel: self.cancel.clone(),
             limit: self.limit,
@@ -153,11 +201,6 @@ impl Repository {
     /// The same, stopped by who may stop another.
     pub(crate) fn with_cancel_of(self, other: &Self) -> Self {
         Self { cancel: other.cancel.clone(), ..self }
-    }
-
-    /// Who may stop what is asked of git here.
-    pub(crate) fn canceller(&self) -> Option<&Cancel> {
-        self.cancel.as_ref()
     }
 
     /// The root of the worktree.
@@ -223,7 +266,7 @@ impl Repository {
 
     /// Git in this worktree.
     pub(crate) fn git(&self) -> Git<'_> {
-        Git::new(&self.root, &self.env).until(self.cancel.as_ref()).within(self.limit)
+        Git::new(&self.root, &self.env).until(self.cancel.as_ref()).within(self.limit).guarded_by(self)
     }
 
     /// The person's environment, made fit for git.
@@ -249,6 +292,17 @@ impl Repository {
     }
 }
 
+/// The git program and a `PATH` for it that are neither in the worktree nor beside the git folder.
+fn outside(
+    env: &[(OsString, OsString)],
+    root: &Utf8Path,
+    common_dir: &Utf8Path,
+) -> (Option<PathBuf>, Option<OsString>) {
+    let dirs = [Some(root), common_dir.parent()];
+    let dirs: Vec<&Utf8Path> = dirs.into_iter().flatten().collect();
+    (program(env, &dirs), path_outside(env, &dirs))
+}
+
 /// The person's own token, as the engine hands it over.
 fn token(env: &[(OsString, OsString)]) -> Option<(OsString, OsString)> {
     env.iter().rev().find(|(name, _)| name == FROM_FILE).cloned()
@@ -256,7 +310,7 @@ fn token(env: &[(OsString, OsString)]) -> Option<(OsString, OsString)> {
 
 /// Of an environment what git takes its configuration from, or who commits, and when.
 fn configuring(env: &[(OsString, OsString)]) -> impl Iterator<Item = &(OsString, OsString)> {
-    let others = ["HOME", "XDG_CONFIG_HOME", "EMAIL", "TZ"];
+    let others = ["HOME", "XDG_CONFIG_HOME", "EMAIL", "TZ", "PATH"];
     env.iter().filter(move |(name, _)| {
         name.to_str().is_some_and(|name| name.starts_with("GIT_") || others.contains(&name))
     })

@@ -19,7 +19,8 @@ use crate::git::Git;
 use crate::index::Index;
 use crate::memory::{Looks, Staged};
 use crate::repository::Repository;
-use crate::status::{self, Kind, Status};
+use crate::status::{Kind, Status};
+use crate::submodules;
 
 impl Looks {
     /// Looks at them. None where a later change could go unnoticed: in a repository in the repository, or in a file that is not
@@ -81,7 +82,7 @@ impl Staged {
         largest: u64,
     ) -> Result<Option<Self>, GitError> {
         let Some(staged) = Self::last(repository, index, largest) else { return Ok(None) };
-        let status = status::look(git)?;
+        let status = submodules::look(repository, git)?;
         // Git read the same files again: what it says of them is what was staged only if they still are as they were.
         let is_same = status == staged.status && staged.looks == Looks::now(repository, &status);
         Ok(is_same.then_some(staged))

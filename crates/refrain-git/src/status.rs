@@ -5,8 +5,8 @@ use refrain_core::git::{Oid, RepoPath};
 use crate::error::GitError;
 use crate::git::Git;
 
-/// How it is asked. Renames are a guess that nobody needs here; what is in a submodule is asked after, so that a change of
-/// its commit can be told from a change inside it.
+/// How it is asked. Renames are a guess that nobody needs here. Of a submodule only its commit is compared, for which git reads
+/// files: it would run what is configured inside, which is asked after apart.
 const ASKED: &[&str] = &[
     "status",
     "--porcelain=v2",
@@ -15,7 +15,7 @@ const ASKED: &[&str] = &[
     "-z",
     "--untracked-files=all",
     "--no-renames",
-    "--ignore-submodules=none",
+    "--ignore-submodules=dirty",
 ];
 
 /// What git sees.
@@ -74,13 +74,19 @@ impl Entry {
     }
 }
 
-/// Looks at the worktree.
-pub(crate) fn look(git: Git<'_>) -> Result<Status, GitError> {
+/// Looks at the worktree, and not into its submodules.
+pub(crate) fn read(git: Git<'_>) -> Result<Status, GitError> {
     let printed = git.output(ASKED, &[])?;
     parse(&printed).ok_or_else(|| GitError::Answer {
         command: "status",
         answer: String::from_utf8_lossy(&printed[..printed.len().min(200)]).into_owned(),
     })
+}
+
+/// A repository in a record of `git ls-files --stage -z`: `160000 <commit> 0<tab><path>`. None of one whose path is not UTF-8.
+pub(crate) fn repository_of(record: &[u8]) -> Option<(Oid, &str)> {
+    let (commit, path) = str::from_utf8(record.strip_prefix(b"160000 ")?).ok()?.split_once('\t')?;
+    Some((commit.split(' ').next()?.parse().ok()?, path))
 }
 
 /// Whether several versions of a path wait for a decision.

@@ -4,7 +4,8 @@ use refrain_core::git::{Base, Dirty, Operation};
 
 use crate::error::GitError;
 use crate::repository::{Repository, is_refrains};
-use crate::status::{self, Entry, Status, has_conflicts};
+use crate::status::{Entry, Status, has_conflicts};
+use crate::submodules::look;
 
 /// How many changed or new files a loop may find. What the person has not committed is kept in mind for as long as the loop
 /// lives, path by path; more than this was forgotten in .gitignore.
@@ -17,7 +18,7 @@ impl Repository {
     /// # Errors
     /// [`GitError::TooManyChanges`] beyond 20,000 paths; else where git cannot be asked.
     pub fn survey(&self) -> Result<Base, GitError> {
-        let status = status::look(self.git())?;
+        let status = look(self, self.git())?;
         self.memory().clean = status.head.clone().filter(|_| status.entries.is_empty());
         let operation = self.operation().or_else(|| has_conflicts(&status).then_some(Operation::Merge));
         let Status { head, branch, entries } = status;

@@ -13,7 +13,7 @@ use crate::index::Index;
 use crate::memory::{Looks, Staged};
 use crate::repository::Repository;
 use crate::stage::{self, stage};
-use crate::status;
+use crate::submodules::look;
 
 /// What is to be told as a tree, and where that can be done.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +60,7 @@ impl Repository {
         }
         let person = Index::of(self).copy_to(index)?;
         let git = git.with_index(index);
-        let status = status::look(git)?;
+        let status = look(self, git)?;
         if before.is_empty()
             && status.entries.is_empty()
             && let Some(head) = &status.head

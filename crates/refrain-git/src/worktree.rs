@@ -12,7 +12,7 @@ use crate::linked::{has_modules, head_of};
 use crate::listed::{Worktree, real};
 use crate::operation;
 use crate::repository::{Repository, is_refrains};
-use crate::status;
+use crate::submodules::look;
 use crate::worktree_git::is_half_made;
 
 /// What became of a worktree that was to be removed.
@@ -208,7 +208,7 @@ impl Repository {
         if let Some(operation) = operation::in_progress(there.git_dir()) {
             return Ok(Some(format!("a {operation} is in progress in it")));
         }
-        let status = status::look(there.git())?;
+        let status = look(&there, there.git())?;
         let changed = status.entries.iter().filter(|entry| !is_refrains(&entry.path)).count();
         if changed > 0 {
             let files = if changed == 1 { "1 file that is" } else { &format!("{changed} files that are") };

@@ -44,14 +44,15 @@ impl Repository {
 
     /// Writes the files of a worktree that [`Worktrees::make`] made, unlocks it, and runs the hook as `git worktree add` does.
     pub(crate) fn check_out_new(&self, path: &Utf8Path, head: &Oid) -> Result<(), GitError> {
-        let git = self.git().inside(path);
+        let there = named(&path.join(".git")).map(|git_dir| self.beside(path, git_dir));
+        let git = there.as_ref().unwrap_or(self).git().inside(path);
         git.output(["reset", "--hard", "--quiet", "--no-recurse-submodules"], &[])?;
         if let Some(locked) = named(&path.join(".git")).map(|dir| dir.join(LOCKED)) {
             fs::remove_file(&locked).on("remove", &locked)?;
         }
         let nothing = "0".repeat(head.as_str().len());
         let hook = ["hook", "run", "--ignore-missing", "post-checkout", "--", &nothing, head.as_str(), "1"];
-        git.output(hook, &[]).map(drop)
+        git.with_hooks().output(hook, &[]).map(drop)
     }
 }
 

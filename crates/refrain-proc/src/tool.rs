@@ -11,6 +11,7 @@
 
 mod begun;
 mod orphans;
+mod swept;
 mod talk;
 
 use std::ffi::{OsStr, OsString};
@@ -28,6 +29,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::limits;
 use crate::program::in_path;
 pub use begun::Begun;
+pub use swept::Sweeper;
 use talk::Talk;
 
 /// A tool that did not do what it was told.
@@ -115,6 +117,8 @@ impl AsFd for Cancel {
 #[derive(Clone, Debug)]
 pub struct Tool<'a> {
     program: OsString,
+    /// Where it is, if that is known.
+    at: Option<PathBuf>,
     args: Vec<OsString>,
     dir: &'a Path,
     env: Option<&'a [(OsString, OsString)]>,
@@ -124,6 +128,7 @@ pub struct Tool<'a> {
     cancel: Option<&'a Cancel>,
     most: usize,
     is_errand: bool,
+    sweeper: Option<&'a Sweeper>,
 }
 
 /// What a tool did.
@@ -143,6 +148,7 @@ impl<'a> Tool<'a> {
     pub fn new(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
         Self {
             program: program.as_ref().to_owned(),
+            at: None,
             args: Vec::new(),
             dir,
             env: None,
@@ -152,6 +158,7 @@ impl<'a> Tool<'a> {
             cancel: None,
             most: 64 << 20,
             is_errand: false,
+            sweeper: None,
         }
     }
 
@@ -166,6 +173,18 @@ impl<'a> Tool<'a> {
     #[must_use]
     pub fn own(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
         Self { more_env: Vec::new(), ..Self::new(program, dir) }
+    }
+
+    /// The program is here, whatever `PATH` says.
+    #[must_use]
+    pub fn at(self, at: Option<PathBuf>) -> Self {
+        Self { at, ..self }
+    }
+
+    /// Run by a keeper, which ends all that it leaves behind.
+    #[must_use]
+    pub fn swept_by(self, sweeper: Option<&'a Sweeper>) -> Self {
+        Self { sweeper, ..self }
     }
 
     /// More arguments.
@@ -232,6 +251,9 @@ impl<'a> Tool<'a> {
     /// # Errors
     /// [`ToolError`] where it cannot be started, or was ended by us.
     pub fn run(&self) -> Result<Done, ToolError> {
+        if let Some(sweeper) = self.sweeper {
+            return swept::run(self, sweeper, self.input);
+        }
         let stdin = if self.input.is_empty() { Stdio::null() } else { Stdio::piped() };
         self.finish(self.start(stdin)?, self.input)
     }
@@ -279,7 +301,7 @@ impl<'a> Tool<'a> {
     fn start(&self, stdin: Stdio) -> Result<Child, ToolError> {
         // The standard library starts one that it has to look for along another PATH by way of a copy of this process, which
         // is slow: one that is found already needs none.
-        let found = self.found();
+        let found = self.at.clone().or_else(|| self.found());
         #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
         let mut command = Command::new(found.as_deref().unwrap_or(self.program.as_ref()));
         command.arg0(&self.program);

@@ -6,7 +6,9 @@ use std::sync::OnceLock;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use owo_colors::OwoColorize;
-use refrain_core::event::{Ask, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind};
+use refrain_core::event::{
+    Ask, AttemptFinished, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
+};
 use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
 use refrain_core::spec::{Limits, Millis, Permissions, Spec, Until};
 use refrain_core::text::printable;
@@ -72,6 +74,7 @@ pub(crate) fn lines(
             };
             note(&format!("{why}, which takes {} at most", grace(state)))
         }
+        Event::AttemptFinished(finished) if !finished.git_changed.is_empty() => git_changed(state, finished),
         Event::AttemptSwept { killed, survivors, names } => swept(state, *killed, survivors, names),
         Event::AttemptSpawnFailed { error } => note(&format!("the agent could not be started: {error}")),
         Event::Asked { request, ask, by } => note(&phrase::asked_by(
@@ -159,6 +162,16 @@ fn fit(text: String, width: Option<usize>) -> String {
     let broken =
         |line: &str| if is_whole(line) { line.to_owned() } else { phrase::broken("", 2, line, width) };
     text.lines().map(|line| broken(line) + "\n").collect()
+}
+
+/// What an attempt changed of what git runs, unless the one before it had changed just that.
+fn git_changed(state: &LoopState, finished: &AttemptFinished) -> String {
+    let mut before = state.attempts.iter().rev().skip(1).filter_map(|attempt| attempt.finished.as_ref());
+    if before.next().is_some_and(|before| before.git_changed == finished.git_changed) {
+        return String::new();
+    }
+    let names = printable(&finished.git_changed.join(", ")).into_owned();
+    note(&format!("changed since the start, and neither run nor used by Refrain's git: {names}"))
 }
 
 /// How long an agent has to end in its own way.

@@ -116,6 +116,7 @@ impl GitArgs {
             // The service finds out whether there is a repository.
             candidates: false,
             before: None,
+            pins: None,
             commit_template: template.cloned().unwrap_or_default(),
             largest_file: config.largest_file.unwrap_or_else(largest_file),
             allow_secrets: config.allow_secrets.clone().unwrap_or_default(),

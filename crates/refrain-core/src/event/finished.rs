@@ -39,6 +39,10 @@ pub struct AttemptFinished {
     /// What a person has to do in its own words, where it left `blocked` there with some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
+    /// What git would run, or where it would push, that is not as it was when the loop started: the names of settings and
+    /// files. Refrain's git does not run or use it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub git_changed: Vec<String>,
     /// It was a session's turn in which nothing was done but to speak.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub idle: bool,

@@ -3,6 +3,7 @@
 
 mod conflict;
 mod names;
+mod pins;
 mod publish;
 mod template;
 
@@ -15,6 +16,7 @@ use crate::glob::PathGlob;
 use crate::protect::Program;
 pub use conflict::{Conflict, ConflictKind};
 pub use names::{Oid, OidError, RepoPath};
+pub use pins::{GitPin, GitPins, PushTarget};
 pub use publish::{
     Checks, ChecksVerdict, Effect, FailedCheck, PublishReport, PublishResult, PullRequest, Refusal,
 };
@@ -99,6 +101,9 @@ pub struct GitSpec {
     /// What was there before the loop, where nothing but a failure branch ever asks for that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Box<Base>>,
+    /// What git runs and where it pushes; none outside of a repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pins: Option<Box<GitPins>>,
     /// The message of its commits.
     #[serde(default)]
     pub commit_template: Template,
@@ -125,6 +130,7 @@ impl Default for GitSpec {
             shared: false,
             candidates: false,
             before: None,
+            pins: None,
             commit_template: Template::default(),
             largest_file: largest_file(),
             allow_secrets: Vec::new(),

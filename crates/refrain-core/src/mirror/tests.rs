@@ -39,6 +39,7 @@ fn iteration(number: u32, promised: bool) -> Vec<Event> {
         work: None,
         needs: None,
         state: None,
+        git_changed: Vec::new(),
         idle: false,
         stdout_bytes: 0,
         stderr_bytes: 0,

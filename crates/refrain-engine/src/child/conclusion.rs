@@ -127,6 +127,7 @@ pub(crate) fn finished(exit: Exit, heard: Heard) -> AttemptFinished {
         needs: None,
         near_miss: heard.finding.near_miss,
         state: None,
+        git_changed: Vec::new(),
         idle: false,
         stdout_bytes: 0,
         stderr_bytes: 0,

@@ -89,7 +89,7 @@ impl Drive<'_> {
             ChildEvent::Finished(mut event) => {
                 self.flight = None;
                 if let Event::AttemptFinished(finished) = &mut *event {
-                    finished.work = self.look_at_work().await;
+                    (finished.work, finished.git_changed) = self.look_at_work().await;
                 }
                 let is_attempt = matches!(*event, Event::AttemptFinished(_));
                 self.journal.push(*event, now())?;

@@ -99,7 +99,11 @@ impl Service {
         waiting.iter().for_each(|(_, path)| inbox::remove(path));
         let state = journal.state();
         let env = environment::of_git(&state.spec.each, self.host.env.iter().cloned());
-        if state.is_final() { self.put_away(state, &Landing::new(self, &self.host, env)) } else { Ok(()) }
+        if state.is_final() {
+            self.put_away(state, &Landing::new(self, state, &self.host, env))
+        } else {
+            Ok(())
+        }
     }
 
     /// What is left to do for a plan that is over, and recorded as that: its loops are, too, and git keeps nothing for it.

@@ -120,7 +120,7 @@ impl PlanDrive {
         ready();
         let statuses = Statuses::new(&service, journal.state());
         let mut drive = Self {
-            landing: Landing::new(&service, host, env).knowing(opened),
+            landing: Landing::new(&service, journal.state(), host, env).knowing(opened),
             statuses,
             journal,
             lock: Arc::new(lock),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::git::{Oid, RepoPath};
+use refrain_core::git::{GitPins, Oid, RepoPath};
 use refrain_core::plan::{
     Merged, PlanEvent, PlanSpec, PlanState, Return, Stage, TaskId, TaskState, Unmerged,
 };
@@ -28,14 +28,26 @@ pub(super) struct Landing {
     pub(super) project: Project,
     pub(super) state_home: Utf8PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
+    /// What git runs for the plan.
+    pins: Option<Box<GitPins>>,
     /// The repository, once it was found: it is asked something again and again, and stays where it is.
     found: Arc<OnceLock<Repository>>,
 }
 
 impl Landing {
-    pub(super) fn new(service: &Service, host: &Host, env: Vec<(OsString, OsString)>) -> Self {
+    pub(super) fn new(
+        service: &Service,
+        state: &PlanState,
+        host: &Host,
+        env: Vec<(OsString, OsString)>,
+    ) -> Self {
         let (project, state_home) = (service.project().clone(), host.state_home.clone());
-        Self { project, state_home, env, found: Arc::default() }
+        let pins = state.spec.each.git.pins.clone();
+        Self { project, state_home, env, pins, found: Arc::default() }
+    }
+
+    fn open(&self, folder: &Utf8Path) -> Result<Repository, GitError> {
+        Ok(Repository::open(folder, &self.env)?.with_pins(self.pins.as_deref()))
     }
 
     /// The same, where git was asked about the project's repository already.
@@ -50,7 +62,7 @@ impl Landing {
         let repository = match self.found.get() {
             Some(found) => found.again(),
             None => {
-                let opened = Repository::open(&self.project.root, &self.env)?;
+                let opened = self.open(&self.project.root)?;
                 self.found.get_or_init(|| opened).again()
             }
         };
@@ -67,7 +79,7 @@ impl Landing {
         if repository.root() == at {
             return Ok(repository);
         }
-        let there = Repository::open(at, &self.env)?;
+        let there = self.open(at)?;
         Ok(match cancel {
             Some(cancel) => there.with_cancel(cancel.clone()),
             None => there,

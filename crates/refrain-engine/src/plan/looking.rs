@@ -7,10 +7,9 @@ use refrain_agents::environment;
 use refrain_core::plan::{PlanEvent, PlanState, Stage, TaskStarted, TaskState};
 use refrain_core::report::Verdict;
 use refrain_core::{LoopId, Record};
-use refrain_git::Repository;
 use refrain_store::{JournalError, journal};
 
-use crate::{EngineError, Service};
+use crate::{EngineError, Service, repository};
 
 impl Service {
     /// A plan's events.
@@ -42,7 +41,7 @@ impl Service {
         let (failed, saved) = (format!("wip/ralph-fail-{id}-*"), format!("wip/slot-{id}-*"));
         let env = environment::of_git(&state.spec.each, self.host().env.iter().cloned());
         let Some(tip) = &state.tip else { return Vec::new() };
-        let found = Repository::open(&self.project().root, &env)
+        let found = repository::open(&self.project().root, &env, &state.spec.each)
             .and_then(|repository| repository.branches(&[&own, &failed, &saved], tip));
         // What landed is in other commits, and a branch that still is where its task began holds nothing.
         let is_empty = |task: &TaskState| match &task.stage {

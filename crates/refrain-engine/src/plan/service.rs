@@ -16,7 +16,7 @@ use super::follow::PlanFollower;
 use super::runner::PlanRunner;
 use super::statuses::Statuses;
 use crate::lifecycle::NAME_TRIES;
-use crate::{EngineError, LoopRequest, Service, now};
+use crate::{EngineError, LoopRequest, Service, now, repository};
 
 impl Service {
     /// Starts a plan: from here on it exists, and the value returned has the right to drive it. Where the name was made up,
@@ -79,7 +79,9 @@ impl Service {
             spec.each.agent.program =
                 program.components().collect::<PathBuf>().to_string_lossy().into_owned();
         }
-        self.fit_repository(spec)
+        let repository = self.fit_repository(spec)?;
+        repository::pin(&mut spec.each, &repository)?;
+        Ok(repository.with_pins(spec.each.git.pins.as_deref()))
     }
 
     /// Neither the tasks nor the name may be another's.

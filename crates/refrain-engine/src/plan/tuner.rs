@@ -10,12 +10,12 @@ use refrain_core::plan::tune::{Tried, TriedAttempt, TriedGate, proposal, questio
 use refrain_core::plan::{PlanState, TaskId};
 use refrain_core::spec::AgentSpec;
 use refrain_core::{AttemptId, LoopState, Spec};
-use refrain_git::{CleanRequest, Repository};
+use refrain_git::CleanRequest;
 use refrain_proc::output;
 use refrain_store::{CleanPlace, LoopDir, journal, make_dir};
 
 use crate::asked::{Question, ask};
-use crate::{EngineError, Service};
+use crate::{EngineError, Service, repository};
 
 /// How long an agent may think about a proposal.
 const LIMIT: Duration = Duration::from_secs(600);
@@ -47,7 +47,7 @@ impl Service {
     /// A checkout of what has landed of a plan, beside everybody's.
     fn checkout_of(&self, plan: &PlanState) -> Result<CleanPlace, EngineError> {
         let env = environment::of_git(&plan.spec.each, self.host.env.iter().cloned());
-        let repository = Repository::open(&self.project.worktree, &env)?;
+        let repository = repository::open(&self.project.worktree, &env, &plan.spec.each)?;
         let place = CleanPlace::take(&self.project, &self.host.state_home)?;
         if let Some(at) = plan.tip.as_ref().or(plan.base.as_ref().map(|(head, _)| head)) {
             let (folder, index) = (place.folder(), place.index());
@@ -62,7 +62,7 @@ impl Service {
     fn diff_of(&self, plan: &PlanState, task: &TaskId) -> Option<String> {
         let state = plan.task(task)?;
         let env = environment::of_git(&plan.spec.each, self.host.env.iter().cloned());
-        let repository = Repository::open(&self.project.worktree, &env).ok()?;
+        let repository = repository::open(&self.project.worktree, &env, &plan.spec.each).ok()?;
         Some(repository.changes(state.onto.as_ref(), state.head.as_ref()?).ok()?.diff)
     }
 

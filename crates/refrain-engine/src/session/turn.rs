@@ -40,7 +40,7 @@ pub(super) fn over(
     state: &LoopState,
     dir: &LoopDir,
     said: &Said,
-    work: Option<WorkDigest>,
+    (work, git_changed): (Option<WorkDigest>, Vec<String>),
 ) -> AttemptFinished {
     let spec = &state.spec;
     if let Some(flight) = state.in_flight() {
@@ -61,6 +61,7 @@ pub(super) fn over(
         work,
         state,
         needs: worktree::needs(spec, state),
+        git_changed,
         idle: said.idle,
         stdout_bytes: said.message.len() as u64,
         stderr_bytes: 0,

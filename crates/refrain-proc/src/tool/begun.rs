@@ -2,7 +2,7 @@
 
 use std::process::{Child, Stdio};
 
-use super::{Done, Tool, ToolError};
+use super::{Done, Tool, ToolError, swept};
 
 /// A tool that waits for what it is to read. Dropped, it is given nothing, and waited for.
 #[derive(Debug)]
@@ -17,7 +17,11 @@ impl<'a> Tool<'a> {
     /// # Errors
     /// [`ToolError::Missing`] where it cannot be started.
     pub fn begin(self) -> Result<Begun<'a>, ToolError> {
-        let child = Some(self.start(Stdio::piped())?);
+        // One that a keeper runs is only started once it is known what it reads.
+        let child = match self.sweeper {
+            Some(_) => None,
+            None => Some(self.start(Stdio::piped())?),
+        };
         Ok(Begun { tool: self, child })
     }
 }
@@ -41,9 +45,10 @@ impl Begun<'_> {
     }
 
     fn end(&mut self, input: &[u8]) -> Result<Done, ToolError> {
-        match self.child.take() {
-            Some(child) => self.tool.finish(child, input),
-            None => Err(self.tool.io(std::io::ErrorKind::BrokenPipe)),
+        match (self.child.take(), self.tool.sweeper) {
+            (Some(child), _) => self.tool.finish(child, input),
+            (None, Some(sweeper)) => swept::run(&self.tool, sweeper, input),
+            (None, None) => Err(self.tool.io(std::io::ErrorKind::BrokenPipe)),
         }
     }
 }

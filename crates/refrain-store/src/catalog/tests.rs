@@ -91,6 +91,7 @@ fn finished(tells: bool) -> AttemptFinished {
         work: None,
         needs: None,
         state: None,
+        git_changed: Vec::new(),
         idle: false,
         stdout_bytes: 10,
         stderr_bytes: 0,

@@ -46,6 +46,7 @@ fn finished(exit: Exit) -> Event {
         work: work(1),
         needs: None,
         state: None,
+        git_changed: Vec::new(),
         idle: false,
         stdout_bytes: 12,
         stderr_bytes: 0,

@@ -301,10 +301,12 @@ fn std_path(sandbox: &Sandbox) -> String {
 )]
 fn a_hook_that_changes_what_is_committed_is_refused(#[case] hook: &str, #[case] says: &str) {
     let sandbox = project();
-    let cheat = format!(
-        "{MEND}; mkdir hooks; printf '{hook}' > hooks/pre-commit; chmod +x hooks/pre-commit; git config core.hooksPath hooks"
+    // The user's own: one of the agent's is not run.
+    let install = format!(
+        "mkdir -p .git/hooks; printf '{hook}' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit"
     );
-    let agent = agent(&sandbox, &cheat);
+    sandbox.tool("sh", &["-c", &install]).run().with_code(0);
+    let agent = agent(&sandbox, MEND);
     let flags = [FLAGS, &["--git-workflow", "commit"]].concat();
     let run = sandbox.refrain(&start(&agent, &flags));
     assert!(run.stdout.contains("the claim is refused: ") && run.stdout.contains(says), "{}", run.stdout);

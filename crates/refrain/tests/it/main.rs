@@ -80,6 +80,8 @@ mod plan_show;
 #[cfg(test)]
 mod plan_verbs;
 #[cfg(test)]
+mod planted_git;
+#[cfg(test)]
 mod plugins;
 #[cfg(test)]
 mod processes;

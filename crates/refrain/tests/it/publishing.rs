@@ -1,6 +1,7 @@
 //! From commit to merged: a loop that pushes, opens a pull request, waits for its checks and merges, with a real bare repository
 //! and a forge on loopback; and what it does where that goes wrong.
 
+mod planted;
 mod token;
 
 use serde_json::Value;

@@ -130,6 +130,7 @@ pub(crate) fn finished(exit: Exit) -> AttemptFinished {
         work: None,
         needs: None,
         state: None,
+        git_changed: Vec::new(),
         idle: false,
         stdout_bytes: 0,
         stderr_bytes: 0,

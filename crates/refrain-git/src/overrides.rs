@@ -1,0 +1,240 @@
+//! Which settings make git run a program or go to another place, and what is used instead of those that are not as they were
+//! pinned. An agent can write to every configuration file of its user.
+
+use refrain_core::git::{GitPin, GitPins};
+
+/// A merge of lines, as git does it by itself.
+const MERGE: &str = "git merge-file --marker-size=%L %A %O %B";
+
+/// What overrules a setting that is not as it was pinned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// The last value that is as it was pinned, else this one.
+    Value(&'static str),
+    /// An empty value, which ends a list, and then the values that are as they were pinned.
+    List,
+    /// Whether hooks are run: none is, if one is not as it was pinned.
+    Hook,
+    /// Nothing: what it decides is decided by a setting that no agent can foresee, or not asked for.
+    Named,
+}
+
+/// The rule for a key as `git config --list` writes it: section and name in lower case.
+pub(crate) fn rule(key: &str) -> Option<Rule> {
+    let (section, subsection, name) = parts(key)?;
+    Some(match (section, subsection, name) {
+        ("filter", Some(_), "clean" | "smudge" | "process") => Rule::Value(""),
+        ("filter", Some(_), "required") => Rule::Value("false"),
+        ("merge", Some(_), "driver") => Rule::Value(MERGE),
+        ("core", None, "hookspath") | ("hook", Some(_), _) => Rule::Hook,
+        ("core", None, "sshcommand") => Rule::Value("ssh"),
+        ("core", None, "attributesfile") => Rule::Value("/dev/null"),
+        ("credential", _, "helper") => Rule::List,
+        ("http", _, "extraheader" | "curloptresolve") => Rule::List,
+        ("http", _, "sslverify" | "proxysslverify") => Rule::Value("true"),
+        ("http", _, "savecookies") => Rule::Value("false"),
+        (
+            "http",
+            _,
+            "proxy" | "sslcainfo" | "sslcapath" | "sslcert" | "sslkey" | "cookiefile" | "proxysslcainfo"
+            | "proxysslcert" | "proxysslkey" | "pinnedpubkey",
+        )
+        | ("remote", Some(_), "proxy")
+        | ("lfs", _, "path" | "args" | "standalonetransferagent" | "url" | "pushurl" | "clean" | "smudge") => {
+            Rule::Value("")
+        }
+        ("gpg", None | Some("openpgp"), "program") => Rule::Value("gpg"),
+        ("gpg", Some("x509"), "program") => Rule::Value("gpgsm"),
+        ("gpg", Some("ssh"), "program") => Rule::Value("ssh-keygen"),
+        ("gpg", Some("ssh"), "defaultkeycommand") | ("user", None, "signingkey") => Rule::Value(""),
+        ("gpg", None, "format") => Rule::Value("openpgp"),
+        ("core", None, "autocrlf") => Rule::Value("false"),
+        ("core", None, "eol") => Rule::Value("native"),
+        ("core", None, "symlinks") => Rule::Value("true"),
+        ("commit", None, "gpgsign") => Rule::Value("false"),
+        ("remote", Some(_), "uploadpack") => Rule::Value("git-upload-pack"),
+        ("remote", Some(_), "receivepack") => Rule::Value("git-receive-pack"),
+        ("core", None, "gitproxy")
+        | ("remote", Some(_), "url" | "pushurl" | "vcs" | "promisor")
+        | ("url", Some(_), "insteadof" | "pushinsteadof")
+        | ("extensions", None, "partialclone") => Rule::Named,
+        _ => return None,
+    })
+}
+
+fn parts(key: &str) -> Option<(&str, Option<&str>, &str)> {
+    let (section, rest) = key.split_once('.')?;
+    Some(match rest.rsplit_once('.') {
+        Some((subsection, name)) => (section, Some(subsection), name),
+        None => (section, None, rest),
+    })
+}
+
+/// A setting of a person's git, in the order in which git reads them.
+#[derive(Clone, Debug)]
+pub(crate) struct Setting {
+    pub(crate) key: String,
+    pub(crate) value: String,
+    /// What is pinned of it; none of a setting without a [`Rule`].
+    pub(crate) pin: Option<GitPin>,
+}
+
+/// What is told to a git beyond the person's configuration.
+#[derive(Debug, Default)]
+pub(crate) struct Overrides {
+    pub(crate) settings: Vec<(String, String)>,
+    pub(crate) variables: Vec<(&'static str, &'static str)>,
+    /// What switches the hooks off that are settings.
+    pub(crate) without_hooks: Vec<(String, String)>,
+    pub(crate) allows_hooks: bool,
+    /// There are filters or merge drivers that are run.
+    pub(crate) has_filters: bool,
+    /// There are hooks, or commits are signed.
+    pub(crate) has_programs: bool,
+}
+
+impl Overrides {
+    /// What is told to git where these settings and files are found; `pins` is none before anything is pinned.
+    pub(crate) fn of(settings: &[Setting], files: &[GitPin], pins: Option<&GitPins>) -> Self {
+        let mut overrides = Self { allows_hooks: true, ..Self::default() };
+        for setting in settings {
+            overrides.of_every(setting);
+        }
+        let Some(pins) = pins else { return overrides };
+        let is_changed = |setting: &&Setting| setting.pin.as_ref().is_some_and(|pin| !pins.has(pin));
+        let mut keys: Vec<&str> = Vec::new();
+        for setting in settings.iter().filter(is_changed) {
+            if !keys.contains(&setting.key.as_str()) {
+                keys.push(&setting.key);
+                let pinned = settings.iter().filter(|other| other.key == setting.key && !is_changed(other));
+                overrides.replace(&setting.key, pinned.map(|other| other.value.as_str()));
+            }
+        }
+        for name in pins.changes(settings.iter().filter_map(|setting| setting.pin.as_ref()).chain(files)) {
+            if name.starts_with(HOOKS) || rule(&name) == Some(Rule::Hook) {
+                overrides.allows_hooks = false;
+            } else if name == ATTRIBUTES {
+                overrides.settings.push(("core.attributesFile".to_owned(), "/dev/null".to_owned()));
+            }
+        }
+        overrides
+    }
+
+    /// What is told whatever is pinned: no git of ours runs a hook that is a setting, or the command of a trailer.
+    fn of_every(&mut self, setting: &Setting) {
+        let Some((section, Some(subsection), name)) = parts(&setting.key) else { return };
+        match (section, name) {
+            ("hook", "command" | "event") => {
+                self.without_hooks.push((format!("hook.{subsection}.enabled"), "false".to_owned()));
+            }
+            ("trailer", "command" | "cmd") => {
+                for when in ["ifExists", "ifMissing"] {
+                    self.settings.push((format!("trailer.{subsection}.{when}"), "doNothing".to_owned()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn replace<'a>(&mut self, key: &str, pinned: impl DoubleEndedIterator<Item = &'a str>) {
+        let mut set = |value: &str| self.settings.push((key.to_owned(), value.to_owned()));
+        match rule(key) {
+            Some(Rule::Value(other)) => set(pinned.last().unwrap_or(other)),
+            Some(Rule::List) => {
+                set("");
+                pinned.for_each(set);
+            }
+            Some(Rule::Hook | Rule::Named) | None => {}
+        }
+        let section = parts(key).map_or("", |(section, ..)| section);
+        if matches!(section, "remote" | "url" | "extensions" | "core" | "http" | "credential") {
+            // Objects that are missing would be fetched from who knows where.
+            self.variables.push(("GIT_NO_LAZY_FETCH", "1"));
+        }
+        if key == "core.gitproxy" {
+            self.variables.push(("GIT_PROXY_COMMAND", ""));
+        }
+    }
+}
+
+/// How the names of pinned files of the hooks folder begin.
+pub(crate) const HOOKS: &str = "hooks/";
+
+/// The pinned file of attributes of the repository itself, below its git folder.
+pub(crate) const OWN_ATTRIBUTES: &str = "info/attributes";
+
+/// The pinned file that the person's own attributes are in.
+pub(crate) const ATTRIBUTES: &str = "attributes";
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn setting(key: &str, value: &str) -> Setting {
+        let pin = rule(key).map(|_| GitPin { name: key.to_owned(), digest: value.to_owned() });
+        Setting { key: key.to_owned(), value: value.to_owned(), pin }
+    }
+
+    fn told(then: &[(&str, &str)], now: &[(&str, &str)]) -> Overrides {
+        let settings =
+            |pairs: &[(&str, &str)]| pairs.iter().map(|(key, value)| setting(key, value)).collect();
+        let (then, now): (Vec<Setting>, Vec<Setting>) = (settings(then), settings(now));
+        let pins = then.into_iter().filter_map(|setting| setting.pin).collect();
+        Overrides::of(&now, &[], Some(&GitPins { pins, ..GitPins::default() }))
+    }
+
+    #[rstest]
+    #[case::as_pinned(&[("filter.f.clean", "cat")], &[("filter.f.clean", "cat")], &[])]
+    #[case::new(&[], &[("filter.f.clean", "evil")], &[("filter.f.clean", "")])]
+    #[case::changed(&[("filter.f.clean", "cat")], &[("filter.f.clean", "evil")], &[("filter.f.clean", "")])]
+    #[case::added(
+        &[("core.sshcommand", "ssh -i key")],
+        &[("core.sshcommand", "ssh -i key"), ("core.sshcommand", "evil")],
+        &[("core.sshcommand", "ssh -i key")]
+    )]
+    #[case::a_list(
+        &[("credential.helper", "store")],
+        &[("credential.helper", "store"), ("credential.helper", "evil")],
+        &[("credential.helper", ""), ("credential.helper", "store")]
+    )]
+    #[case::with_dots(&[], &[("http.https://a.b/.proxy", "evil")], &[("http.https://a.b/.proxy", "")])]
+    #[case::a_merge_driver(&[], &[("merge.m.driver", "evil")], &[("merge.m.driver", MERGE)])]
+    #[case::not_ours(&[], &[("user.name", "A"), ("color.ui", "always"), ("http.postbuffer", "1")], &[])]
+    fn what_is_not_as_pinned_is_overruled(
+        #[case] then: &[(&str, &str)],
+        #[case] now: &[(&str, &str)],
+        #[case] expected: &[(&str, &str)],
+    ) {
+        let told = told(then, now);
+        let told: Vec<(&str, &str)> =
+            told.settings.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        assert_eq!(told, expected);
+    }
+
+    #[test]
+    fn hooks_are_run_as_long_as_nothing_of_them_is_changed() {
+        assert!(told(&[("core.hookspath", "h")], &[("core.hookspath", "h")]).allows_hooks);
+        for (then, now) in [
+            (&[][..], &[("core.hookspath", "h")][..]),
+            (&[("core.hookspath", "h")], &[]),
+            (&[], &[("hook.a.command", "evil")]),
+        ] {
+            assert!(!told(then, now).allows_hooks, "{then:?} {now:?}");
+        }
+        let pin = |digest: &str| GitPin { name: format!("{HOOKS}pre-commit"), digest: digest.to_owned() };
+        let pins = GitPins { pins: vec![pin("1")], ..GitPins::default() };
+        for (now, allows) in [(vec![pin("1")], true), (vec![pin("2")], false), (Vec::new(), false)] {
+            assert_eq!(Overrides::of(&[], &now, Some(&pins)).allows_hooks, allows, "{now:?}");
+        }
+    }
+
+    #[test]
+    fn a_hook_and_a_trailer_that_are_settings_are_never_run_by_us() {
+        let told = told(&[("hook.a.command", "x")], &[("hook.a.command", "x"), ("trailer.t.cmd", "x")]);
+        assert_eq!(told.without_hooks, [("hook.a.enabled".to_owned(), "false".to_owned())]);
+        assert!(told.settings.contains(&("trailer.t.ifMissing".to_owned(), "doNothing".to_owned())));
+        assert!(told.allows_hooks);
+    }
+}

@@ -1,0 +1,181 @@
+//! A tool that runs programs of the user: it is run by a keeper of its own, so that nothing that these programs start lives on,
+//! whatever session or environment it is in.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc;
+use std::time::Instant;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::event::Exit;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::talk::COMPLAINT;
+use super::{Done, Tool, ToolError};
+use crate::keeper::StopLadder;
+use crate::output::{self, Listener, Meter};
+use crate::supervisor::{Job, KeeperSpec, Report, Supervisor};
+
+/// How a tool is supervised.
+#[derive(Clone, Debug)]
+pub struct Sweeper {
+    /// The binary that becomes a keeper.
+    pub program: PathBuf,
+    /// What marks the processes, as `NAME=value`.
+    pub mark: String,
+    /// A folder for what the tool reads and prints.
+    pub scratch: Utf8PathBuf,
+}
+
+/// Its output is read from the logs.
+struct Nobody;
+
+impl Listener for Nobody {
+    fn hear(&mut self, _chunk: &[u8]) {}
+}
+
+/// A folder for one run, removed with it.
+struct Scratch(Utf8PathBuf);
+
+impl Scratch {
+    fn new(sweeper: &Sweeper) -> io::Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let folder = sweeper.scratch.join(format!("tool-{}-{number}", std::process::id()));
+        // One of a process of the same number that was killed.
+        let _ = fs::remove_dir_all(&folder);
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        Ok(Self(folder))
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> io::Result<Utf8PathBuf> {
+        let path = self.0.join(name);
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?.write_all(bytes)?;
+        Ok(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs a tool to its end, and ends all that it left behind.
+pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper, input: &[u8]) -> Result<Done, ToolError> {
+    let failed = |source: io::Error| tool.io(source);
+    let scratch = Scratch::new(sweeper).map_err(failed)?;
+    let job = job(tool, &scratch, input).map_err(failed)?;
+    let (stdout, stderr) = (job.stdout_log.clone(), job.stderr_log.clone());
+    let env = tool.env.map_or_else(|| std::env::vars_os().collect(), <[_]>::to_vec);
+    let keeper = KeeperSpec { program: sweeper.program.clone(), env, mark: sweeper.mark.clone() };
+    let (told, tell) = UnixStream::pair().map_err(failed)?;
+    let (sender, reports) = mpsc::channel();
+    let supervisor = Supervisor::start(keeper, move |report: Report<Nobody>| {
+        // Who does not wait any more needs no report.
+        let _ = sender.send(report);
+        let _ = (&tell).write(b"!");
+    })
+    .map_err(failed)?;
+    supervisor.run(job);
+    let until = tool.limit.map(|limit| (Instant::now() + limit, limit));
+    let (mut ended, mut stopped) = (None, None);
+    let exit = loop {
+        match reports.try_recv() {
+            Ok(Report::NotStarted(error)) => {
+                let (program, source) =
+                    (tool.program.to_string_lossy().into_owned(), io::Error::other(error));
+                return Err(ToolError::Missing { program, source });
+            }
+            Ok(Report::Exited { exit, left: true, .. }) => ended = Some(exit),
+            Ok(Report::Exited { exit, left: false, .. }) => break exit,
+            Ok(Report::Swept { .. }) => match ended {
+                Some(exit) => break exit,
+                None => continue,
+            },
+            Ok(Report::Started(_) | Report::OutputFailed) => {}
+            Err(mpsc::TryRecvError::Disconnected) => return Err(failed(io::ErrorKind::BrokenPipe.into())),
+            Err(mpsc::TryRecvError::Empty) => {
+                let command = tool.command();
+                if let (None, Some(error)) = (&stopped, wait(tool, &told, until, command)) {
+                    stopped = Some(error);
+                    supervisor.stop(StopLadder::default());
+                }
+            }
+        }
+    };
+    drop(supervisor);
+    if let Some(error) = stopped {
+        return Err(error);
+    }
+    let status = match exit {
+        Exit::Code(code) => ExitStatus::from_raw(code << 8),
+        Exit::Signal(signal) => ExitStatus::from_raw(signal),
+        Exit::Lost | Exit::Unseen => return Err(failed(io::Error::other("its supervisor was lost"))),
+    };
+    let read = |path: &Utf8Path, most: u64| match output::read_end(path, most) {
+        // Who is silent leaves no log.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        read => read,
+    };
+    let stdout = read(&stdout, u64::MAX).map_err(failed)?;
+    if stdout.len() > tool.most {
+        return Err(ToolError::TooMuch { command: tool.command(), most: tool.most });
+    }
+    Ok(Done { status, stdout, stderr: read(&stderr, COMPLAINT as u64).map_err(failed)? })
+}
+
+/// Waits for a report; or says why the tool is to be stopped.
+fn wait(
+    tool: &Tool<'_>,
+    told: &UnixStream,
+    until: Option<(Instant, std::time::Duration)>,
+    command: String,
+) -> Option<ToolError> {
+    let left = until.map(|(until, _)| until.saturating_duration_since(Instant::now()));
+    let mut fds = vec![PollFd::new(told, PollFlags::IN)];
+    fds.extend(tool.cancel.map(|cancel| PollFd::new(cancel, PollFlags::IN)));
+    let longest = left.and_then(|left| Timespec::try_from(left).ok());
+    // Interrupted is a wake-up for nothing.
+    let _ = poll(&mut fds, longest.as_ref());
+    let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
+    let (is_told, is_cancelled) = (is_ready(0), is_ready(1));
+    if is_told {
+        let _ = rustix::io::read(told, &mut [0_u8; 1]);
+        return None;
+    }
+    match until {
+        _ if is_cancelled => Some(ToolError::Cancelled { command }),
+        Some((until, limit)) if Instant::now() >= until => Some(ToolError::TimedOut { command, limit }),
+        _ => None,
+    }
+}
+
+fn job(tool: &Tool<'_>, scratch: &Scratch, input: &[u8]) -> io::Result<Job<Nobody>> {
+    let text = |word: &std::ffi::OsStr| {
+        word.to_str().map(str::to_owned).ok_or_else(|| io::Error::other(format!("{word:?} is not UTF-8")))
+    };
+    let program = tool.at.clone().or_else(|| tool.found());
+    let program = program.map_or_else(|| tool.program.clone(), PathBuf::into_os_string);
+    let argv = std::iter::once(&program).chain(&tool.args).map(|word| text(word));
+    let env = tool.more_env.iter().map(|(name, value)| Ok((text(name)?, text(value)?)));
+    let dir = Utf8PathBuf::from(text(tool.dir.as_os_str())?);
+    Ok(Job {
+        argv: argv.collect::<io::Result<_>>()?,
+        dir,
+        env: env.collect::<io::Result<_>>()?,
+        stdin: (!input.is_empty()).then(|| scratch.write("input", input)).transpose()?,
+        stdout_log: scratch.0.join("output"),
+        stderr_log: scratch.0.join("complaint"),
+        cap: 4 * tool.most as u64,
+        listener: Nobody,
+        meter: Arc::new(Meter::new(|| ())),
+    })
+}

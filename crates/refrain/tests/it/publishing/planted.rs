@@ -1,0 +1,112 @@
+//! A push goes to the address that was configured when the loop started, and runs nothing that the agent configured since.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use rstest::rstest;
+use testkit::{Sandbox, write};
+
+use super::{Place, TOKEN};
+use crate::{CLAIM, sandbox};
+
+/// A program that leaves a trace, and an agent that plants it and claims.
+fn agent(sandbox: &Sandbox, plant: &str) -> String {
+    let evil = sandbox.root().join("evil");
+    write(&evil, format!("#!/bin/sh\necho \"$*\" >> '{}'\nexit 1\n", sandbox.root().join("fired").display()));
+    fs::set_permissions(&evil, fs::Permissions::from_mode(0o755)).unwrap();
+    let theirs = sandbox.root().join("theirs.git");
+    sandbox.agent(
+        "planter",
+        &format!(
+            "EVIL='{}'; THEIRS='{}'; ORIGIN=$(git remote get-url origin)\ngit init -q --bare $THEIRS\necho x > work.txt\n{plant}\n{CLAIM}",
+            evil.display(),
+            theirs.display()
+        ),
+    )
+}
+
+#[track_caller]
+fn nothing_went_elsewhere(sandbox: &Sandbox) {
+    assert_eq!(
+        fs::read_to_string(sandbox.root().join("fired")).unwrap_or_default(),
+        "",
+        "a program of the agent's was run"
+    );
+    let theirs = sandbox.root().join("theirs.git");
+    assert_eq!(sandbox.git(&["-C", theirs.to_str().unwrap(), "for-each-ref"]), "");
+}
+
+#[rstest]
+#[case::an_address_to_push_to("git config remote.origin.pushurl $THEIRS", "remote.origin.pushurl")]
+#[case::an_address("git config remote.origin.url $THEIRS", "remote.origin.url")]
+#[case::a_rule_for_pushes("git config url.$THEIRS.pushInsteadOf $ORIGIN", "url.")]
+#[case::a_rule("git config url.$THEIRS.insteadOf $ORIGIN", "url.")]
+#[case::a_rule_for_all("git config --global url.$THEIRS.insteadOf ''", "url.")]
+#[case::another_remote(
+    "git remote add theirs $THEIRS; git config remote.pushDefault theirs",
+    "remote.theirs.url"
+)]
+#[case::a_remote_of_the_branch(
+    "git remote add theirs $THEIRS; git config branch.main.pushRemote theirs",
+    "remote.theirs.url"
+)]
+#[case::a_program_at_the_other_end("git config remote.origin.receivepack $EVIL", "remote.origin.receivepack")]
+#[case::a_program_that_reads("git config remote.origin.uploadpack $EVIL", "remote.origin.uploadpack")]
+#[case::another_protocol("cp $EVIL git-remote-evil; git config remote.origin.vcs evil", "remote.origin.vcs")]
+#[case::a_remote_that_is_named_like_the_address(
+    "git config remote.$ORIGIN.pushurl $THEIRS; git config remote.$ORIGIN.receivepack $EVIL",
+    "remote."
+)]
+#[case::an_ssh("git config core.sshCommand $EVIL", "core.sshcommand")]
+#[case::a_hook("cp $EVIL .git/hooks/pre-push", "hooks/pre-push")]
+fn a_push_goes_where_it_went_when_the_loop_started(#[case] plant: &str, #[case] named: &str) {
+    let place = Place::new();
+    let agent = agent(&place.sandbox, plant);
+    let run = place.start(&agent, "push", &[]).with_code(0);
+    nothing_went_elsewhere(&place.sandbox);
+    assert_eq!(place.forge.head("main"), Some(place.local("HEAD")), "{run:?}");
+    let line = run.stdout.lines().find(|line| line.contains("changed since the start"));
+    assert!(line.is_some_and(|line| line.contains(named)), "{}", run.stdout);
+}
+
+#[test]
+fn no_helper_of_an_agent_is_asked_for_a_password() {
+    let place = Place::by_token();
+    place.sandbox.git(&["remote", "set-url", "origin", &place.forge.http_url()]);
+    let api = place.forge.api_url();
+    let place = place.with("GITHUB_SERVER_URL", &api).with("GH_ENTERPRISE_TOKEN", TOKEN);
+    let plant = "git config credential.helper $EVIL; git config credential.$(dirname $(dirname $ORIGIN)).helper $EVIL; git config core.askPass $EVIL";
+    let agent = agent(&place.sandbox, plant);
+    place.start(&agent, "push", &[]).with_code(0);
+    nothing_went_elsewhere(&place.sandbox);
+    assert_eq!(place.forge.head("main"), Some(place.local("HEAD")));
+}
+
+#[test]
+fn what_a_loop_gives_up_is_pushed_to_the_same_place() {
+    let sandbox = sandbox();
+    let origin = sandbox.root().join("origin.git");
+    sandbox.git(&["init", "-q", "--bare", origin.to_str().unwrap()]);
+    sandbox.git(&["remote", "add", "origin", origin.to_str().unwrap()]);
+    let agent = agent(
+        &sandbox,
+        "git config remote.origin.pushurl $THEIRS; cp $EVIL .git/hooks/pre-push; echo $REFRAIN_ITERATION > n",
+    );
+    let words = [
+        "start",
+        "--command",
+        &agent,
+        "--name",
+        "job",
+        "-p",
+        "Work.",
+        "--gate",
+        "false",
+        "--stuck-threshold",
+        "1",
+    ];
+    sandbox.refrain(&words).with_code(13);
+    nothing_went_elsewhere(&sandbox);
+    let refs = sandbox.git(&["-C", origin.to_str().unwrap(), "for-each-ref", "--format=%(refname)"]);
+    assert!(refs.starts_with("refs/heads/wip/ralph-fail-job-"), "{refs}");
+}
