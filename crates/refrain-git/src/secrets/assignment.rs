@@ -7,9 +7,10 @@ use std::sync::LazyLock;
 use memchr::memmem;
 use regex::bytes::Regex;
 
+use super::hit::{Hit, IsNew, bytes_regex};
 use super::value::{self, Kind};
 use super::words::is_scrambled;
-use super::{Hit, IsNew, allow, bytes_regex, names};
+use super::{allow, names};
 
 /// Words that the names of secrets have.
 static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {

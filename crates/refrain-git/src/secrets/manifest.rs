@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use memchr::memmem;
 use regex::bytes::Regex;
 
-use super::{Hit, IsNew, bytes_regex, value};
+use super::hit::{Hit, IsNew, bytes_regex};
+use super::value;
 
 static KIND: LazyLock<Option<Regex>> = LazyLock::new(|| {
     bytes_regex(r#"(?m)(?:^|["'\s{,])kind["']?[ \t]*:[ \t]*["']?Secret["']?[ \t\r]*(?:[,}#]|$)"#)

@@ -9,6 +9,7 @@ mod allow;
 mod assignment;
 #[cfg(test)]
 mod corpus;
+mod hit;
 mod manifest;
 mod names;
 mod rules;
@@ -20,7 +21,8 @@ mod value;
 mod words;
 
 use memchr::memmem;
-use regex::bytes::{Regex, RegexBuilder};
+
+use hit::{Hit, IsNew};
 
 /// What looks like a secret on a line with this mark, as in a comment, is none: where the line is older than the loop.
 pub const MARK: &str = "refrain:allow-secret";
@@ -36,21 +38,8 @@ pub struct Found {
     pub is_marked: bool,
 }
 
-/// What a rule found, and where.
-struct Hit {
-    what: &'static str,
-    at: usize,
-}
-
 /// The shortest name that a rule may find a secret in.
 const SHORTEST: usize = 12;
-
-/// Whether a secret is not in the version that is committed already.
-type IsNew<'a> = &'a dyn Fn(&[u8]) -> bool;
-
-fn bytes_regex(regex: &str) -> Option<Regex> {
-    RegexBuilder::new(regex).unicode(false).build().ok()
-}
 
 /// Looks for a secret in what is about to be committed at `path`. One that stands in `base`, the version that is committed
 /// already, is not new; nor is a path where there is such a version.

@@ -6,8 +6,9 @@ use std::sync::{LazyLock, OnceLock};
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::bytes::{Captures, Regex};
 
+use super::hit::{Hit, IsNew, bytes_regex};
 use super::rules::{Check, RULES};
-use super::{Hit, IsNew, bytes_regex, value};
+use super::value;
 
 /// How much of a text is looked at around a keyword, in bytes before and after it. Keys with a header are the longest.
 const AROUND: (usize, usize) = (160, 2000);

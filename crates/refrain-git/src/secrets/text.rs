@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::{Captures, Regex};
 
-use super::bytes_regex;
+use super::hit::bytes_regex;
 
 /// Stretches of wide letters, wherever in a file.
 static WIDE: LazyLock<Option<Regex>> = LazyLock::new(|| {

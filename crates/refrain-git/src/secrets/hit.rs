@@ -1,0 +1,16 @@
+//! What a rule finds, and what rules are made with.
+
+use regex::bytes::{Regex, RegexBuilder};
+
+/// What a rule found, and where.
+pub(super) struct Hit {
+    pub(super) what: &'static str,
+    pub(super) at: usize,
+}
+
+/// Whether a secret is not in the version that is committed already.
+pub(super) type IsNew<'a> = &'a dyn Fn(&[u8]) -> bool;
+
+pub(super) fn bytes_regex(regex: &str) -> Option<Regex> {
+    RegexBuilder::new(regex).unicode(false).build().ok()
+}
