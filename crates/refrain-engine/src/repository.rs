@@ -318,7 +318,8 @@ pub(crate) fn pinned(repository: Repository, spec: &Spec) -> Repository {
 /// Who runs a git of the loop that runs programs of the user: hooks, filters, signing.
 pub(crate) fn sweeper(program: &Path, spec: &Spec, dir: &LoopDir) -> Sweeper {
     let scratch = dir.index().with_extension("tools");
-    Sweeper { program: program.to_owned(), mark: environment::mark(spec), scratch }
+    let (program, loop_dir) = (program.to_owned(), dir.0.clone());
+    Sweeper { program, mark: environment::mark(spec), loop_dir, scratch }
 }
 
 /// Pins what git runs for a loop or plan that is about to start, and where it pushes. A task has its plan's pins.

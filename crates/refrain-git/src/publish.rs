@@ -15,7 +15,7 @@ use refrain_proc::tool::{Done, ToolError};
 use crate::Cancel;
 use crate::candidate::Rules;
 use crate::error::GitError;
-use crate::git::said;
+use crate::git::{Git, said};
 use crate::plain::configured;
 use crate::publish_refusal::{Answer, Refusal, of_push, of_transport};
 use crate::push::{ASKS_NOBODY, exposed, exposed_name};
@@ -283,7 +283,9 @@ impl Repository {
     fn heads_at(&self, upstream: &Upstream, cancel: Option<&Cancel>) -> Result<Vec<Oid>, GitError> {
         let destination = self.destination(upstream)?;
         let words = ["ls-remote", "--heads", "--refs", "--", &destination.name];
-        let Ok(done) = self.talk((upstream, &destination), &words, LOOKING, cancel)? else { return Ok(Vec::new()) };
+        let Ok(done) = self.talk((upstream, &destination), &words, LOOKING, cancel)? else {
+            return Ok(Vec::new());
+        };
         let printed = String::from_utf8_lossy(&done.stdout).into_owned();
         let heads: String =
             printed.lines().filter_map(|line| line.split('\t').next()).map(|it| format!("{it}\n")).collect();

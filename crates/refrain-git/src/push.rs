@@ -63,11 +63,7 @@ impl Repository {
     }
 
     /// Why it is not pushed; none where it is.
-    fn try_push(
-        &self,
-        upstream: &Upstream,
-        request: PushRequest<'_>,
-    ) -> Result<Option<String>, GitError> {
+    fn try_push(&self, upstream: &Upstream, request: PushRequest<'_>) -> Result<Option<String>, GitError> {
         let remote = &upstream.remote;
         let refname = format!("refs/heads/{}", request.branch);
         let PushRequest { since, largest_file, allow_secrets, .. } = request;

@@ -30,6 +30,8 @@ pub struct Sweeper {
     pub program: PathBuf,
     /// What marks the processes, as `NAME=value`.
     pub mark: String,
+    /// The data folder of the loop that it works for.
+    pub loop_dir: Utf8PathBuf,
     /// A folder for what the tool reads and prints.
     pub scratch: Utf8PathBuf,
 }
@@ -75,7 +77,8 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper, input: &[u8]) -> Result<Do
     let job = job(tool, &scratch, input).map_err(failed)?;
     let (stdout, stderr) = (job.stdout_log.clone(), job.stderr_log.clone());
     let env = tool.env.map_or_else(|| std::env::vars_os().collect(), <[_]>::to_vec);
-    let keeper = KeeperSpec { program: sweeper.program.clone(), env, mark: sweeper.mark.clone() };
+    let (program, marks) = (sweeper.program.clone(), vec![sweeper.mark.clone()]);
+    let keeper = KeeperSpec { program, env, marks, loop_dir: Some(sweeper.loop_dir.clone()) };
     let (told, tell) = UnixStream::pair().map_err(failed)?;
     let (sender, reports) = mpsc::channel();
     let supervisor = Supervisor::start(keeper, move |report: Report<Nobody>| {

@@ -277,7 +277,9 @@ fn foreign(dir: &LoopDir, own: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let path = dir.journal();
     let forged = {
         let mut other: Journal = Journal::open(dir.clone(), at(9)).unwrap();
-        other.push(Event::Asked { request: None, ask: Ask::Pause(Urgency::Now), by: Asker::Person }, at(10)).unwrap();
+        other
+            .push(Event::Asked { request: None, ask: Ask::Pause(Urgency::Now), by: Asker::Person }, at(10))
+            .unwrap();
         other.commit(Durability::Synced).unwrap();
         fs::read(&path).unwrap()
     };
