@@ -23,8 +23,8 @@ impl Steering {
     /// Refuses a text that no agent can be given.
     pub fn check(&self) -> Result<(), RequestError> {
         if self.text.trim().is_empty() || self.text.contains('\0') {
-            let what = "the text is empty or has a NUL";
-            return Err(RequestError::usage(format!("{what}; accepted is what the agent is to be told")));
+            let what = "TEXT is empty or has a NUL";
+            return Err(RequestError::usage(format!("{what}; accepted is the text that the agent is given")));
         }
         check_steering(&self.text).map_err(|refusal| RequestError::usage(refusal.to_string()))
     }

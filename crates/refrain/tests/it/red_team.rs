@@ -32,7 +32,7 @@ const WAYS: [Way; 5] = [Way::Default, Way::Protect, Way::Auto, Way::Clean, Way::
 impl Way {
     fn flags(self, lab: &Lab) -> Vec<&'static str> {
         let given = ["--gate", lab.gate];
-        let auto = [&["--auto-gates"], lab.auto].concat();
+        let auto = [&["--auto-gates", "--yes"], lab.auto].concat();
         match self {
             Self::Default => given.to_vec(),
             Self::Protect => [&given[..], lab.protect].concat(),
