@@ -19,13 +19,28 @@ pub struct GitPins {
     pub push: Option<PushTarget>,
 }
 
-/// A setting or a file that decides what git runs.
+/// A setting or a file that decides what git runs. As text: the digest, a space, and the name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(from = "String", into = "String")]
+#[schemars(with = "String")]
 pub struct GitPin {
     /// The key of the setting, or the file: `filter.lfs.clean`, `hooks/pre-commit`.
     pub name: String,
     /// A digest of its value, and of the programs that the value names.
     pub digest: String,
+}
+
+impl From<String> for GitPin {
+    fn from(text: String) -> Self {
+        let (digest, name) = text.split_once(' ').unwrap_or(("", &text));
+        Self { name: name.to_owned(), digest: digest.to_owned() }
+    }
+}
+
+impl From<GitPin> for String {
+    fn from(pin: GitPin) -> Self {
+        format!("{} {}", pin.digest, pin.name)
+    }
 }
 
 /// Where a branch is pushed.

@@ -25,7 +25,8 @@ pub(crate) fn host(sandbox: &Sandbox) -> Host {
         program: env!("CARGO_BIN_EXE_refrain").into(),
         env: sandbox.env().into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
         data_home: utf8(sandbox.root()).join("data"),
-        state_home: utf8(sandbox.root()).join("data"),
+        // That of the command line, so that it knows the key that ends are signed with.
+        state_home: utf8(sandbox.root()).join("home/state/refrain"),
         config_home: utf8(sandbox.root()).join("data"),
         version: "test".into(),
     }

@@ -9,7 +9,7 @@ use testkit::{Sandbox, write};
 use crate::{CLAIM, plain_folder, sandbox};
 
 /// Fails as Python's unittest does, for each name in `broken`, out of four tests.
-const TESTS: &str = r#"[ -s broken ] || { echo OK; exit 0; }
+const TESTS: &str = r#"[ -s broken ] || { printf 'Ran 4 tests in 0.022s\n\nOK\n'; exit 0; }
 echo 'test_zero (test_durations.T.test_zero) ... ok'
 while read -r name; do
   printf '======================================================================\n'
