@@ -15,7 +15,7 @@ use refrain_core::spec::AgentSpec;
 use refrain_core::values::Limit;
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::{CleanRequest, Repository, secrets};
-use refrain_store::{CleanPlace, DiskError, journal, make_dir, memory as kept, proposals};
+use refrain_store::{CleanPlace, DiskError, journal, make_dir_nofollow, memory as kept, proposals};
 
 use crate::asked::{Question, ask};
 use crate::keeping::logins;
@@ -93,7 +93,7 @@ impl Service {
         let redactor = Redactor::new(&state.spec, logins(&self.host.env));
         let prompt = evolution::question(&state, file, old.as_deref(), |text| redactor.clean(text));
         let place = proposals::place(&self.project, id);
-        make_dir(&place)?;
+        make_dir_nofollow(&place)?;
         let checkout = self.beside(&state.spec);
         let folder = checkout.as_ref().map_or_else(|| place.clone(), CleanPlace::folder);
         let spec = Spec {

@@ -1,10 +1,6 @@
 //! What a loop's base says of what is protected, and what of that a candidate touches. Which changes break a rule is said
 //! in `refrain_core::protect`; how they are found lives with git.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-
 use camino::Utf8Path;
 use refrain_core::AttemptId;
 use refrain_core::git::Base;
@@ -61,15 +57,5 @@ impl Job {
 }
 
 fn keep(path: &Utf8Path, lines: &[u8]) -> std::io::Result<()> {
-    if lines.is_empty() {
-        return match fs::remove_file(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        };
-    }
-    if let Some(folder) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
-    file.write_all(lines)
+    if lines.is_empty() { refrain_files::remove(path) } else { refrain_files::write(path, lines) }
 }

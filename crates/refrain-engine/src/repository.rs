@@ -11,11 +11,11 @@ use refrain_core::event::Event;
 use refrain_core::git::{
     Base, Checkout, CommitReport, Effect, Fill, Oid, PublishReport, PublishResult, Refusal, Skipped,
 };
-use refrain_core::r#loop::{CHANGED, Candidate};
+use refrain_core::r#loop::{CHANGED, Candidate, Proving};
 use refrain_core::review::Changes;
 use refrain_core::{ChildId, LoopState, Spec, Step};
 use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository, TreeRequest};
-use refrain_store::{LoopDir, Project};
+use refrain_store::{DiskError, LoopDir, Project};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
@@ -33,7 +33,7 @@ pub(crate) struct Work {
     pub(crate) step: Step,
     until: Instant,
     cancel: Cancel,
-    handle: JoinHandle<Done>,
+    handle: JoinHandle<Result<Done, DiskError>>,
 }
 
 /// What came of it.
@@ -101,7 +101,8 @@ impl Work {
         };
         let locks = Arc::clone(tools.locks);
         let handle = tokio::task::spawn_blocking(move || {
-            let done = run(&job);
+            // Git writes the loop's index, and would follow a link there.
+            let done = job.dir.remove_links(job.state.proving().map(Proving::folder)).map(|()| run(&job));
             drop(locks);
             done
         });
@@ -117,7 +118,7 @@ impl Work {
                 (&mut self.handle).await
             }
         };
-        done.map_err(|error| EngineError::Process("git's thread", error.into()))
+        Ok(done.map_err(|error| EngineError::Process("git's thread", error.into()))??)
     }
 
     /// Ends it before its time, and whatever git started with it.
@@ -317,7 +318,7 @@ pub(crate) fn release(
     // The agent's notes are in nobody's commit.
     let kept = refrain_store::worktree::notes(spec);
     if let Some(Err(error)) =
-        kept.map(|notes| refrain_store::write_atomic(&dir.state_file(), notes.as_bytes()))
+        kept.map(|notes| refrain_store::write_nofollow(&dir.state_file(), notes.as_bytes()))
     {
         return Some(chain(&error));
     }
@@ -422,7 +423,7 @@ mod tests {
         let handle = tokio::task::spawn_blocking(move || {
             let hook = Tool::new("sh", Path::new("/")).args(["-c", "cat /dev/zero >/dev/null"]);
             let ended = hook.cancel(Some(&seen)).run().map(|done| done.status);
-            Done::Recorded(Event::BaseRefused { error: format!("{ended:?}") })
+            Ok(Done::Recorded(Event::BaseRefused { error: format!("{ended:?}") }))
         });
         let until = Instant::now() + Duration::from_millis(20);
         let mut work = Work { step: Step::TakeBase, until, cancel, handle };

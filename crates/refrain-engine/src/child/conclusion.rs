@@ -14,7 +14,7 @@ use refrain_proc::output;
 use refrain_store::layout::AttemptDir;
 
 use super::output::ChildKind;
-use super::{AgentRole, ChildOutput, write};
+use super::{AgentRole, ChildOutput};
 use crate::seal;
 
 /// How much of a failure is read for its fingerprint, in bytes.
@@ -102,7 +102,7 @@ fn attempt(
 ) -> AttemptFinished {
     if let Some(message) = &heard.message {
         // A convenience for people: the stream holds it too.
-        let _ = write(&dir.last_message(), message);
+        let _ = refrain_files::write(&dir.last_message(), message.as_bytes());
     }
     AttemptFinished {
         fingerprint: failure(ending.exit, &heard, stderr),
@@ -186,7 +186,7 @@ fn of_verdict(gate: &GateName, verdict: &Verdict) -> Option<Fingerprint> {
 fn kept_message(heard: &Heard, log: &Utf8Path, ending: &Ending, stderr: &str) -> Result<String, String> {
     let message = message(heard, log, ending, stderr)?;
     // A convenience for people: the log holds it too.
-    let _ = write(&log.with_extension("final.md"), &message);
+    let _ = refrain_files::write(&log.with_extension("final.md"), message.as_bytes());
     Ok(message)
 }
 

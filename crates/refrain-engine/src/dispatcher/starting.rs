@@ -6,7 +6,7 @@ use refrain_agents::ear;
 use refrain_core::agent::Usage;
 use refrain_core::event::StopReason;
 use refrain_core::gate::{Check, ReviewSpec};
-use refrain_core::r#loop::Candidate;
+use refrain_core::r#loop::{Candidate, Proving};
 use refrain_core::prompt::{self, Quoted};
 use refrain_core::review::Changes;
 use refrain_core::{AttemptId, ChildId, LoopState, Step};
@@ -41,11 +41,26 @@ impl Drive<'_> {
         };
         self.journal.push(started, now())?;
         self.commit(Durability::Synced).await?;
+        let (dir, of) = (self.journal.dir().clone(), self.attempt_of(child));
+        let prepare = move || {
+            dir.remove_links(of).map_err(|error| chain(&error))?;
+            prepare()
+        };
         match self.blocking(prepare).await {
             Ok(job) => self.crew.run(job),
             Err(error) => self.spawn_failed(error)?,
         }
         Ok(())
+    }
+
+    /// The attempt in whose folder a child writes.
+    fn attempt_of(&self, child: ChildId) -> Option<AttemptId> {
+        let state = self.journal.state();
+        match child {
+            ChildId::Attempt(id) => Some(id),
+            ChildId::Gate { .. } => state.proving().map(Proving::folder),
+            ChildId::Critic { .. } => state.last_charged().map(|last| last.id),
+        }
     }
 
     /// The child in flight could not be started.

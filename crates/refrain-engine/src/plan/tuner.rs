@@ -12,7 +12,7 @@ use refrain_core::spec::AgentSpec;
 use refrain_core::{AttemptId, LoopState, Spec};
 use refrain_git::{CleanRequest, Repository};
 use refrain_proc::output;
-use refrain_store::{CleanPlace, LoopDir, journal, make_dir};
+use refrain_store::{CleanPlace, LoopDir, journal, make_dir_nofollow};
 
 use crate::asked::{Question, ask};
 use crate::{EngineError, Service};
@@ -87,7 +87,7 @@ impl Service {
         };
         let prompt = question(tried);
         let dir = self.plan_dir(&plan.spec.id)?.0.join("tune");
-        make_dir(&dir)?;
+        make_dir_nofollow(&dir)?;
         let file = dir.join(format!("{}.md", tried.task.slug()));
         let question =
             Question { spec: &spec, prompt: &prompt, file: &file, schema: None, budget: None, limit: LIMIT };

@@ -3,13 +3,13 @@
 //! Events are folded into the state as they are pushed; what was pushed since the last commit is one write. So the end of
 //! one iteration and the begin of the next cost one append and one sync between them.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use refrain_core::{Fold, LoopState, Record};
+use refrain_files::{Folder, OFlags};
 use rustix::fs::{AtFlags, fstat, statat};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -17,11 +17,10 @@ use serde::Serialize;
 use super::JournalError;
 use super::line::{self, Hash, ROOT};
 use super::read::{Snapshot, fold};
-use crate::atomic::{make_dir, sync_dir};
 use crate::layout::{JOURNAL, LoopDir, RUNNER_LOCK};
 use crate::lock::{AppendLock, RunnerLock, identity};
 use crate::notice::tell_above;
-use crate::{DiskError, OnPath, write_atomic};
+use crate::{DiskError, OnPath, make_dir_nofollow, write_nofollow};
 
 /// How often a journal is written back while somebody deletes its folder: a deletion ends, and each try takes its time.
 const RESTORE_TRIES: u32 = 100;
@@ -87,7 +86,7 @@ impl Written {
 struct Disk {
     dir: LoopDir,
     /// The folder that the file lies in, by whatever path.
-    folder: File,
+    folder: Folder,
     file: Written,
     lock: AppendLock,
     /// The last length at which every line is whole.
@@ -108,8 +107,8 @@ impl<S: Fold> Journal<S> {
     /// # Errors
     /// [`JournalError::Taken`] where it exists already; else what could not be written, and then there is no loop.
     pub fn create(dir: LoopDir, started: S::Event, at: Timestamp) -> Result<Self, JournalError> {
-        make_dir(&dir.0)?;
-        make_dir(&dir.inbox())?;
+        dir.remove_links(None)?;
+        make_dir_nofollow(&dir.inbox())?;
         let path = dir.journal();
         let record = Record { seq: 1, at, event: started };
         let state = S::begin(&record).map_err(|damage| JournalError::impossible(&path, damage))?;
@@ -127,7 +126,7 @@ impl<S: Fold> Journal<S> {
                 let _ = file.set_len(0); // the disk is full, most likely: leave no half a loop
                 return Err(error).on("write", &path)?;
             }
-            sync_dir(&dir.0)?;
+            folder(&dir)?.sync().on("sync", &dir.0)?;
             Ok(file)
         })?;
         let mut disk = Disk {
@@ -313,9 +312,14 @@ impl Disk {
         }
     }
 
-    /// Whether the file still lies in its folder, wherever that was moved to. The number of its links does not say so: it
-    /// may have been given another name, and not every file system counts a file down that somebody has open.
+    /// Whether the file still lies in its folder, wherever that was moved to, as long as nothing else has the folder's place.
+    /// The number of its links does not say so: it may have been given another name, and not every file system counts a file
+    /// down that somebody has open.
     fn is_in_its_place(&self) -> Result<bool, DiskError> {
+        let folder = fstat(&self.folder).map_err(io::Error::from).on("look at", &self.dir.0)?;
+        if identity(&self.dir.0).is_some_and(|now| now != (folder.st_dev, folder.st_ino)) {
+            return Ok(false);
+        }
         let ours = fstat(&*self.file.file()).map_err(io::Error::from).on("look at", &self.dir.journal())?;
         Ok(match statat(&self.folder, JOURNAL, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => (found.st_dev, found.st_ino) == (ours.st_dev, ours.st_ino),
@@ -330,7 +334,7 @@ impl Disk {
         }
         let path = self.dir.journal();
         let kept_as = format!("torn-{}", self.good);
-        write_atomic(&self.dir.0.join(&kept_as), &self.read(self.good, torn)?)?;
+        write_nofollow(&self.dir.0.join(&kept_as), &self.read(self.good, torn)?)?;
         self.file.file().set_len(self.good).on("write", &path)?;
         Ok(Some(kept_as))
     }
@@ -349,11 +353,11 @@ impl Disk {
     /// The journal was deleted under its writer, which still has it open: writes it back.
     fn restore(&mut self) -> Result<u64, JournalError> {
         let bytes = self.read(0, self.good)?;
-        make_dir(&self.dir.0)?;
-        make_dir(&self.dir.inbox())?;
+        self.dir.remove_links(None)?;
+        make_dir_nofollow(&self.dir.inbox())?;
         // Before there is a journal again, that somebody could find and take for one that nobody writes.
         self.keep_lock()?;
-        write_atomic(&self.dir.journal(), &bytes)?;
+        write_nofollow(&self.dir.journal(), &bytes)?;
         self.folder = folder(&self.dir)?;
         self.told = false;
         self.file.replace(open(&self.dir, false)?);
@@ -391,13 +395,14 @@ impl Disk {
     }
 }
 
-fn folder(dir: &LoopDir) -> Result<File, DiskError> {
-    File::open(&dir.0).on("open", &dir.0)
+fn folder(dir: &LoopDir) -> Result<Folder, DiskError> {
+    Folder::open(&dir.0).on("open", &dir.0)
 }
 
 fn open(dir: &LoopDir, create: bool) -> Result<File, DiskError> {
     let path = dir.journal();
-    OpenOptions::new().read(true).append(true).create(create).mode(0o600).open(&path).on("open", &path)
+    let flags = OFlags::RDWR | OFlags::APPEND | if create { OFlags::CREATE } else { OFlags::empty() };
+    refrain_files::open(&path, flags).on("open", &path)
 }
 
 fn encode<E: Serialize>(
