@@ -379,8 +379,8 @@ impl<'a> Drive<'a> {
         // Whoever asked while the lock was still held was told to wait for it: look once more.
         let later = blocking(move || {
             mirror::close(&state, &dir);
-            if let Some(place) = ground.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                place.leave();
+            if let Some(checkout) = ground.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                checkout.leave();
             }
             drop((journal, locks));
             answer_without_runner(&dir, &git_env)

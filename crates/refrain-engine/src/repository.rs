@@ -74,7 +74,9 @@ impl Work {
             Step::ReleaseWorktree => Box::new(|job| Done::Recorded(job.release())),
             Step::SaveWork => Box::new(|job| Done::Recorded(job.save())),
             Step::Publish(effect) => Box::new(move |job| Done::Recorded(job.publish(effect))),
-            Step::Start(ChildId::Gate { .. }) => Box::new(|job| Done::Ready(job.step, job.prepare())),
+            Step::Start(ChildId::Gate { .. }) => {
+                Box::new(|job| Done::Ready(job.step, proving_ground::prepare(job)))
+            }
             Step::BeginIteration { .. }
             | Step::Start(_)
             | Step::Stop(_)
@@ -149,8 +151,8 @@ pub(crate) struct Job {
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cancel: Cancel,
     opened: Opened,
-    ground: Ground,
-    state_home: Utf8PathBuf,
+    pub(crate) ground: Ground,
+    pub(crate) state_home: Utf8PathBuf,
     longest: Duration,
     /// The step right before this one: behind a look at the worktree nothing was run since.
     follows: Option<Step>,
@@ -223,7 +225,7 @@ impl Job {
                 Some(before) if *before != tree => repository.differing_paths(before, &tree, CHANGED)?,
                 Some(_) | None => Vec::new(),
             };
-            let touched = self.touched(repository)?;
+            let touched = self.touched(repository, &tree)?;
             Ok(Event::CandidateTaken { tree: Some(tree), partial, touched, changed })
         });
         taken.unwrap_or_else(|error| Event::CandidateRefused { error: self.say(&error) })
@@ -275,9 +277,8 @@ impl Job {
         Event::PublishSettled(Box::new(PublishReport { effect, result }))
     }
 
-    fn prepare(&self) -> Ready {
-        let open = || self.repository(&self.state.spec.worktree);
-        proving_ground::prepare(&self.state, &self.ground, &self.state_home, open, &self.cancel)
+    pub(crate) fn worktree(&self) -> Result<Repository, GitError> {
+        self.repository(&self.state.spec.worktree)
     }
 
     fn release(&self) -> Event {

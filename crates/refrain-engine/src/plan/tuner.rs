@@ -10,11 +10,12 @@ use refrain_core::plan::tune::{Tried, TriedAttempt, TriedGate, proposal, questio
 use refrain_core::plan::{PlanState, TaskId};
 use refrain_core::spec::AgentSpec;
 use refrain_core::{AttemptId, LoopState, Spec};
-use refrain_git::{CleanRequest, Repository};
+use refrain_git::Repository;
 use refrain_proc::output;
-use refrain_store::{CleanPlace, LoopDir, journal, make_dir_nofollow};
+use refrain_store::{LoopDir, journal, make_dir_nofollow};
 
 use crate::asked::{Question, ask};
+use crate::proving_ground::CleanCheckout;
 use crate::{EngineError, Service};
 
 /// How long an agent may think about a proposal.
@@ -45,16 +46,12 @@ impl Service {
     }
 
     /// A checkout of what has landed of a plan, beside everybody's.
-    fn checkout_of(&self, plan: &PlanState) -> Result<CleanPlace, EngineError> {
+    fn checkout_of(&self, plan: &PlanState) -> Result<CleanCheckout, EngineError> {
         let env = environment::of_git(&plan.spec.each, self.host.env.iter().cloned());
         let repository = Repository::open(&self.project.worktree, &env)?;
-        let place = CleanPlace::take(&self.project, &self.host.state_home)?;
+        let place = CleanCheckout::take(&self.project, &self.host.state_home)?;
         if let Some(at) = plan.tip.as_ref().or(plan.base.as_ref().map(|(head, _)| head)) {
-            let (folder, index) = (place.folder(), place.index());
-            let tree = repository.tree_of(at)?;
-            let request =
-                CleanRequest { tree: &tree, over: &[], folder: &folder, index: &index, cancel: None };
-            repository.check_out_clean(request)?;
+            place.fill(&repository, (&repository.tree_of(at)?, &[]), None)?;
         }
         Ok(place)
     }
