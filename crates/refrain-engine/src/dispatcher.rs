@@ -20,8 +20,8 @@ use refrain_core::work::WorkDigest;
 use refrain_core::{ChildId, LoopState, Step};
 use refrain_git::Cancel;
 use refrain_proc::{Meter, identity};
-use refrain_store::Journal;
 use refrain_store::journal::{Committed, Durability};
+use refrain_store::{Doorbell, Journal};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -279,7 +279,7 @@ impl<'a> Drive<'a> {
     /// Whether somebody deleted the doorbell, so that nobody could ring; looked at once an iteration. It is made anew.
     fn door_was_gone(&mut self) -> bool {
         let dir = self.journal.dir();
-        if dir.doorbell().exists() {
+        if Doorbell::is_in_place(dir) {
             return false;
         }
         // Where its whole folder is gone, the next commit writes it back, and the doorbell with it.

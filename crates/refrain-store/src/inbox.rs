@@ -105,13 +105,25 @@ pub fn ring(dir: &LoopDir) {
 pub struct Doorbell;
 
 impl Doorbell {
+    /// Whether the FIFO is there. A link or a file in its place wakes nobody.
+    #[must_use]
+    pub fn is_in_place(dir: &LoopDir) -> bool {
+        dir.doorbell().symlink_metadata().is_ok_and(|meta| meta.file_type().is_fifo())
+    }
+
     /// Makes the FIFO, unless it is there, and returns its path.
     ///
     /// # Errors
     /// [`DiskError`] where the file system has no FIFOs or the path is taken by something else.
     pub fn install(dir: &LoopDir) -> Result<Utf8PathBuf, DiskError> {
         let path = dir.doorbell();
-        Folder::open(&dir.0).and_then(|dir| dir.make_fifo(DOORBELL)).on("make the doorbell", &path)?;
+        let make = |folder: Folder| {
+            if !Self::is_in_place(dir) {
+                folder.remove(DOORBELL)?;
+            }
+            folder.make_fifo(DOORBELL)
+        };
+        Folder::open(&dir.0).and_then(make).on("make the doorbell", &path)?;
         Ok(path)
     }
 }
