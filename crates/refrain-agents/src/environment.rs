@@ -1,5 +1,5 @@
 //! The environment of agents and gates: the person's, less what a surrounding agent or loop has set for itself, plus what
-//! was asked for, plus what Refrain tells (contract.md, "What the agent and its gates see").
+//! was asked for, plus what Refrain tells the agent (contract.md, "What the agent and its gates see"). A gate is told nothing.
 
 use std::ffi::{OsStr, OsString};
 
@@ -175,10 +175,51 @@ pub fn of_attempt(state: &LoopState, id: AttemptId) -> Vec<(String, String)> {
     .into()
 }
 
-/// The variable that all processes of a loop bear, and no other loop's: the state file's path names project and loop.
+/// What a gate that is a command gets beside [`base`]: its mark, and what was asked for. A name alone passes what the agent is
+/// told under it, else what the runner has (`inherited`).
+#[must_use]
+pub fn of_gate(
+    state: &LoopState,
+    of: AttemptId,
+    inherited: &[(OsString, OsString)],
+) -> Vec<(String, String)> {
+    let told = of_attempt(state, of);
+    let passed = |name: &String| {
+        let told = told.iter().find(|(set, _)| set == name).map(|(_, value)| value.clone());
+        let inherited = || inherited.iter().rev().find(|(set, _)| set.to_str() == Some(name))?.1.to_str();
+        told.or_else(|| inherited().map(str::to_owned))
+    };
+    let asked = state.spec.gate_env.variables.iter().filter_map(|(name, value)| {
+        let value = value.as_ref().map(|value| value.expose().to_owned()).or_else(|| passed(name))?;
+        Some((name.clone(), value))
+    });
+    std::iter::once(gate_mark(&state.spec)).chain(asked).collect()
+}
+
+/// The variable that the agents of a loop, its reviewers and git bear, and no other loop's: the state file's path names project
+/// and loop.
 #[must_use]
 pub fn mark(spec: &Spec) -> String {
     format!("REFRAIN_STATE_FILE={}", spec.state_file())
+}
+
+/// The variable that the gates of a loop bear. Neither its name nor its value says that it is Refrain's, and both are others in
+/// each loop.
+#[must_use]
+pub fn gate_mark(spec: &Spec) -> (String, String) {
+    let of = format!("{}\0{}\0{}", spec.gate_env.mark, spec.project, spec.id);
+    let hash = blake3::hash(of.as_bytes());
+    let bytes = hash.as_bytes();
+    let length = 8 + usize::from(bytes[0] % 6);
+    let name = bytes[1..=length].iter().map(|byte| char::from(b'A' + byte % 26)).collect();
+    (name, hash.to_hex()[40..56].to_owned())
+}
+
+/// All marks of a loop's processes, as `NAME=value`.
+#[must_use]
+pub fn marks(spec: &Spec) -> Vec<String> {
+    let (name, value) = gate_mark(spec);
+    vec![mark(spec), format!("{name}={value}")]
 }
 
 #[cfg(test)]
@@ -187,6 +228,25 @@ mod tests {
 
     use super::*;
     use crate::acp::testing::spec;
+
+    #[test]
+    fn a_mark_of_gates_is_a_loops_own_and_names_nothing() {
+        let mut spec = spec("agent", &[]);
+        spec.gate_env.mark = "1f".into();
+        let (name, value) = gate_mark(&spec);
+        assert!(
+            (8..=13).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_uppercase()),
+            "{name}"
+        );
+        assert_eq!(value.len(), 16);
+        assert_eq!(gate_mark(&spec), (name.clone(), value.clone()), "it is found again after a crash");
+        assert_eq!(marks(&spec)[1], format!("{name}={value}"));
+        let mut other = spec.clone();
+        other.id = "other".parse().unwrap();
+        assert_ne!(gate_mark(&other).0, name, "tasks of one plan have one random value");
+        spec.gate_env.mark = "20".into();
+        assert_ne!(gate_mark(&spec).0, name);
+    }
 
     #[rstest]
     #[case(AgentKind::Claude, &[], None)]

@@ -1,5 +1,12 @@
 //! Who makes a request, and what that caller may do.
 
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::LoopId;
+use refrain_core::event::Asker;
+use refrain_core::text::printable;
+use refrain_engine::Service;
+use refrain_engine::keeper::EnclosingSupervisor;
+
 use crate::error::{Code, RequestError};
 
 /// Who makes a request. The surface says so: it is never read from what was sent, and is in no schema.
@@ -7,12 +14,32 @@ use crate::error::{Code, RequestError};
 pub enum Caller {
     /// A person, or a program of theirs, on this machine.
     Person,
-    /// A process inside an attempt of the loop of this id.
-    Attempt(String),
+    /// A process inside an attempt of a loop, or inside a gate of one.
+    Attempt(Attempt),
     /// A program or a browser with a token of `refrain serve`.
     Token,
     /// A person in Slack.
     Slack,
+}
+
+/// The attempt that a request comes from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attempt {
+    /// The loop that the environment names. The environment is the agent's to change.
+    pub named: Option<String>,
+    /// The nearest supervisor among the ancestors of the caller.
+    pub supervisor: Option<EnclosingSupervisor>,
+}
+
+/// How the loop of an attempt is related to the loop or plan that a request is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// It is the attempt's own loop.
+    Own,
+    /// The attempt's loop started it.
+    Started,
+    /// Neither.
+    Other,
 }
 
 /// What a request does. Every verb of every surface is one of these.
@@ -34,6 +61,8 @@ pub enum Action {
     Pause,
     /// Cancel a loop or a plan.
     Cancel,
+    /// Cancel every loop and plan of a project.
+    CancelAll,
     /// Tell an agent something.
     Steer,
     /// Say how a task continues.
@@ -64,13 +93,15 @@ pub enum Action {
     Autostart,
 }
 
-/// Which callers may do an action. `{own}` in the text is the id of the loop whose attempt is refused.
+/// Which callers may do an action. `{own}` in the text is the loop whose attempt is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
     /// Every caller but an attempt.
     OutsideAttempt(&'static str),
-    /// Every caller; an attempt not with its own loop.
-    OtherLoops(&'static str),
+    /// Every caller; an attempt only with its own loop, and with loops that its loop started.
+    OwnLoops(&'static str),
+    /// Every caller; an attempt only with loops that its loop started.
+    StartedLoops(&'static str),
     /// Every caller.
     Anyone,
 }
@@ -79,43 +110,32 @@ impl Action {
     /// Who may do it.
     #[must_use]
     pub fn permission(self) -> Permission {
-        use Permission::{Anyone, OtherLoops, OutsideAttempt};
+        use Permission::{Anyone, OutsideAttempt, OwnLoops, StartedLoops};
         match self {
             // The sweep behind an attempt ends what it started.
             Self::Detach => OutsideAttempt(
-                "--detach from inside an attempt of loop {own}: the runner would be ended with that attempt",
+                "--detach from inside an attempt of {own}: the runner would be ended with that attempt",
             ),
             // An attempt that resumes its own loop would end itself.
-            Self::Resume => OtherLoops("loop {own} cannot resume or extend a loop from inside an attempt"),
-            Self::Extend => {
-                OutsideAttempt("loop {own} cannot resume or extend a loop from inside an attempt")
-            }
-            Self::ResumePlan => {
-                OutsideAttempt("loop {own} cannot resume or extend a plan from inside an attempt")
-            }
-            Self::Approve => {
-                OutsideAttempt("loop {own} cannot approve what a loop did from inside an attempt")
-            }
-            Self::Tune => OutsideAttempt("loop {own} cannot tune a plan from inside an attempt"),
-            Self::Trust => OutsideAttempt("loop {own} cannot say what is trusted from inside an attempt"),
-            Self::Serve => OutsideAttempt("loop {own} cannot let anybody in from inside an attempt"),
+            Self::Resume => StartedLoops("{own} cannot resume or extend this loop from inside an attempt"),
+            Self::Extend => OutsideAttempt("{own} cannot resume or extend a loop from inside an attempt"),
+            Self::ResumePlan => OutsideAttempt("{own} cannot resume or extend a plan from inside an attempt"),
+            Self::Approve => OutsideAttempt("{own} cannot approve what a loop did from inside an attempt"),
+            Self::Tune => OutsideAttempt("{own} cannot tune a plan from inside an attempt"),
+            Self::Trust => OutsideAttempt("{own} cannot say what is trusted from inside an attempt"),
+            Self::Serve => OutsideAttempt("{own} cannot let anybody in from inside an attempt"),
             // Later loops are told what is remembered as a person's word.
-            Self::ChangeMemories => {
-                OutsideAttempt("loop {own} cannot change memories from inside an attempt")
-            }
-            Self::ChangePlugins => OutsideAttempt("loop {own} cannot change plugins from inside an attempt"),
-            Self::Repair => OutsideAttempt("--fix from inside an attempt of loop {own}"),
-            Self::Autostart => OutsideAttempt("--autostart from inside an attempt of loop {own}"),
-            Self::Start
-            | Self::Pause
-            | Self::Cancel
-            | Self::Steer
-            | Self::Archive
-            | Self::Look
-            | Self::CountSession
-            | Self::Drive
-            | Self::ServeTools
-            | Self::Initialize => Anyone,
+            Self::ChangeMemories => OutsideAttempt("{own} cannot change memories from inside an attempt"),
+            Self::ChangePlugins => OutsideAttempt("{own} cannot change plugins from inside an attempt"),
+            Self::Repair => OutsideAttempt("--fix from inside an attempt of {own}"),
+            Self::Autostart => OutsideAttempt("--autostart from inside an attempt of {own}"),
+            Self::CancelAll => OutsideAttempt("{own} cannot cancel all loops from inside an attempt"),
+            Self::Pause => OwnLoops("{own} cannot pause another loop from inside an attempt"),
+            Self::Cancel => OwnLoops("{own} cannot cancel another loop from inside an attempt"),
+            Self::Steer => OwnLoops("{own} cannot steer another loop from inside an attempt"),
+            Self::CountSession => OwnLoops("{own} cannot act for another loop from inside an attempt"),
+            Self::Archive => StartedLoops("{own} cannot archive this loop from inside an attempt"),
+            Self::Start | Self::Look | Self::Drive | Self::ServeTools | Self::Initialize => Anyone,
         }
     }
 
@@ -131,28 +151,80 @@ impl Action {
 }
 
 impl Caller {
-    /// The loop whose attempt makes the request.
+    /// Whether it is inside an attempt.
     #[must_use]
-    pub fn own_loop(&self) -> Option<&str> {
+    pub fn is_attempt(&self) -> bool {
+        matches!(self, Self::Attempt(_))
+    }
+
+    /// The data folder of the loop whose attempt makes the request, if its supervisor is known.
+    #[must_use]
+    pub fn loop_dir(&self) -> Option<&Utf8Path> {
         match self {
-            Self::Attempt(id) => Some(id),
+            Self::Attempt(attempt) => attempt.loop_dir(),
             Self::Person | Self::Token | Self::Slack => None,
         }
     }
 
-    /// Refuses what this caller may not do; `target` is the loop that the action changes, if any.
-    pub fn check(&self, action: Action, target: Option<&str>) -> Result<(), RequestError> {
-        let Some(own) = self.own_loop() else { return Ok(()) };
-        match action.permission() {
-            Permission::OutsideAttempt(text) => Err(refused(action, text, own)),
-            Permission::OtherLoops(text) if target == Some(own) => Err(refused(action, text, own)),
-            Permission::OtherLoops(_) | Permission::Anyone => Ok(()),
+    /// How the journal names it.
+    #[must_use]
+    pub fn asker(&self) -> Asker {
+        match self {
+            Self::Attempt(_) => Asker::Agent,
+            Self::Person | Self::Token | Self::Slack => Asker::Person,
+        }
+    }
+
+    /// Refuses what this caller may not do; the relation is to the loop or plan that the action changes, if one is known yet.
+    pub fn check(&self, action: Action, relation: Option<Relation>) -> Result<(), RequestError> {
+        let Self::Attempt(attempt) = self else { return Ok(()) };
+        let (text, is_allowed) = match action.permission() {
+            Permission::Anyone => return Ok(()),
+            Permission::OutsideAttempt(text) => (text, false),
+            Permission::OwnLoops(text) => (text, relation != Some(Relation::Other)),
+            Permission::StartedLoops(text) => (text, matches!(relation, None | Some(Relation::Started))),
+        };
+        match is_allowed {
+            true => Ok(()),
+            false => {
+                let error = text.replace("{own}", &attempt.name());
+                Err(RequestError::new(Code::Refused, error).hint(action.hint()))
+            }
         }
     }
 }
 
-fn refused(action: Action, text: &str, own: &str) -> RequestError {
-    RequestError::new(Code::Refused, text.replace("{own}", own)).hint(action.hint())
+impl Attempt {
+    /// The data folder of its loop. A supervisor says it; the loop's journal has to name the same runner.
+    #[must_use]
+    pub fn loop_dir(&self) -> Option<&Utf8Path> {
+        let supervisor = self.supervisor.as_ref()?;
+        let dir = supervisor.loop_dir.as_deref()?;
+        refrain_engine::is_driven_by(dir, supervisor.runner?).then_some(dir)
+    }
+
+    /// How its loop is related to this loop or plan.
+    pub(crate) fn relation(&self, service: &Service, id: &LoopId) -> Result<Relation, RequestError> {
+        let (dir, parent) = service.family(id)?;
+        // Without a supervisor among the ancestors, only the environment says which loop it is.
+        let is_own = |dir: &Utf8PathBuf| match (&self.supervisor, &self.named) {
+            (Some(_), _) => self.loop_dir() == Some(dir),
+            (None, Some(named)) => dir.file_name() == Some(named),
+            (None, None) => false,
+        };
+        Ok(match parent {
+            _ if is_own(&dir) => Relation::Own,
+            Some(parent) if is_own(&parent) => Relation::Started,
+            Some(_) | None => Relation::Other,
+        })
+    }
+
+    /// Its loop, for messages.
+    fn name(&self) -> String {
+        let dir = self.supervisor.as_ref().and_then(|supervisor| supervisor.loop_dir.as_ref());
+        let id = dir.and_then(|dir| dir.file_name()).or(self.named.as_deref());
+        id.map_or_else(|| "a loop".to_owned(), |id| format!("loop {}", printable(id)))
+    }
 }
 
 #[cfg(test)]
@@ -162,17 +234,22 @@ mod tests {
     use super::*;
 
     #[rstest]
-    #[case(Action::Approve, false, false)]
-    #[case(Action::Extend, false, false)]
-    #[case(Action::Resume, false, true)]
-    #[case(Action::Pause, true, true)]
-    #[case(Action::Look, true, true)]
-    fn an_attempt_may_do_less_than_others(#[case] action: Action, #[case] own: bool, #[case] other: bool) {
+    #[case(Action::Approve, [false, false, false])]
+    #[case(Action::Extend, [false, false, false])]
+    #[case(Action::CancelAll, [false, false, false])]
+    #[case(Action::Resume, [false, true, false])]
+    #[case(Action::Archive, [false, true, false])]
+    #[case(Action::Pause, [true, true, false])]
+    #[case(Action::Cancel, [true, true, false])]
+    #[case(Action::Steer, [true, true, false])]
+    #[case(Action::Look, [true, true, true])]
+    fn an_attempt_may_do_less_than_others(#[case] action: Action, #[case] allowed: [bool; 3]) {
         let may = |caller: &Caller, with| caller.check(action, Some(with)).is_ok();
-        let attempt = Caller::Attempt("own".to_owned());
-        assert_eq!((may(&attempt, "own"), may(&attempt, "other")), (own, other));
+        let attempt = Caller::Attempt(Attempt { named: Some("own".to_owned()), supervisor: None });
+        let relations = [Relation::Own, Relation::Started, Relation::Other];
+        assert_eq!(relations.map(|with| may(&attempt, with)), allowed);
         for caller in [Caller::Person, Caller::Token, Caller::Slack] {
-            assert!(may(&caller, "own"), "{caller:?}");
+            assert!(may(&caller, Relation::Other), "{caller:?}");
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The surroundings of a request.
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::LoopId;
 use refrain_engine::{Host, Service};
 
-use crate::caller::{Action, Caller};
+use crate::caller::{Action, Caller, Permission};
 use crate::effects::TypedOptions;
 use crate::error::RequestError;
 
@@ -14,7 +15,7 @@ pub struct Context {
     pub dir: Utf8PathBuf,
     /// The machine, and the user's environment.
     pub host: Host,
-    /// How many loops the caller runs in: [`Caller`] says which.
+    /// How many loops the caller runs in: [`Caller`] says which is the nearest.
     pub depth: u32,
     /// Who makes the request.
     pub caller: Caller,
@@ -44,11 +45,31 @@ impl Context {
     /// Whether variables of the environment are configuration: inside an attempt they were set for the agent.
     #[must_use]
     pub fn has_variables(&self) -> bool {
-        self.caller.own_loop().is_none()
+        !self.caller.is_attempt()
+    }
+
+    /// The service of this folder's project. `once` says that this request trusts the project, which an attempt cannot say.
+    pub fn open(&self, dir: &Utf8Path, once: bool) -> Result<Service, RequestError> {
+        if once {
+            self.check(Action::Trust)?;
+        }
+        Ok(Service::open(dir, self.host.clone())?.trusting(once))
     }
 
     /// Refuses what the caller may not do, whatever loop it is done with.
     pub fn check(&self, action: Action) -> Result<(), RequestError> {
         self.caller.check(action, None)
+    }
+
+    /// Refuses what the caller may not do with this loop or plan.
+    pub fn check_on(&self, action: Action, service: &Service, id: &LoopId) -> Result<(), RequestError> {
+        let Caller::Attempt(attempt) = &self.caller else { return Ok(()) };
+        self.check(action)?;
+        match action.permission() {
+            Permission::OwnLoops(_) | Permission::StartedLoops(_) => {
+                self.caller.check(action, Some(attempt.relation(service, id)?))
+            }
+            Permission::Anyone | Permission::OutsideAttempt(_) => Ok(()),
+        }
     }
 }

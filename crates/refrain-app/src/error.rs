@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
 
+use camino::Utf8Path;
 use clap::error::ErrorKind;
 use refrain_core::view::StatusWord;
 use refrain_engine::config::ConfigError;
@@ -244,10 +245,13 @@ impl From<EngineError> for RequestError {
                 let anyway = "--allow-missing-gates starts without it, for what the agent is to create";
                 (Code::Usage, Some(format!("{next}nothing was started; {anyway}")))
             }
-            EngineError::Journal(JournalError::Damaged { .. }) => {
-                let next =
-                    "nothing was changed; the other loops go on, and what its agent did is in your files";
-                (Code::Failed, Some(next.to_owned()))
+            EngineError::Journal(JournalError::Damaged { path, .. }) => {
+                let id = path.parent().and_then(Utf8Path::file_name).unwrap_or("ID");
+                let next = format!(
+                    "nothing was changed; refrain verify {id} says how much of it is as it was written, refrain doctor looks at \
+                     all loops; what its agent did is in your files"
+                );
+                (Code::Failed, Some(next))
             }
             EngineError::Config(_) => (Code::Usage, None),
             EngineError::Plugin(PluginError::Taken(_)) => {
@@ -262,6 +266,7 @@ impl From<EngineError> for RequestError {
             | EngineError::TasksTaken { .. }
             | EngineError::Refused { why: refrain_core::Refusal::NotALoop, .. } => (Code::Refused, None),
             EngineError::TaskGone(_) => (Code::NotFound, None),
+            EngineError::UntrustedCommand(_) => (Code::Refused, None),
             EngineError::SlotTaken(_)
             | EngineError::SlotHeld(..)
             | EngineError::WorkGone { .. }

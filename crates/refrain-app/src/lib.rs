@@ -79,12 +79,13 @@ pub mod effects;
 pub mod error;
 pub mod options;
 pub mod plan;
+pub mod repository_command;
 pub mod resolve;
-
+pub mod trust;
 pub mod verbs;
 pub mod workspace;
 
-pub use caller::{Action, Caller, Permission};
+pub use caller::{Action, Attempt, Caller, Permission, Relation};
 pub use context::Context;
 pub use error::{Code, RequestError};
 pub use refrain_core::event::Event;

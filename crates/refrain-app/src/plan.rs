@@ -8,7 +8,7 @@ use refrain_engine::{Detached, PlanRunner, Service};
 
 use crate::options::notify::NotifyArgs;
 use crate::verbs::start::drive_words;
-use crate::{Action, Context, Note, RequestError};
+use crate::{Action, Context, Note, RequestError, trust};
 
 mod how;
 mod prepare;
@@ -43,12 +43,19 @@ pub fn run_detached(
     context.typed.check()?;
     let named = request.name.clone();
     let prepared = Prepared::runnable(context, request, note)?;
+    prepared.check_trust(context)?;
     let too_long = prepared.over_budget(&prepared.texts(context)?);
     let Prepared { service, settings, dir, spec, notes, .. } = prepared;
     let runner = service.start_plan(spec, named.as_ref())?;
+    let trusted = trust::announce(context, &service);
     let id = runner.id().clone();
     let notify = NotifyArgs::default().or_configured(&settings.config.notify);
-    notes.into_iter().chain(too_long).chain(notify.notes(context, &settings, false)).for_each(note);
+    notes
+        .into_iter()
+        .chain(too_long)
+        .chain(trusted)
+        .chain(notify.notes(context, &settings, false))
+        .for_each(note);
     detach(context, (&service, runner), &dir, &notify)?.1.reap();
     Ok((service, id))
 }

@@ -21,6 +21,7 @@ use crate::options::begin::BeginArgs;
 use crate::options::kinds::OnOff;
 use crate::options::review;
 use crate::options::work::{PromiseArgs, WorkArgs};
+use crate::repository_command::RepositoryCommand;
 
 pub mod agents;
 pub mod prompt;
@@ -45,6 +46,17 @@ pub struct StartLoop {
     pub options: BeginArgs,
 }
 
+/// What a request comes to.
+#[derive(Debug)]
+pub struct Resolved {
+    /// The specification.
+    pub spec: Spec,
+    /// What the user should know of what proves it.
+    pub notes: Vec<String>,
+    /// The commands of its gates that the project's files offer.
+    pub offered: Vec<RepositoryCommand>,
+}
+
 /// The specification, and what a person should know of what proves it.
 pub fn spec(
     context: &Context,
@@ -52,9 +64,9 @@ pub fn spec(
     settings: &Settings,
     service: &Service,
     dir: &Utf8Path,
-) -> Result<(Spec, Vec<String>), RequestError> {
+) -> Result<Resolved, RequestError> {
     let (start, options) = (&settings.config.start, &request.options);
-    let (spec, notes) = common(context, &options.work, settings, service, dir)?;
+    let Resolved { spec, notes, offered } = common(context, &options.work, settings, service, dir)?;
     let prompt = prompt::prompt(context, request, settings)?;
     if matches!(spec.agent.prompt_mode, PromptMode::Arg | PromptMode::Env) {
         prompt_limit::check(&prompt).map_err(|error| {
@@ -93,7 +105,7 @@ pub fn spec(
         return Err(RequestError::usage(error)
             .hint("without --no-promise, or with --completion-promise TEXT, the agent claims"));
     }
-    Ok((spec, notes))
+    Ok(Resolved { spec, notes, offered })
 }
 
 /// What of a specification does not depend on what is to be done, and what a person should know of what proves it: who works,
@@ -104,7 +116,7 @@ pub fn common(
     settings: &Settings,
     service: &Service,
     dir: &Utf8Path,
-) -> Result<(Spec, Vec<String>), RequestError> {
+) -> Result<Resolved, RequestError> {
     let project = service.project();
     let start = &settings.config.start;
     let agent = agent(args, settings)?;
@@ -128,6 +140,7 @@ pub fn common(
         limits,
         stuck: args.stuck.spec(&agent, settings)?,
         agent,
+        gate_env: proof.env,
         protect: proof.protect,
         until: Until::default(),
         gates_must_run: !args.gates.allow_missing_gates,
@@ -149,9 +162,10 @@ pub fn common(
         git: GitSpec::default(),
         gates: proof.gates,
         depth: context.depth,
+        parent: context.caller.loop_dir().map(Utf8Path::to_owned),
         output_cap: start.output_cap.unwrap_or(Spec::OUTPUT_CAP),
     };
-    Ok((spec, proof.notes))
+    Ok(Resolved { spec, notes: proof.notes, offered: proof.offered })
 }
 
 /// What it has to do with memories: what is said, what is configured, else whether its agent is one that we know, as a command

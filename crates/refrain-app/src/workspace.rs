@@ -23,7 +23,7 @@ impl Workspace {
     /// Opens the folder that a request names, or the one that it was made in.
     pub fn open(context: &Context, work: &WorkArgs, note: Note<'_>) -> Result<Self, RequestError> {
         let dir = folder(context, work.working_dir.as_deref())?;
-        let service = Service::open(&dir, context.host.clone())?;
+        let service = context.open(&dir, work.yes)?;
         let chosen = Chosen { agent: work.agent.as_deref(), command: work.command.is_some() };
         let settings = service.settings(chosen, context.has_variables())?;
         note_untrusted(&settings, note);

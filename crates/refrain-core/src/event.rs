@@ -15,6 +15,7 @@ use crate::git::{Base, CommitReport, Effect, Oid, PublishReport, RepoPath};
 use crate::ids::{AttemptId, RequestId};
 use crate::protect::Touched;
 use crate::session::Session;
+use crate::signature::SignedKind;
 use crate::spec::{AgentSpec, Limits, Secret, Spec};
 use crate::work::WorkDigest;
 
@@ -242,6 +243,9 @@ pub enum Event {
         request: Option<RequestId>,
         /// What was asked.
         ask: Ask,
+        /// Who asked.
+        #[serde(default, skip_serializing_if = "Asker::is_person")]
+        by: Asker,
     },
     /// The loop waits for a time to come.
     #[serde(rename = "wait.started")]
@@ -266,25 +270,41 @@ pub enum Event {
         /// The file beside the journal that keeps them.
         kept_as: String,
     },
-    /// The journal's file was gone under the runner and was written back.
+    /// The journal's file was gone under the runner, or another process had changed it, and was written back.
     #[serde(rename = "journal.restored")]
     JournalRestored {
         /// How many bytes were written back.
         bytes: u64,
+        /// The file beside the journal that keeps what another process had made of it; none where it was gone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept_as: Option<String>,
     },
 }
 
 impl Event {
+    /// The kind of a record with this event, if it is signed.
+    #[must_use]
+    pub fn signed(&self) -> Option<SignedKind> {
+        if let Self::LoopStarted(_) = self {
+            Some(SignedKind::Start)
+        } else if let Self::RunnerStarted { .. } = self {
+            Some(SignedKind::Runner)
+        } else if let Self::LoopResumed { approved, .. } = self {
+            Some(SignedKind::Resumed { approves: approved.is_some() })
+        } else if let Self::LoopEnded(_) = self {
+            Some(SignedKind::End)
+        } else {
+            None
+        }
+    }
+
     /// The event without what must not be seen outside: values of variables that were set for the agent.
     #[must_use]
     pub fn redacted(mut self) -> Self {
-        let redact = |agent: &mut AgentSpec| {
-            agent.env.values_mut().for_each(|value| *value = Secret::redacted());
-        };
         if let Self::LoopStarted(started) = &mut self {
-            started.spec.agents_mut().for_each(redact);
+            started.spec.redact();
         } else if let Self::AgentChanged(agent) = &mut self {
-            redact(agent);
+            agent.env.values_mut().for_each(|value| *value = Secret::redacted());
         }
         self
     }
@@ -356,6 +376,25 @@ pub enum Ask {
     Steer(String),
     /// Wait no longer: try at once.
     Proceed,
+}
+
+/// Who asks something of a loop or a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Asker {
+    /// A process inside an attempt of a loop.
+    Agent,
+    /// A person, a program of theirs, or a signal.
+    #[default]
+    Person,
+}
+
+impl Asker {
+    /// Whether it is a person, or a signal.
+    #[must_use]
+    pub fn is_person(&self) -> bool {
+        *self == Self::Person
+    }
 }
 
 /// When to stop.

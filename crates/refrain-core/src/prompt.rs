@@ -13,7 +13,7 @@ mod touching;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
-use crate::event::{ClaimSource, Event, Exit, FORMAT, LoopStarted, Record};
+use crate::event::{Asker, ClaimSource, Event, Exit, FORMAT, LoopStarted, Record};
 use crate::excerpt::without_noise;
 use crate::fingerprint::essence;
 use crate::r#loop::{Attempt, LoopState, Outcome};
@@ -299,8 +299,19 @@ pub(crate) fn outcome(state: &LoopState, attempt: &Attempt) -> String {
         .join("; ")
 }
 
+/// What a person said, and apart from it what another agent, or an earlier run of this one, said.
 fn steering(state: &LoopState) -> Option<String> {
-    (!state.steering.is_empty()).then(|| format!("STEERING:\n{}", state.steering.join("\n")))
+    let headings = [
+        (Asker::Person, "STEERING:"),
+        (Asker::Agent, "NOTE FROM AN AGENT (an agent sent this with refrain steer; no person said it):"),
+    ];
+    let section = |(by, heading): (Asker, &str)| {
+        let said: Vec<_> = state.steering.iter().filter(|said| said.by == by).collect();
+        let text = said.iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join("\n");
+        (!said.is_empty()).then(|| format!("{heading}\n{text}"))
+    };
+    let sections: Vec<_> = headings.into_iter().filter_map(section).collect();
+    (!sections.is_empty()).then(|| sections.join("\n\n"))
 }
 
 #[cfg(test)]

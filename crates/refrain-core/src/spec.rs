@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Caps;
-use crate::gate::{Check, GateSpec};
+use crate::gate::{Check, GateEnv, GateSpec};
 use crate::git::GitSpec;
 use crate::ids::LoopId;
 use crate::memory::MemorySpec;
@@ -65,6 +65,9 @@ pub struct Spec {
     /// The checks that prove its work, in the order in which they are run.
     #[serde(default)]
     pub gates: Vec<GateSpec>,
+    /// The environment of the gates.
+    #[serde(default, skip_serializing_if = "GateEnv::is_empty")]
+    pub gate_env: GateEnv,
     /// What its work may not touch.
     #[serde(default, skip_serializing_if = "ProtectSpec::is_empty")]
     pub protect: ProtectSpec,
@@ -108,6 +111,10 @@ pub struct Spec {
     pub trace: Option<Parent>,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
     pub depth: u32,
+    /// The data folder of the loop whose attempt started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub parent: Option<Utf8PathBuf>,
     /// How much of one stream of an attempt is kept, in bytes; past it the middle is dropped with a visible mark.
     pub output_cap: u64,
 }
@@ -165,6 +172,18 @@ impl Spec {
         });
         let critic = self.critique.as_mut().map(|critique| &mut critique.critic);
         std::iter::once(&mut self.agent).chain(change).chain(critic).chain(reviewers)
+    }
+
+    /// Visits every value that is never shown.
+    pub fn visit_secrets(&mut self, mut visit: impl FnMut(&mut Secret)) {
+        self.agents_mut().for_each(|agent| agent.env.values_mut().for_each(&mut visit));
+        self.gate_env.variables.values_mut().flatten().for_each(visit);
+    }
+
+    /// Takes out what must not be seen outside: values of variables, and what names the mark of the gates.
+    pub fn redact(&mut self) {
+        self.visit_secrets(|value| *value = Secret::redacted());
+        self.gate_env.mark.clear();
     }
 
     /// Every agent that it may start, to be looked at.
@@ -239,13 +258,16 @@ pub struct ProtectSpec {
     /// Parts of manifests (`--auto-gates`).
     #[serde(default)]
     pub parts: Vec<Part>,
+    /// Folders that a Python test runner imports from first: no new file there may hide a module of its own (`--auto-gates`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub modules: Vec<String>,
 }
 
 impl ProtectSpec {
     /// Whether nothing is protected.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.frozen.is_empty() && self.existing.is_empty() && self.parts.is_empty()
+        self.frozen.is_empty() && self.existing.is_empty() && self.parts.is_empty() && self.modules.is_empty()
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::agent::Usd;
 use crate::promise::PromiseText;
-use crate::spec::{Limits, Millis};
+use crate::spec::{Limits, Millis, Secret};
 
 /// A limit that can be said not to be: `none` takes back what a lower layer of the configuration says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,38 @@ impl FromStr for OnStuck {
 }
 
 impl TryFrom<String> for OnStuck {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// A variable of gates, as people write it: `NAME=VALUE`, or `NAME` for one that is passed on.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(try_from = "String")]
+#[schemars(with = "String")]
+pub struct GateVariable {
+    /// Its name.
+    pub name: String,
+    /// Its value; none is the runner's own.
+    pub value: Option<Secret>,
+}
+
+impl FromStr for GateVariable {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
+        let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c.is_control());
+        if !is_name || value.is_some_and(|value| value.contains('\0')) {
+            return Err("accepted is NAME or NAME=VALUE, its name without white space".to_owned());
+        }
+        Ok(Self { name: name.to_owned(), value: value.map(|value| Secret::new(value.to_owned())) })
+    }
+}
+
+impl TryFrom<String> for GateVariable {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {

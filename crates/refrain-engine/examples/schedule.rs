@@ -100,6 +100,7 @@ impl Plan {
             jobs: JOBS,
             pipeline: false,
             tune: false,
+            verifications: None,
             limits: PlanLimits { total: u32::MAX, ..PlanLimits::default() },
         };
         let started = PlanStarted { format: FORMAT, refrain: "bench".to_owned(), spec };
@@ -221,6 +222,7 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
             when: GateWhen::Iteration,
             completes: false,
         }],
+        gate_env: Default::default(),
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
@@ -238,6 +240,7 @@ fn spec() -> Result<Spec, Box<dyn Error>> {
         task: None,
         session: None,
         depth: 0,
+        parent: None,
         output_cap: Spec::OUTPUT_CAP,
     })
 }

@@ -69,7 +69,8 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
         stderr_log: stderr.clone(),
     };
     let job = start.job(Arc::new(Meter::new(|| {})), |call| Asked(Ear::new(call))).map_err(unwritten)?;
-    let keeper = KeeperSpec { program: host.program.clone(), mark: format!("{MARK}={file}"), env };
+    let marks = vec![format!("{MARK}={file}")];
+    let keeper = KeeperSpec { program: host.program.clone(), marks, env, loop_dir: None };
     let (Asked(ear), ending) = run(keeper, job, spec, limit)?;
     let printed = output::read_end(&stderr, context::EXCERPT as u64).unwrap_or_default();
     let printed = String::from_utf8_lossy(&printed);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 use rand::RngExt;
 use refrain_agents::environment;
-use refrain_core::event::{Ask, Event, Identity, Urgency};
+use refrain_core::event::{Ask, Asker, Event, Identity, Urgency};
 use refrain_core::ids::RequestId;
 use refrain_core::{ChildId, Live, LoopId, LoopState, Step, next_step};
 use refrain_git::Repository;
@@ -18,7 +18,7 @@ use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, Wor
 
 use crate::liveness::is_stopped;
 use crate::telemetry::tell_of_session;
-use crate::{EngineError, LoopRequest, Service, chain, mirror, now, recovery, repository};
+use crate::{EngineError, Host, LoopRequest, Service, chain, mirror, now, recovery, repository};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
@@ -57,7 +57,7 @@ impl<F: FnOnce(SlowRunner)> SlowRunnerNotice<F> {
 }
 
 impl Service {
-    /// Asks something of a loop, and returns how it stands once it was heard. A runner that lives is asked; without one
+    /// Asks something of a loop for this asker, and returns how it stands once it was heard. A runner that lives is asked; without one
     /// it is done here. `slow` is told of the runner once that takes long: it hangs, is stopped, or cannot be rung.
     ///
     /// # Errors
@@ -66,20 +66,20 @@ impl Service {
         &self,
         id: &LoopId,
         what: LoopRequest,
-        ask: Ask,
+        (ask, by): (Ask, Asker),
         slow: impl FnOnce(SlowRunner),
     ) -> Result<LoopState, EngineError> {
         let dir = self.locate(id)?.dir;
-        let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
+        let request = Request { id: RequestId::made(now(), rand::rng().random()), ask, by };
         let refused = |why| EngineError::Refused { id: id.clone(), what, why };
-        let before = journal::read(&dir)?.state;
+        let before = journal::read_believed(&dir, &self.host().signing())?;
         before.admits(&request.ask).map_err(refused)?;
 
         request.post(&dir)?;
         let mut notice = None;
         let mut slow = SlowRunnerNotice::new(slow);
         loop {
-            let answered = answer_without_runner(&dir, &self.host().env)?;
+            let answered = answer_without_runner(&dir, self.host(), &self.host().env)?;
             if let Some(state) = answered.filter(|state| state.ended.is_some() && before.ended.is_none()) {
                 tell_of_session(self.host(), &state, &dir);
             }
@@ -124,13 +124,14 @@ impl Service {
 /// empty inbox, this does nothing.
 pub(crate) fn answer_without_runner(
     dir: &LoopDir,
+    host: &Host,
     env: &[(OsString, OsString)],
 ) -> Result<Option<LoopState>, EngineError> {
     if inbox::waiting(dir)?.is_empty() {
         return Ok(None);
     }
     let Some(_lock) = RunnerLock::try_take(dir)? else { return Ok(None) };
-    let mut journal: Journal = Journal::open(dir.clone(), now())?;
+    let mut journal: Journal = Journal::open_signed(dir.clone(), now(), host.signing())?;
     let waiting = inbox::waiting(dir)?;
     let is_new = |state: &LoopState, request: &Request| {
         !state.has_answered(&request.id) && state.admits(&request.ask).is_ok()
@@ -143,8 +144,8 @@ pub(crate) fn answer_without_runner(
     }
     for (request, _) in &waiting {
         if is_new(journal.state(), request) {
-            let ask = request.ask.clone();
-            journal.push(Event::Asked { request: Some(request.id.clone()), ask }, now())?;
+            let (ask, by) = (request.ask.clone(), request.by);
+            journal.push(Event::Asked { request: Some(request.id.clone()), ask, by }, now())?;
             finish_if_asked(&mut journal, env)?;
         }
     }
@@ -168,7 +169,7 @@ pub(crate) fn take_over(journal: &mut Journal, env: &[(OsString, OsString)]) -> 
             state.runner.as_ref().is_some_and(|runner| runner.boot == own.boot && runner.host == own.host);
         let spawned = state.in_flight().and_then(|flight| flight.spawned);
         let session = spawned.map(|(process, _)| process).filter(|_| here);
-        sweep(&Mark { variable: environment::mark(&state.spec), session, keeper: None })
+        sweep(&Mark { variables: environment::marks(&state.spec), session, keeper: None })
     });
     if state.ended.is_some() {
         if let Some(killed) = swept.filter(|_| state.sweeping) {
@@ -194,7 +195,8 @@ fn finish_if_asked(journal: &mut Journal, env: &[(OsString, OsString)]) -> Resul
             Step::TakeCandidate | Step::Start(ChildId::Gate { .. }) | Step::Commit { .. }
                 if journal.state().cancel == Some(Urgency::AfterIteration) =>
             {
-                journal.push(Event::Asked { request: None, ask: Ask::Cancel(Urgency::Now) }, now())?;
+                let by = journal.state().cancelled_by.unwrap_or_default();
+                journal.push(Event::Asked { request: None, ask: Ask::Cancel(Urgency::Now), by }, now())?;
             }
             Step::TakeBase
             | Step::TakeCandidate

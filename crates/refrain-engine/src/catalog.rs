@@ -6,24 +6,20 @@ use std::cmp::Reverse;
 use jiff::Timestamp;
 use refrain_core::LoopId;
 use refrain_core::usage::Tally;
+use refrain_core::view::{Damaged, Kind};
 use refrain_store::catalog::{self, Brief, Catalog, CatalogError, Detail, Found, Shelf};
 use refrain_store::{JournalError, Project, projects};
 
 use crate::liveness::look;
-use crate::{EngineError, Service};
+use crate::{EngineError, Service, chain};
 
 /// One row of a list.
 #[derive(Debug)]
 pub enum Listed {
     /// A loop, or a plan.
     Loop(Box<Brief>),
-    /// A loop whose journal cannot be read, or a project: named, so that it is not just missing.
-    Damaged {
-        /// Its folder's name, or the project's folder.
-        name: String,
-        /// What is wrong.
-        error: JournalError,
-    },
+    /// A loop or a plan whose journal cannot be read, or a project: named, so that it is not just missing.
+    Damaged(Box<Damaged>),
 }
 
 impl Service {
@@ -43,12 +39,20 @@ impl Service {
     pub fn list_with(&self, everywhere: bool, detail: Detail) -> Result<Vec<Listed>, EngineError> {
         let work = |catalog: &mut Catalog| {
             if !everywhere {
-                return self.listed(catalog.update(&self.project, Shelf::Loops, detail)?);
+                return self.listed(catalog.update(
+                    &self.project,
+                    Shelf::Loops,
+                    detail,
+                    &self.host.signing(),
+                )?);
             }
             let mut all = Vec::new();
             for project in self.all_projects(catalog)? {
-                let found = unless_unreadable(&project, catalog.update(&project, Shelf::Loops, detail))?;
-                all.extend(Self { project, host: self.host.clone() }.listed(found)?);
+                let found = unless_unreadable(
+                    &project,
+                    catalog.update(&project, Shelf::Loops, detail, &self.host.signing()),
+                )?;
+                all.extend(Self { project, ..self.clone() }.listed(found)?);
             }
             Ok(all)
         };
@@ -63,7 +67,7 @@ impl Service {
         let Some(first) = services.first() else { return Ok(Vec::new()) };
         let work = |catalog: &mut Catalog| {
             let listed = |service: &Self| {
-                let found = catalog.update(&service.project, Shelf::Loops, detail);
+                let found = catalog.update(&service.project, Shelf::Loops, detail, &service.host.signing());
                 service.listed(unless_unreadable(&service.project, found)?)
             };
             services.iter().map(listed).collect()
@@ -73,7 +77,7 @@ impl Service {
 
     /// The rows of what was found of the project, and those of its plans; the loops of tasks are none.
     fn listed(&self, found: Vec<Found>) -> Result<Vec<Listed>, CatalogError> {
-        let mut all = rows(found)?;
+        let mut all = self.rows(found)?;
         all.extend(self.plan_rows());
         all.retain(|row| plan_of(row).is_none());
         Ok(all)
@@ -84,7 +88,9 @@ impl Service {
     /// # Errors
     /// [`EngineError`] where they cannot be listed.
     pub fn list_tasks(&self, plan: &LoopId, detail: Detail) -> Result<Vec<Listed>, EngineError> {
-        let work = |catalog: &mut Catalog| rows(catalog.update(&self.project, Shelf::Loops, detail)?);
+        let work = |catalog: &mut Catalog| {
+            self.rows(catalog.update(&self.project, Shelf::Loops, detail, &self.host.signing())?)
+        };
         let mut all = catalog::with(&self.host.data_home, work)?;
         all.retain(|row| plan_of(row) == Some(plan));
         Ok(sorted(all))
@@ -94,7 +100,7 @@ impl Service {
     fn plan_rows(&self) -> Vec<Listed> {
         let row = |id: &LoopId| match self.plan_status(id) {
             Ok(status) => Some(Listed::Loop(Box::new(status.try_into().ok()?))),
-            Err(EngineError::Journal(error)) => Some(Listed::Damaged { name: id.to_string(), error }),
+            Err(EngineError::Journal(error)) => Some(self.damaged(id.as_str(), Some(Kind::Plan), &error)),
             // It went away in between.
             Err(_) => None,
         };
@@ -118,14 +124,45 @@ impl Service {
             for project in projects {
                 let mut found = Vec::new();
                 for shelf in [Shelf::Loops, Shelf::Archive] {
-                    found.extend(unless_unreadable(&project, catalog.update(&project, shelf, Detail::Line))?);
+                    found.extend(unless_unreadable(
+                        &project,
+                        catalog.update(&project, shelf, Detail::Line, &self.host.signing()),
+                    )?);
                 }
                 catalog.add_up(&project, &found, since, &mut sums)?;
-                unread.extend(found.into_iter().filter_map(damaged));
+                let service = Self { project, ..self.clone() };
+                unread.extend(found.into_iter().filter_map(|found| match found {
+                    Found::Stopped(_) | Found::Open(..) => None,
+                    Found::Damaged { name, error } => Some(service.damaged(&name, None, &error)),
+                }));
             }
             Ok((sums, unread))
         };
         Ok(catalog::with(&self.host.data_home, work)?)
+    }
+
+    /// How each loop stands, the living looked at.
+    fn rows(&self, found: Vec<Found>) -> Result<Vec<Listed>, CatalogError> {
+        let row = |found| {
+            Ok(match found {
+                Found::Stopped(brief) => Listed::Loop(brief),
+                Found::Open(dir, state) => Listed::Loop(Box::new(look(&dir, &state).try_into()?)),
+                Found::Damaged { name, error } => self.damaged(&name, None, &error),
+            })
+        };
+        found.into_iter().map(row).collect()
+    }
+
+    fn damaged(&self, name: &str, kind: Option<Kind>, error: &JournalError) -> Listed {
+        Listed::Damaged(Box::new(Damaged::new(name, kind, self.project.root.as_str(), chain(error))))
+    }
+
+    /// What can be said of a loop, or a plan, whose status is refused with this error; none if it is not damaged.
+    #[must_use]
+    pub fn damaged_status(&self, id: &LoopId, error: &EngineError) -> Option<Damaged> {
+        let EngineError::Journal(damage @ JournalError::Damaged { .. }) = error else { return None };
+        let kind = self.has_plan(id).then_some(Kind::Plan);
+        Some(Damaged::new(id.as_str(), kind, self.project.root.as_str(), chain(damage)))
     }
 
     /// This project, and those on the list that are still there, each once. Of those that are off the list the catalog
@@ -147,25 +184,6 @@ impl Service {
     }
 }
 
-/// How each loop stands, the living looked at.
-fn rows(found: Vec<Found>) -> Result<Vec<Listed>, CatalogError> {
-    let row = |found| {
-        Ok(match found {
-            Found::Stopped(brief) => Listed::Loop(brief),
-            Found::Open(dir, state) => Listed::Loop(Box::new(look(&dir, &state).try_into()?)),
-            Found::Damaged { name, error } => Listed::Damaged { name, error },
-        })
-    };
-    found.into_iter().map(row).collect()
-}
-
-fn damaged(found: Found) -> Option<Listed> {
-    match found {
-        Found::Stopped(_) | Found::Open(..) => None,
-        Found::Damaged { name, error } => Some(Listed::Damaged { name, error }),
-    }
-}
-
 /// One project that cannot be read must not hide the others: it is named among their loops.
 fn unless_unreadable(
     project: &Project,
@@ -183,14 +201,14 @@ fn unless_unreadable(
 fn plan_of(row: &Listed) -> Option<&LoopId> {
     match row {
         Listed::Loop(brief) => brief.plan.as_ref(),
-        Listed::Damaged { .. } => None,
+        Listed::Damaged(_) => None,
     }
 }
 
 fn sorted(mut rows: Vec<Listed>) -> Vec<Listed> {
     let key = |row: &Listed| match row {
         Listed::Loop(brief) => Reverse(Some(brief.updated_at)),
-        Listed::Damaged { .. } => Reverse(None),
+        Listed::Damaged(_) => Reverse(None),
     };
     rows.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| name(a).cmp(name(b))));
     rows
@@ -199,6 +217,6 @@ fn sorted(mut rows: Vec<Listed>) -> Vec<Listed> {
 fn name(row: &Listed) -> &str {
     match row {
         Listed::Loop(brief) => brief.id.as_str(),
-        Listed::Damaged { name, .. } => name,
+        Listed::Damaged(damaged) => &damaged.id,
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use refrain_core::Spec;
 use refrain_proc::Job;
 use refrain_proc::keeper::StopLadder;
+use refrain_store::LoopDir;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
@@ -32,14 +33,14 @@ impl Crew {
     /// Sees to it that there is a supervisor; where it is told what else there is to say.
     pub(crate) fn ready(
         &mut self,
-        spec: &Spec,
+        (spec, dir): (&Spec, &LoopDir),
         host: &Host,
         (pulse, files): (&Arc<Pulse>, &SharedFiles),
         locks: &Locks,
     ) -> Result<mpsc::Sender<ChildEvent>, EngineError> {
         let at_work = match self.at_work.take() {
             Some(at_work) => at_work,
-            None => (supervise(spec, host, pulse, files)?, Arc::clone(locks)),
+            None => (supervise(spec, host, Some(dir), pulse, files)?, Arc::clone(locks)),
         };
         Ok(self.at_work.insert(at_work).0.sender.clone())
     }

@@ -43,7 +43,7 @@ impl Service {
     /// [`EngineError`] where there is no such loop, or git cannot be asked.
     pub fn differences(&self, id: &LoopId) -> Result<Differences, EngineError> {
         let dir = self.locate(id)?.dir;
-        let whole = journal::whole(&dir)?;
+        let whole = journal::whole(&dir, &self.host().signing())?;
         let (state, trail) = (&whole.state, Trail::of(&whole.records));
         let env = marked(&self.host.env, &state.spec);
         let work = report::work(state, &trail);

@@ -20,7 +20,7 @@ use refrain_core::work::WorkDigest;
 use refrain_core::{ChildId, LoopState, Step};
 use refrain_git::Cancel;
 use refrain_proc::{Meter, identity};
-use refrain_store::journal::{Committed, Durability};
+use refrain_store::journal::{Committed, Durability, MOST_RESTORED};
 use refrain_store::{Doorbell, Journal};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
@@ -188,7 +188,7 @@ impl<'a> Drive<'a> {
     /// Sees to it that somebody can start a process of the loop's; where its listeners say what it uses.
     fn ready_crew(&mut self) -> Result<mpsc::Sender<ChildEvent>, EngineError> {
         let Self { crew, journal, host, pulse, files, locks, .. } = self;
-        crew.ready(&journal.state().spec, host, (pulse, files), locks)
+        crew.ready((&journal.state().spec, journal.dir()), host, (pulse, files), locks)
     }
 
     /// Drives the loop until it stops.
@@ -371,7 +371,7 @@ impl<'a> Drive<'a> {
         if self.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
-        let git_env = self.git_env();
+        let (git_env, host) = (self.git_env(), self.host.clone());
         let Self { mut crew, journal, locks, ground, .. } = self;
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
         let known = state.clone();
@@ -383,7 +383,7 @@ impl<'a> Drive<'a> {
                 checkout.leave();
             }
             drop((journal, locks));
-            answer_without_runner(&dir, &git_env)
+            answer_without_runner(&dir, &host, &git_env)
         });
         Ok(later.await?.unwrap_or(known))
     }
@@ -400,8 +400,9 @@ impl<'a> Drive<'a> {
 
     /// Tells the screen; and where the journal had to be written back, records that, and takes what was deleted with it.
     async fn committed(&mut self, mut committed: Committed) -> Result<(), EngineError> {
-        while let Some(bytes) = committed.restored {
-            self.journal.push(Event::JournalRestored { bytes }, now())?;
+        for _ in 0..MOST_RESTORED {
+            let Some(restored) = committed.restored else { break };
+            self.journal.push(restored.event::<LoopState>(), now())?;
             let batch = self.journal.batch(Durability::Synced);
             committed = self.blocking(move || batch.write()).await?;
             // The doorbell went with it. If it is being deleted again, so is the journal, and the next commit comes by here

@@ -54,7 +54,7 @@ impl Runner {
 /// Notes in the catalog of the user's loops how one ended, and what there is to remember of it; answers with why that was not.
 /// Only a convenience: what is not noted, the next one who lists finds.
 pub(crate) fn note(host: &Host, dir: &LoopDir) -> Option<String> {
-    let _ = catalog::note(&host.data_home, dir);
+    let _ = catalog::note(&host.data_home, dir, &host.signing());
     let trouble = remember(host, dir);
     look_back_on(host, dir);
     trouble

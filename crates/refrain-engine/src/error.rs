@@ -189,6 +189,11 @@ pub enum EngineError {
     /// Somebody took a task out of its file.
     #[error("task {0} does not stand in its file any more")]
     TaskGone(TaskId),
+    /// The task file names a command that it did not name when the plan was started.
+    #[error(
+        "its verification {0:?} is new in the task file and is not trusted: refrain trust shows it and asks, then refrain plan resume"
+    )]
+    UntrustedCommand(String),
     /// The worktree of a task belongs to somebody else.
     #[error("{0} is used by somebody else")]
     SlotTaken(Utf8PathBuf),

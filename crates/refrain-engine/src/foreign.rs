@@ -73,7 +73,7 @@ impl Service {
     /// [`EngineError`] where it is not there or cannot be read.
     pub fn export(&self, id: &LoopId, to: Option<Mirror>) -> Result<String, EngineError> {
         let Located { dir, .. } = self.locate(id)?;
-        let state = journal::read(&dir)?.state;
+        let state = journal::read_signed(&dir, &self.host().signing())?.state;
         let is_driven = alive(&dir, &state).runner != Some(false);
         let redactor = Redactor::new(&state.spec, []);
         let clean = |text: &str| redactor.clean(text);

@@ -57,7 +57,7 @@ impl Service {
     pub fn glance(&self, id: &LoopId) -> Result<Glance, EngineError> {
         let Located { dir, .. } = self.locate(id)?;
         let bytes = fs::metadata(dir.journal()).map_or(0, |meta| meta.len());
-        let state = journal::read(&dir)?.state;
+        let state = journal::read_signed(&dir, &self.host().signing())?.state;
         let (spec, redactor) = (&state.spec, Redactor::new(&state.spec, []));
         let clean = |text: &str| redactor.clean(&printable(text));
         let (noted, status) = (noted(spec, &dir), look(&dir, &state));

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
+use refrain_store::signing::Signing;
 
 /// What the engine needs to know of its surroundings: libraries do not look for themselves.
 #[derive(Clone, Debug)]
@@ -20,4 +21,12 @@ pub struct Host {
     pub config_home: Utf8PathBuf,
     /// The version of Refrain.
     pub version: String,
+}
+
+impl Host {
+    /// The user's key, and what was signed with it.
+    #[must_use]
+    pub fn signing(&self) -> Signing {
+        Signing::new(&self.state_home, &self.config_home)
+    }
 }

@@ -54,7 +54,7 @@ pub(crate) fn save(
             // The branch is what counts. Whoever stops the push has it all the same.
             let pushed = repository.push_branch(PushRequest {
                 branch: &branch,
-                since: base.and_then(|base| base.head.as_ref()),
+                since: state.git.began.as_ref().or(base.and_then(|base| base.head.as_ref())),
                 largest_file: state.spec.git.largest_file,
                 allow_secrets: &state.spec.git.allow_secrets,
                 cancel: Some(cancel),

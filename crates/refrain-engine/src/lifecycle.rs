@@ -61,6 +61,7 @@ impl Service {
             None => Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned(),
         };
         spec.trace = spec.trace.or_else(|| self.host.trace());
+        spec.gate_env.mark = format!("{:016x}", rand::rng().random::<u64>());
         let forgetful = recall(&self.host, &mut spec);
         for _ in 0..NAME_TRIES {
             spec.id = named.clone().unwrap_or_else(|| LoopId::derived(&words, rand::rng().random()));
@@ -89,7 +90,8 @@ impl Service {
             let share = self.share(&spec)?;
             // The lock first: a loop that exists and is not locked could be taken over by somebody else.
             if let Some(lock) = RunnerLock::claim(&dir)? {
-                match Journal::create(dir, Event::LoopStarted(Box::new(started)), now()) {
+                let started = Event::LoopStarted(Box::new(started));
+                match Journal::create_signed(dir, started, now(), self.host.signing()) {
                     Ok(journal) => {
                         // Only a convenience: a loop that cannot be listed elsewhere still runs.
                         let _ = projects::remember(&self.host.data_home, &self.project.root);
@@ -161,22 +163,24 @@ impl Service {
             return Err(self.driven(id, state.as_ref()));
         };
         // Asked of what is on disk first: a refusal changes nothing, not even a torn tail.
-        let state = journal::read(&dir)?.state;
+        let state = journal::read_believed(&dir, &self.host.signing())?;
         decide(&state).map_err(refused)?;
         let past = state.seq;
         let share = self.share(&state.spec)?;
         let git_env = environment::of_git(&state.spec, self.host.env.iter().cloned());
         let is_restored = repository::restore(&state, &git_env)?;
         if archived {
-            dir = archive::bring_back(&self.project, &dir, id)?;
+            let back = archive::bring_back(&self.project, &dir, id)?;
+            self.host.signing().moved(&dir, &back);
+            dir = back;
         }
-        let mut journal: Journal = Journal::open(dir, now())?;
+        let mut journal: Journal = Journal::open_signed(dir, now(), self.host.signing())?;
         take_over(&mut journal, &self.host.env)?;
         if let Some(event) = decide(journal.state()).map_err(refused)? {
             journal.push(event, now())?;
         }
         if proceed {
-            journal.push(Event::Asked { request: None, ask: Ask::Proceed }, now())?;
+            journal.push(Event::Asked { request: None, ask: Ask::Proceed, by: Default::default() }, now())?;
         }
         journal.commit(Durability::Synced)?;
         Ok(Runner { is_restored, ..Runner::new(journal, lock, share, past) })
@@ -189,7 +193,7 @@ impl Service {
     pub fn take(&self, id: &LoopId) -> Result<Runner, EngineError> {
         let dir = self.locate(id)?.dir;
         let lock = RunnerLock::try_take(&dir)?.ok_or_else(|| self.driven(id, None))?;
-        let mut journal: Journal = Journal::open(dir, now())?;
+        let mut journal: Journal = Journal::open_signed(dir, now(), self.host.signing())?;
         let past = journal.state().seq;
         if journal.state().is_in_session() && journal.state().in_flight().is_some() {
             return Err(self.driven(id, None));

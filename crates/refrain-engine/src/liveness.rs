@@ -1,11 +1,12 @@
 //! Whether the processes of a loop live: its runner, its session, an agent that was left behind.
 
+use camino::Utf8Path;
 use refrain_core::LoopState;
-use refrain_core::event::Identity;
+use refrain_core::event::{Identity, Process};
 use refrain_core::session::Session;
 use refrain_core::view::{self, Alive, Status};
 use refrain_proc::identity;
-use refrain_store::{LoopDir, RunnerLock};
+use refrain_store::{LoopDir, RunnerLock, journal};
 
 /// The view of a loop, with what only the machine knows: whether its runner lives.
 pub(crate) fn look(dir: &LoopDir, state: &LoopState) -> Status {
@@ -38,4 +39,11 @@ pub(crate) fn is_stopped(runner: Option<&Identity>) -> bool {
 pub(crate) fn is_session_alive(session: &Session) -> Option<bool> {
     let process = session.process?;
     identity::is_alive(&Identity { process, boot: session.boot.clone(), host: session.host.clone() })
+}
+
+/// Whether this process is the runner that the journal in a loop's data folder names last, in this run of this machine.
+#[must_use]
+pub fn is_driven_by(loop_dir: &Utf8Path, process: Process) -> bool {
+    let named = journal::read(&LoopDir(loop_dir.to_owned())).ok().and_then(|read| read.state.runner);
+    named.is_some_and(|runner| runner.process == process && identity::is_alive(&runner) == Some(true))
 }

@@ -31,11 +31,18 @@ impl Service {
             Err(GitError::NotARepository(_) | GitError::Missing(_)) => (walk(worktree)?, false),
             Err(error) => return Err(error.into()),
         };
-        let texts: Vec<_> = wanted(paths.iter().map(String::as_str))
-            .into_iter()
-            .filter_map(|path| Some((path.to_owned(), read(&worktree.join(path))?)))
-            .collect();
-        let mut offer = offer(&Listing::new(paths, texts));
+        let text = |path: &str| Some((path.to_owned(), read(&worktree.join(path))?));
+        let mut texts: Vec<_> =
+            wanted(paths.iter().map(String::as_str)).into_iter().filter_map(text).collect();
+        // Scripts name scripts.
+        let mut offer = loop {
+            let offer = offer(&Listing::new(&paths, texts.iter().cloned()));
+            let more: Vec<_> = offer.unread.iter().filter_map(|path| text(path)).collect();
+            if more.is_empty() {
+                break offer;
+            }
+            texts.extend(more);
+        };
         if !is_repository {
             let note = "nothing is protected, as only a git repository tells what was touched".to_owned();
             offer = Offer { gates: offer.gates, notes: offer.notes, ..Offer::default() };

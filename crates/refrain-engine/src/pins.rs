@@ -39,8 +39,9 @@ pub(crate) fn in_checkout(spec: &Spec, folder: &Utf8Path, env: &[(OsString, OsSt
 
 /// The folders of `PATH`, as the gates of the loop see them.
 pub(crate) fn folders(spec: &Spec, env: &[(OsString, OsString)]) -> Vec<PathBuf> {
-    let path =
-        env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone()).unwrap_or_default();
+    let asked = spec.gate_env.variables.get("PATH").and_then(Option::as_ref);
+    let found = || env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+    let path = asked.map(|path| path.expose().into()).or_else(found).unwrap_or_default();
     // Of a relative one, and of none, the gate makes its own folder.
     std::env::split_paths(&path).map(|folder| spec.working_dir.as_std_path().join(folder)).collect()
 }

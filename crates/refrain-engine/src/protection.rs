@@ -102,7 +102,7 @@ impl Job {
     ) -> Result<T, GitError> {
         let protect = &self.state.spec.protect;
         ask(ProtectRequest {
-            paths: &Protected::new(&protect.frozen, &protect.existing)?,
+            paths: &Protected::new(&protect.frozen, &protect.existing)?.with_modules(&protect.modules),
             parts: &protect.parts,
             index: &self.dir.index().with_extension("protected"),
             checkout,

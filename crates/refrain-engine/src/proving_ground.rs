@@ -114,7 +114,7 @@ impl Job {
 
 fn frozen(touched: &Touched) -> Option<&RepoPath> {
     match touched {
-        Touched::Path(violation) if violation.rule == Rule::Frozen => Some(&violation.path),
+        Touched::Path(violation) if violation.rule != Rule::Existing => Some(&violation.path),
         Touched::Path(_) | Touched::Part(_) | Touched::Program(_) | Touched::Link(_) => None,
     }
 }

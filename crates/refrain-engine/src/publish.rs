@@ -136,6 +136,7 @@ impl Desk<'_> {
             upstream: &upstream,
             head,
             was_there: git.published.pushed.is_some(),
+            base: git.began.as_ref(),
             largest_file: spec.git.largest_file,
             allow_secrets: &spec.git.allow_secrets,
             cancel: Some(self.cancel),

@@ -17,10 +17,8 @@ pub(crate) struct Redactor {
 impl Redactor {
     /// For the texts of that loop; `logins` are hidden too.
     pub(crate) fn new(spec: &Spec, logins: impl IntoIterator<Item = String>) -> Self {
-        let mut spec = spec.clone();
-        let set = spec.agents_mut().flat_map(|agent| std::mem::take(&mut agent.env).into_values());
-        let set: Vec<_> = set.map(|value| value.expose().to_owned()).collect();
-        let mut values: Vec<_> = set.into_iter().chain(logins).collect();
+        let mut values: Vec<_> = logins.into_iter().collect();
+        spec.clone().visit_secrets(|value| values.push(value.expose().to_owned()));
         values.retain(|value| value.len() >= SHORTEST);
         // One may be a part of another.
         values.sort_by_key(|value| std::cmp::Reverse(value.len()));

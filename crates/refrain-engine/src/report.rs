@@ -52,7 +52,8 @@ impl Service {
         let mut checks = case.check_files();
         checks.extend(case.check_repository());
         checks.extend(given.into_iter().flat_map(|given| case.check_report(given)));
-        Ok(Verdict::new(id.clone(), case.whole.records.len() as u64, case.whole.torn, checks))
+        let verdict = Verdict::new(id.clone(), case.whole.records.len() as u64, case.whole.torn, checks);
+        Ok(verdict.with_signatures(&case.whole.state.signatures))
     }
 }
 
@@ -66,7 +67,7 @@ struct Case {
 impl Case {
     fn open(service: &Service, id: &LoopId) -> Result<Self, EngineError> {
         let found = service.locate(id)?;
-        let whole = journal::whole(&found.dir)?;
+        let whole = journal::whole(&found.dir, &service.host().signing())?;
         // The loop's own worktree may be gone; what it made is in the repository of all.
         let repository = Repository::open(&service.project().root, &service.host().env);
         Ok(Self { found, whole, repository })
@@ -74,7 +75,8 @@ impl Case {
 
     /// The report as it is, or was, when the journal had so many records.
     fn report(&self, records: usize, version: &str, runner: Option<bool>) -> Report {
-        let before = fold(&self.whole.records[..records]);
+        // All of them are folded already, and their signatures looked at.
+        let before = fold(&self.whole.records[..records]).filter(|_| records < self.whole.records.len());
         let state = before.as_ref().unwrap_or(&self.whole.state);
         let trail = Trail::of(&self.whole.records[..records]);
         let redactor = Redactor::new(&state.spec, []);

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use crate::catalog::Listed;
 use crate::liveness::look;
 use crate::lookout::{Lookout, News};
-use crate::{EngineError, Service, chain};
+use crate::{EngineError, Service};
 
 /// How often it is made sure that the runners of what is driven still live.
 const ALIVE_CHECK: Duration = Duration::from_secs(2);
@@ -268,8 +268,8 @@ impl Roster {
         let (mut known, mut entries) = (BTreeMap::new(), Vec::with_capacity(listed.len()));
         for row in listed {
             let brief = match row {
-                Listed::Damaged { name, error } => {
-                    entries.push(Entry::Damaged(name, chain(&error)));
+                Listed::Damaged(damaged) => {
+                    entries.push(Entry::Damaged(damaged.id, damaged.reason));
                     continue;
                 }
                 Listed::Loop(brief) => brief,
@@ -323,9 +323,10 @@ impl Watched {
                 let records: Vec<Record> = tail.next(u64::MAX).ok()?;
                 for record in &records {
                     match state {
-                        None => *state = LoopState::begin(record).ok().map(Box::new),
                         // A damaged journal is told by whoever reads it whole.
-                        Some(state) => drop(state.apply(record)),
+                        Some(state) if record.seq > 1 => drop(state.apply(record)),
+                        // The first again: it was written back.
+                        Some(_) | None => *state = LoopState::begin(record).ok().map(Box::new),
                     }
                 }
                 let status = look(&self.dir, state.as_deref()?);

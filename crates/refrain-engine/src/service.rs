@@ -4,6 +4,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::view::Status;
 use refrain_core::{LoopId, Spec};
 use refrain_store::journal::{self};
+use refrain_store::trust::{Content, Trust};
 use refrain_store::{LoopDir, Project, RunnerLock, archive, config};
 
 use crate::EngineError;
@@ -15,6 +16,8 @@ use crate::liveness::look;
 pub struct Service {
     pub(crate) project: Project,
     pub(crate) host: Host,
+    /// Everything of the project is trusted, for what is asked of this value.
+    pub(crate) trusts_once: bool,
 }
 
 /// A loop that was found.
@@ -32,7 +35,19 @@ impl Service {
     /// # Errors
     /// [`EngineError`] where there is no such folder.
     pub fn open(dir: &Utf8Path, host: Host) -> Result<Self, EngineError> {
-        Ok(Self { project: Project::find(dir)?, host })
+        Ok(Self { project: Project::find(dir)?, host, trusts_once: false })
+    }
+
+    /// The same, where everything of the project counts as trusted if `once` says so; nothing is stored.
+    #[must_use]
+    pub fn trusting(self, once: bool) -> Self {
+        Self { trusts_once: once, ..self }
+    }
+
+    /// Whether the user trusts this content of the project.
+    #[must_use]
+    pub fn trusts(&self, content: Content<'_>) -> bool {
+        self.trusts_once || Trust::new(&self.host.state_home).is_trusted(&self.project.root, content)
     }
 
     /// The project.
@@ -59,7 +74,8 @@ impl Service {
     ) -> Result<config::Settings, config::ConfigError> {
         let Host { config_home, state_home, env, .. } = &self.host;
         let variables: &[_] = if variables { env } else { &[] };
-        config::load(config::Places { config_home, state_home, project: &self.project, variables }, chosen)
+        let (project, trusts_once) = (&self.project, self.trusts_once);
+        config::load(config::Places { config_home, state_home, project, trusts_once, variables }, chosen)
     }
 
     /// What a loop was asked to do.
@@ -84,6 +100,19 @@ impl Service {
             .ok_or_else(|| self.no_loop(id))
     }
 
+    /// The data folder of a loop or a plan, and that of the loop whose attempt started it.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is not there or cannot be read.
+    pub fn family(&self, id: &LoopId) -> Result<(Utf8PathBuf, Option<Utf8PathBuf>), EngineError> {
+        if self.has_plan(id) {
+            return Ok((self.plan_dir(id)?.0, self.plan(id)?.spec.each.parent));
+        }
+        let dir = self.locate(id)?.dir;
+        let parent = journal::read(&dir)?.state.spec.parent;
+        Ok((dir.0, parent))
+    }
+
     pub(crate) fn no_loop(&self, id: &LoopId) -> EngineError {
         let dirs = self.project.loop_dirs().unwrap_or_default();
         let names = dirs.iter().filter_map(|dir| dir.0.file_name());
@@ -97,7 +126,7 @@ impl Service {
     /// [`EngineError`] where it is not there or cannot be read.
     pub fn status(&self, id: &LoopId) -> Result<Status, EngineError> {
         let dir = self.locate(id)?.dir;
-        let state = journal::read(&dir)?.state;
+        let state = journal::read_signed(&dir, &self.host.signing())?.state;
         // What cannot be read hides nothing else: doctor tells.
         let caps = if state.is_final() { None } else { self.shared_caps(state.spec.caps).ok() };
         Ok(Status { caps: caps.unwrap_or_default(), ..look(&dir, &state) })
@@ -113,8 +142,12 @@ impl Service {
             return Err(self.no_loop(id));
         }
         let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
-        let ended = journal::read(&dir)?.state.ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
-        Ok(archive::put_aside(&self.project, id, ended.at)?)
+        let signing = self.host.signing();
+        let ended = journal::read_believed(&dir, &signing)?.ended;
+        let ended = ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
+        let aside = archive::put_aside(&self.project, id, ended.at)?;
+        signing.moved(&dir, &LoopDir(aside.clone()));
+        Ok(aside)
     }
 
     /// A loop's events.

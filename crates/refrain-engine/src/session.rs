@@ -148,7 +148,7 @@ impl Service {
     fn bind(&self, id: &LoopId, session: &Session) -> Result<bool, EngineError> {
         let dir = self.locate(id)?.dir;
         let Some(_lock) = RunnerLock::try_take(&dir)? else { return Ok(false) };
-        let mut journal: Journal = Journal::open(dir, now())?;
+        let mut journal: Journal = Journal::open_signed(dir, now(), self.host().signing())?;
         let name = session.id.as_deref().unwrap_or_default();
         if Whose::of(journal.state(), name, session.process) != Whose::Unbound {
             return Ok(false);
@@ -238,7 +238,7 @@ impl Service {
         seen: Option<AttemptId>,
         said: &mut Option<&Said>,
     ) -> Result<Next, EngineError> {
-        let mut journal: Journal = Journal::open(dir.clone(), now())?;
+        let mut journal: Journal = Journal::open_signed(dir.clone(), now(), self.host().signing())?;
         let mut watch = WorkWatch::default();
         let mut look = |spec: &Spec| {
             let env = || marked(&self.host().git_env(spec), spec);
@@ -291,7 +291,7 @@ impl Service {
         let dir = self.locate(id)?.dir;
         let lock = RunnerLock::try_take(&dir)?;
         let Some(_lock) = lock else { return Err(EngineError::Driven { id: id.clone(), pid: None }) };
-        let mut journal: Journal = Journal::open(dir, now())?;
+        let mut journal: Journal = Journal::open_signed(dir, now(), self.host().signing())?;
         if journal.state().ended.is_none() {
             take_over(&mut journal, &self.host().env)?;
             if journal.state().session.is_some() {
@@ -359,7 +359,7 @@ impl Service {
         let dir = self.locate(id)?.dir;
         let lock = RunnerLock::try_take(&dir)?;
         let Some(_lock) = lock else { return Err(EngineError::Driven { id: id.clone(), pid: None }) };
-        let mut journal: Journal = Journal::open(dir, now())?;
+        let mut journal: Journal = Journal::open_signed(dir, now(), self.host().signing())?;
         if journal.state().session.is_none() {
             return Ok(journal.state().clone());
         }

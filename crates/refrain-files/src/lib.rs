@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use camino::Utf8Path;
 pub use rustix::fs::OFlags;
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, fcntl_setfl, mkdirat, mkfifoat, openat, renameat, statat, unlinkat,
+    AtFlags, Dir, FileType, Mode, fcntl_setfl, linkat, mkdirat, mkfifoat, openat, renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -218,6 +218,14 @@ impl Folder {
     /// What the system says.
     pub fn rename_to(&self, from: &str, folder: &Self, to: &str) -> io::Result<()> {
         Ok(renameat(&self.0, single(from)?, &folder.0, single(to)?)?)
+    }
+
+    /// Gives a file in it a second name there.
+    ///
+    /// # Errors
+    /// What the system says: a folder has one name only.
+    pub fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(linkat(&self.0, single(from)?, &self.0, single(to)?, AtFlags::empty())?)
     }
 
     /// Removes a file or a link in it; one that is missing is no error.

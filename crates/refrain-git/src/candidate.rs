@@ -1,6 +1,7 @@
 //! What is to be committed, what the person said of what may be, and the screen for secrets that it goes through.
 
-use refrain_core::git::{LeftOut, PathGlob, Why};
+use refrain_core::git::{LeftOut, Oid, Why};
+use refrain_core::glob::PathGlob;
 
 use crate::error::GitError;
 use crate::git::Git;
@@ -40,34 +41,78 @@ pub(crate) struct Rules<'a> {
     pub(crate) largest: u64,
     /// Where secrets may be.
     pub(crate) allow_secrets: &'a [PathGlob],
+    /// The commit that the loop began at: a mark on a line that it has was a person's.
+    pub(crate) base: Option<&'a Oid>,
 }
 
 impl Rules<'_> {
-    /// Whether what was found at the path may be there.
-    pub(crate) fn allow(self, path: &[u8], found: Found) -> bool {
-        found.is_marked || self.allow_secrets.iter().any(|glob| glob.matches(path))
+    /// Whether what looks like a secret may be at the path.
+    pub(crate) fn allow(self, path: &[u8]) -> bool {
+        self.allow_secrets.iter().any(|glob| glob.matches(path))
     }
 }
 
-/// Whether this is a secret that the head's version of the file does not have already.
+/// Whether this is a secret that the head's version of the file does not have already, and that no mark in the base allows.
 pub(crate) fn screen(
     git: Git<'_>,
     path: &[u8],
     bytes: &[u8],
     in_head: Option<&Blob>,
+    rules: Rules<'_>,
 ) -> Result<Option<Found>, GitError> {
     let mut found = secrets::screen(path, bytes, None);
+    let mut known = None;
     if found.is_some()
         // The commit of a submodule is no file, and git may not even have it.
         && let Some(blob) = in_head.filter(|blob| blob.mode != SUBMODULE)
     {
-        let base = git.output(["cat-file", "blob", blob.object.as_str()], &[])?;
-        found = secrets::screen(path, bytes, Some(&base));
+        let in_head = git.output(["cat-file", "blob", blob.object.as_str()], &[])?;
+        found = secrets::screen(path, bytes, Some(&in_head));
+        known = Some(in_head);
+    }
+    if let Some(Found { is_marked: true, .. }) = found
+        && let Some(base) = rules.base
+    {
+        let marked = secrets::marked_lines(&file_in(git, base, path)?);
+        if !marked.is_empty() {
+            let known = [known.unwrap_or_default(), b"\n".to_vec(), marked].concat();
+            found = secrets::screen(path, bytes, Some(&known));
+        }
     }
     Ok(found)
 }
 
+/// What a commit has at a path; nothing where it has no file there.
+fn file_in(git: Git<'_>, commit: &Oid, path: &[u8]) -> Result<Vec<u8>, GitError> {
+    let input = [commit.as_str().as_bytes(), b":", path, b"\0"].concat();
+    let printed = Git::output(git, ["cat-file", "--batch", "-z"], &input)?;
+    Ok(next_object(&mut printed.as_slice()).unwrap_or_default().to_vec())
+}
+
+/// The next object that `git cat-file --batch` printed: `<name> <type> <size>`, the bytes, and a line break.
+pub(crate) fn next_object<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let end = memchr::memchr(b'\n', rest)?;
+    let size = str::from_utf8(&rest[..end]).ok()?.rsplit(' ').next()?.parse().ok()?;
+    let content = rest.get(end + 1..)?.get(..size)?;
+    *rest = rest.get(end + 1 + size + 1..)?;
+    Some(content)
+}
+
+/// What was found, in words.
+pub(crate) fn what(found: Found) -> String {
+    match found.is_marked {
+        true => format!("{}; its allow mark is newer than the loop, so it does not count", found.what),
+        false => found.what.to_owned(),
+    }
+}
+
 /// Why what was found is left out.
 pub(crate) fn why(found: Found) -> Why {
-    Why::Secret { what: found.what.to_owned(), line: found.line }
+    Why::Secret { what: what(found), line: found.line }
+}
+
+/// Why a path that is new is left out for its name alone.
+pub(crate) fn why_not_named(path: &[u8], rules: Rules<'_>) -> Option<Why> {
+    let what = secrets::screen_name(path).filter(|_| !rules.allow(path))?;
+    Some(why(Found { what, line: None, is_marked: false }))
 }

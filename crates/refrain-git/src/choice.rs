@@ -10,7 +10,7 @@ use refrain_core::git::{LeftOut, Why};
 use rustix::fs::{Mode, OFlags};
 
 use crate::before::Before;
-use crate::candidate::{Candidate, Kept, Rules, screen, why};
+use crate::candidate::{Candidate, Kept, Rules, screen, why, why_not_named};
 use crate::error::GitError;
 use crate::git::Git;
 use crate::object::blob;
@@ -89,6 +89,9 @@ fn look(
         }
         // Git calls it a submodule also where it only was one: a file in its place is screened as every other.
         Kind::Tracked(Tracked { submodule: Some(_), in_head, .. }) if is_folder(repository, path) => {
+            if let Some(why) = why_not_named(path, rules).filter(|_| in_head.is_none()) {
+                return Ok(What::Out(why));
+            }
             let kept = Kept { path: path.to_vec(), stamp: None, in_head: in_head.clone() };
             return Ok(What::Kept(kept));
         }
@@ -102,10 +105,13 @@ fn look(
         // A folder where a file was: what is in it has entries of its own.
         Content::Folder => return Ok(What::Gone),
         Content::Other => return Ok(What::Out(Why::Unreadable)),
-        Content::TooLarge(bytes) => return Ok(What::Out(Why::TooLarge { bytes })),
+        Content::TooLarge(bytes) => {
+            let by_name = why_not_named(path, rules).filter(|_| in_head.is_none());
+            return Ok(What::Out(by_name.unwrap_or(Why::TooLarge { bytes })));
+        }
         Content::Bytes(bytes) => bytes,
     };
-    let found = screen(git, path, &bytes, in_head.as_ref())?;
+    let found = screen(git, path, &bytes, in_head.as_ref(), rules)?;
     if found.is_none()
         && let Some(content) = blob(&bytes)
     {
@@ -115,7 +121,7 @@ fn look(
     let kept = Kept { path: path.to_vec(), stamp, in_head };
     Ok(match found {
         None => What::Kept(kept),
-        Some(found) if rules.allow(path, found) => What::Allowed(kept, found),
+        Some(found) if rules.allow(path) => What::Allowed(kept, found),
         Some(found) => What::Out(why(found)),
     })
 }

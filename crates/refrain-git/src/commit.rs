@@ -6,15 +6,14 @@
 
 use camino::Utf8Path;
 use refrain_core::LoopId;
-use refrain_core::git::{
-    Base, CommitReport, CommitResult, Exposed, Oid, Operation, PathGlob, RepoPath, Skipped,
-};
+use refrain_core::git::{Base, CommitReport, CommitResult, Exposed, Oid, Operation, RepoPath, Skipped};
+use refrain_core::glob::PathGlob;
 use refrain_proc::tool::Begun;
 
 use crate::Cancel;
 use crate::adopt::{ITERATION, Intent, LOOP, Made, Since, Whose, since};
 use crate::before::Before;
-use crate::candidate::{Candidate, Rules};
+use crate::candidate::{Candidate, Rules, what};
 use crate::choice::choose;
 use crate::disk::Seen;
 use crate::error::{GitError, OnPath};
@@ -59,7 +58,7 @@ impl<'a> CommitRequest<'a> {
     }
 
     fn rules(&self) -> Rules<'a> {
-        Rules { largest: self.largest_file, allow_secrets: self.allow_secrets }
+        Rules { largest: self.largest_file, allow_secrets: self.allow_secrets, base: self.base.head.as_ref() }
     }
 }
 
@@ -103,7 +102,7 @@ impl Repository {
             exposed.extend(allowed.map(|(path, found)| Exposed {
                 commit: commit.clone(),
                 path: RepoPath::from_bytes(path),
-                what: found.what.to_owned(),
+                what: what(*found),
                 line: found.line,
                 allowed: true,
             }));

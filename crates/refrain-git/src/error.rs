@@ -67,7 +67,7 @@ pub enum GitError {
     },
     /// What is to be protected cannot be read.
     #[error(transparent)]
-    Glob(#[from] refrain_core::protect::GlobError),
+    Glob(#[from] refrain_core::glob::GlobError),
     /// Somebody asked to stop.
     #[error("git was stopped")]
     Cancelled,

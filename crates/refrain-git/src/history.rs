@@ -5,10 +5,11 @@ use std::collections::{HashMap, HashSet};
 
 use refrain_core::git::{Exposed, Oid, RepoPath};
 
-use crate::candidate::{Rules, SUBMODULE, screen};
+use crate::candidate::{Rules, next_object, screen, what};
 use crate::error::GitError;
 use crate::git::Git;
 use crate::known::Known;
+use crate::secrets;
 use crate::status::Blob;
 
 /// How much of files is held at once, in bytes.
@@ -21,6 +22,13 @@ struct Brought {
     new: Oid,
     /// What the commit's first parent has of it.
     old: Option<Blob>,
+}
+
+impl Brought {
+    fn exposed(&self, what: String, line: Option<u32>, rules: Rules<'_>) -> Exposed {
+        let path = RepoPath::from_bytes(&self.path);
+        Exposed { commit: self.commit.clone(), path, what, line, allowed: rules.allow(&self.path) }
+    }
 }
 
 /// What looks like a secret in what these commits brought, in their order. Files larger than what is committed are not
@@ -55,10 +63,15 @@ pub(crate) fn screen_unknown(
     }
     let sizes = sizes(git, &brought)?;
     let small = |it: &Brought| sizes.get(&it.new).copied().filter(|size| *size <= rules.largest);
-    let mut exposed = Vec::new();
+    let mut exposed: Vec<Exposed> = Vec::new();
     let (mut chunk, mut bytes) = (Vec::new(), 0);
     for it in brought {
-        let Some(size) = small(&it) else { continue };
+        let Some(size) = small(&it) else {
+            // Of what is not looked into, the name is seen all the same.
+            let by_name = secrets::screen_name(&it.path).filter(|_| it.old.is_none());
+            exposed.extend(by_name.map(|what| it.exposed(what.to_owned(), None, rules)));
+            continue;
+        };
         if bytes + size > AT_ONCE {
             screen_chunk(git, &std::mem::take(&mut chunk), rules, &mut exposed)?;
             bytes = 0;
@@ -88,13 +101,9 @@ fn parse(printed: &[u8]) -> Vec<Brought> {
         }
         let (words, path) = (text(&field[parents..]), fields.next().unwrap_or_default());
         let words: Vec<&str> = words.split(' ').collect();
-        let (Some(mode), Some(new), Some(commit)) =
-            (words.get(parents), words.get(2 * parents + 1), commit.as_ref())
-        else {
-            continue;
-        };
+        let (Some(new), Some(commit)) = (words.get(2 * parents + 1), commit.as_ref()) else { continue };
         let is_nothing = |name: &str| name.bytes().all(|digit| digit == b'0');
-        let Some(new) = new.parse().ok().filter(|_| *mode != SUBMODULE && !is_nothing(new)) else { continue };
+        let Some(new) = new.parse().ok().filter(|_| !is_nothing(new)) else { continue };
         let old = words.get(parents + 1).filter(|old| !is_nothing(old)).and_then(|old| old.parse().ok());
         let old = old.map(|object| Blob { mode: words[0].to_owned(), object });
         brought.push(Brought { commit: commit.clone(), path: path.to_vec(), new, old });
@@ -130,23 +139,26 @@ fn screen_chunk(
     for it in chunk {
         // `<name> blob <size>`, the bytes, and a line break.
         let Some(content) = next_object(&mut rest) else { break };
-        if let Some(found) = screen(git, &it.path, content, it.old.as_ref())? {
-            exposed.push(Exposed {
-                commit: it.commit.clone(),
-                path: RepoPath::from_bytes(&it.path),
-                what: found.what.to_owned(),
-                line: found.line,
-                allowed: rules.allow(&it.path, found),
-            });
+        if let Some(found) = screen(git, &it.path, content, it.old.as_ref(), rules)? {
+            exposed.push(it.exposed(what(found), found.line, rules));
         }
     }
     Ok(())
 }
 
-fn next_object<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let end = memchr::memchr(b'\n', rest)?;
-    let size = str::from_utf8(&rest[..end]).ok()?.rsplit(' ').next()?.parse().ok()?;
-    let content = rest.get(end + 1..)?.get(..size)?;
-    *rest = rest.get(end + 1 + size + 1..)?;
-    Some(content)
+/// The first commit whose message has what looks like a secret, in words.
+pub(crate) fn screen_messages(git: Git<'_>, commits: &[Oid]) -> Result<Option<String>, GitError> {
+    for commits in commits.chunks(1000) {
+        let printed =
+            Git::output(git, ["cat-file", "--buffer", "--batch"], lines(commits.iter()).as_bytes())?;
+        let mut rest = printed.as_slice();
+        for commit in commits {
+            let Some(object) = next_object(&mut rest) else { break };
+            let message = memchr::memmem::find(object, b"\n\n").map_or(object, |end| &object[end..]);
+            if let Some(what) = secrets::screen_name(message) {
+                return Ok(Some(format!("the message of commit {}: it looks like {what}", commit.short())));
+            }
+        }
+    }
+    Ok(None)
 }

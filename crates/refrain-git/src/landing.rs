@@ -1,7 +1,8 @@
 //! How the work of a plan's tasks comes together: each as one commit on a line of the plan's own, and a wave of them as one
 //! commit with the line behind it. No checkout is touched and no branch of a person's is moved here.
 
-use refrain_core::git::{Conflict, Exposed, Oid, PathGlob};
+use refrain_core::git::{Conflict, Exposed, Oid};
+use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
 use crate::candidate::Rules;
@@ -116,7 +117,7 @@ impl Repository {
             let commit = self.make_commit(git, &New { tree, parents: &parents, message, trailers })?;
             commits.push(commit);
         }
-        let rules = Rules { largest: largest_file, allow_secrets };
+        let rules = Rules { largest: largest_file, allow_secrets, base: Some(request.tip) };
         let mut exposed = screen_unknown(git, &commits[before..], rules, self.known())?;
         exposed.retain(|exposed| !exposed.allowed);
         let is_exposed = |commit: &Oid| exposed.iter().any(|it| it.commit == *commit);

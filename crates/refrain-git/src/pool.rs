@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::git::{Oid, PathGlob};
+use refrain_core::git::Oid;
+use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
 use crate::disk::remove;

@@ -7,7 +7,8 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use refrain_core::git::{Oid, PathGlob};
+use refrain_core::git::Oid;
+use refrain_core::glob::PathGlob;
 use refrain_proc::tool::{Done, ToolError};
 
 use crate::Cancel;
@@ -15,12 +16,15 @@ use crate::candidate::Rules;
 use crate::error::GitError;
 use crate::git::{Git, said};
 use crate::publish_refusal::{Answer, Refusal, of_push, of_transport};
-use crate::push::{ASKS_NOBODY, configured, exposed, remote_of};
+use crate::push::{ASKS_NOBODY, configured, exposed, exposed_name, remote_of};
 use crate::repository::Repository;
 use crate::worktree_git::{is_over_half_made, past};
 
 /// How long the remote has to say where a branch is.
 const LOOKING: Duration = Duration::from_secs(60);
+
+/// How many commits of before the loop are looked at: a remote may have none of a long history.
+const MOST: &str = "--max-count=1000";
 
 /// How long it may take to bring something there or home, with the person's hooks.
 const BRINGING: Duration = Duration::from_secs(600);
@@ -45,6 +49,8 @@ pub struct PublishRequest<'a> {
     pub head: &'a Oid,
     /// The branch has been seen there before: if it is gone now, somebody deleted it.
     pub was_there: bool,
+    /// Where the head was before the loop; none where there was no commit.
+    pub base: Option<&'a Oid>,
     /// The largest file that is looked at, in bytes.
     pub largest_file: u64,
     /// Where what looks like a secret may be.
@@ -172,7 +178,7 @@ impl Repository {
             Some(theirs) => return Ok(Push::Behind { theirs: theirs.clone() }),
         }
         if let Some(secret) = self.secret(request, theirs.as_ref())? {
-            return Ok(Push::Refused(Refusal::Secret(Box::new(secret))));
+            return Ok(Push::Refused(Refusal::Secret(secret)));
         }
         let refname = format!("refs/heads/{}", upstream.branch);
         let refspec = format!("{head}:{refname}");
@@ -203,17 +209,58 @@ impl Repository {
         })
     }
 
-    /// What looks like a secret in what the remote has not.
-    fn secret(
+    /// What looks like a secret in what the remote has not, or in the name of the branch.
+    fn secret(&self, request: PublishRequest<'_>, theirs: Option<&Oid>) -> Result<Option<String>, GitError> {
+        let PublishRequest { upstream, head, base, largest_file, allow_secrets, cancel, .. } = request;
+        if let Some(found) = exposed_name(&upstream.branch) {
+            return Ok(Some(found));
+        }
+        let git = self.git().until(cancel);
+        let rules = Rules { largest: largest_file, allow_secrets, base };
+        let not = |commits: &[&Oid]| commits.iter().map(|commit| format!("^{commit}")).collect::<Vec<_>>();
+        let known: Vec<&Oid> = theirs.into_iter().collect();
+        // What came since the loop began: what the remote has of it is asked there, as the agent can say here what it likes.
+        let since: Vec<&Oid> = known.iter().copied().chain(base).collect();
+        let new = [vec![head.to_string()], not(&since)].concat();
+        if let Some(found) = self.exposed_at(upstream, new, rules, cancel)? {
+            return Ok(Some(found));
+        }
+        // What was there before: the newest of it, where the remote may have none of a long history.
+        let Some(base) = base else { return Ok(None) };
+        let tracked = format!("refs/remotes/{}/", upstream.remote);
+        let tracked = git.text(["for-each-ref", "--format=^%(objectname)", &tracked], &[])?;
+        let tracked = tracked.lines().map(str::to_owned).collect();
+        let before = [vec![MOST.to_owned(), base.to_string()], not(&known), tracked].concat();
+        exposed(git, &before, rules)
+    }
+
+    /// What looks like a secret in these commits, less those that the remote says it has.
+    pub(crate) fn exposed_at(
         &self,
-        request: PublishRequest<'_>,
-        theirs: Option<&Oid>,
-    ) -> Result<Option<refrain_core::git::Exposed>, GitError> {
-        let PublishRequest { upstream, head, largest_file, allow_secrets, .. } = request;
-        let known = theirs.into_iter().map(ToString::to_string);
-        let known = known.chain([format!("--remotes={}", upstream.remote)]);
-        let new = [head.to_string(), "--not".to_owned()].into_iter().chain(known);
-        exposed(self.git().until(request.cancel), new, Rules { largest: largest_file, allow_secrets })
+        upstream: &Upstream,
+        mut new: Vec<String>,
+        rules: Rules<'_>,
+        cancel: Option<&Cancel>,
+    ) -> Result<Option<String>, GitError> {
+        let git = self.git().until(cancel);
+        if exposed(git, &new, rules)?.is_none() {
+            return Ok(None);
+        }
+        new.extend(self.heads_at(upstream, cancel)?.iter().map(|head| format!("^{head}")));
+        exposed(git, &new, rules)
+    }
+
+    /// The commits at which branches of the remote are, as far as they are here.
+    fn heads_at(&self, upstream: &Upstream, cancel: Option<&Cancel>) -> Result<Vec<Oid>, GitError> {
+        let source = self.source(upstream)?;
+        let words = ["ls-remote", "--heads", "--refs", "--", &source];
+        let Ok(done) = self.talk(upstream, &words, LOOKING, cancel)? else { return Ok(Vec::new()) };
+        let printed = String::from_utf8_lossy(&done.stdout).into_owned();
+        let heads: String =
+            printed.lines().filter_map(|line| line.split('\t').next()).map(|it| format!("{it}\n")).collect();
+        let asked = ["cat-file", "--batch-check=%(objectname) %(objecttype)"];
+        let known = Git::text(self.git().until(cancel), asked, heads.as_bytes())?;
+        Ok(known.lines().filter_map(|line| line.strip_suffix(" commit")?.parse().ok()).collect())
     }
 
     /// Whether a commit is another, or one of those that it stands on.

@@ -3,7 +3,6 @@
 
 use std::fmt;
 
-use refrain_core::git::Exposed;
 use refrain_core::text::printable;
 use refrain_proc::tool::Done;
 
@@ -39,8 +38,8 @@ pub enum Refusal {
         /// What git said.
         said: String,
     },
-    /// A commit that the remote has not has what looks like a secret.
-    Secret(Box<Exposed>),
+    /// The name of the branch, or a commit that the remote has not, has what looks like a secret: which, in words.
+    Secret(String),
     /// Another reason.
     Other {
         /// What git said.

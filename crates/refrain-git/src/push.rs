@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use refrain_core::event::Pushed;
-use refrain_core::git::{Exposed, Oid, PathGlob};
+use refrain_core::git::Oid;
+use refrain_core::glob::PathGlob;
 use refrain_proc::tool::{Done, ToolError};
 
 use crate::Cancel;
@@ -13,15 +14,14 @@ use crate::candidate::Rules;
 use crate::error::GitError;
 use crate::forge::Token;
 use crate::git::{Git, said};
-use crate::history::screen_commits;
+use crate::history::{screen_commits, screen_messages};
+use crate::publish::Upstream;
 use crate::publish_refusal::{Refusal, of_transport};
 use crate::repository::Repository;
+use crate::secrets;
 
 /// How long a push may take.
 const LONGEST: Duration = Duration::from_secs(60);
-
-/// How many commits are looked at. Who adds more in one loop has imported a history.
-const MOST: &str = "--max-count=1000";
 
 /// With what git asks nobody for a password, beside [`Repository::env_of_push`].
 pub(crate) const ASKS_NOBODY: &[&str] = &["-c", "core.askPass=", "-c", "credential.interactive=false"];
@@ -71,13 +71,20 @@ impl Repository {
     ) -> Result<Option<String>, GitError> {
         let refname = format!("refs/heads/{}", request.branch);
         let PushRequest { since, largest_file, allow_secrets, .. } = request;
-        let new = [Some(format!("{refname}^@")), Some("--not".to_owned()), since.map(ToString::to_string)];
-        let new = new.into_iter().flatten().chain([format!("--remotes={remote}")]);
-        if let Some(secret) = exposed(git, new, Rules { largest: largest_file, allow_secrets })? {
+        let url = git.text(["remote", "get-url", "--push", "--", remote], &[])?;
+        let url = url.lines().next().unwrap_or_default().to_owned();
+        let upstream = Upstream { remote: remote.to_owned(), branch: request.branch.to_owned(), url };
+        let new =
+            [format!("{refname}^@")].into_iter().chain(since.map(|since| format!("^{since}"))).collect();
+        let rules = Rules { largest: largest_file, allow_secrets, base: since };
+        let found = match exposed_name(request.branch) {
+            Some(found) => Some(found),
+            None => self.exposed_at(&upstream, new, rules, request.cancel)?,
+        };
+        if let Some(secret) = found {
             let next = format!("look at it, and git push {remote} {} once it may be seen", request.branch);
             return Ok(Some(format!("{secret}; {next}")));
         }
-        let url = git.text(["remote", "get-url", "--push", "--", remote], &[])?;
         let push = [
             "push",
             "--quiet",
@@ -87,7 +94,7 @@ impl Repository {
             remote,
             &format!("{refname}:{refname}"),
         ];
-        let done = self.known_to(url.lines().next().unwrap_or_default(), |env| {
+        let done = self.known_to(&upstream.url, |env| {
             let pushing = Git::new(self.root(), env).until(request.cancel).within(Some(LONGEST));
             pushing.run(ASKS_NOBODY.iter().copied().chain(push), &[])
         })?;
@@ -141,17 +148,25 @@ fn is_ssh(command: &str) -> bool {
     program.trim_matches(['"', '\'']).rsplit('/').next() == Some("ssh")
 }
 
-/// What looks like a secret in what would be seen for the first time, said as `git rev-list` is told it; none where nothing
-/// does, or all of it may be there.
-pub(crate) fn exposed(
-    git: Git<'_>,
-    new: impl IntoIterator<Item = String>,
-    rules: Rules<'_>,
-) -> Result<Option<Exposed>, GitError> {
-    let range = ["rev-list", "--reverse", MOST].into_iter().map(str::to_owned);
-    let printed = git.text(range.chain(new).chain(["--".to_owned()]), &[])?;
+/// What looks like a secret in what would be seen for the first time, in words: in the files, paths and messages of commits,
+/// said as `git rev-list` is told them. None where nothing does, or all of it may be there.
+pub(crate) fn exposed(git: Git<'_>, new: &[String], rules: Rules<'_>) -> Result<Option<String>, GitError> {
+    // There may be more than arguments can be.
+    let (how, new): (Vec<&str>, Vec<&str>) =
+        new.iter().map(String::as_str).partition(|it| it.starts_with("--"));
+    let words = ["rev-list", "--reverse", "--stdin"].into_iter().chain(how);
+    let printed = Git::text(git, words, new.join("\n").as_bytes())?;
     let commits: Vec<Oid> = printed.lines().filter_map(|line| line.parse().ok()).collect();
-    Ok(screen_commits(git, &commits, rules)?.into_iter().find(|found| !found.allowed))
+    if let Some(found) = screen_commits(git, &commits, rules)?.into_iter().find(|found| !found.allowed) {
+        return Ok(Some(found.to_string()));
+    }
+    screen_messages(git, &commits)
+}
+
+/// The same of the name of a branch.
+pub(crate) fn exposed_name(branch: &str) -> Option<String> {
+    secrets::screen_name(branch.as_bytes())
+        .map(|what| format!("the name of the branch: it looks like {what}"))
 }
 
 /// The remote that a new branch goes to: that of the branch that is checked out.

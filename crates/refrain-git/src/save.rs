@@ -3,7 +3,8 @@
 
 use camino::Utf8Path;
 use refrain_core::LoopId;
-use refrain_core::git::{Base, Dirty, Oid, PathGlob, RepoPath};
+use refrain_core::git::{Base, Dirty, Oid, RepoPath};
+use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
 use crate::adopt::{ITERATION, LOOP};

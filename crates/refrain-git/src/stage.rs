@@ -6,7 +6,7 @@ use refrain_core::git::{LeftOut, Oid, RepoPath};
 use refrain_proc::tool::Begun;
 
 use crate::before::Before;
-use crate::candidate::{Candidate, Kept, Rules, screen, why};
+use crate::candidate::{Candidate, Kept, Rules, next_object, screen, why};
 use crate::error::GitError;
 use crate::git::Git;
 use crate::index::Locked;
@@ -92,8 +92,8 @@ fn look_again(
     for kept in std::mem::take(&mut candidate.kept) {
         // A submodule has no stamp, but a file that has taken its place has.
         let is_another = kept.stamp != repository.stamp(&kept.path);
-        let found = if is_another { screen_staged(git, &kept)? } else { None };
-        let Some(found) = found.filter(|found| !rules.allow(&kept.path, *found)) else {
+        let found = if is_another { screen_staged(git, &kept, rules)? } else { None };
+        let Some(found) = found.filter(|_| !rules.allow(&kept.path)) else {
             candidate.allowed.extend(found.map(|found| (kept.path.clone(), found)));
             candidate.kept.push(kept);
             continue;
@@ -112,13 +112,12 @@ pub(crate) fn info(mode: &str, object: &Oid, path: &[u8]) -> Vec<u8> {
     [mode.as_bytes(), b" ", object.as_str().as_bytes(), b"\t", path, b"\0"].concat()
 }
 
-fn screen_staged(git: Git<'_>, kept: &Kept) -> Result<Option<Found>, GitError> {
+fn screen_staged(git: Git<'_>, kept: &Kept, rules: Rules<'_>) -> Result<Option<Found>, GitError> {
     // With the stage: without it, a file that is called `0:x` would be taken for stage 0 of `x`.
     let input = [b":0:".as_slice(), &kept.path, b"\0"].concat();
     let printed = Git::output(git, ["cat-file", "--batch", "-z"], &input)?;
-    // `<name> blob <size>`, then the bytes.
-    let content = printed.iter().position(|byte| *byte == b'\n').map_or(&[][..], |end| &printed[end + 1..]);
-    screen(git, &kept.path, content, kept.in_head.as_ref())
+    let content = next_object(&mut printed.as_slice()).unwrap_or_default();
+    screen(git, &kept.path, content, kept.in_head.as_ref(), rules)
 }
 
 fn index_info(git: Git<'_>, lines: &[u8]) -> Result<(), GitError> {

@@ -1,7 +1,8 @@
 //! The tree of a candidate: the head's, and what is the loop's own. Only objects are written for it.
 
 use camino::Utf8Path;
-use refrain_core::git::{Base, LeftOut, Oid, PathGlob};
+use refrain_core::git::{Base, LeftOut, Oid};
+use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
 use crate::before::Before;
@@ -68,7 +69,7 @@ impl Repository {
         }
         let looks = Looks::of(self, &status, index).filter(|_| before.is_empty());
         let begun = stage::begin(git)?;
-        let rules = Rules { largest: largest_file, allow_secrets };
+        let rules = Rules { largest: largest_file, allow_secrets, base: base.head.as_ref() };
         let mut candidate = choose(self, git, &status, &before, rules)?;
         stage(self, git, status.head.as_ref(), &mut candidate, rules, begun)?;
         let answer = git.text(["write-tree"], &[])?;

@@ -45,19 +45,42 @@ pub fn anyone_runs(argument: &str, variable: &[u8]) -> bool {
 /// The nearest process above this one that runs such a program: its own path, or the script's that it was started with.
 #[must_use]
 pub fn above(is: impl Fn(&Utf8Path) -> bool) -> Option<Process> {
-    let own = rustix::process::getpid().as_raw_nonzero().get();
-    let mut pid = stat(own)?.parent;
-    while pid > 1 {
-        let found = stat(pid)?;
-        let arguments = system::arguments(pid);
-        let words =
+    let runs = |process: &Process| {
+        let arguments = system::arguments(process.pid);
+        let mut words =
             arguments.split(|byte| *byte == 0).take(2).filter_map(|word| std::str::from_utf8(word).ok());
-        if words.map(Utf8Path::new).any(&is) {
-            return Some(found.process);
+        words.any(|word| is(Utf8Path::new(word)))
+    };
+    ancestors().into_iter().map(|stat| stat.process).filter(|process| process.pid > 1).find(runs)
+}
+
+/// The processes above this one, nearest first, as far as the system shows them.
+#[must_use]
+pub fn ancestors() -> Vec<Stat> {
+    loop {
+        // A process that ends on the way leaves its children to another: what was read before that is no chain.
+        if let Some(found) = chain() {
+            return found;
         }
-        pid = found.parent;
     }
-    None
+}
+
+/// The same, unless one of them ended meanwhile.
+fn chain() -> Option<Vec<Stat>> {
+    let mut found = Vec::new();
+    let Some(mut child) = stat(rustix::process::getpid().as_raw_nonzero().get()) else {
+        return Some(found);
+    };
+    while child.parent > 0 {
+        let Some(parent) = stat(child.parent) else {
+            // The system hides it from this user if the child still has the same parent.
+            let is_hidden = stat(child.process.pid).is_some_and(|now| now.parent == child.parent);
+            return is_hidden.then_some(found);
+        };
+        found.push(parent);
+        child = parent;
+    }
+    Some(found)
 }
 
 /// This process.

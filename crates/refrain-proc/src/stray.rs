@@ -27,6 +27,17 @@ pub fn bearing(variables: &[&'static str]) -> Vec<Stray> {
     all.filter_map(|stat| look(stat.process, variables)).collect()
 }
 
+/// Every living process but this one whose environment can be read and holds this variable, `NAME=value`.
+#[must_use]
+pub fn marked(variable: &str) -> Vec<Stray> {
+    let own = identity::own().process.pid;
+    let all = identity::all().filter(|stat| !stat.zombie && stat.process.pid != own);
+    let bears = |pid| system::environment(pid).split(|byte| *byte == 0).any(|it| it == variable.as_bytes());
+    all.filter(|stat| bears(stat.process.pid))
+        .filter_map(|stat| described(stat.process, BTreeMap::new()))
+        .collect()
+}
+
 fn look(process: Process, wanted: &[&'static str]) -> Option<Stray> {
     let mut variables = BTreeMap::new();
     for entry in system::environment(process.pid).split(|byte| *byte == 0) {
@@ -39,6 +50,10 @@ fn look(process: Process, wanted: &[&'static str]) -> Option<Stray> {
     if variables.len() < wanted.len() {
         return None;
     }
+    described(process, variables)
+}
+
+fn described(process: Process, variables: BTreeMap<&'static str, String>) -> Option<Stray> {
     let command = system::arguments(process.pid);
     let command = String::from_utf8_lossy(&command).trim_end_matches('\0').replace('\0', " ");
     // Its number may be another's by now.

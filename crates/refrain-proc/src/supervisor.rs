@@ -41,8 +41,10 @@ pub struct KeeperSpec {
     pub program: PathBuf,
     /// The environment that agents start from.
     pub env: Vec<(OsString, OsString)>,
-    /// What marks the loop's processes, should the keeper die.
-    pub mark: String,
+    /// The variables that mark the loop's processes, should the keeper die: `NAME=value`.
+    pub marks: Vec<String>,
+    /// The data folder of the loop, if there is one: on the keeper's command line, where its descendants find it.
+    pub loop_dir: Option<Utf8PathBuf>,
 }
 
 /// One start of an agent.
@@ -396,7 +398,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         drop(socket);
         let _ = child.wait();
         let session = self.attempt.as_ref().and_then(|attempt| attempt.process);
-        let killed = sweep(&Mark { variable: self.spec.mark.clone(), session, keeper: process });
+        let killed = sweep(&Mark { variables: self.spec.marks.clone(), session, keeper: process });
         let running = self.attempt.is_some();
         self.exited(exit, true);
         if running || std::mem::take(&mut self.sweep_owed) {
@@ -425,7 +427,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
                 let _ = child.kill();
                 let session = self.attempt.as_ref().and_then(|attempt| attempt.process);
                 let _ = child.wait();
-                let _ = sweep(&Mark { variable: self.spec.mark, session, keeper: process });
+                let _ = sweep(&Mark { variables: self.spec.marks, session, keeper: process });
                 return;
             }
         }
@@ -439,6 +441,7 @@ impl Keeper {
         #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
         let child = Command::new(&spec.program)
             .arg0(KEEPER_NAME)
+            .args(&spec.loop_dir)
             .env_clear()
             .envs(spec.env.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -472,7 +475,7 @@ mod tests {
         let (report, reports) = channel();
         let parts = tail.clone();
         let mut worker = Worker {
-            spec: KeeperSpec { program: PathBuf::new(), env: Vec::new(), mark: String::new() },
+            spec: KeeperSpec { program: PathBuf::new(), env: Vec::new(), marks: Vec::new(), loop_dir: None },
             inbox: channel().1,
             woken: UnixStream::pair().unwrap().0,
             keeper: None,

@@ -10,18 +10,18 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, waitid, waitpid};
 
 use crate::identity::{self, Stat};
-use crate::keeper::KEEPER_NAME;
+use crate::keeper::is_keeper;
 use crate::system;
 
 /// How long one sweep goes on where new processes keep coming: some that cannot be frozen can fork for ever.
 pub(crate) const ROUNDS_BOUND: Duration = Duration::from_secs(5);
 
-/// What marks a loop's processes as its own: a variable that all its agents are started with, and the session of the
-/// attempt in flight, for those that cleared their environment.
+/// What marks a loop's processes as its own: a variable that all its agents are started with, another one of its gates, and
+/// the session of the attempt in flight, for those that cleared their environment.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// The variable's name and value, as `NAME=value`.
-    pub variable: String,
+    /// Names and values of the variables, as `NAME=value`: a process bears one of them.
+    pub variables: Vec<String>,
     /// The leader of the attempt's session.
     pub session: Option<Process>,
     /// The keeper that died under this process, if one did: what it looked after became this process's own.
@@ -146,7 +146,7 @@ fn marked(mark: &Mark) -> BTreeSet<(i32, u64)> {
         stat.parent == own
             && Some(stat.session) != own_session
             && mark.keeper.is_some_and(|keeper| stat.process.start >= keeper.start)
-            && !is_keeper(stat.process.pid)
+            && !is_keeper(&system::arguments(stat.process.pid))
     };
     // A number that leads another process by now was given away: that session is somebody else's.
     let session =
@@ -157,7 +157,7 @@ fn marked(mark: &Mark) -> BTreeSet<(i32, u64)> {
     let mut found: BTreeSet<_> = all
         .iter()
         .filter(|stat| {
-            !stat.zombie && (in_session(stat) || orphaned(stat) || bears(stat.process.pid, &mark.variable))
+            !stat.zombie && (in_session(stat) || orphaned(stat) || bears(stat.process.pid, &mark.variables))
         })
         .map(|stat| (stat.process.pid, stat.process.start))
         .collect();
@@ -167,12 +167,9 @@ fn marked(mark: &Mark) -> BTreeSet<(i32, u64)> {
     found
 }
 
-fn bears(pid: i32, variable: &str) -> bool {
-    system::environment(pid).split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
-}
-
-fn is_keeper(pid: i32) -> bool {
-    system::arguments(pid).split(|byte| *byte == 0).next() == Some(KEEPER_NAME.as_bytes())
+fn bears(pid: i32, variables: &[String]) -> bool {
+    let is_one = |entry: &[u8]| variables.iter().any(|variable| entry == variable.as_bytes());
+    system::environment(pid).split(|byte| *byte == 0).any(is_one)
 }
 
 fn send((pid, start): (i32, u64), signal: Signal) {

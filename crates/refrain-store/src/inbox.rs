@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::FileTypeExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::event::Ask;
+use refrain_core::event::{Ask, Asker};
 use refrain_core::ids::RequestId;
 use refrain_files::Folder;
 use rustix::fs::{Mode, OFlags, open};
@@ -25,6 +25,9 @@ pub struct Request {
     pub id: RequestId,
     /// What is asked.
     pub ask: Ask,
+    /// Who asks.
+    #[serde(default, skip_serializing_if = "Asker::is_person")]
+    pub by: Asker,
 }
 
 impl Request {
@@ -139,7 +142,7 @@ mod tests {
     use super::*;
 
     fn request(id: &str, ask: Ask) -> Request {
-        Request { id: RequestId::try_from(id.to_owned()).unwrap(), ask }
+        Request { id: RequestId::try_from(id.to_owned()).unwrap(), ask, by: Asker::Person }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! it, so any changed byte breaks the chain. An unterminated last line is a write that was cut off: readers pass over it
 //! and never repair, the writer moves it aside and records that. All other damage is an error that names file and line.
 
+mod disk;
 mod line;
 mod read;
 mod write;
@@ -13,8 +14,13 @@ mod golden;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use read::{Mark, Snapshot, Tail, Whole, marks, read, read_as, records, records_as, whole};
-pub use write::{Batch, Committed, Durability, Journal};
+pub use disk::{Committed, Durability, Restored};
+pub(crate) use line::Hash;
+pub(crate) use read::SignedLine;
+pub use read::{
+    Mark, Snapshot, Tail, Whole, marks, read, read_as, read_believed, read_signed, records, records_as, whole,
+};
+pub use write::{Batch, Journal, MOST_RESTORED};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::Damage;
@@ -43,8 +49,8 @@ pub enum JournalError {
     /// A loop with this journal exists already.
     #[error("{0} exists")]
     Taken(Utf8PathBuf),
-    /// Somebody else appended although this writer has the runner's lock.
-    #[error("{0} was written by somebody else")]
+    /// Another process appended, and this writer has no lock that says that it is the one to write.
+    #[error("{0} was written by another process")]
     Foreign(Utf8PathBuf),
     /// The folder was removed under its runner, and another runner began under the same name before that was noticed.
     #[error("{0} was removed while it was written, and another runner has taken its name since")]
@@ -58,7 +64,7 @@ pub enum JournalError {
 }
 
 impl JournalError {
-    fn damaged(path: Utf8PathBuf, line: u64, what: impl std::fmt::Display) -> Self {
+    pub(crate) fn damaged(path: Utf8PathBuf, line: u64, what: impl std::fmt::Display) -> Self {
         Self::Damaged { path, line, what: what.to_string() }
     }
 

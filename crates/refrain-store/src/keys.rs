@@ -7,12 +7,18 @@ use std::os::unix::fs::MetadataExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::{Timestamp, ToSpan};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::atomic::make_dir;
 use crate::{DiskError, OnPath, write_atomic};
 
-/// How long each is good for, in hours: a year, and then another is made.
-const HOURS: i64 = 24 * 365;
+/// How long each is good for, in hours: 30 days, and then another is made.
+const HOURS: i64 = 24 * 30;
+/// What the file of a cookie says behind its time.
+const BROWSER: &str = "browser";
+/// How much of a hash is an id: enough to tell tokens apart, and nothing to guess a token by.
+const ID: usize = 12;
 /// What tells the hash of a cookie from that of a token.
 const COOKIE: &str = "refrain serve 2026-11-22 the cookie of a browser";
 
@@ -43,6 +49,21 @@ impl Pass<'_> {
     }
 }
 
+/// A token or cookie that lets its holder in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Key {
+    /// The beginning of its hash, by which it can be revoked.
+    pub id: String,
+    /// Whether it is a browser's cookie, and not a token.
+    pub browser: bool,
+    /// When it was made.
+    #[schemars(with = "String")]
+    pub made_at: Timestamp,
+    /// When it ends.
+    #[schemars(with = "String")]
+    pub ends_at: Timestamp,
+}
+
 /// What was given out.
 #[derive(Clone, Debug)]
 pub struct Keys {
@@ -67,17 +88,40 @@ impl Keys {
             // One that stays lets nobody in either.
             let _ = fs::remove_file(old.path());
         }
-        write_atomic(&self.place(pass), at.to_string().as_bytes())
+        let text = match pass {
+            Pass::Token(_) => at.to_string(),
+            Pass::Cookie { .. } => format!("{at} {BROWSER}"),
+        };
+        write_atomic(&self.place(pass), text.as_bytes())
+    }
+
+    /// Those that let somebody in now, oldest first.
+    #[must_use]
+    pub fn list(&self, now: Timestamp) -> Vec<Key> {
+        let all = self.dir.read_dir_utf8().into_iter().flatten().flatten();
+        let mut keys: Vec<_> =
+            all.filter_map(|entry| key(entry.path())).filter(|key| now < key.ends_at).collect();
+        keys.sort_by(|a, b| (a.made_at, &a.id).cmp(&(b.made_at, &b.id)));
+        keys
+    }
+
+    /// Lets the holder of the key with this id in no more; whether there was one.
+    ///
+    /// # Errors
+    /// [`DiskError`] where it stays.
+    pub fn revoke_one(&self, id: &str) -> Result<bool, DiskError> {
+        let mut all = self.dir.read_dir_utf8().into_iter().flatten().flatten();
+        let Some(found) = all.find(|entry| key(entry.path()).is_some_and(|key| key.id == id)) else {
+            return Ok(false);
+        };
+        fs::remove_file(found.path()).on("remove", found.path())?;
+        Ok(true)
     }
 
     /// Whether this was given out, and is still good. What cannot be read lets nobody in.
     #[must_use]
     pub fn has(&self, pass: Pass<'_>, now: Timestamp) -> bool {
-        let path = self.place(pass);
-        // Where there is no home, the state home is a place that everybody can write to.
-        let own = rustix::process::geteuid().as_raw();
-        let is_own = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file() && meta.uid() == own);
-        is_own && end(&path).is_some_and(|end| now < end)
+        key(&self.place(pass)).is_some_and(|key| now < key.ends_at)
     }
 
     /// Lets nobody in any more who was; how many there were.
@@ -102,14 +146,20 @@ impl Keys {
     }
 }
 
-/// Until when what a file stands for is good; none where it does not say.
-fn end(path: &Utf8Path) -> Option<Timestamp> {
-    let made: Timestamp = fs::read_to_string(path).ok()?.trim().parse().ok()?;
-    made.checked_add(HOURS.hours()).ok()
+/// What a file stands for; none where it does not say.
+fn key(path: &Utf8Path) -> Option<Key> {
+    let own = rustix::process::geteuid().as_raw();
+    // Where there is no home, the state home is a place that everybody can write to.
+    fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.uid() == own)?;
+    let text = fs::read_to_string(path).ok()?;
+    let (made, kind) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
+    let made_at: Timestamp = made.parse().ok()?;
+    let ends_at = made_at.checked_add(HOURS.hours()).ok()?;
+    Some(Key { id: path.file_name()?.get(..ID)?.to_owned(), browser: kind == BROWSER, made_at, ends_at })
 }
 
 fn is_over(path: &Utf8Path, now: Timestamp) -> bool {
-    end(path).is_some_and(|end| end <= now)
+    key(path).is_some_and(|key| key.ends_at <= now)
 }
 
 #[cfg(test)]
@@ -137,6 +187,25 @@ mod tests {
         }
         assert_eq!(keys.revoke().unwrap(), 2);
         assert!(!keys.has(ONE, made));
+    }
+
+    #[test]
+    fn what_lets_somebody_in_is_listed_and_revoked_one_by_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Utf8Path::from_path(dir.path()).unwrap();
+        let (keys, made) = (Keys::new(home), Timestamp::from_second(1_000_000).unwrap());
+        assert_eq!(keys.list(made), []);
+        keys.add(ONE, made).unwrap();
+        keys.add(Pass::Cookie { host: "h", value: "v" }, made + 1.hour()).unwrap();
+        crate::write_atomic(&home.join("serve/foreign"), b"x").unwrap();
+        let listed = keys.list(made + 2.hours());
+        let kinds: Vec<_> = listed.iter().map(|key| (key.browser, key.ends_at - key.made_at)).collect();
+        assert_eq!(kinds.len(), 2);
+        assert!(!kinds[0].0 && kinds[1].0);
+        assert_eq!(keys.list(made + HOURS.hours()).len(), 1, "a token ends after 30 days");
+        assert!(keys.revoke_one(&listed[0].id).unwrap() && !keys.revoke_one(&listed[0].id).unwrap());
+        assert!(!keys.has(ONE, made) && keys.list(made).len() == 1);
+        assert!(!keys.revoke_one("../serve/for").unwrap());
     }
 
     #[test]

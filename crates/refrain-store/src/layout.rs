@@ -28,6 +28,12 @@ const ITERATIONS: &str = "iterations";
 /// The name of the folder of gates' logs in that of an attempt.
 const GATES: &str = "gates";
 
+/// The name of what a detached runner would have said there.
+const RUNNER_LOG: &str = "runner.log";
+
+/// The name of git's index there.
+const INDEX: &str = "index";
+
 /// The name of the pool among the worktrees of loops, whose names have no such sign.
 pub(crate) const POOL: &str = "_pool";
 
@@ -94,7 +100,7 @@ impl Project {
         LoopDir(self.data.join("plans").join(id.as_str()))
     }
 
-    /// Every loop that exists, by id: one whose journal has begun.
+    /// Every loop that exists, by id: one whose journal has begun, or is damaged.
     ///
     /// # Errors
     /// [`DiskError`] where the folder cannot be read; a missing one is no error, there are just no loops.
@@ -208,7 +214,7 @@ impl LoopDir {
     /// Git's index of what the loop commits: what the last commit has, with what is known of the files.
     #[must_use]
     pub fn index(&self) -> Utf8PathBuf {
-        self.0.join("index")
+        self.0.join(INDEX)
     }
 
     /// The agent's notes, kept from a worktree that was removed.
@@ -232,7 +238,7 @@ impl LoopDir {
     /// What a detached runner would have said on a terminal.
     #[must_use]
     pub fn runner_log(&self) -> Utf8PathBuf {
-        self.0.join("runner.log")
+        self.0.join(RUNNER_LOG)
     }
 
     /// One attempt's folder.
@@ -269,9 +275,21 @@ impl LoopDir {
         }
     }
 
-    /// Whether there is a loop: a journal with a first complete line.
+    /// Whether there is a loop, whole or damaged: a journal with a first complete line, or files that only a loop leaves.
     #[must_use]
     pub fn exists(&self) -> bool {
+        self.has_first_line() || self.has_remains()
+    }
+
+    /// Whether files are there that are made only after the first line of the journal is on disk: without that line the loop is
+    /// damaged. A `start` that was killed in its first write leaves none of them, and no loop.
+    #[must_use]
+    pub fn has_remains(&self) -> bool {
+        let made_later = [ITERATIONS, DOORBELL, RUNNER_LOG, INDEX];
+        self.0.is_dir() && made_later.iter().any(|name| self.0.join(name).symlink_metadata().is_ok())
+    }
+
+    fn has_first_line(&self) -> bool {
         let mut line = Vec::new();
         let read =
             File::open(self.journal()).and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));

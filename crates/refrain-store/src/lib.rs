@@ -31,6 +31,7 @@ pub mod pool;
 pub mod projects;
 pub mod proposals;
 pub mod sessions;
+pub mod signing;
 pub mod slack;
 pub mod tasks;
 pub mod trust;

@@ -1,4 +1,5 @@
-//! Which project files the person trusts, by the project and the exact content (design.md section 6). One small file each
+//! What of a project the user trusts: its `refrain.toml` and the commands that its files name, each by the project and the
+//! exact content (design.md section 6). One small file each
 //! in the user's state home, out of the repository's reach: a content that was not trusted is not there, whoever wrote it.
 
 use std::fs;
@@ -25,11 +26,38 @@ pub struct Trusted {
     /// The project, by the folder of its main worktree: its linked worktrees hold the same file.
     #[schemars(with = "String")]
     pub project: Utf8PathBuf,
-    /// The BLAKE3 hash of the file, in hexadecimal.
+    /// The BLAKE3 hash of the content, in hexadecimal.
     pub hash: String,
+    /// The command; none if it is the `refrain.toml`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
     /// Since when.
     #[schemars(with = "String")]
     pub at: Timestamp,
+    /// Whether a start has named it to the user.
+    #[serde(default)]
+    pub announced: bool,
+}
+
+/// What can be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content<'a> {
+    /// The text of the project's `refrain.toml`.
+    File(&'a str),
+    /// One shell command that a file of the project names.
+    Command(&'a str),
+}
+
+impl Content<'_> {
+    /// Its hash. No text of a file is a command: it has no zero byte.
+    #[must_use]
+    pub fn hash(self) -> String {
+        let hash = match self {
+            Self::File(text) => blake3::hash(text.as_bytes()),
+            Self::Command(command) => blake3::hash(format!("command\0{command}").as_bytes()),
+        };
+        hash.to_hex().to_string()
+    }
 }
 
 impl Trust {
@@ -39,10 +67,10 @@ impl Trust {
         Self { dir: state_home.join("trust") }
     }
 
-    /// Whether this content of the project's file was trusted. What cannot be read is no trust.
+    /// Whether this content of the project was trusted. What cannot be read is no trust.
     #[must_use]
-    pub fn is_trusted(&self, project: &Utf8Path, text: &str) -> bool {
-        let hash = hash_of(text);
+    pub fn is_trusted(&self, project: &Utf8Path, content: Content<'_>) -> bool {
+        let hash = content.hash();
         let found = self.read(&self.place(project, &hash));
         found.is_some_and(|found| found.project == project && found.hash == hash)
     }
@@ -51,13 +79,40 @@ impl Trust {
     ///
     /// # Errors
     /// [`DiskError`] where that cannot be kept.
-    pub fn grant(&self, project: &Utf8Path, text: &str, at: Timestamp) -> Result<Trusted, DiskError> {
-        let trusted = Trusted { project: project.to_owned(), hash: hash_of(text), at };
-        let path = self.place(project, &trusted.hash);
-        make_dir(&self.dir)?;
-        let bytes = serde_json::to_vec(&trusted).map_err(std::io::Error::from).on("encode", &path)?;
-        write_atomic(&path, &bytes)?;
+    pub fn grant(
+        &self,
+        project: &Utf8Path,
+        content: Content<'_>,
+        at: Timestamp,
+    ) -> Result<Trusted, DiskError> {
+        let command = match content {
+            Content::File(_) => None,
+            Content::Command(command) => Some(command.to_owned()),
+        };
+        let trusted =
+            Trusted { project: project.to_owned(), hash: content.hash(), command, at, announced: false };
+        self.write(&self.place(project, &trusted.hash), &trusted)?;
         Ok(trusted)
+    }
+
+    /// What of the project is trusted and was not named to the user yet. From now on it counts as named.
+    #[must_use]
+    pub fn announce(&self, project: &Utf8Path) -> Vec<Trusted> {
+        let new = |(_, trusted): &(Utf8PathBuf, Trusted)| trusted.project == project && !trusted.announced;
+        let mut new: Vec<_> = self.all().into_iter().filter(new).collect();
+        new.sort_by_key(|(_, trusted)| trusted.at);
+        for (path, trusted) in &mut new {
+            trusted.announced = true;
+            // What cannot be noted is named again.
+            let _ = self.write(path, trusted);
+        }
+        new.into_iter().map(|(_, trusted)| trusted).collect()
+    }
+
+    fn write(&self, path: &Utf8Path, trusted: &Trusted) -> Result<(), DiskError> {
+        make_dir(&self.dir)?;
+        let bytes = serde_json::to_vec(trusted).map_err(std::io::Error::from).on("encode", path)?;
+        write_atomic(path, &bytes)
     }
 
     /// Trusts no content of the project any more; returns how many it did.
@@ -103,14 +158,11 @@ impl Trust {
     }
 }
 
-fn hash_of(text: &str) -> String {
-    blake3::hash(text.as_bytes()).to_hex().to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use super::Content::{Command, File};
     use super::*;
 
     #[test]
@@ -119,17 +171,18 @@ mod tests {
         let home = Utf8Path::from_path(dir.path()).unwrap();
         let trust = Trust::new(home);
         let (here, there) = (Utf8Path::new("/here"), Utf8Path::new("/there"));
-        assert!(!trust.is_trusted(here, "a = 1") && trust.list().is_empty());
+        assert!(!trust.is_trusted(here, File("a = 1")) && trust.list().is_empty());
         assert_eq!(trust.revoke(here).unwrap(), 0);
 
-        trust.grant(here, "a = 1", Timestamp::from_second(10).unwrap()).unwrap();
-        trust.grant(here, "a = 2", Timestamp::from_second(20).unwrap()).unwrap();
-        trust.grant(there, "a = 1", Timestamp::from_second(5).unwrap()).unwrap();
+        trust.grant(here, File("a = 1"), Timestamp::from_second(10).unwrap()).unwrap();
+        trust.grant(here, File("a = 2"), Timestamp::from_second(20).unwrap()).unwrap();
+        trust.grant(there, File("a = 1"), Timestamp::from_second(5).unwrap()).unwrap();
         assert!(
-            trust.is_trusted(here, "a = 1") && trust.is_trusted(here, "a = 2"),
+            trust.is_trusted(here, File("a = 1")) && trust.is_trusted(here, File("a = 2")),
             "two branches of a project"
         );
-        assert!(!trust.is_trusted(here, "a = 1\n") && !trust.is_trusted(there, "a = 2"));
+        assert!(!trust.is_trusted(here, File("a = 1\n")) && !trust.is_trusted(there, File("a = 2")));
+        assert!(!trust.is_trusted(here, Command("a = 1")), "a file is no command");
         let listed = trust.list();
         let projects: Vec<_> = listed.iter().map(|it| (it.project.as_str(), it.at.as_second())).collect();
         assert_eq!(projects, [("/here", 10), ("/here", 20), ("/there", 5)]);
@@ -137,8 +190,13 @@ mod tests {
         for file in fs::read_dir(home.join("trust")).unwrap().flatten() {
             assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         }
-        assert_eq!(trust.revoke(here).unwrap(), 2);
-        assert!(!trust.is_trusted(here, "a = 1") && trust.is_trusted(there, "a = 1"));
+        trust.grant(here, Command("make"), Timestamp::from_second(30).unwrap()).unwrap();
+        assert!(trust.is_trusted(here, Command("make")) && !trust.is_trusted(here, Command("make x")));
+        let named =
+            |trust: &Trust| trust.announce(here).iter().map(|it| it.at.as_second()).collect::<Vec<_>>();
+        assert_eq!((named(&trust), named(&trust)), (vec![10, 20, 30], vec![]), "each is named once");
+        assert_eq!(trust.revoke(here).unwrap(), 3);
+        assert!(!trust.is_trusted(here, File("a = 1")) && trust.is_trusted(there, File("a = 1")));
     }
 
     #[test]
@@ -146,11 +204,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let trust = Trust::new(Utf8Path::from_path(dir.path()).unwrap());
         let (here, there) = (Utf8Path::new("/here"), Utf8Path::new("/there"));
-        trust.grant(here, "a", Timestamp::UNIX_EPOCH).unwrap();
-        let record = trust.place(here, &hash_of("a"));
-        fs::copy(&record, trust.place(there, &hash_of("a"))).unwrap();
-        assert!(!trust.is_trusted(there, "a"));
+        trust.grant(here, File("a"), Timestamp::UNIX_EPOCH).unwrap();
+        let record = trust.place(here, &File("a").hash());
+        fs::copy(&record, trust.place(there, &File("a").hash())).unwrap();
+        assert!(!trust.is_trusted(there, File("a")));
         crate::write_atomic(&record, b"{").unwrap();
-        assert!(!trust.is_trusted(here, "a") && trust.list().len() == 1);
+        assert!(!trust.is_trusted(here, File("a")) && trust.list().len() == 1);
     }
 }

@@ -305,7 +305,7 @@ impl LoopVerb {
             Self::Resume(args) => args.action(),
             Self::Approve(_) => Action::Approve,
             Self::Pause(_) => Action::Pause,
-            Self::Cancel(_) => Action::Cancel,
+            Self::Cancel(args) => args.action(),
             Self::Steer(_) => Action::Steer,
             Self::Archive(_) => Action::Archive,
             Self::Status(_)

@@ -129,8 +129,8 @@ pub(crate) fn settled(report: &CommitReport, git: &GitState) -> Vec<String> {
     }
     if left_out.iter().any(|left| matches!(left.why, Why::Secret { .. })) {
         lines.push(
-            "what is no secret may be committed where a comment on its line says refrain:allow-secret, or, from the \
-             next start on, where allow-secrets of [git] names its file"
+            "if it is no secret, name its file in allow-secrets of [git] in your configuration, or commit the line \
+             yourself with a comment that says refrain:allow-secret: it counts from the next start on"
                 .to_owned(),
         );
     }

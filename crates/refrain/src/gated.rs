@@ -40,7 +40,7 @@ const NAMED: usize = 12;
 
 /// What the work may not touch, for the header; nothing where nothing is protected.
 pub(crate) fn protected(spec: &Spec) -> String {
-    let ProtectSpec { frozen, existing, parts } = &spec.protect;
+    let ProtectSpec { frozen, existing, parts, modules } = &spec.protect;
     let part = |part: &Part| part.path.to_string();
     let parts: Vec<String> = parts.iter().map(part).collect();
     let mut rules = Vec::new();
@@ -52,6 +52,9 @@ pub(crate) fn protected(spec: &Spec) -> String {
         if !globs.is_empty() {
             rules.push(format!("{what}{}{more}", globs[..globs.len().min(NAMED)].join(", ")));
         }
+    }
+    if !modules.is_empty() {
+        rules.push("modules of Python's test runner".to_owned());
     }
     rules.join("; ")
 }

@@ -1,5 +1,6 @@
 //! Printing. A reader that went away is no error: whatever was to be done is done all the same.
 
+use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -136,7 +137,7 @@ pub(crate) fn write_file(path: &Utf8Path, text: &str) -> Result<(), RequestError
 }
 
 /// Prints a JSON array of values that are text already, one a line.
-pub(crate) fn print_json_array<'a>(values: impl Iterator<Item = &'a str>) -> Result<(), RequestError> {
+pub(crate) fn print_json_array(values: impl Iterator<Item = impl fmt::Display>) -> Result<(), RequestError> {
     let mut out = std::io::BufWriter::with_capacity(64 << 10, std::io::stdout().lock());
     let mut before = "[";
     let print = || {

@@ -3,6 +3,7 @@
 use owo_colors::OwoColorize;
 use refrain_core::agent::Usd;
 use refrain_core::budget::Standing;
+use refrain_core::event::Asker;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::view::{self, StatusWord, Usage};
@@ -152,6 +153,14 @@ pub(crate) fn coloured(status: StatusWord, text: &str) -> String {
         | StatusWord::BudgetExceeded
         | StatusWord::TimedOut
         | StatusWord::Stuck => text.yellow().bold().to_string(),
+    }
+}
+
+/// What was asked of a loop or a plan, with who asked where that is no person.
+pub(crate) fn asked_by(by: Asker, text: &str) -> String {
+    match by {
+        Asker::Agent => format!("an agent asked, no person: {text}"),
+        Asker::Person => text.to_owned(),
     }
 }
 

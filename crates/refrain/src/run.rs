@@ -83,7 +83,11 @@ pub(crate) fn in_foreground(
             return Err(error.into());
         }
     };
-    let status = view::status(&state, Alive::NOBODY);
+    let mut status = view::status(&state, Alive::NOBODY);
+    if show.json {
+        // The runner signs what it writes; whether that is believed is for a reader to say.
+        status.signed = context.service()?.status(&id).ok().and_then(|read| read.signed);
+    }
     let printed = match (show.json, show.events) {
         (true, true) => out::print_json_line(&status),
         (true, false) => out::print_json(&status),

@@ -74,27 +74,30 @@ pub(crate) fn lines(
         }
         Event::AttemptSwept { killed, survivors, names } => swept(state, *killed, survivors, names),
         Event::AttemptSpawnFailed { error } => note(&format!("the agent could not be started: {error}")),
-        Event::Asked { request, ask } => note(&match ask {
-            Ask::Pause(Urgency::AfterIteration) if request.is_none() => {
-                "pausing after this iteration; Ctrl-C again ends the agent now and refunds the attempt"
-                    .to_owned()
-            }
-            Ask::Pause(Urgency::AfterIteration) => "asked to pause after this iteration".to_owned(),
-            Ask::Pause(Urgency::Now) | Ask::Cancel(Urgency::Now) if state.is_killed() => {
-                "asked again: killing what has not ended yet".to_owned()
-            }
-            Ask::Pause(Urgency::Now) if is_ending => {
-                format!(
-                    "still ending the agent: it has {} from when it was asked to end, then it is killed",
-                    grace(state)
-                )
-            }
-            Ask::Pause(Urgency::Now) => "pausing now".to_owned(),
-            Ask::Cancel(Urgency::AfterIteration) => "asked to cancel after this iteration".to_owned(),
-            Ask::Cancel(Urgency::Now) => "cancelling now".to_owned(),
-            Ask::Steer(words) => format!("the next prompt will say: {words}"),
-            Ask::Proceed => "waiting no longer".to_owned(),
-        }),
+        Event::Asked { request, ask, by } => note(&phrase::asked_by(
+            *by,
+            &match ask {
+                Ask::Pause(Urgency::AfterIteration) if request.is_none() => {
+                    "pausing after this iteration; Ctrl-C again ends the agent now and refunds the attempt"
+                        .to_owned()
+                }
+                Ask::Pause(Urgency::AfterIteration) => "asked to pause after this iteration".to_owned(),
+                Ask::Pause(Urgency::Now) | Ask::Cancel(Urgency::Now) if state.is_killed() => {
+                    "asked again: killing what has not ended yet".to_owned()
+                }
+                Ask::Pause(Urgency::Now) if is_ending => {
+                    format!(
+                        "still ending the agent: it has {} from when it was asked to end, then it is killed",
+                        grace(state)
+                    )
+                }
+                Ask::Pause(Urgency::Now) => "pausing now".to_owned(),
+                Ask::Cancel(Urgency::AfterIteration) => "asked to cancel after this iteration".to_owned(),
+                Ask::Cancel(Urgency::Now) => "cancelling now".to_owned(),
+                Ask::Steer(words) => format!("the next prompt will say: {words}"),
+                Ask::Proceed => "waiting no longer".to_owned(),
+            },
+        )),
         // What the checks say stands above it; and they are looked at every minute.
         Event::WaitStarted(Wait { kind: WaitKind::Checks, .. }) => String::new(),
         Event::WaitStarted(wait) => waits(*wait, record.at),
@@ -122,7 +125,13 @@ pub(crate) fn lines(
         Event::JournalTorn { bytes, .. } => {
             note(&format!("the journal's last {bytes} bytes were torn, and put aside"))
         }
-        Event::JournalRestored { .. } => note("the journal had been deleted, and was written back"),
+        Event::JournalRestored { kept_as: None, .. } => {
+            note("the journal had been deleted, and was written back")
+        }
+        Event::JournalRestored { kept_as: Some(kept_as), .. } => note(&format!(
+            "another process had changed the journal: its version is kept as {}, and the journal was written back",
+            printable(kept_as)
+        )),
         Event::LoopEnded(_)
         | Event::RunnerStarted { .. }
         | Event::AttemptStarted(_)

@@ -1,13 +1,17 @@
 //! What people type, turned into values, each refusal naming the value and what is accepted; and what the surroundings
 //! say. Nothing past here reads the environment or sees a raw text.
 
+use std::process::ExitCode;
+
 use camino::Utf8PathBuf;
 use jiff::tz::TimeZone;
-use refrain_app::Caller;
 use refrain_app::effects::TypedOptions;
+use refrain_app::{Attempt, Caller};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::{LoopId, Spec};
-use refrain_engine::{Brief, Host, Service};
+use refrain_engine::{Brief, EngineError, Host, Listed, Service};
+
+use crate::out;
 
 /// The surroundings: read here and nowhere else.
 #[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]
@@ -26,6 +30,11 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, Requ
         let home = path(name).or_else(|| path("HOME").map(|home| home.join(below)));
         home.unwrap_or_else(|| Utf8PathBuf::from("/var/tmp")).join("refrain")
     };
+    // The environment is a second sign only: an agent can clear it, and cannot leave its supervisor's tree.
+    let supervisors = refrain_engine::keeper::enclosing();
+    let named = std::env::var("REFRAIN_LOOP_ID").ok();
+    let depth = std::env::var("REFRAIN_DEPTH").ok();
+    let depth = depth.map_or(0, |depth| depth.parse().unwrap_or(Spec::MAX_DEPTH));
     Ok(Context {
         dir,
         host: Host {
@@ -37,10 +46,11 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, Requ
             config_home: home("XDG_CONFIG_HOME", ".config"),
             version: env!("CARGO_PKG_VERSION").to_owned(),
         },
-        depth: std::env::var("REFRAIN_DEPTH")
-            .ok()
-            .map_or(0, |depth| depth.parse().unwrap_or(Spec::MAX_DEPTH)),
-        caller: std::env::var("REFRAIN_LOOP_ID").map_or(Caller::Person, Caller::Attempt),
+        depth: depth.max(u32::try_from(supervisors.len()).unwrap_or(Spec::MAX_DEPTH)),
+        caller: match (supervisors.into_iter().next(), named) {
+            (None, None) => Caller::Person,
+            (supervisor, named) => Caller::Attempt(Attempt { named, supervisor }),
+        },
         typed: TypedOptions::default(),
     })
 }
@@ -64,6 +74,16 @@ pub(crate) fn time_zone() -> TimeZone {
     }
 }
 
+/// Asks a person at the terminal; whether they say yes.
+pub(crate) fn confirm(question: &str) -> Result<bool, RequestError> {
+    out::tell(question);
+    let mut answer = String::new();
+    std::io::stdin()
+        .read_line(&mut answer)
+        .map_err(|error| RequestError::new(Code::Failed, format!("the answer cannot be read: {error}")))?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
 /// How many loops a refusal names.
 const SHOWN: usize = 5;
 
@@ -78,16 +98,22 @@ pub(crate) fn only_one(
         return Ok(id.clone());
     }
     let loops = service.list()?;
-    let candidates: Vec<_> = loops
-        .iter()
-        .filter_map(|row| match row {
-            refrain_engine::Listed::Loop(status) => Some(status.as_ref()),
-            refrain_engine::Listed::Damaged { .. } => None,
-        })
-        .filter(|status| could_be(status))
-        .collect();
+    let (mut candidates, mut damaged) = (Vec::new(), Vec::new());
+    for row in &loops {
+        match row {
+            Listed::Loop(status) if could_be(status) => candidates.push(status.as_ref()),
+            Listed::Loop(_) => {}
+            Listed::Damaged(row) => damaged.extend(row.id.parse::<LoopId>()),
+        }
+    }
     match candidates.as_slice() {
         [only] => Ok(only.id.clone()),
+        // The verb says what is damaged.
+        [] if damaged.len() == loops.len() && damaged.len() == 1 => Ok(damaged.remove(0)),
+        [] if !damaged.is_empty() => {
+            let damaged: Vec<_> = damaged.iter().map(|id| (id, "damaged".to_owned())).collect();
+            Err(several("refrain verify", "damaged loops", &damaged))
+        }
         [] if loops.is_empty() => {
             Err(RequestError::usage(format!("{verb} without an ID: this project has no loops"))
                 .hint("refrain start begins one"))
@@ -100,6 +126,20 @@ pub(crate) fn only_one(
             Err(several(verb, "loops", &found))
         }
     }
+}
+
+/// Prints the status object of a loop, or a plan, that is damaged.
+///
+/// # Errors
+/// The error itself, if it is another.
+pub(crate) fn print_damaged(
+    service: &Service,
+    id: &LoopId,
+    error: EngineError,
+) -> Result<ExitCode, RequestError> {
+    let Some(damaged) = service.damaged_status(id, &error) else { return Err(error.into()) };
+    crate::out::print_json(&damaged)?;
+    Ok(Code::Failed.into())
 }
 
 /// The refusal of a verb that could mean several: each, and how it stands, with what to type.

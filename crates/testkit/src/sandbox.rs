@@ -115,6 +115,31 @@ impl Sandbox {
         self.command(args).run()
     }
 
+    /// Trusts all that `trust --show` prints for the project: its hash stands in for a person at a terminal.
+    #[track_caller]
+    pub fn trust(&self) -> Run {
+        let shown = self.refrain(&["trust", "--show"]).with_code(0);
+        let hash = shown.stdout.lines().find_map(|line| line.strip_prefix("hash "));
+        match hash.map(str::to_owned) {
+            Some(hash) => self.refrain(&["trust", "--hash", &hash]).with_code(0),
+            None => shown,
+        }
+    }
+
+    /// The tree that the loop waits for approval with, as `approve --tree` takes it.
+    #[track_caller]
+    #[must_use]
+    pub fn waiting_tree(&self, id: &str) -> String {
+        self.status(id)["approval"]["tree"].as_str().unwrap_or("none").to_owned()
+    }
+
+    /// Approves the tree that the loop waits with: its name stands in for a person at a terminal.
+    #[track_caller]
+    pub fn approve(&self, id: &str, more: &[&str]) -> Run {
+        let tree = self.waiting_tree(id);
+        self.refrain(&[&["approve", id, "--tree", &tree], more].concat())
+    }
+
     /// Starts the program in the project.
     #[track_caller]
     pub fn spawn(&self, args: &[&str]) -> Session {
@@ -184,6 +209,11 @@ impl Sandbox {
             let status = serde_json::from_str::<Value>(&run.stdout).ok()?;
             (status["status"] == word).then_some(status)
         })
+    }
+
+    /// Forgets which record of each loop was signed last, as a person does who puts an older journal back.
+    pub fn forget_signed_records(&self) {
+        let _ = fs::remove_dir_all(self.root().join("home/state/refrain/signing/last"));
     }
 
     /// The events of the loop's journal, whole lines only.

@@ -53,6 +53,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         working_dir: "/repo/sub".into(),
         git: Default::default(),
         gates: Vec::new(),
+        gate_env: Default::default(),
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
@@ -70,6 +71,7 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
         task: None,
         session: None,
         depth: 0,
+        parent: None,
         output_cap: Spec::OUTPUT_CAP,
     }
 }

@@ -118,6 +118,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         working_dir: "/repo/sub".into(),
         git: Default::default(),
         gates: Vec::new(),
+        gate_env: Default::default(),
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
@@ -135,6 +136,7 @@ pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
         task: None,
         session: None,
         depth: 0,
+        parent: None,
         output_cap: Spec::OUTPUT_CAP,
     }
 }

@@ -59,6 +59,7 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
     (&["memory forget"], FORGET),
     (&["serve"], SERVE),
     (&["serve token"], &[always("revoke")]),
+    (&["serve token list"], &[always("json")]),
     (&["tick hold"], &[always("watch")]),
     (&["hook"], &[always("agent")]),
     (&["mcp"], &[always("root")]),
@@ -82,7 +83,7 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
     (
         &["trust"],
         &[
-            always("list revoke"),
+            always("list revoke show hash tag plan"),
             with("json", "list", "it has no effect without --list; add that, or leave it out"),
         ],
     ),
@@ -90,7 +91,7 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
 
 const PROGRAM: &str = "command agent agent-arg env clean-env prompt-mode output-format model permissions";
 const CHECKS: &str = "gate soft-gate success-command auto-gates protect protect-existing require-approval";
-const OF_CHECKS: &str = "gate-timeout gate-retries gate-when clean-checkout";
+const OF_CHECKS: &str = "gate-timeout gate-retries gate-when gate-env clean-checkout";
 
 /// What a loop begins with.
 const BEGIN: &[Row] = &[
@@ -169,7 +170,7 @@ const OF_LOOPS: &[Row] = &[
 const WORK: &[Row] = &[
     always(PROGRAM),
     always("max-duration max-cost max-tokens timeout idle-timeout pause working-dir"),
-    always("memory no-iteration-context stuck-threshold on-stuck spec-gate critique-every"),
+    always("memory no-iteration-context stuck-threshold on-stuck spec-gate critique-every yes"),
     holds(
         "timeout-grace",
         |spec| spec.limits.timeout.is_some(),
@@ -233,7 +234,7 @@ const RESUME: &[Row] = &[
     ),
     with(CHECKS, "from", AS_STARTED),
     with(OF_CHECKS, "from", AS_STARTED),
-    with("allow-missing-gates", "from", AS_STARTED),
+    with("allow-missing-gates yes", "from", AS_STARTED),
 ];
 
 const AS_STARTED: &str = "it has no effect without --from FILE: a loop keeps the options it was started with; accepted are --max-iterations, --max-duration, --max-cost, --max-tokens and --retry-for";
@@ -249,7 +250,11 @@ const SESSION: &[Row] = &[
         CONTINUES,
     ),
     without("gate soft-gate success-command auto-gates protect protect-existing", RESUMED, CONTINUES),
-    without("gate-timeout gate-retries gate-when clean-checkout require-approval", RESUMED, CONTINUES),
+    without(
+        "gate-timeout gate-retries gate-when gate-env clean-checkout require-approval",
+        RESUMED,
+        CONTINUES,
+    ),
     without("allow-missing-gates", RESUMED, CONTINUES),
 ];
 
@@ -258,7 +263,7 @@ const CONTINUES: &str = "it has no effect on a loop that continues, which has it
 
 /// What `run` takes.
 const RUN: &[Row] = &[always(
-    "max-iter dir non-interactive agent command model reviewer require-approval allow-missing-gates",
+    "max-iter dir non-interactive agent command model reviewer require-approval allow-missing-gates yes",
 )];
 
 /// What `plan run` takes.
@@ -279,7 +284,7 @@ const LOOK: &[Row] = &[
     always("allow-missing-gates"),
     never("success-command", SUCCESS),
     always("spec-gate reviewer reviewer-model critique-every critic stuck-threshold on-stuck"),
-    always("memory no-iteration-context"),
+    always("memory no-iteration-context yes"),
 ];
 
 /// What `plan tune` takes.

@@ -1,19 +1,20 @@
 //! The options of `start` that say which gates prove a loop's work.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use clap::ValueEnum;
 use refrain_core::detect::Offer;
-use refrain_core::gate::{Check, GateName, GateSpec, GateWhen};
+use refrain_core::gate::{Check, GateEnv, GateName, GateSpec, GateWhen};
 use refrain_core::protect::Protected;
 use refrain_core::spec::{Millis, ProtectSpec};
-use refrain_engine::config::keys::{Config, Gate, When};
+use refrain_core::values::GateVariable;
+use refrain_engine::config::keys::{Config, Gate, Gates, When};
 
 use super::heading;
 use super::values;
 use crate::error::RequestError;
+use crate::repository_command::{RepositoryCommand, of_gates};
 
 // What proves the work.
 #[derive(Debug, Default, clap::Args)]
@@ -54,6 +55,11 @@ pub struct GateArgs {
     /// When gates are run, but for once before the first iteration; `iteration` where it is left out
     #[arg(long, value_enum, value_name = "WHEN")]
     pub gate_when: Option<Moment>,
+    /// Set a variable for gates; a NAME alone passes Refrain's own value
+    ///
+    /// Gates that are commands get no REFRAIN_ variable otherwise.
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub gate_env: Vec<GateVariable>,
     /// Run gates in a clean checkout elsewhere, which has only what a commit would have, and the caches of earlier runs
     #[arg(long)]
     pub clean_checkout: bool,
@@ -143,8 +149,11 @@ fn glob(text: &str) -> Result<String, String> {
 #[derive(Debug, Default)]
 pub struct Proof {
     pub gates: Vec<GateSpec>,
+    pub env: GateEnv,
     pub protect: ProtectSpec,
     pub notes: Vec<String>,
+    /// The commands of those gates that the project's files offer.
+    pub offered: Vec<RepositoryCommand>,
 }
 
 impl GateArgs {
@@ -154,6 +163,7 @@ impl GateArgs {
         self.soft_gate.extend(other.soft_gate);
         self.protect.extend(other.protect);
         self.protect_existing.extend(other.protect_existing);
+        self.gate_env.extend(other.gate_env);
         Self {
             success_command: self.success_command.or(other.success_command),
             auto_gates: self.auto_gates || other.auto_gates,
@@ -189,7 +199,7 @@ impl GateArgs {
     /// Whether a command decides about the work, as far as that is said, here or by the configuration.
     pub fn decide(&self, config: &Config) -> bool {
         let is_said = !self.gate.is_empty() || self.success_command.is_some() || self.auto_gates;
-        let by_config = config.gates.values().any(|gate| gate.hard && gate.command.is_some());
+        let by_config = config.gates.named().any(|(_, gate)| gate.hard && gate.command.is_some());
         is_said || by_config || config.start.auto_gates == Some(true)
     }
 
@@ -206,14 +216,15 @@ impl GateArgs {
         let mut protect = ProtectSpec {
             frozen: both(&config.protect.frozen, &self.protect),
             existing: both(&config.protect.existing, &self.protect_existing),
-            parts: Vec::new(),
+            ..ProtectSpec::default()
         };
-        let mut notes = Vec::new();
+        let (mut notes, mut offered) = (Vec::new(), Vec::new());
         if self.auto_gates || config.start.auto_gates == Some(true) {
             let offer = offer()?;
             for gate in offer.gates {
                 let is_given = |given: &GateSpec| given.name == gate.name || given.check == gate.check;
                 if !gates.iter().any(is_given) {
+                    offered.extend(of_gates(std::slice::from_ref(&gate)));
                     gates.push(self.applied(gate));
                 }
             }
@@ -225,10 +236,13 @@ impl GateArgs {
             gates.sort_by_key(GateSpec::is_review);
             protect.frozen.extend(offer.protect);
             protect.existing.extend(offer.protect_existing);
-            protect.parts = offer.parts;
+            (protect.parts, protect.modules) = (offer.parts, offer.modules);
             notes = offer.notes;
         }
-        Ok(Proof { gates, protect, notes })
+        // Of one name the last counts.
+        let variables = config.gates.variables().iter().chain(&self.gate_env);
+        let variables = variables.cloned().map(|GateVariable { name, value }| (name, value)).collect();
+        Ok(Proof { gates, env: GateEnv { variables, ..GateEnv::default() }, protect, notes, offered })
     }
 
     /// An offered gate, with what the options say of all gates.
@@ -246,7 +260,7 @@ impl GateArgs {
     /// agent is, `check` what a configured one checks. Agents come last: they cost, and are spared where something failed.
     fn specs(
         &self,
-        configured: &BTreeMap<String, Gate>,
+        configured: &Gates,
         review: Option<Check>,
         check: impl Fn(&str, &Gate) -> Result<Check, RequestError>,
     ) -> Result<Vec<GateSpec>, RequestError> {
@@ -268,7 +282,7 @@ impl GateArgs {
             names.push(name.clone());
         }
         let mut specs = Vec::new();
-        for (name, gate) in configured {
+        for (name, gate) in configured.named() {
             let name: GateName =
                 name.parse().map_err(|error| RequestError::usage(format!("gates.{name}: {error}")))?;
             if !names.contains(&name) {

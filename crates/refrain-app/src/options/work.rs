@@ -118,6 +118,9 @@ pub struct WorkArgs {
     /// Where to run it; here, where it is left out
     #[arg(help_heading = heading::PLACE, long, short, value_name = "DIR", value_parser = values::folder)]
     pub working_dir: Option<Utf8PathBuf>,
+    /// Trust the project's refrain.toml and the commands that its files name, for this start alone
+    #[arg(help_heading = heading::RUN, long)]
+    pub yes: bool,
     #[command(flatten)]
     pub gates: GateArgs,
     #[command(flatten)]

@@ -15,7 +15,7 @@ pub struct HowArgs {
     #[arg(long)]
     pub pipeline: bool,
     /// How many iterations one task may take; 3 where it is left out
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::iteration)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
     pub max_iterations_per_task: Option<u32>,
     /// How many iterations all tasks may take together; 100 where it is left out
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::iteration)]

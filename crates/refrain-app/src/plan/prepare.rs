@@ -3,7 +3,6 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::gate::GateSpec;
-use refrain_core::plan::file::Shape;
 use refrain_core::plan::{PlanLimits, PlanSpec, Standing};
 use refrain_core::promise::Promise;
 use refrain_core::spec::Limits;
@@ -16,7 +15,8 @@ use super::source::{Source, SourceArgs};
 use super::spec_args::SpecArgs;
 use crate::error::RequestError;
 use crate::options::work::WorkArgs;
-use crate::{Context, Note, resolve, workspace};
+use crate::repository_command::{self, RepositoryCommand};
+use crate::{Context, Note, resolve, trust, workspace};
 
 /// How many specifications that are too long are named one by one.
 const NAMED: usize = 5;
@@ -40,6 +40,10 @@ pub struct Prepared {
     pub spec: PlanSpec,
     /// What was chosen where nobody said, and by whom.
     pub notes: Vec<String>,
+    /// The commands of the repository that a run would start.
+    commands: Vec<RepositoryCommand>,
+    /// How the tasks were named.
+    source_args: SourceArgs,
 }
 
 impl Prepared {
@@ -47,17 +51,20 @@ impl Prepared {
     pub fn of(context: &Context, request: RunPlan, note: Note<'_>) -> Result<Self, RequestError> {
         let RunPlan { source: source_args, spec, how, name, mut work } = request;
         let dir = workspace::folder(context, work.working_dir.as_deref())?;
-        let service = Service::open(&dir, context.host.clone())?;
+        let service = context.open(&dir, work.yes)?;
         let mut settings = settings(context, &service, &mut work)?;
         workspace::note_untrusted(&settings, note);
         let why = "the tasks of a plan wait for no person: accepted are loops";
         resolve::forget_approval(&mut settings, why).into_iter().for_each(&mut *note);
         let source = source_args.read(context, note)?;
         let brief = spec.brief(context, &source_args)?;
-        let mut notes = prove(&mut work, &spec, &source, &settings, &service, &dir)?;
+        let (mut notes, mut commands) = prove(&mut work, &spec, &source, &settings, &service, &dir)?;
+        commands.extend(of_tasks(&source));
         let is_asked = work.gates.require_approval;
-        let (each, more) = resolve::common(context, &work, &settings, &service, &dir)?;
-        notes.extend(more);
+        let resolved = resolve::common(context, &work, &settings, &service, &dir)?;
+        notes.extend(resolved.notes);
+        commands.extend(resolved.offered);
+        let each = resolved.spec;
         resolve::refuse_approval(&each, is_asked, &settings, why)?;
         let spec = PlanSpec {
             id: name.unwrap_or_else(|| LoopId::derived(&source.file.tag, 0)),
@@ -79,8 +86,9 @@ impl Prepared {
             jobs: how.jobs.unwrap_or_else(refrain_engine::usual_jobs),
             pipeline: how.pipeline,
             tune: how.tune,
+            verifications: Some(of_tasks(&source).map(|it| it.command).collect()),
         };
-        Ok(Self { service, settings, dir, source, spec, notes })
+        Ok(Self { service, settings, dir, source, spec, notes, commands, source_args })
     }
 
     /// The same, where it can be run as it is.
@@ -99,6 +107,11 @@ impl Prepared {
         let odd: Vec<_> = source.problems.iter().map(ToString::to_string).collect();
         prepared.notes.extend(odd);
         Ok(prepared)
+    }
+
+    /// Refuses commands of the repository that are not trusted: what only looks at a plan runs none.
+    pub fn check_trust(&self, context: &Context) -> Result<(), RequestError> {
+        trust::check(context, &self.service, &self.commands, Some(&self.source_args))
     }
 
     /// Refuses what tasks themselves say proves them, where its program is not there.
@@ -172,7 +185,7 @@ fn settings(context: &Context, service: &Service, work: &mut WorkArgs) -> Result
 }
 
 /// Sees to it that something decides about each task, and about what has landed, where that is possible; returns what was
-/// chosen and by whom.
+/// chosen and by whom, and the commands of it that the repository names.
 fn prove(
     work: &mut WorkArgs,
     args: &SpecArgs,
@@ -180,31 +193,46 @@ fn prove(
     settings: &Settings,
     service: &Service,
     dir: &Utf8Path,
-) -> Result<Vec<String>, RequestError> {
-    if let Some(command) = args.verify.as_ref().or(source.verification.as_ref()) {
+) -> Result<(Vec<String>, Vec<RepositoryCommand>), RequestError> {
+    if let Some(command) = &args.verify {
         work.gates.add("verify", command)?;
-        let by = if args.verify.is_some() { return Ok(Vec::new()) } else { &source.file.path };
-        return Ok(vec![format!("{by} says what proves a task: {command}")]);
+        return Ok((Vec::new(), Vec::new()));
+    }
+    if let Some(command) = &source.verification {
+        work.gates.add("verify", command)?;
+        let from = source.file.path.to_string();
+        let note = format!("{from} says what proves a task: {command}");
+        return Ok((vec![note], vec![RepositoryCommand { command: command.clone(), from }]));
     }
     if work.gates.decide(&settings.config) {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     }
-    let is_scud = source.file.shape != Shape::Markdown;
-    if is_scud && dir.join("Cargo.toml").is_file() {
-        const CARGO: &str = "cargo check && cargo test";
-        work.gates.add("verify", CARGO)?;
-        return Ok(vec![format!("nothing says what proves a task; as there is a Cargo.toml, it is {CARGO}")]);
+    if let Some(cargo) = trust::of_cargo(source, dir) {
+        let command = &cargo.command;
+        work.gates.add("verify", command)?;
+        let note = format!("nothing says what proves a task; as there is a Cargo.toml, it is {command}");
+        return Ok((vec![note], vec![cargo]));
     }
     let offered: Vec<GateSpec> = service.offer(dir)?.gates.into_iter().filter(|gate| gate.hard).collect();
     if offered.is_empty() {
         let note = "nothing says what proves a task, nor do the project's files: what the agents claim lands, unverified";
-        return Ok(vec![format!("{note} (--verify CMD)")]);
+        return Ok((vec![format!("{note} (--verify CMD)")], Vec::new()));
     }
+    let commands = repository_command::of_gates(&offered).collect();
     let mut chosen = Vec::new();
     for gate in offered {
         chosen.push(gate.check.to_string());
         work.gates.add(gate.name.as_str(), &gate.check.to_string())?;
     }
     let chosen = chosen.join("; ");
-    Ok(vec![format!("nothing says what proves a task; the project's files offer {chosen}")])
+    Ok((vec![format!("nothing says what proves a task; the project's files offer {chosen}")], commands))
+}
+
+/// The commands of the tasks to do that have one of their own.
+fn of_tasks(source: &Source) -> impl Iterator<Item = RepositoryCommand> {
+    let graph = &source.graph;
+    let to_do = graph.tasks().iter().enumerate().filter(|(at, _)| graph.standing(*at) == Standing::ToDo);
+    let from = source.file.path.to_string();
+    let commands = to_do.filter_map(|(_, task)| task.verification.clone());
+    commands.map(move |command| RepositoryCommand { command, from: from.clone() })
 }

@@ -31,6 +31,15 @@ pub struct Source {
 }
 
 impl SourceArgs {
+    /// As they are typed, each behind a space.
+    pub(crate) fn as_words(&self) -> String {
+        let words =
+            [("--tag", self.tag.as_deref()), ("--plan", self.plan.as_ref().map(|plan| plan.as_str()))];
+        let words =
+            words.into_iter().filter_map(|(name, value)| Some((name, shlex::try_quote(value?).ok()?)));
+        words.map(|(name, value)| format!(" {name} {value}")).collect()
+    }
+
     /// Where the plan is, as nothing but links in its name can say it otherwise: two spellings are one file.
     pub fn path(&self, context: &Context) -> Option<Utf8PathBuf> {
         let path = context.dir.join(self.plan.as_ref()?);

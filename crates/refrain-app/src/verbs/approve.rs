@@ -16,18 +16,24 @@ use crate::{Action, Context, RequestError};
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Approve {
-    /// The tree that they looked at, or the beginning of its name: another that waits by now is not approved.
+    /// The tree that they looked at, or the beginning of its name: another that waits by now is not approved. `none` is that of a loop without a repository.
     #[schemars(length(min = 4, max = 64))]
     pub tree: Option<String>,
 }
 
 impl Approve {
+    /// What names a loop's work without a repository, which has no tree.
+    pub const NO_TREE: &str = "none";
+
     /// A tree's name, or the beginning of one.
     pub fn tree(text: &str) -> Result<String, String> {
+        if text == Self::NO_TREE {
+            return Ok(text.to_owned());
+        }
         let is_name = (4..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         match is_name {
             true => Ok(text.to_ascii_lowercase()),
-            false => Err("accepted is a tree's name, at least 4 hexadecimal digits of it".to_owned()),
+            false => Err("accepted is a tree's name, at least 4 hexadecimal digits of it, or none for work without a repository".to_owned()),
         }
     }
 }
@@ -40,7 +46,7 @@ pub fn approve(
     request: &Approve,
     grant: &Grant,
 ) -> Result<Runner, RequestError> {
-    context.caller.check(Action::Approve, Some(id.as_str()))?;
+    context.check_on(Action::Approve, service, id)?;
     if service.has_plan(id) {
         let error = format!("{id} is a plan, whose tasks wait for no approval; accepted are loops");
         return Err(RequestError::usage(error));
@@ -60,7 +66,7 @@ pub fn approve_detached(
     id: &LoopId,
     request: &Approve,
 ) -> Result<(), RequestError> {
-    context.caller.check(Action::Approve, Some(id.as_str()))?;
+    context.check_on(Action::Approve, service, id)?;
     context.check(Action::Detach)?;
     let runner = approve(context, service, id, request, &Grant::default())?;
     let dir = &service.project().worktree;

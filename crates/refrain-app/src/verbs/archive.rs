@@ -8,7 +8,7 @@ use crate::{Action, Context, RequestError};
 
 /// Moves the loop; returns where it lies then.
 pub fn archive(context: &Context, service: &Service, id: &LoopId) -> Result<Utf8PathBuf, RequestError> {
-    context.caller.check(Action::Archive, Some(id.as_str()))?;
+    context.check_on(Action::Archive, service, id)?;
     if service.has_plan(id) {
         let error = format!("{id} is a plan, which stays where it is; accepted by refrain archive are loops");
         return Err(RequestError::usage(error).hint(format!(

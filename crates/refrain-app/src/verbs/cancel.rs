@@ -15,8 +15,9 @@ pub fn cancel(
     how: Urgent,
     slow: Slow<'_>,
 ) -> Result<Outcome, RequestError> {
-    context.caller.check(Action::Cancel, Some(id.as_str()))?;
-    let (ask, slow) = (Ask::Cancel(how.urgency()), |runner| slow(id, runner));
+    context.check_on(Action::Cancel, service, id)?;
+    let ask = (Ask::Cancel(how.urgency()), context.caller.asker());
+    let slow = |runner| slow(id, runner);
     let asked = match service.has_plan(id) {
         true => {
             service.ask_plan(id, LoopRequest::Cancel, ask, slow).map(|state| Outcome::Plan(Box::new(state)))

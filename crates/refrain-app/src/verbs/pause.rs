@@ -15,8 +15,9 @@ pub fn pause(
     how: Urgent,
     slow: Slow<'_>,
 ) -> Result<Outcome, RequestError> {
-    context.caller.check(Action::Pause, Some(id.as_str()))?;
-    let (ask, slow) = (Ask::Pause(how.urgency()), |runner| slow(id, runner));
+    context.check_on(Action::Pause, service, id)?;
+    let ask = (Ask::Pause(how.urgency()), context.caller.asker());
+    let slow = |runner| slow(id, runner);
     Ok(match service.has_plan(id) {
         true => Outcome::Plan(Box::new(service.ask_plan(id, LoopRequest::Pause, ask, slow)?)),
         false => Outcome::Loop(Box::new(service.ask(id, LoopRequest::Pause, ask, slow)?)),

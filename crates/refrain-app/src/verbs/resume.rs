@@ -96,13 +96,13 @@ pub enum Resumed {
 
 /// Refuses a caller that may not continue this loop.
 pub fn check(context: &Context, service: &Service, id: &LoopId, grant: &Grant) -> Result<(), RequestError> {
-    if context.caller.own_loop().is_none() {
+    if !context.caller.is_attempt() {
         return Ok(());
     }
     // An attempt that grants more decides over a person's money; one that continues what waits for approval says no for them.
     let extends = *grant != Grant::default() || is_awaited(&service.status(id)?);
     let action = if extends { Action::Extend } else { Action::Resume };
-    context.caller.check(action, Some(id.as_str()))
+    context.check_on(action, service, id)
 }
 
 /// Takes the loop over. `proceed` says to wait no longer for what the loop waits for.
@@ -116,7 +116,9 @@ pub fn resume(
     check(context, service, id, grant)?;
     match service.resume(id, grant, proceed) {
         Err(EngineError::Driven { .. }) if proceed && *grant == Grant::default() => {
-            service.ask(id, LoopRequest::Hurry, Ask::Proceed, |runner| slow(id, runner))?;
+            service.ask(id, LoopRequest::Hurry, (Ask::Proceed, context.caller.asker()), |runner| {
+                slow(id, runner)
+            })?;
             Ok(Resumed::Hurried)
         }
         resumed => Ok(Resumed::Runner(Box::new(resumed?))),
@@ -130,7 +132,7 @@ pub fn resume_plan(
     id: &LoopId,
     grant: &PlanGrant,
 ) -> Result<PlanRunner, RequestError> {
-    context.caller.check(Action::ResumePlan, Some(id.as_str()))?;
+    context.check_on(Action::ResumePlan, service, id)?;
     service.resume_plan(id, grant).map_err(|error| match &error {
         // A plan's options are not those of a loop.
         EngineError::Refused { why: Refusal::NothingGranted { used, flag }, .. } => {
@@ -155,7 +157,7 @@ pub fn resume_detached(
     slow: Slow<'_>,
 ) -> Result<(), RequestError> {
     match service.has_plan(id) {
-        true => context.caller.check(Action::ResumePlan, Some(id.as_str()))?,
+        true => context.check_on(Action::ResumePlan, service, id)?,
         false => check(context, service, id, grant)?,
     }
     context.check(Action::Detach)?;

@@ -8,9 +8,10 @@ use refrain_engine::{Detached, EngineError, Runner, Service, Signals, left_to_ot
 use crate::caller::Action;
 use crate::error::{Code, RequestError};
 use crate::options::notify::NotifyArgs;
-use crate::resolve::{self, StartLoop};
+use crate::repository_command::RepositoryCommand;
+use crate::resolve::{self, Resolved, StartLoop};
 use crate::workspace::Workspace;
-use crate::{Context, Note};
+use crate::{Context, Note, trust};
 
 /// A loop that can be started: nothing is begun yet.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub struct PreparedLoop {
     pub dir: Utf8PathBuf,
     /// What it is started with.
     pub spec: Spec,
+    /// The commands of its gates that the project's files offer.
+    pub offered: Vec<RepositoryCommand>,
     /// Its id, where the request has one.
     pub named: Option<LoopId>,
     /// What the user should know of it.
@@ -47,20 +50,23 @@ impl PreparedLoop {
     /// What a request makes in this workspace.
     pub fn new(context: &Context, workspace: Workspace, request: &StartLoop) -> Result<Self, RequestError> {
         let Workspace { service, settings, dir } = workspace;
-        let (spec, notes) = resolve::spec(context, request, &settings, &service, &dir)?;
-        Ok(Self { service, settings, dir, spec, named: request.options.name.clone(), notes })
+        let Resolved { spec, notes, offered } = resolve::spec(context, request, &settings, &service, &dir)?;
+        let named = request.options.name.clone();
+        Ok(Self { service, settings, dir, spec, offered, named, notes })
     }
 
     /// Starts it; `note` is told of loops that may be running beside it.
     pub fn start(self, context: &Context, note: Note<'_>) -> Result<StartedLoop, RequestError> {
-        let Self { service, settings, dir, spec, named, mut notes } = self;
+        let Self { service, settings, dir, spec, offered, named, mut notes } = self;
         context.check(Action::Start)?;
         context.typed.check_loop(&spec)?;
+        trust::check(context, &service, &offered, None)?;
         // A loop that needs a worktree for itself has it.
         let is_shared = spec.git.shared || spec.needs_worktree_alone();
         notes.extend(not_shown(&spec));
         let untested = service.untested(&spec);
         let runner = service.start(spec, named)?;
+        notes.extend(trust::announce(context, &service));
         if !is_shared {
             note_neighbours(&runner, note);
         }

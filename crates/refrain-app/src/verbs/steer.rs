@@ -20,9 +20,11 @@ pub struct Steering {
 }
 
 impl Steering {
-    fn check(&self) -> Result<(), RequestError> {
-        if self.text.trim().is_empty() {
-            return Err(RequestError::usage("TEXT is empty; accepted is what the agent is to be told"));
+    /// Refuses a text that no agent can be given.
+    pub fn check(&self) -> Result<(), RequestError> {
+        if self.text.trim().is_empty() || self.text.contains('\0') {
+            let what = "the text is empty or has a NUL";
+            return Err(RequestError::usage(format!("{what}; accepted is what the agent is to be told")));
         }
         check_steering(&self.text).map_err(|refusal| RequestError::usage(refusal.to_string()))
     }
@@ -36,10 +38,10 @@ pub fn steer(
     steering: &Steering,
     slow: Slow<'_>,
 ) -> Result<Vec<LoopId>, RequestError> {
-    context.caller.check(Action::Steer, Some(id.as_str()))?;
+    context.check_on(Action::Steer, service, id)?;
     steering.check()?;
     let mut tell = |id: &LoopId| {
-        let ask = Ask::Steer(steering.text.clone());
+        let ask = (Ask::Steer(steering.text.clone()), context.caller.asker());
         service.ask(id, LoopRequest::Steer, ask, |runner| slow(id, runner))
     };
     if !service.has_plan(id) {

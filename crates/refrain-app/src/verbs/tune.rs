@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::{Action, Context, RequestError};
 
-/// The longest text for a task, or goal of a loop, that another program may send, in characters.
+/// The longest text for a task, or goal of a loop that another program sends, in characters.
 pub const LONGEST: usize = 10_000;
 
 /// How a task that a person is asked about goes on.
@@ -23,6 +23,18 @@ pub struct Tune {
     pub text: String,
 }
 
+impl Tune {
+    /// Refuses a text that no agent can be given.
+    pub fn check(&self) -> Result<(), RequestError> {
+        let length = self.text.chars().count();
+        if length <= LONGEST && !self.text.trim().is_empty() && !self.text.contains('\0') {
+            return Ok(());
+        }
+        let text = format!("the text for task {} has {length} characters", self.task);
+        Err(RequestError::usage(format!("{text}; accepted are 1 to {LONGEST}, not all blank, and no NUL")))
+    }
+}
+
 /// Records the words for the task's next agent.
 pub fn tune(
     context: &Context,
@@ -30,6 +42,7 @@ pub fn tune(
     id: &LoopId,
     request: &Tune,
 ) -> Result<PlanState, RequestError> {
-    context.caller.check(Action::Tune, Some(id.as_str()))?;
+    context.check_on(Action::Tune, service, id)?;
+    request.check()?;
     Ok(service.tune(id, &request.task, request.text.clone())?)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::listing::{Listing, contains, join, split};
+use super::script;
 use crate::gate::{Check, GateName, GateSpec};
 use crate::git::RepoPath;
 use crate::protect::Part;
@@ -18,9 +19,16 @@ pub struct Offer {
     pub protect_existing: Vec<String>,
     /// Parts of manifests that decide as well, where honest work may change the rest.
     pub parts: Vec<Part>,
+    /// Folders for [`ProtectSpec::modules`](crate::spec::ProtectSpec::modules).
+    pub modules: Vec<String>,
+    /// Scripts that gates run and whose texts the listing does not have: with them the offer protects more.
+    pub unread: Vec<String>,
     /// What a person should know of this offer, a sentence each. They may hold names of files: data.
     pub notes: Vec<String>,
 }
+
+/// How many scripts are followed: a gate that has more of them is a project of its own.
+const MOST_SCRIPTS: usize = 100;
 
 struct Found {
     folder: String,
@@ -37,13 +45,24 @@ pub(super) struct Draft<'a> {
     protect: BTreeSet<String>,
     protect_existing: BTreeSet<String>,
     parts: Vec<Part>,
+    modules: BTreeSet<String>,
+    /// What gates run: the folder that they run in, the script's path, and the text of what is no file.
+    scripts: Vec<(String, String, Option<String>)>,
     notes: Vec<String>,
 }
 
 impl<'a> Draft<'a> {
     pub(super) fn new(listing: &'a Listing) -> Self {
-        let (protect, protect_existing) = (BTreeSet::new(), BTreeSet::new());
-        Self { listing, found: Vec::new(), protect, protect_existing, parts: Vec::new(), notes: Vec::new() }
+        Self {
+            listing,
+            found: Vec::new(),
+            protect: BTreeSet::new(),
+            protect_existing: BTreeSet::new(),
+            parts: Vec::new(),
+            modules: BTreeSet::new(),
+            scripts: Vec::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// A hard gate of a folder.
@@ -95,20 +114,69 @@ impl<'a> Draft<'a> {
         self.protect_existing.extend(globs.iter().map(|glob| (*glob).to_owned()));
     }
 
-    /// The scripts that a gate's command calls by their names, where these say that they check: `node test.js`, `sh ci/run.sh`.
-    /// Other files on it may be the work itself.
+    /// A folder that a Python test runner imports from before it does from its own.
+    pub(super) fn protect_modules(&mut self, folder: String) {
+        self.modules.insert(folder);
+    }
+
+    /// What a gate's command names where the name says that it checks (`node test.js`), and what it reads and runs as a shell
+    /// does. Other files on it may be the work itself.
     pub(super) fn protect_called(&mut self, folder: &str, command: &str) {
-        let checks = |word: &&str| {
-            let name = split(word).1.to_ascii_lowercase();
-            let stem = name.split('.').next().unwrap_or_default();
-            name.ends_with(".sh") || ["test", "spec", "check"].iter().any(|part| stem.contains(part))
-        };
         let words = command.split(|c: char| c.is_whitespace() || ";&|()\"'".contains(c));
-        for word in words.map(|word| word.trim_start_matches("./")).filter(checks) {
+        for word in words.map(|word| word.trim_start_matches("./")).filter(|word| script::checks(word)) {
             if self.listing.has(folder, word) {
-                self.protect_existing.insert(format!("/{}", globset::escape(&join(folder, word))));
+                self.protect_existing_file(&join(folder, word));
             }
         }
+        self.scripts.push((folder.to_owned(), join(folder, ""), Some(command.to_owned())));
+    }
+
+    /// The script that a gate runs in `folder`: what it reads and runs decides with it.
+    pub(super) fn protect_called_by(&mut self, folder: &str, script: &str) {
+        self.scripts.push((folder.to_owned(), join(folder, script), None));
+    }
+
+    fn protect_existing_file(&mut self, path: &str) {
+        self.protect_existing.insert(format!("/{}", globset::escape(path)));
+    }
+
+    /// Protects what scripts read and run, and returns those whose texts are not known.
+    fn follow_scripts(&mut self) -> Vec<String> {
+        let (mut seen, mut unread, mut calls) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+        let mut queue = std::mem::take(&mut self.scripts);
+        let mut texts: Vec<String> = Vec::new();
+        while let Some((folder, script, text)) = queue.pop() {
+            let text = match (text, self.listing.text("", &script)) {
+                (Some(text), _) => text,
+                (None, _) if seen.len() >= MOST_SCRIPTS || !seen.insert(script.clone()) => continue,
+                (None, Some(text)) => text.to_owned(),
+                (None, None) => {
+                    unread.insert(script);
+                    continue;
+                }
+            };
+            for called in script::called(&text) {
+                let places = script::places(&called, &folder, &script);
+                let there: Vec<_> =
+                    places.iter().filter(|path| self.listing.has("", path)).cloned().collect();
+                queue.extend(there.iter().map(|path| (folder.clone(), path.clone(), None)));
+                calls.extend(there.into_iter().map(|path| (called.clone(), path)));
+                // What is not there may become settings of the gate: `.env`.
+                let is_hidden =
+                    |path: &&String| split(path).1.starts_with('.') && !self.listing.has("", path);
+                let settings: Vec<_> =
+                    places.iter().filter(is_hidden).filter(|_| called.is_sourced).collect();
+                settings.into_iter().for_each(|path| self.protect_file(path));
+            }
+            texts.push(text);
+        }
+        let callers: Vec<&str> = texts.iter().map(String::as_str).collect();
+        for (called, path) in calls {
+            if script::decides(&called, &path, self.listing.text("", &path), &callers) {
+                self.protect_existing_file(&path);
+            }
+        }
+        unread.into_iter().collect()
     }
 
     /// Something a person should know.
@@ -121,6 +189,7 @@ impl<'a> Draft<'a> {
 
     /// The offer.
     pub(super) fn finish(mut self) -> Offer {
+        let unread = self.follow_scripts();
         // Stable: within each, the order is that of detection.
         self.found.sort_by_key(|found| (!found.hard, !found.folder.is_empty()));
         let mut names: Vec<GateName> = Vec::new();
@@ -145,6 +214,8 @@ impl<'a> Draft<'a> {
             protect: self.protect.into_iter().collect(),
             protect_existing: self.protect_existing.into_iter().collect(),
             parts: self.parts,
+            modules: self.modules.into_iter().collect(),
+            unread,
             notes: self.notes,
         }
     }

@@ -13,6 +13,7 @@ mod offer;
 mod others;
 mod python;
 mod rust;
+mod script;
 mod tasks;
 #[cfg(test)]
 mod tests;

@@ -109,8 +109,7 @@ fn packages(draft: &mut Draft<'_>) {
             match script(package, TEST) {
                 Some(name) => {
                     draft.test(package.folder, &format!("{runner}-{}", slug(name)), call(runner, name));
-                    for called in [format!("pre{name}"), name.to_owned(), format!("post{name}")] {
-                        let script = package.json["scripts"][called].as_str().unwrap_or_default();
+                    for script in run(&package.json["scripts"], name) {
                         draft.protect_called(package.folder, script);
                     }
                 }
@@ -130,6 +129,25 @@ fn packages(draft: &mut Draft<'_>) {
         draft.protect(PROTECT);
         draft.protect_existing(TESTS);
     }
+}
+
+/// The scripts that a script runs: itself, what is run before and after it, and others of the package that it names.
+fn run<'a>(scripts: &'a Value, name: &str) -> Vec<&'a str> {
+    let (mut found, mut seen, mut next) = (Vec::new(), Vec::new(), vec![name.to_owned()]);
+    while let Some(name) = next.pop() {
+        if seen.contains(&name) {
+            continue;
+        }
+        for called in [format!("pre{name}"), name.clone(), format!("post{name}")] {
+            let script = scripts[called].as_str().unwrap_or_default();
+            found.push(script);
+            next.extend(
+                script.split_whitespace().filter(|word| scripts[*word].is_string()).map(str::to_owned),
+            );
+        }
+        seen.push(name);
+    }
+    found
 }
 
 /// Whether a package's folder is a member of the workspace that another one is the root of.

@@ -3,7 +3,7 @@
 use toml::{Table, Value};
 
 use super::draft::Draft;
-use super::listing::{Listing, has_line, is_python_test};
+use super::listing::{Listing, has_line, is_python_test, join, split};
 
 const PROTECT: &[&str] = &[
     "**/pytest.ini",
@@ -102,6 +102,10 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
         is_any = true;
         let (name, command) = project.test_command(&tests);
         draft.test(folder, name, command);
+        draft.protect_modules((*folder).to_owned());
+        for inside in tests.iter().map(|test| split(test).0).filter(|inside| !inside.is_empty()) {
+            draft.protect_modules(join(folder, inside));
+        }
     }
     if is_any {
         draft.protect(PROTECT);

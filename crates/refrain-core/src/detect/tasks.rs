@@ -23,6 +23,9 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
             let globs = [MAKEFILES[0], "Makefile", "*.mk"]
                 .map(|name| format!("/{}", join(&globset::escape(folder), name)));
             draft.protect(&globs.each_ref().map(String::as_str));
+            for included in included(listing.text(folder, file).unwrap_or_default()) {
+                draft.protect_file(&join(folder, included));
+            }
         }
     }
     for folder in listing.folders(|name| JUSTFILES.contains(&name)) {
@@ -43,6 +46,25 @@ struct Task<'a> {
     name: &'a str,
     /// Its only line, where it has no more and depends on nothing.
     line: Option<&'a str>,
+    /// All its lines.
+    recipe: Vec<&'a str>,
+    /// The tasks that run before it, beside files.
+    needs: Vec<&'a str>,
+}
+
+/// The lines of a task and of all that run before it.
+fn lines<'a>(tasks: &[Task<'a>], name: &str) -> String {
+    let (mut lines, mut seen, mut next) = (Vec::new(), Vec::new(), vec![name]);
+    while let Some(name) = next.pop() {
+        if !seen.contains(&name) {
+            seen.push(name);
+            for task in tasks.iter().filter(|task| task.name == name) {
+                lines.extend(task.recipe.iter().map(|line| line.trim().trim_start_matches(['@', '-', '+'])));
+                next.extend(&task.needs);
+            }
+        }
+    }
+    lines.join("\n")
 }
 
 /// Offers what a file of tasks holds for tests and linters; whether any gate uses the file.
@@ -65,13 +87,23 @@ fn offer(draft: &mut Draft<'_>, folder: &str, runner: &str, tasks: &[Task<'_>]) 
         let (name, command) = (format!("{runner}-{}", task.name), format!("{runner} {}", task.name));
         if hard {
             draft.test(folder, &name, command);
-            draft.protect_called(folder, task.line.unwrap_or_default());
+            draft.protect_called(folder, &lines(tasks, task.name));
         } else {
             draft.lint(folder, &name, command);
         }
         is_used = true;
     }
     is_used
+}
+
+/// The files that a makefile includes, as far as it names them in full.
+fn included(text: &str) -> impl Iterator<Item = &str> {
+    let words = ["include ", "-include ", "sinclude "];
+    let lines = text.lines().filter_map(move |line| words.iter().find_map(|word| line.strip_prefix(word)));
+    let names = lines.flat_map(|line| line.split('#').next().unwrap_or_default().split_whitespace());
+    let is_plain =
+        |name: &&str| !name.contains(['$', '*', '?', '[', '%', '~']) && !name.starts_with(['/', '.']);
+    names.map(|name| name.trim_start_matches("./")).filter(is_plain)
 }
 
 /// The targets that a makefile names itself. Those of included files and of patterns are not seen.
@@ -94,7 +126,9 @@ fn targets(text: &str) -> Vec<Task<'_>> {
         }
         let needs = needs.trim_start_matches(':').split('#').next().unwrap_or_default();
         let line = only_line(&recipe).filter(|_| needs.trim().is_empty());
-        found.extend(names.split_whitespace().map(|name| Task { name, line }));
+        let needs: Vec<&str> = needs.split_whitespace().collect();
+        let task = |name| Task { name, line, recipe: recipe.clone(), needs: needs.clone() };
+        found.extend(names.split_whitespace().map(task));
     }
     found
 }
@@ -105,7 +139,13 @@ fn recipes(text: &str) -> Vec<Task<'_>> {
     let mut lines = text.lines().peekable();
     while let Some(line) = lines.next() {
         if let Some(alias) = line.strip_prefix("alias ") {
-            found.extend(alias.split(":=").next().map(|name| Task { name: name.trim(), line: None }));
+            let (name, target) = alias.split_once(":=").unwrap_or((alias, ""));
+            found.push(Task {
+                name: name.trim(),
+                line: None,
+                recipe: Vec::new(),
+                needs: vec![target.trim()],
+            });
             continue;
         }
         if line.starts_with([' ', '\t', '#', '[']) || line.contains(":=") {
@@ -121,9 +161,9 @@ fn recipes(text: &str) -> Vec<Task<'_>> {
         while let Some(line) = lines.next_if(|line| line.starts_with([' ', '\t']) || line.trim().is_empty()) {
             recipe.push(line);
         }
-        let line =
-            only_line(&recipe).filter(|_| needs.split('#').next().unwrap_or_default().trim().is_empty());
-        found.push(Task { name, line });
+        let needs: Vec<&str> = needs.split('#').next().unwrap_or_default().split_whitespace().collect();
+        let line = only_line(&recipe).filter(|_| needs.is_empty());
+        found.push(Task { name, line, recipe, needs });
     }
     found
 }
@@ -151,6 +191,7 @@ fn scripts(draft: &mut Draft<'_>) {
         let name = split(script).1;
         draft.test(folder, name.trim_end_matches(".sh"), call(script, listing.text(folder, script)));
         draft.protect_file(&join(folder, script));
+        draft.protect_called_by(folder, script);
         draft.protect_existing(&["**/test/**", "**/tests/**"]);
     }
 }
@@ -179,8 +220,28 @@ fn call(script: &str, text: Option<&str>) -> String {
 mod tests {
     use super::*;
 
-    fn task<'a>(name: &'a str, line: Option<&'a str>) -> Task<'a> {
-        Task { name, line }
+    fn shown<'a>(tasks: Vec<Task<'a>>) -> Vec<(&'a str, Option<&'a str>)> {
+        tasks.into_iter().map(|task| (task.name, task.line)).collect()
+    }
+
+    fn task<'a>(name: &'a str, line: Option<&'a str>) -> (&'a str, Option<&'a str>) {
+        (name, line)
+    }
+
+    #[test]
+    fn a_task_has_the_lines_of_what_it_needs() {
+        let text = "test: build check\n\t@sh test.sh\ncheck: test\n\t-sh check.sh\n\ttrue\nother:\n\tno\n";
+        assert_eq!(lines(&targets(text), "test"), "sh test.sh\nsh check.sh\ntrue");
+        assert_eq!(
+            lines(&recipes("alias t := test\ntest: fmt\n  sh test.sh\nfmt:\n  fmt\n"), "t"),
+            "sh test.sh\nfmt"
+        );
+    }
+
+    #[test]
+    fn included_files_are_found() {
+        let text = "include a.mk b/c.mk # d\n-include ./local\ninclude $(D)/x.mk ../up.mk\ninclude=1\n";
+        assert_eq!(included(text).collect::<Vec<_>>(), ["a.mk", "b/c.mk", "local"]);
     }
 
     #[test]
@@ -188,7 +249,7 @@ mod tests {
         let text = "CC := cc\nA = b:c\n.PHONY: test\nall: build\n\ntest: build\n\tcargo test\n\nlint fmt:\n\t@cargo clippy\n\
                     one:; go test ./...\ntwo::\n\ta\n\tb\n%.o: %.c\n\tcc\n# no: comment\nlast:";
         assert_eq!(
-            targets(text),
+            shown(targets(text)),
             [
                 task("all", None),
                 task("test", None),
@@ -206,7 +267,10 @@ mod tests {
     fn justfiles_are_read() {
         let text = "set shell := [\"bash\", \"-c\"]\nversion := \"1\"\nalias t := test\n\n# all tests\n@test filter='' *rest:\n  \
                     cargo test\n\nlint: fmt\n    cargo clippy\n\n[private]\nrelease TAG:\n    git tag {{TAG}}\n";
-        assert_eq!(recipes(text), [task("t", None), task("test", Some("cargo test")), task("lint", None)]);
+        assert_eq!(
+            shown(recipes(text)),
+            [task("t", None), task("test", Some("cargo test")), task("lint", None)]
+        );
     }
 
     #[test]

@@ -5,12 +5,21 @@ use crate::protect::{Change, Kind, Protected};
 
 /// The offer of a repository of these files; those that are read have their texts.
 fn offered(files: &[(&str, &str)]) -> Offer {
-    let texts: Vec<_> = wanted(files.iter().map(|(path, _)| *path))
-        .into_iter()
-        .filter_map(|path| files.iter().find(|(other, _)| *other == path))
-        .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
-        .collect();
-    offer(&Listing::new(files.iter().map(|(path, _)| *path), texts))
+    let read = |path: &str| {
+        files
+            .iter()
+            .find(|(other, _)| *other == path)
+            .map(|(path, text)| ((*path).to_owned(), (*text).to_owned()))
+    };
+    let mut texts: Vec<_> =
+        wanted(files.iter().map(|(path, _)| *path)).into_iter().filter_map(read).collect();
+    loop {
+        let offer = offer(&Listing::new(files.iter().map(|(path, _)| *path), texts.clone()));
+        match offer.unread.is_empty() {
+            true => return offer,
+            false => texts.extend(offer.unread.iter().filter_map(|path| read(path))),
+        }
+    }
 }
 
 /// Its gates, a line each.
@@ -181,6 +190,10 @@ fn python_by_what_is_configured() {
         assert_eq!(hard(&files), [*expected], "{files:?}");
     }
     let unittest = ("tests/test_a.py", "import unittest\n");
+    assert_eq!(
+        offered(&[unittest, ("web/pyproject.toml", ""), ("web/test_b.py", "")]).modules,
+        ["", "tests", "web"]
+    );
     assert_eq!(hard(&[unittest]), ["unittest: python3 -m unittest discover -s tests"]);
     assert_eq!(hard(&[unittest, ("tests/__init__.py", "")]), ["unittest: python3 -m unittest discover"]);
     assert_eq!(hard(&[("setup.py", ""), ("a.py", "")]), [""; 0]);
@@ -533,6 +546,28 @@ fn scripts_that_a_gate_calls_are_protected_where_they_say_that_they_check() {
     assert_eq!(package("a[1]", scripts), ["/a[[]1[]]/ci/build.sh", "/a[[]1[]]/selftest.js"]);
     assert_eq!(calls(&[("Makefile", "test:\n\t@sh check.sh\n"), ("check.sh", "")]), ["/check.sh"]);
     assert!(calls(&[("Makefile", "test:\n\t@sh check.sh\n")]).is_empty());
+    // What those read and run in turn, and not what they test.
+    let script = ". ./lib/common.sh\n. \"$(dirname \"$0\")/src/sum.sh\"\nsh ci/deep.sh\n[ \"$(sh greet.sh)\" = hi ] || exit 1\n";
+    let files = [
+        ("test.sh", script),
+        ("lib/common.sh", "say() { echo \"$1\"; }\n"),
+        ("src/sum.sh", "sum() { echo 0; }\n"),
+        ("ci/deep.sh", ". ci/more\n"),
+        ("ci/more", "MORE=1\n"),
+        ("greet.sh", "echo hi\n"),
+    ];
+    assert_eq!(calls(&files), ["/ci/deep.sh", "/ci/more", "/lib/common.sh"]);
+    let npm = r#"{"scripts":{"test":"npm run lint && npm run unit","unit":"sh run.sh","lint":"true"}}"#;
+    assert_eq!(
+        calls(&[("package.json", npm), ("run.sh", ". ./env\n"), ("env", "A=1\n")]),
+        ["/env", "/run.sh"]
+    );
+    let makefile = "include rules\ntest: unit\nunit:\n\tcd .\n\t. ./env && bash x\n";
+    let files = [("Makefile", makefile), ("rules", ""), ("env", ""), ("x", "")];
+    assert_eq!(calls(&files), ["/env", "/x"]);
+    assert!(offered(&files).protect.contains(&"/rules".to_owned()));
+    let protect = offered(&[("test.sh", "[ ! -f .env ] || . ./.env\n")]).protect;
+    assert!(protect.contains(&"/.env".to_owned()), "settings that are not there yet: {protect:?}");
     // What `node --test` would run.
     let protect = offered(&[("package.json", r#"{"scripts":{"test":"node --test"}}"#)]).protect_existing;
     let protected = Protected::new(&[], &protect).unwrap();

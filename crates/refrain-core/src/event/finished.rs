@@ -142,6 +142,9 @@ pub struct GateFinished {
     /// Why its good end proves nothing: what it said about having tested nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_test: Option<String>,
+    /// How many test runners printed their summary.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub summaries: u32,
     /// The last line that it printed, for lists.
     pub preview: String,
     /// It left processes behind: `attempt.swept` says when nobody of them is left.
@@ -192,4 +195,9 @@ impl GateFinished {
     pub fn is_pass(&self) -> bool {
         self.exit == Exit::Code(0) && self.no_test.is_none() && self.output_error.is_none()
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }

@@ -2,7 +2,9 @@
 //! is run lives in the engine.
 
 mod outcome;
+mod summary;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -10,7 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::outcome::{NOT_EXECUTABLE, NOT_FOUND, cannot_run, found_no_test, missing_program};
-use crate::spec::{AgentSpec, Millis};
+pub use self::summary::{lacks_summary, shows_output, summaries};
+use crate::spec::{AgentSpec, Millis, Secret};
 
 /// A gate's name: `[a-z][a-z0-9-]*`, at most 64 characters (contract.md), because it becomes the name of its log.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -149,6 +152,26 @@ impl fmt::Display for Check {
             Self::Command(command) => f.write_str(command),
             Self::Review(review) => write!(f, "review by {}", review.agent.program),
         }
+    }
+}
+
+/// The environment of gates that are commands, as far as it differs from that of the agent: they get no `REFRAIN_` variable,
+/// so that the code under test cannot behave only for them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GateEnv {
+    /// Random, made when the loop is started: it names the variable that marks the processes of gates, which no agent gets.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub mark: String,
+    /// Variables by their names (`--gate-env`). One without a value is passed as the runner has it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub variables: BTreeMap<String, Option<Secret>>,
+}
+
+impl GateEnv {
+    /// Whether nothing was said of it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.mark.is_empty() && self.variables.is_empty()
     }
 }
 

@@ -11,9 +11,10 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::glob::PathGlob;
 use crate::protect::Program;
 pub use conflict::{Conflict, ConflictKind};
-pub use names::{Oid, OidError, PathGlob, PathGlobError, RepoPath};
+pub use names::{Oid, OidError, RepoPath};
 pub use publish::{
     Checks, ChecksVerdict, Effect, FailedCheck, PublishReport, PublishResult, PullRequest, Refusal,
 };

@@ -1,12 +1,8 @@
 //! What git names: objects and paths.
 
-use std::ffi::OsStr;
 use std::fmt;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 use std::str::FromStr;
 
-use globset::{Glob, GlobBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -120,67 +116,6 @@ impl fmt::Display for RepoPath {
     }
 }
 
-/// A pattern for paths below the worktree's root, as in `.gitignore`: without a slash in it, it is for a name in any folder;
-/// with one, it begins at the root; one that ends in a slash is for all that lies in the folder.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "String", into = "String")]
-#[schemars(with = "String")]
-pub struct PathGlob(String);
-
-/// A text that is no [`PathGlob`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no pattern for paths: {why}")]
-pub struct PathGlobError {
-    text: String,
-    why: String,
-}
-
-impl PathGlob {
-    /// Whether the path, in git's bytes, is one of those that it stands for.
-    #[must_use]
-    pub fn matches(&self, path: &[u8]) -> bool {
-        let path = Path::new(OsStr::from_bytes(path));
-        // It was read once. Compiled at each use: it is used where something was found, which is seldom.
-        self.glob().is_ok_and(|glob| glob.compile_matcher().is_match(path))
-    }
-
-    fn glob(&self) -> Result<Glob, globset::Error> {
-        let (rooted, below) = (self.0.strip_prefix('/'), self.0.ends_with('/'));
-        let text = rooted.unwrap_or(&self.0);
-        let is_name = rooted.is_none() && !text.trim_end_matches('/').contains('/');
-        let (before, behind) = (if is_name { "**/" } else { "" }, if below { "**" } else { "" });
-        GlobBuilder::new(&format!("{before}{text}{behind}")).literal_separator(true).build()
-    }
-}
-
-impl FromStr for PathGlob {
-    type Err = PathGlobError;
-
-    fn from_str(text: &str) -> Result<Self, PathGlobError> {
-        let error = |why: String| PathGlobError { text: text.to_owned(), why };
-        if text.trim_matches('/').is_empty() {
-            return Err(error("it names nothing".to_owned()));
-        }
-        let glob = Self(text.to_owned());
-        glob.glob().map_err(|why| error(why.kind().to_string()))?;
-        Ok(glob)
-    }
-}
-
-impl TryFrom<String> for PathGlob {
-    type Error = PathGlobError;
-
-    fn try_from(text: String) -> Result<Self, PathGlobError> {
-        text.parse()
-    }
-}
-
-impl From<PathGlob> for String {
-    fn from(glob: PathGlob) -> Self {
-        glob.0
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -193,33 +128,6 @@ mod tests {
         assert_eq!(sha1.parse::<Oid>().unwrap().short(), "0123456789");
         for bad in ["", "HEAD", &sha1[1..], &sha1.to_uppercase(), &sha1.replace('0', "-")] {
             assert!(bad.parse::<Oid>().is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn patterns_are_read_as_in_a_gitignore() {
-        for (glob, path, is) in [
-            ("*.pem", "a.pem", true),
-            ("*.pem", "tests/keys/a.pem", true),
-            ("/*.pem", "tests/a.pem", false),
-            ("tests/*.pem", "tests/a.pem", true),
-            ("tests/*.pem", "tests/keys/a.pem", false),
-            ("tests/**", "tests/keys/a.pem", true),
-            ("tests/**/*.pem", "tests/a.pem", true),
-            ("fixtures/", "tests/fixtures/deep/a.pem", true),
-            ("/fixtures/", "tests/fixtures/a.pem", false),
-            ("tests/fixtures/", "tests/fixtures/a.pem", true),
-            ("fixtures", "fixtures/a.pem", false),
-            ("{a,b}.toml", "x/b.toml", true),
-        ] {
-            assert_eq!(glob.parse::<PathGlob>().unwrap().matches(path.as_bytes()), is, "{glob} {path}");
-        }
-        assert!("*".parse::<PathGlob>().unwrap().matches(b"caf\xe9"));
-        for (bad, why) in
-            [("", "it names nothing"), ("/", "it names nothing"), ("[a", "unclosed character class")]
-        {
-            let error = bad.parse::<PathGlob>().unwrap_err().to_string();
-            assert!(error.starts_with(&format!("{bad:?} is no pattern for paths: {why}")), "{error}");
         }
     }
 

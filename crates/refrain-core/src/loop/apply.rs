@@ -17,12 +17,13 @@ use super::child::Child;
 use super::critique::{Critiquing, Feedback};
 use super::progress::Saved;
 use super::proof::{Candidate, Running};
-use super::state::{Attempt, Ended, InFlight, LoopState, Outcome, Phase};
+use super::state::{Attempt, Ended, InFlight, LoopState, Outcome, Phase, Steering};
 use super::trouble::Trouble;
 use crate::agent::Usage;
 use crate::event::{self, Ask, Blocked, End, Event, Exit, FORMAT, Record};
 use crate::git::{CommitReport, CommitResult, LeftOut, Skipped};
 use crate::ids::AttemptId;
+use crate::signature::Signatures;
 use crate::stuck::Verdict;
 
 /// A record that cannot follow those before it.
@@ -91,6 +92,8 @@ impl LoopState {
             ended: None,
             cancel: None,
             pause: None,
+            cancelled_by: None,
+            paused_by: None,
             steering: Vec::new(),
             runner: None,
             session: None,
@@ -103,6 +106,7 @@ impl LoopState {
             given_up: None,
             blocked: 0,
             approved: None,
+            signatures: Signatures::Unchecked,
             answered: Default::default(),
             refunds_in_a_row: 0,
             sessions: Default::default(),
@@ -346,7 +350,7 @@ impl LoopState {
             Event::WorkUnsaved { why } => self.keep("work.unsaved", Saved::Not { why: why.clone() })?,
             Event::AttemptSwept { .. } => self.sweeping = false,
             Event::JournalTorn { .. } | Event::JournalRestored { .. } => {}
-            Event::Asked { request, ask } => {
+            Event::Asked { request, ask, by } => {
                 if request.as_ref().is_some_and(|request| !self.answered.insert(request.clone())) {
                     return Err("asked");
                 }
@@ -354,9 +358,15 @@ impl LoopState {
                     self.kill_child();
                 }
                 match ask {
-                    Ask::Cancel(urgency) => self.cancel = self.cancel.max(Some(*urgency)),
-                    Ask::Pause(urgency) => self.pause = self.pause.max(Some(*urgency)),
-                    Ask::Steer(text) => self.steering.push(text.clone()),
+                    Ask::Cancel(urgency) => {
+                        self.cancel = self.cancel.max(Some(*urgency));
+                        self.cancelled_by = self.cancelled_by.max(Some(*by));
+                    }
+                    Ask::Pause(urgency) => {
+                        self.pause = self.pause.max(Some(*urgency));
+                        self.paused_by = self.paused_by.max(Some(*by));
+                    }
+                    Ask::Steer(text) => self.steering.push(Steering { text: text.clone(), by: *by }),
                     Ask::Proceed => {
                         self.wait = None;
                         self.rested_since = None;
@@ -402,7 +412,8 @@ impl LoopState {
                 self.hear_of_approval(approved.as_ref(), at);
                 self.limits = limits.clone();
                 let was = self.ended.take().map(|ended| ended.end);
-                (self.pause, self.wait, self.rested_since) = (None, None, None);
+                (self.pause, self.paused_by) = (None, None);
+                (self.wait, self.rested_since) = (None, None);
                 (self.runner, self.session) = (None, None);
                 self.refunds_in_a_row = 0;
                 (self.churn, self.idle_turns, self.unneeded) = (0, 0, 0);

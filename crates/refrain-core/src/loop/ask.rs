@@ -167,7 +167,7 @@ impl LoopState {
             (Some(end), _) if self.is_final() => Err(Refusal::Final(end.name())),
             (Some(end), Ask::Pause(_) | Ask::Proceed) => Err(Refusal::Stopped(end.name())),
             (_, Ask::Steer(text)) => {
-                let waiting = self.steering.iter().map(|said| said.len() + 1).sum();
+                let waiting = self.steering.iter().map(|said| said.text.len() + 1).sum();
                 let fits = waiting + text.len() <= MAX_STEERING;
                 fits.then_some(()).ok_or(Refusal::TooLong { waiting, asked: text.len() })
             }
@@ -224,7 +224,8 @@ impl LoopState {
             return Err(Refusal::Final(end.name()));
         };
         let tree = approved.tree.as_ref().map(Oid::as_str);
-        if let Some(asked) = named.filter(|named| !tree.is_some_and(|tree| tree.starts_with(named))) {
+        let is_it = |named: &str| tree.map_or(named == "none", |tree| tree.starts_with(named));
+        if let Some(asked) = named.filter(|named| !is_it(named)) {
             let waits = tree.map_or_else(|| "no tree".to_owned(), |tree| format!("tree {tree}"));
             return Err(Refusal::AnotherTree { waits, asked: asked.to_owned() });
         }

@@ -25,4 +25,6 @@ pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
 pub use progress::{Progress, Saved};
 pub use proof::{Approval, CHANGED, Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
 pub use publish::{MAX_CONFLICTS, Objection, Published, Publishing};
-pub use state::{Attempt, Ended, GitState, InFlight, Judged, Live, LoopState, Outcome, Phase, Retrying};
+pub use state::{
+    Attempt, Ended, GitState, InFlight, Judged, Live, LoopState, Outcome, Phase, Retrying, Steering,
+};

@@ -10,7 +10,7 @@ use super::state::LoopState;
 use crate::agent::Usage;
 use crate::event::{Blocked, ClaimSource, Exit, Seal};
 use crate::fingerprint::Fingerprint;
-use crate::gate::{GateSpec, GateWhen, NOT_EXECUTABLE, NOT_FOUND};
+use crate::gate::{Check, GateSpec, GateWhen, NOT_EXECUTABLE, NOT_FOUND, shows_output};
 use crate::git::{Oid, RepoPath};
 use crate::ids::AttemptId;
 use crate::protect::Touched;
@@ -131,6 +131,8 @@ pub struct GateResult {
     pub flaky: bool,
     /// The last line that it printed.
     pub preview: String,
+    /// How many test runners printed their summary.
+    pub summaries: u32,
     /// What its failure comes down to.
     pub fingerprint: Option<Fingerprint>,
     /// What is kept of what it printed.
@@ -197,6 +199,18 @@ impl LoopState {
         baseline.results.iter().find(|result| {
             matches!(result.failure, Some(GateFailure::Exit(Exit::Code(NOT_EXECUTABLE | NOT_FOUND))))
         })
+    }
+}
+
+impl LoopState {
+    /// How many test runners printed their summary when this gate ran before the first iteration. If fewer do, a good end
+    /// proves nothing.
+    #[must_use]
+    pub fn expected_summaries(&self, gate: &GateSpec) -> u32 {
+        let Check::Command(command) = &gate.check else { return 0 };
+        let place = self.spec.gates.iter().position(|it| it.name == gate.name);
+        let before = place.and_then(|place| self.baseline.as_ref()?.of_gate(place));
+        before.filter(|_| shows_output(command)).map_or(0, |result| result.summaries)
     }
 }
 

@@ -15,10 +15,13 @@ use super::publish::{Published, Publishing};
 use super::trouble::Trouble;
 use crate::agent::{FaultKind, Tokens, Until, Usage, Usd};
 use crate::budget::Allowance;
-use crate::event::{Approved, AttemptFinished, Blocked, ClaimSource, End, Identity, Process, Urgency, Wait};
+use crate::event::{
+    Approved, Asker, AttemptFinished, Blocked, ClaimSource, End, Identity, Process, Urgency, Wait,
+};
 use crate::git::{Base, Checkout, CommitReport, Exposed, LeftOut, Oid};
 use crate::ids::{AttemptId, RequestId};
 use crate::session::Session;
+use crate::signature::Signatures;
 use crate::spec::{Limits, Spec};
 
 pub(super) use outcome::Cause;
@@ -55,8 +58,12 @@ pub struct LoopState {
     pub cancel: Option<Urgency>,
     /// Somebody asked for a pause; `resume` takes it back.
     pub pause: Option<Urgency>,
+    /// Who asked for the end, a person where several did.
+    pub cancelled_by: Option<Asker>,
+    /// Who asked for the pause, a person where several did.
+    pub paused_by: Option<Asker>,
     /// Words for the next prompt, until an iteration that was told them is charged.
-    pub steering: Vec<String>,
+    pub steering: Vec<Steering>,
     /// Who drives the loop, or drove it last.
     pub runner: Option<Identity>,
     /// The agent's own session that drives it: a runner only does what is to be done between two of its turns.
@@ -87,6 +94,8 @@ pub struct LoopState {
     pub blocked: u32,
     /// What a person approved of last, and when.
     pub approved: Option<(Approved, Timestamp)>,
+    /// What the signatures of its journal come to, as whoever read it found: not folded.
+    pub signatures: Signatures,
     pub(super) answered: BTreeSet<RequestId>,
     pub(super) refunds_in_a_row: u32,
     /// What sessions had used when they were last heard of, as far as they said.
@@ -143,6 +152,15 @@ pub struct GitState {
     pub released: bool,
     /// What it has outside by now.
     pub published: Published,
+}
+
+/// Words for the next prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Steering {
+    /// The words.
+    pub text: String,
+    /// Who said them.
+    pub by: Asker,
 }
 
 /// Where a loop is between two attempts, or in one.
@@ -441,10 +459,10 @@ impl LoopState {
         self.is_proven() && is_partial && !self.spec.clean_checkout
     }
 
-    /// Whether a claim was proven.
+    /// Whether a claim was proven. What an unsigned journal says proves nothing.
     #[must_use]
     pub fn is_proven(&self) -> bool {
-        self.spec.has_hard_gates() && self.phase.claim().is_some()
+        self.spec.has_hard_gates() && self.phase.claim().is_some() && self.signatures.objection().is_none()
     }
 
     /// Whether this gate failed before the first iteration; none where it was not asked then.

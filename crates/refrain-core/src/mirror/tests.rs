@@ -70,7 +70,7 @@ fn states() -> Vec<(LoopState, Standing)> {
     let ended = |last: Vec<Event>, end| {
         [vec![driven()], iteration(1, false), last, vec![Event::LoopEnded(end)]].concat()
     };
-    let cancel = vec![Event::Asked { request: None, ask: Ask::Cancel(Urgency::Now) }];
+    let cancel = vec![Event::Asked { request: None, ask: Ask::Cancel(Urgency::Now), by: Default::default() }];
     let claim = ClaimSource::Promise;
     let counted = End::Completed { claim: ClaimSource::Count };
     let of = |events| after(capped(5), events);

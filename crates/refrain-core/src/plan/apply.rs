@@ -17,7 +17,9 @@ use super::task::TaskId;
 use crate::agent::Usd;
 use crate::event::{self, Ask, Record};
 use crate::fold::Fold;
+use crate::ids::LoopId;
 use crate::r#loop::Damage;
+use crate::signature::{Signatures, Signed, SignedKind};
 
 /// How often a task comes back although its own gates had passed, before a person is needed.
 pub const MAX_RETURNS: u32 = 2;
@@ -61,6 +63,8 @@ impl Fold for PlanState {
             spent_at_least: false,
             pause: None,
             cancel: None,
+            cancelled_by: None,
+            paused_by: None,
             in_vain: None,
             hindered: None,
             ended: None,
@@ -110,8 +114,25 @@ impl Fold for PlanState {
         PlanEvent::JournalTorn { bytes, kept_as }
     }
 
-    fn restored(bytes: u64) -> PlanEvent {
-        PlanEvent::JournalRestored { bytes }
+    fn id(&self) -> &LoopId {
+        &self.spec.id
+    }
+
+    /// A plan's own journal is not signed: what its tasks came to is in the journals of their loops.
+    fn signed(_: &PlanEvent) -> Option<SignedKind> {
+        None
+    }
+
+    fn is_result(_: &PlanEvent) -> bool {
+        false
+    }
+
+    fn judge(&self, _: &[Signed]) -> Signatures {
+        Signatures::Unchecked
+    }
+
+    fn restored(bytes: u64, kept_as: Option<String>) -> PlanEvent {
+        PlanEvent::JournalRestored { bytes, kept_as }
     }
 }
 
@@ -171,10 +192,16 @@ impl PlanState {
                 self.handover.refused.clone_from(refused);
             }
             PlanEvent::Hindered { error } => self.hindered = Some(error.clone()),
-            PlanEvent::Asked { request, ask } => {
+            PlanEvent::Asked { request, ask, by } => {
                 match ask {
-                    Ask::Pause(urgency) => self.pause = self.pause.max(Some(*urgency)),
-                    Ask::Cancel(urgency) => self.cancel = self.cancel.max(Some(*urgency)),
+                    Ask::Pause(urgency) => {
+                        self.pause = self.pause.max(Some(*urgency));
+                        self.paused_by = self.paused_by.max(Some(*by));
+                    }
+                    Ask::Cancel(urgency) => {
+                        self.cancel = self.cancel.max(Some(*urgency));
+                        self.cancelled_by = self.cancelled_by.max(Some(*by));
+                    }
                     Ask::Steer(_) | Ask::Proceed => return Err("a plan is not steered, its tasks are"),
                 }
                 self.answered.extend(request.clone());
@@ -224,7 +251,8 @@ impl PlanState {
 
     fn go_on(&mut self, limits: &PlanLimits) {
         self.limits = limits.clone();
-        (self.ended, self.pause, self.hindered, self.in_vain) = (None, None, None, None);
+        (self.pause, self.paused_by) = (None, None);
+        (self.ended, self.hindered, self.in_vain) = (None, None, None);
         self.handover.refused = None;
         if !self.taken {
             self.refused = None;

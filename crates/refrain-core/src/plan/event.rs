@@ -8,12 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::spec::{PlanLimits, PlanSpec};
 use super::task::{Card, TaskId};
 use crate::agent::Usd;
-use crate::event::{Ask, Identity};
+use crate::event::{Ask, Asker, Identity};
 use crate::fingerprint::Fingerprint;
 use crate::gate::GateName;
 use crate::git::{Oid, RepoPath};
 use crate::ids::{LoopId, RequestId};
-use crate::spec::Secret;
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -128,6 +127,9 @@ pub enum PlanEvent {
         request: Option<RequestId>,
         /// What.
         ask: Ask,
+        /// Who asked.
+        #[serde(default, skip_serializing_if = "Asker::is_person")]
+        by: Asker,
     },
     /// The plan has stopped.
     #[serde(rename = "plan.ended")]
@@ -146,11 +148,14 @@ pub enum PlanEvent {
         /// The name that it has beside the journal.
         kept_as: String,
     },
-    /// The journal was deleted under its writer, and was written back.
+    /// The journal was deleted under its writer, or another process had changed it, and was written back.
     #[serde(rename = "journal.restored")]
     JournalRestored {
         /// How much.
         bytes: u64,
+        /// The file beside the journal that keeps what another process had made of it; none where it was deleted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept_as: Option<String>,
     },
 }
 
@@ -159,9 +164,7 @@ impl PlanEvent {
     #[must_use]
     pub fn redacted(mut self) -> Self {
         if let Self::Started(started) = &mut self {
-            for agent in started.spec.each.agents_mut() {
-                agent.env.values_mut().for_each(|value| *value = Secret::redacted());
-            }
+            started.spec.each.redact();
         }
         self
     }

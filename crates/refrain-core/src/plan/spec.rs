@@ -34,6 +34,9 @@ pub struct PlanSpec {
     /// A task that is used up waits for a person to tell how to go on (`--tune`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tune: bool,
+    /// The commands of single tasks that were trusted at the start; none in a plan of 0.1.0, which runs whatever they say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verifications: Option<Vec<String>>,
     /// Where to stop. What was granted at the start; `resume` may grant more.
     pub limits: PlanLimits,
 }

@@ -11,7 +11,7 @@ use super::spec::{PlanLimits, PlanSpec};
 use super::task::{Card, TaskId, TaskStatus};
 use super::turn::Ready;
 use crate::agent::Usd;
-use crate::event::{Identity, Urgency};
+use crate::event::{Asker, Identity, Urgency};
 use crate::git::{Oid, RepoPath};
 use crate::ids::{LoopId, RequestId};
 
@@ -65,6 +65,10 @@ pub struct PlanState {
     pub pause: Option<Urgency>,
     /// A stop for good was asked for.
     pub cancel: Option<Urgency>,
+    /// Who asked for the end, a person where several did.
+    pub cancelled_by: Option<Asker>,
+    /// Who asked for the pause, a person where several did.
+    pub paused_by: Option<Asker>,
     /// How many tasks in a row ended without any work, as their agents failed in one way; and in which.
     pub(super) in_vain: Option<(u32, AgentFault)>,
     /// Why it cannot go on by itself.

@@ -61,6 +61,7 @@ impl Plan {
             jobs: 4,
             pipeline: false,
             tune: false,
+            verifications: None,
             limits: PlanLimits::default(),
         };
         change(&mut spec);
@@ -248,7 +249,7 @@ impl Plan {
     }
 
     fn asked(self, ask: Ask) -> Self {
-        self.then(PlanEvent::Asked { request: None, ask })
+        self.then(PlanEvent::Asked { request: None, ask, by: Default::default() })
     }
 
     fn ends(self) -> Self {

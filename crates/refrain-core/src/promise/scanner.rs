@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 
+use aho_corasick::packed;
 use memchr::memchr;
-use memchr::memmem::Finder;
 
 use super::block::{Block, Place};
 use super::echo::{Echo, Heard};
@@ -45,15 +45,13 @@ pub struct Scanner {
     /// A required gate decides about a claim, so the promise may end the last line after other words.
     is_gated: bool,
     echo: Echo,
-    /// What a line must hold, in either case, to be of interest.
-    words: [Finder<'static>; 2],
-    comment: Finder<'static>,
-    /// What a line must hold that gives up, where that is listened for.
-    giving_up: Option<Finder<'static>>,
+    /// What a line must hold one of to be of interest, found in one pass. A processor without the instructions has none: then
+    /// every line is of interest.
+    marks: Option<packed::Searcher>,
+    /// The agent may give its task up.
+    may_give_up: bool,
     /// The first reason for that.
     gave_up: Option<String>,
-    /// What a line must hold that begins a summary.
-    summarises: Finder<'static>,
     summary: summary::Listener,
     /// The begin of a line whose end has not come; of an overlong one, both ends.
     held: Vec<u8>,
@@ -103,11 +101,9 @@ impl Scanner {
             promise: promise.cloned(),
             is_gated: false,
             echo: Echo::of(prompt),
-            words: ["romise", "ROMISE"].map(Finder::new),
-            comment: Finder::new("<!--"),
-            giving_up: None,
+            marks: packed::Searcher::new(["romise", "ROMISE", "<!--", summary::OPEN, GIVES_UP]),
+            may_give_up: false,
             gave_up: None,
-            summarises: Finder::new(summary::OPEN),
             summary: summary::Listener::default(),
             held: Vec::new(),
             held_length: 0,
@@ -133,7 +129,7 @@ impl Scanner {
     /// The same scanner, for an agent that may give its task up.
     #[must_use]
     pub fn hearing_giving_up(self) -> Self {
-        Self { giving_up: Some(Finder::new(GIVES_UP)), ..self }
+        Self { may_give_up: true, ..self }
     }
 
     /// The next bytes of the message.
@@ -197,10 +193,7 @@ impl Scanner {
             |byte: &u8| (*byte < b' ' && !matches!(*byte, b'\n' | b'\t')) | matches!(*byte, 0x7f | 0xc2);
         self.promise.as_ref().is_some_and(|promise| promise.mode == MatchMode::Substring)
             || bytes.iter().fold(false, |special, byte| special | control(byte))
-            || self.words.iter().any(|word| word.find(bytes).is_some())
-            || self.giving_up.as_ref().is_some_and(|words| words.find(bytes).is_some())
-            || self.comment.find(bytes).is_some()
-            || self.summarises.find(bytes).is_some()
+            || self.marks.as_ref().is_none_or(|marks| marks.find(bytes).is_some())
     }
 
     /// Keeps the begin of a line until its end comes; of an overlong one, both ends.
@@ -342,7 +335,7 @@ impl Scanner {
 
     /// A line of the prompt is not the agent's word.
     fn hear_giving_up(&mut self, seen: &str, text: &str) {
-        if self.giving_up.is_some() && self.gave_up.is_none() && !self.echo.has_line(text) {
+        if self.may_give_up && self.gave_up.is_none() && !self.echo.has_line(text) {
             // Inline code decides nothing, but may be a part of the reason.
             self.gave_up = given_up(seen).map(|reason| given_up(text).unwrap_or(reason));
         }

@@ -23,7 +23,7 @@ pub(super) fn what_was_not_committed(report: &CommitReport) -> Option<String> {
             if !text.is_empty() {
                 separate(&mut text);
             }
-            text.push_str("NOT COMMITTED, AS IT LOOKS LIKE A SECRET:");
+            text.push_str("NOT COMMITTED, AS IT LOOKS LIKE A SECRET. Remove the secret from the file:");
         }
         let _ = write!(text, "\n- {}: {}", secret.path, secret.why);
     }

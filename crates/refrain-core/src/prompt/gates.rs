@@ -67,7 +67,7 @@ pub(crate) fn what_gates_said(state: &LoopState, quoted: Quoted<'_>, excerpt: Ex
 pub(super) fn what_a_person_said(state: &LoopState) -> Option<String> {
     last_iteration(state)?.proof.as_ref().filter(|proof| proof.is_refused())?;
     let gates = if state.spec.has_hard_gates() { ", although every required gate passed" } else { "" };
-    let words = match state.steering.is_empty() {
+    let words = match !state.steering.iter().any(|said| said.by.is_person()) {
         true => "They gave no reason: read the task again, and look for what is missing",
         false => "What they say about it is under STEERING",
     };

@@ -2,13 +2,12 @@
 //! changes of a candidate break which rule is said here; how changes are found lives with git, what a repository could
 //! protect in [`detect`](crate::detect).
 //!
-//! A rule is a glob (globset: `*` and `?` stay within a folder's name, `**` does not, `{a,b}`, `[abc]`), seen from the top
-//! of the worktree. As in `.gitignore`, one without a slash in its middle holds at any depth (`/conftest.py` does not), and
-//! one without wildcards covers what lies below it: `--protect ci` protects `ci/run`, `tools/ci/run` and a file `ci`.
+//! A rule is a [`glob`](crate::glob).
 //!
 //! A manifest holds both what gates run by and what honest work adds to, dependencies say: of that a [`Part`] is frozen.
 
 mod links;
+mod modules;
 mod parts;
 mod paths;
 mod programs;
@@ -20,8 +19,9 @@ use serde::{Deserialize, Serialize};
 
 pub use links::{OutsideLink, leads_out};
 pub use parts::{Part, PartViolation};
-pub use paths::{Change, GlobError, Kind, Protected, Rule, Violation};
+pub use paths::{Change, Kind, Protected, Rule, Violation};
 pub use programs::{OtherProgram, Program, first_program, programs};
+pub(crate) use programs::{Simple, simple_commands};
 
 /// Something that was touched and decides what a proof is worth: no claim over it is believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-use globset::{Candidate, GlobBuilder, GlobSet};
+use globset::{Candidate, Glob, GlobSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::modules;
 use crate::git::RepoPath;
+use crate::glob::{self, GlobError};
 use crate::text::printable;
 
 /// What a path is.
@@ -47,6 +49,8 @@ pub enum Rule {
     /// `--protect-existing`: what was there neither changes nor goes; new files are welcome. Case counts: `Latest.java` is
     /// no `*Test.java`.
     Existing,
+    /// `--auto-gates`: no new file hides a module from a test runner.
+    Module,
 }
 
 /// A protected path that was touched.
@@ -58,7 +62,7 @@ pub struct Violation {
     pub change: Change,
     /// How it is protected; the stricter rule where both hold.
     pub rule: Rule,
-    /// The glob that says so, as it was given; the first that does.
+    /// The glob that says so, as it was given; the first that does. Of [`Rule::Module`] the module.
     pub glob: String,
 }
 
@@ -75,34 +79,15 @@ impl fmt::Display for Violation {
             Change::Became(Kind::Repository) => "became a repository",
             Change::Deleted => "was deleted",
         };
-        let rule = match self.rule {
-            Rule::Frozen => "--protect",
-            Rule::Existing => "--protect-existing",
-        };
-        write!(f, "{} {happened}, but {rule} {} keeps it as it was", self.path, printable(&self.glob))
+        let (path, glob) = (&self.path, printable(&self.glob));
+        match self.rule {
+            Rule::Frozen => write!(f, "{path} {happened}, but --protect {glob} keeps it as it was"),
+            Rule::Existing => {
+                write!(f, "{path} {happened}, but --protect-existing {glob} keeps it as it was")
+            }
+            Rule::Module => write!(f, "{path} {happened}, and hides the module {glob} from the test runner"),
+        }
     }
-}
-
-/// A text that protects nothing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GlobError {
-    /// No path is meant.
-    #[error("a glob cannot be empty; `**` means every path")]
-    Empty,
-    /// Nothing of the worktree is meant.
-    #[error("{0:?} lies outside the worktree; a glob is seen from the worktree's top, without `..`")]
-    Outside(String),
-    /// It looks like an exception, as `.gitignore` has them; there are none here.
-    #[error("{0:?} takes nothing back: there are no exceptions; `\\!` stands for a name that begins with !")]
-    Exception(String),
-    /// It cannot be read.
-    #[error("{glob:?} is no glob: {why}")]
-    Unreadable {
-        /// What was given.
-        glob: String,
-        /// What is wrong with it.
-        why: String,
-    },
 }
 
 /// What is protected, ready to be asked.
@@ -110,6 +95,8 @@ pub enum GlobError {
 pub struct Protected {
     frozen: Globs,
     existing: Globs,
+    /// Folders in which no new file may hide a module.
+    modules: Vec<String>,
 }
 
 impl Protected {
@@ -118,7 +105,14 @@ impl Protected {
     /// # Errors
     /// On the first glob that cannot be read: one that is passed over would protect nothing.
     pub fn new(frozen: &[String], existing: &[String]) -> Result<Self, GlobError> {
-        Ok(Self { frozen: Globs::new(frozen, false)?, existing: Globs::new(existing, true)? })
+        let (frozen, existing) = (Globs::new(frozen, false)?, Globs::new(existing, true)?);
+        Ok(Self { frozen, existing, modules: Vec::new() })
+    }
+
+    /// The same with folders in which no new file may hide a module of a test runner.
+    #[must_use]
+    pub fn with_modules(self, folders: &[String]) -> Self {
+        Self { modules: folders.to_vec(), ..self }
     }
 
     /// Every change that a rule forbids, in the order of the changes.
@@ -131,7 +125,9 @@ impl Protected {
     #[must_use]
     pub fn covers(&self, path: &RepoPath, kind: Kind) -> bool {
         let bytes = path.to_bytes();
-        self.freezes(&bytes, kind != Kind::File).is_some() || self.existing.first(&bytes).is_some()
+        self.freezes(&bytes, kind != Kind::File).is_some()
+            || self.existing.first(&bytes).is_some()
+            || modules::hidden(path, kind, &self.modules).is_some()
     }
 
     /// Whether a rule is bound to this folder or to one in it: `ci/**` to `ci` and `.`, but not to `ci/cache`. What git
@@ -150,10 +146,15 @@ impl Protected {
             Change::Mode | Change::Deleted => false,
         };
         let frozen = self.freezes(&bytes, hides);
-        let (rule, glob) = match frozen {
-            Some(glob) => (Rule::Frozen, glob),
-            None if may_gain => return None,
-            None => (Rule::Existing, self.existing.first(&bytes)?),
+        let hidden = match change {
+            Change::Added(kind) | Change::Became(kind) => modules::hidden(path, kind, &self.modules),
+            Change::Modified(_) | Change::Mode | Change::Deleted => None,
+        };
+        let (rule, glob) = match (frozen, hidden) {
+            (Some(glob), _) => (Rule::Frozen, glob),
+            (None, Some(module)) => (Rule::Module, module),
+            (None, None) if may_gain => return None,
+            (None, None) => (Rule::Existing, self.existing.first(&bytes)?),
         };
         Some(Violation { path: path.clone(), change, rule, glob: glob.to_owned() })
     }
@@ -181,20 +182,12 @@ impl Globs {
         let mut of = Vec::new();
         let mut folders = Vec::new();
         for (at, text) in given.iter().enumerate() {
-            let patterns = patterns(text)?;
-            folders.push(fixed_folder(patterns.last().map_or("", String::as_str)).to_lowercase());
-            for pattern in patterns {
-                let glob = GlobBuilder::new(&pattern)
-                    .literal_separator(true)
-                    .backslash_escape(true)
-                    .case_insensitive(!case_counts)
-                    .build()
-                    .map_err(|error| unreadable(text, &error))?;
-                globs.push(glob);
-                of.push(at);
-            }
+            let compiled = glob::compile(text, case_counts)?;
+            folders.push(fixed_folder(compiled.last().map_or("", Glob::glob)).to_lowercase());
+            of.resize(of.len() + compiled.len(), at);
+            globs.extend(compiled);
         }
-        let set = GlobSet::new(&globs).map_err(|error| unreadable(&given.join(" "), &error))?;
+        let set = glob::set(given, &globs)?;
         Ok(Self { set, of, given: given.to_vec(), folders })
     }
 
@@ -211,40 +204,6 @@ impl Globs {
             |folder: &String| folder.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('/'));
         self.folders.iter().position(below).map(|at| self.given[at].as_str())
     }
-}
-
-fn unreadable(glob: &str, error: &globset::Error) -> GlobError {
-    GlobError::Unreadable { glob: glob.to_owned(), why: error.kind().to_string() }
-}
-
-/// What a glob stands for, in full; the module's head says which short forms there are.
-fn patterns(text: &str) -> Result<Vec<String>, GlobError> {
-    if text.starts_with('!') {
-        return Err(GlobError::Exception(text.to_owned()));
-    }
-    let trimmed = text.trim_start_matches("./");
-    let (anchored, trimmed) = match trimmed.strip_prefix('/') {
-        Some(rest) => (true, rest),
-        None => (trimmed.trim_end_matches('/').contains('/'), trimmed),
-    };
-    let only_folder = trimmed.ends_with('/');
-    let body = trimmed.trim_end_matches('/');
-    if body.is_empty() {
-        return Err(GlobError::Empty);
-    }
-    if body.split('/').any(|part| part == "..") {
-        return Err(GlobError::Outside(text.to_owned()));
-    }
-    let body = if anchored { body.to_owned() } else { format!("**/{body}") };
-    let is_plain = !body.trim_start_matches("**/").contains(['*', '?', '[', '{']);
-    let mut patterns = Vec::new();
-    if !only_folder {
-        patterns.push(body.clone());
-    }
-    if only_folder || is_plain {
-        patterns.push(format!("{body}/**"));
-    }
-    Ok(patterns)
 }
 
 /// The folder that everything a pattern matches lies in; empty where there is none.

@@ -179,15 +179,15 @@ pub fn first_program(command: &str) -> Option<String> {
 }
 
 /// A simple command.
-struct Simple {
+pub(crate) struct Simple {
     /// Its text. Quotes and escapes are kept: `shlex` reads them.
-    text: String,
+    pub(crate) text: String,
     /// The first character of the operator after it.
-    end: Option<char>,
+    pub(crate) end: Option<char>,
 }
 
 /// What stands between operators.
-fn simple_commands(command: &str) -> Vec<Simple> {
+pub(crate) fn simple_commands(command: &str) -> Vec<Simple> {
     let (mut all, mut current) = (Vec::new(), String::new());
     let mut quote = None;
     let mut chars = command.chars().peekable();

@@ -113,6 +113,8 @@ pub fn make(state: &LoopState, trail: Trail, found: Found) -> Report {
         id: status.id.clone(),
         status: status.status,
         verified: status.verified,
+        signed: status.signed,
+        signature: status.signature.clone(),
         started_at: status.started_at,
         updated_at: status.updated_at,
         ended_at: status.ended_at,

@@ -25,6 +25,12 @@ pub struct Report {
     pub status: StatusWord,
     /// Whether gates proved the work; null where no gate decides.
     pub verified: Option<bool>,
+    /// Whether its end, and every approval, is signed with a key that the user trusts; null if it has not ended, or was made before
+    /// signatures.
+    pub signed: Option<bool>,
+    /// The same in words; empty if there is nothing to say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub signature: String,
     /// Why it stands where it stands, in one line.
     pub reason: String,
     /// What a person has to do or to grant for it to go on; null where nothing.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::ids::LoopId;
+use crate::signature::{Objection, Signatures};
 
 /// What `refrain verify` found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
@@ -18,6 +19,12 @@ pub struct Verdict {
     pub problem: Option<String>,
     /// Bytes of a last line that was cut off while it was written; the next writer puts them aside.
     pub torn_bytes: u64,
+    /// Whether its end, and every approval, is signed with a key that the user trusts; null if it has not ended, or was made before
+    /// signatures.
+    pub signed: Option<bool>,
+    /// The same in words; empty if there is nothing to say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub signature: String,
     /// Whether nothing differs from what the journal says; what cannot be checked does not count.
     pub agrees: bool,
     /// What was compared with the journal, piece by piece; nothing where the journal itself is not intact.
@@ -29,14 +36,24 @@ impl Verdict {
     #[must_use]
     pub fn new(id: LoopId, records: u64, torn_bytes: u64, checks: Vec<Check>) -> Self {
         let agrees = checks.iter().all(|check| check.outcome != Outcome::Differs);
-        Self { id, intact: true, records, problem: None, torn_bytes, agrees, checks }
+        let (signed, signature) = (None, String::new());
+        Self { id, intact: true, records, problem: None, torn_bytes, signed, signature, agrees, checks }
+    }
+
+    /// The same, with what the journal's signatures come to. A record that no key signed agrees with nothing.
+    #[must_use]
+    pub fn with_signatures(self, signatures: &Signatures) -> Self {
+        let is_forged = signatures.objection().is_some_and(Objection::is_forged);
+        let (signed, signature) = (signatures.is_signed(), signatures.to_string());
+        Self { signed, signature, agrees: self.agrees && !is_forged, ..self }
     }
 
     /// Of a journal with only so many records in front of the first that is damaged.
     #[must_use]
     pub fn damaged(id: LoopId, records: u64, problem: String) -> Self {
         let problem = Some(problem);
-        Self { id, intact: false, records, problem, torn_bytes: 0, agrees: false, checks: Vec::new() }
+        let (signed, signature, checks) = (None, String::new(), Vec::new());
+        Self { id, intact: false, records, problem, torn_bytes: 0, signed, signature, agrees: false, checks }
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod approval;
 pub mod checkup;
+mod damaged;
 pub mod metrics;
 mod overran;
 pub mod plan;
@@ -15,6 +16,7 @@ mod telling;
 use std::fmt;
 
 pub use approval::{Approval, ApprovalWord};
+pub use damaged::{Damaged, DamagedWord};
 pub use progress::progress;
 pub use published::Publication;
 pub use saved::{SavedWork, with_yours};
@@ -29,6 +31,7 @@ use crate::event::{ClaimSource, End, Exit, WaitKind};
 use crate::ids::{AttemptId, LoopId};
 use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
 use crate::plan::TaskRef;
+use crate::signature::Objection;
 use crate::spec::{AgentKind, Limits};
 
 pub use overran::Overran;
@@ -55,6 +58,12 @@ pub struct Status {
     pub status: StatusWord,
     /// Whether gates proved the work; null where no gate decides.
     pub verified: Option<bool>,
+    /// Whether its end, and every approval, is signed with a key that the user trusts; null if it has not ended, or was made before
+    /// signatures.
+    pub signed: Option<bool>,
+    /// The same in words; empty if there is nothing to say.
+    #[serde(skip)]
+    pub signature: String,
     /// Iterations begun.
     pub iteration: u32,
     /// The latest attempt of that iteration, from 1; 0 before the first.
@@ -453,6 +462,8 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         mode: spec.mode.clone(),
         status: word,
         verified: spec.has_hard_gates().then(|| state.is_proven()),
+        signed: state.signatures.is_signed(),
+        signature: state.signatures.to_string(),
         iteration: state.iteration,
         attempt: latest.filter(|id| id.iteration == state.iteration).map_or(0, |id| id.attempt),
         started: u32::try_from(state.attempts.len() + usize::from(flight.is_some())).unwrap_or(u32::MAX),
@@ -467,7 +478,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         tree: state.proven_tree().map(ToString::to_string),
         started_at: state.started_at,
         updated_at: state.updated_at,
-        ended_at: ended.map(|ended| ended.at),
+        ended_at: ended.filter(|_| word.has_stopped()).map(|ended| ended.at),
         reason: telling::reason(state, word, alive.orphan),
         needs: telling::needs(state, word),
         wait: state.wait.map(|wait| WaitView { kind: wait.kind, until: wait.until }),
@@ -486,7 +497,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         runner: driver(state).map(|(pid, host)| Runner {
             pid,
             host: host.to_owned(),
-            alive: if ended.is_some() { Some(false) } else { alive.runner },
+            alive: if ended.is_some() && word.has_stopped() { Some(false) } else { alive.runner },
             stopped: false,
         }),
     };
@@ -506,11 +517,18 @@ fn driver(state: &LoopState) -> Option<(Option<i32>, &str)> {
 /// A loop that has not stopped is driven by somebody, or it has crashed: a dead owner never shows as running.
 fn word(state: &LoopState, alive: Option<bool>) -> StatusWord {
     match state.ended.map(|ended| ended.end) {
+        // Its runner is at work and has ended nothing.
+        Some(_) if alive == Some(true) && is_forged(state) => StatusWord::Running,
         Some(end) => StatusWord::from(end),
         None if !state.is_driven() || alive == Some(false) => StatusWord::Crashed,
         None if state.wait.is_some() => StatusWord::Waiting,
         None => StatusWord::Running,
     }
+}
+
+/// Whether it has an end, or an approval, that no key signed although its start is signed.
+fn is_forged(state: &LoopState) -> bool {
+    state.signatures.objection().is_some_and(Objection::is_forged)
 }
 
 impl From<End> for StatusWord {

@@ -3,7 +3,7 @@
 use super::{StatusWord, published, sum, with_yours};
 use crate::agent::Usd;
 use crate::budget::{Standing, Which};
-use crate::event::{Blocked, ClaimSource, End, Exit, WaitKind};
+use crate::event::{Asker, Blocked, ClaimSource, End, Exit, WaitKind};
 use crate::gate::{NOT_FOUND, missing_program};
 use crate::git::{CommitResult, Skipped};
 use crate::r#loop::{Approval, GateFailure, Grant, LoopState, Outcome, Phase, Proving, Refusal, Saved};
@@ -15,6 +15,18 @@ use crate::text::{printable, squeeze};
 
 /// Why it stands where it stands, in one line; and that its work is not committed, where it was to be.
 pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
+    match state.signatures.objection() {
+        None => reason_in_journal(state, word, orphan),
+        Some(objection) if word == StatusWord::Running => {
+            format!("its runner is at work and did not write what the journal says: {objection}")
+        }
+        Some(objection) => {
+            format!("unsigned: {objection}; the journal says: {}", reason_in_journal(state, word, orphan))
+        }
+    }
+}
+
+fn reason_in_journal(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     let mut why = why(state, word, orphan);
     why.push_str(&kept(state));
     if let Some(secret) = state.git.exposed.first() {
@@ -77,6 +89,14 @@ fn kept(state: &LoopState) -> String {
     }
 }
 
+/// Who asked for a stop: a person's in these words.
+pub(super) fn asked_by(by: Option<Asker>, person: &'static str) -> &'static str {
+    match by {
+        Some(Asker::Agent) => "by an agent",
+        Some(Asker::Person) | None => person,
+    }
+}
+
 fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     let flight = state.in_flight();
     match (state.ended.map(|ended| ended.end), word) {
@@ -95,11 +115,12 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 true => {
                     format!("{who}, and every required gate passed{}{}", proven(state), approved(state))
                 }
+                false if state.spec.has_hard_gates() => format!("{who}{}", approved(state)),
                 false => format!("{who}{}; unverified, as no gate checks it", approved(state)),
             }
         }
         (Some(End::Stuck), _) => stuck(state),
-        (Some(End::Cancelled), _) => "by a person".to_owned(),
+        (Some(End::Cancelled), _) => asked_by(state.cancelled_by, "by a person").to_owned(),
         (Some(End::IterationCap), _) => {
             let (n, s) = (state.charged, if state.charged == 1 { "" } else { "s" });
             match (failing(state), state.spec.has_hard_gates()) {
@@ -112,7 +133,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
         (Some(End::TimedOut), _) => "the loop's own duration is over".to_owned(),
         (Some(End::BudgetExceeded { by: None }), _) => budget(state),
         (Some(End::BudgetExceeded { by: Some(by) }), _) => shared_budget(&by),
-        (Some(End::Paused), _) => "by a person or a signal".to_owned(),
+        (Some(End::Paused), _) => asked_by(state.paused_by, "by a person or a signal").to_owned(),
         (Some(End::Blocked { why }), _) => match why {
             Blocked::Refunds if is_unresponsive(state) => told(
                 "the agent printed no event before its time limit, and the last three attempts were lost",
@@ -404,6 +425,17 @@ fn shared_budget(by: &Standing) -> String {
 /// What a person has to do for it to go on.
 pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     let id = &state.spec.id;
+    if let Some(objection) = state.signatures.objection() {
+        return match objection.is_forged() {
+            _ if word == StatusWord::Running => None,
+            true => Some(format!(
+                "refrain verify {id}; refrain resume {id} puts that record and all behind it aside"
+            )),
+            false => Some(format!(
+                "add that key to [trust] signers in your config.toml if it is yours, then refrain verify {id}"
+            )),
+        };
+    }
     let resume = match state.resume(&Grant::default()) {
         Err(Refusal::NothingGranted { flag, .. }) => format!("refrain resume {id} {flag}"),
         Ok(_)

@@ -7,7 +7,7 @@ use refrain_agents::ear::Heard;
 use refrain_core::context;
 use refrain_core::event::{AttemptFinished, CritiqueFinished, Event, Exit, GateFinished, Reviewed, Sealed};
 use refrain_core::fingerprint::{self, Fingerprint};
-use refrain_core::gate::{GateName, Verdict, cannot_run, found_no_test};
+use refrain_core::gate::{GateName, Verdict, cannot_run, found_no_test, lacks_summary, summaries};
 use refrain_core::review;
 use refrain_core::text::{clip, cut_middle, printable, squeeze};
 use refrain_proc::output;
@@ -47,6 +47,7 @@ impl ChildOutput {
             bytes: ending.stdout,
             fingerprint: None,
             no_test: None,
+            summaries: 0,
             preview: String::new(),
             left: ending.left,
             output_error: ending.output_error.clone(),
@@ -54,9 +55,10 @@ impl ChildOutput {
             review: None,
         };
         let (role, output) = match kind {
-            ChildKind::Command(name) => {
+            ChildKind::Command { gate: name, expected_summaries } => {
                 let bytes = ending.stdout + ending.stderr;
-                return Event::GateFinished(Box::new(command(GateFinished { bytes, ..gate(name) }, &log)));
+                let finished = GateFinished { bytes, ..gate(name) };
+                return Event::GateFinished(Box::new(command(finished, &log, expected_summaries)));
             }
             ChildKind::Agent(role, output) => (role, output),
         };
@@ -155,15 +157,20 @@ fn failure(exit: Exit, heard: &Heard, stderr: &str) -> Option<Fingerprint> {
 }
 
 /// The end of a gate that is a command, from its log.
-fn command(gate: GateFinished, log: &Utf8Path) -> GateFinished {
+fn command(gate: GateFinished, log: &Utf8Path, expected_summaries: u32) -> GateFinished {
     let exit = gate.exit;
     let end = output::read_end(log, MOST_READ as u64).unwrap_or_default();
     let end = printable(&String::from_utf8_lossy(&end)).into_owned();
     let last = end.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-    let no_test = proved_nothing(&end, exit);
+    let summaries = summaries(&end);
+    // Of a longer output the first summaries are not read.
+    let expected_summaries =
+        if gate.bytes > MOST_READ as u64 { expected_summaries.min(1) } else { expected_summaries };
+    let lacking = || lacks_summary(summaries, expected_summaries).filter(|_| exit == Exit::Code(0));
+    let no_test = proved_nothing(&end, exit).or_else(lacking);
     let fingerprint = (exit != Exit::Code(0) || no_test.is_some())
         .then(|| fingerprint::of(gate.gate.as_str(), &format!("{end}\n{exit:?}")));
-    GateFinished { fingerprint, no_test, preview: clip(last, PREVIEW).into_owned(), ..gate }
+    GateFinished { fingerprint, no_test, summaries, preview: clip(last, PREVIEW).into_owned(), ..gate }
 }
 
 /// Why the gate proved nothing, whatever its exit code is: it could not run, or its runners found no test.

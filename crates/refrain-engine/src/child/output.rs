@@ -31,7 +31,10 @@ pub(crate) struct ChildOutput {
 
 pub(super) enum ChildKind {
     /// A gate, whose log is read when it has ended.
-    Command(GateName),
+    Command {
+        gate: GateName,
+        expected_summaries: u32,
+    },
     Agent(AgentRole, Box<AgentOutput>),
 }
 
@@ -59,8 +62,13 @@ impl ChildOutput {
         Self { kind, log, stderr_log, began: Instant::now() }
     }
 
-    pub(crate) fn of_command(gate: GateName, log: Utf8PathBuf, stderr_log: Utf8PathBuf) -> Self {
-        Self { kind: ChildKind::Command(gate), log, stderr_log, began: Instant::now() }
+    /// With the number of test runners that have to print their summary if the gate passes.
+    pub(crate) fn of_command(
+        (gate, expected_summaries): (GateName, u32),
+        (log, stderr_log): (Utf8PathBuf, Utf8PathBuf),
+    ) -> Self {
+        let kind = ChildKind::Command { gate, expected_summaries };
+        Self { kind, log, stderr_log, began: Instant::now() }
     }
 }
 

@@ -89,9 +89,10 @@ pub(crate) fn takes_schema(agent: &AgentSpec) -> bool {
     ear::adapter(agent.kind).is_some_and(|adapter| adapter.takes_schema())
 }
 
-/// The job of a gate that is a command, after the attempt `of`; iteration 0 is before the first.
+/// The job of a gate that is a command, after the attempt `of`; iteration 0 is before the first. `inherited` is the runner's
+/// own environment.
 pub(crate) fn command_job(
-    state: &LoopState,
+    (state, inherited): (&LoopState, &[(OsString, OsString)]),
     (gate, command): (&GateSpec, &str),
     (of, run): (AttemptId, u32),
     dir: &LoopDir,
@@ -103,12 +104,15 @@ pub(crate) fn command_job(
     Job {
         argv: [SHELL, "-c", TOGETHER, command].map(str::to_owned).into(),
         dir: state.spec.working_dir.clone(),
-        env: environment::of_attempt(state, of),
+        env: environment::of_gate(state, of, inherited),
         stdin: None,
         stdout_log: log.clone(),
         stderr_log: stderr_log.clone(),
         cap: state.spec.output_cap,
-        listener: ChildOutput::of_command(gate.name.clone(), log, stderr_log),
+        listener: ChildOutput::of_command(
+            (gate.name.clone(), state.expected_summaries(gate)),
+            (log, stderr_log),
+        ),
         meter,
     }
 }

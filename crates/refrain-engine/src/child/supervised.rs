@@ -6,7 +6,7 @@ use refrain_agents::environment;
 use refrain_core::Spec;
 use refrain_core::event::{Event, Exit};
 use refrain_proc::{KeeperSpec, Report, Supervisor};
-use refrain_store::worktree;
+use refrain_store::{LoopDir, worktree};
 use tokio::sync::mpsc;
 
 use super::ChildEvent;
@@ -25,17 +25,19 @@ pub(crate) struct Supervised {
     pub(crate) sender: mpsc::Sender<ChildEvent>,
 }
 
-/// Starts the supervisor, whose reports become events: what must block to be read is read on its thread.
+/// Starts the supervisor of the loop in this folder, whose reports become events: what must block to be read is read on its thread.
 pub(crate) fn supervise(
     spec: &Spec,
     host: &Host,
+    dir: Option<&LoopDir>,
     pulse: &Arc<Pulse>,
     files: &SharedFiles,
 ) -> Result<Supervised, EngineError> {
     let keeper = KeeperSpec {
         program: host.program.clone(),
         env: environment::base(spec, host.env.iter().cloned()),
-        mark: environment::mark(spec),
+        marks: environment::marks(spec),
+        loop_dir: dir.map(|dir| dir.0.clone()),
     };
     // An attempt reports at most five times before the next one starts, and says now and then what it used.
     let (sender, news) = mpsc::channel(8);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_core::event::{Ask, Event, Urgency};
+use refrain_core::event::{Ask, Asker, Event, Urgency};
 use refrain_core::ids::RequestId;
 use refrain_core::r#loop::Retrying;
 use refrain_store::inbox;
@@ -45,14 +45,14 @@ impl Drive<'_> {
         let (state, ask) = (self.journal.state(), Ask::Pause(urgency));
         let is_new = state.pause < Some(urgency) || state.kills_at_once(&ask);
         if is_new && state.admits(&ask).is_ok() {
-            self.record_asked(None, ask)?;
+            self.record_asked(None, ask, Asker::Person)?;
         }
         Ok(())
     }
 
-    fn record_asked(&mut self, request: Option<RequestId>, ask: Ask) -> Result<(), EngineError> {
+    fn record_asked(&mut self, request: Option<RequestId>, ask: Ask, by: Asker) -> Result<(), EngineError> {
         let was_killed = self.journal.state().is_killed();
-        self.journal.push(Event::Asked { request, ask }, now())?;
+        self.journal.push(Event::Asked { request, ask, by }, now())?;
         if self.journal.state().is_killed() && !was_killed {
             self.crew.kill();
         }
@@ -130,7 +130,7 @@ impl Drive<'_> {
         for (request, _) in &waiting {
             let state = self.journal.state();
             if !state.has_answered(&request.id) && state.admits(&request.ask).is_ok() {
-                self.record_asked(Some(request.id.clone()), request.ask.clone())?;
+                self.record_asked(Some(request.id.clone()), request.ask.clone(), request.by)?;
             }
         }
         if self.journal.has_pending() {

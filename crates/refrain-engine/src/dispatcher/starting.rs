@@ -106,7 +106,8 @@ impl Drive<'_> {
         let (of, gate) = (proving.folder(), state.spec.gates.get(place)?.clone());
         match &gate.check {
             Check::Command(command) => {
-                let mut job = command_job(state, (&gate, command), (of, run), &dir, watchers.0);
+                let mut job =
+                    command_job((state, &self.host.env), (&gate, command), (of, run), &dir, watchers.0);
                 Some(Box::new(move || {
                     job.dir = ground.transpose()?.unwrap_or(job.dir);
                     Ok(job)

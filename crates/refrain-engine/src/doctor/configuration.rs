@@ -9,7 +9,7 @@ use refrain_core::view::checkup::{Finding, Grade, Subject};
 use refrain_store::Project;
 use refrain_store::config::keys::Slack;
 use refrain_store::config::{self, Chosen, Config, ConfigError, ConfigFile, Settings};
-use refrain_store::trust::Trust;
+use refrain_store::trust::{Content, Trust};
 
 use super::cure::Found;
 use crate::{Service, SlackTokens, Telemetry, chain};
@@ -50,7 +50,7 @@ fn of_project(file: Result<ConfigFile, ConfigError>, trust: &Trust, project: &Pr
         Ok(file) => file,
         Err(error) => return Finding::problem(Subject::Configuration, error.to_string(), MEND),
     };
-    match (trust.is_trusted(&project.root, &file.text), file.parse()) {
+    match (trust.is_trusted(&project.root, Content::File(&file.text)), file.parse()) {
         (true, Ok(_)) => Finding::ok(Subject::Configuration, "trusted as it is").about(file.path),
         (true, Err(error)) => Finding::problem(Subject::Configuration, error.to_string(), MEND),
         (false, Ok(_)) => Finding::warning(

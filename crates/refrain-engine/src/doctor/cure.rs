@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
-use refrain_core::view::checkup::{Finding, Fix, Grade};
+use refrain_core::view::checkup::{Finding, Fix, Grade, Subject};
 use refrain_git::{Removal, Repository};
 use refrain_proc::sweep::{Mark, sweep};
 use refrain_store::{Project, RunnerLock, checkout, ground, layout::LoopDir, pool as slots};
@@ -19,12 +19,19 @@ pub(super) struct Found {
     cure: Option<Cure>,
 }
 
+impl Found {
+    /// Whether it is about processes that were left behind.
+    pub(super) fn is_of_processes(&self) -> bool {
+        self.finding.subject == Subject::Processes
+    }
+}
+
 /// How something is mended.
 #[derive(Debug)]
 pub(super) enum Cure {
     /// Ends the processes that bear this variable, `NAME=value`, unless a runner drives their loop by now.
     EndProcesses {
-        /// What marks them.
+        /// What marks them, `NAME=value`.
         variable: String,
         /// Their loop, which may be gone.
         dir: LoopDir,
@@ -105,7 +112,7 @@ impl Cure {
                 if !RunnerLock::is_free(&dir) {
                     return Err("a runner drives their loop by now".to_owned());
                 }
-                let ended = sweep(&Mark { variable, session: None, keeper: None });
+                let ended = sweep(&Mark { variables: vec![variable], session: None, keeper: None });
                 Ok(format!("{ended} ended"))
             }
             Self::MakePrivate(path) => {

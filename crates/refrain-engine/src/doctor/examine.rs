@@ -20,8 +20,9 @@ impl Service {
             found.extend(places::look(self));
             found.extend(machine::look());
             found.extend(budget::look(self.host()));
-            found.extend(loops::look(self));
-            found.extend(leftovers::look());
+            let of_loops = loops::look(self);
+            found.extend(leftovers::look(of_loops.iter().any(Found::is_of_processes)));
+            found.extend(of_loops);
             found.extend(checkouts::look(self));
             found.extend(pool::look(self, variables));
             found.extend(autostart::look(self.host()));

@@ -4,29 +4,40 @@
 use std::collections::BTreeMap;
 
 use camino::Utf8Path;
-use refrain_core::LoopId;
+use refrain_agents::environment;
 use refrain_core::view::checkup::{Finding, Subject};
+use refrain_core::{LoopId, Spec};
 use refrain_proc::stray::{self, Stray};
 use refrain_store::{LoopDir, Project, RunnerLock};
 
 use super::cure::{Cure, Found};
 
-/// What every process of a loop is given; the first is the loop's own, and no other's.
+/// What every process of an agent is given; the first is the loop's own, and no other's.
 const VARIABLES: [&str; 3] = ["REFRAIN_STATE_FILE", "REFRAIN_LOOP_ID", "REFRAIN_PROJECT"];
 /// How many processes are named.
 const NAMED: usize = 5;
 
-pub(super) fn look() -> Vec<Found> {
+/// What agents left behind. `of_gates` says that gates did.
+pub(super) fn look(of_gates: bool) -> Vec<Found> {
     let mut loops: BTreeMap<String, Vec<Stray>> = BTreeMap::new();
     for stray in stray::bearing(&VARIABLES) {
         let mark = stray.variables.get(VARIABLES[0]).cloned().unwrap_or_default();
         loops.entry(mark).or_default().push(stray);
     }
     let found: Vec<Found> = loops.iter().filter_map(|(mark, strays)| of_loop(mark, strays)).collect();
-    if found.is_empty() {
+    if found.is_empty() && !of_gates {
         return vec![Finding::ok(Subject::Processes, "no dead runner left any behind").into()];
     }
     found
+}
+
+/// Processes of the gates of a loop without a runner: their mark says nothing of the loop.
+pub(super) fn of_gates(dir: &LoopDir, spec: &Spec) -> Option<Found> {
+    let (name, value) = environment::gate_mark(spec);
+    let variable = format!("{name}={value}");
+    let strays = stray::marked(&variable);
+    (!strays.is_empty() && RunnerLock::is_free(dir))
+        .then(|| left(&spec.id, (&spec.project, dir.clone()), &strays, variable))
 }
 
 fn of_loop(mark: &str, strays: &[Stray]) -> Option<Found> {
@@ -41,6 +52,10 @@ fn of_loop(mark: &str, strays: &[Stray]) -> Option<Found> {
     if !RunnerLock::is_free(&dir) {
         return None;
     }
+    Some(left(&id, (project, dir), strays, format!("{}={mark}", VARIABLES[0])))
+}
+
+fn left(id: &LoopId, (project, dir): (&Utf8Path, LoopDir), strays: &[Stray], variable: String) -> Found {
     let named: Vec<String> =
         strays.iter().take(NAMED).map(|stray| format!("{} {}", stray.process.pid, stray.command)).collect();
     let more = if strays.len() > NAMED { ", …" } else { "" };
@@ -49,6 +64,5 @@ fn of_loop(mark: &str, strays: &[Stray]) -> Option<Found> {
         format!("{} left behind in {project}: {}{more}", strays.len(), named.join(", ")),
         format!("refrain doctor --fix ends them; so does refrain resume {id}, where its runner died"),
     );
-    let cure = Cure::EndProcesses { variable: format!("{}={mark}", VARIABLES[0]), dir };
-    Some(Found::with(finding.about(id.as_str()), cure))
+    Found::with(finding.about(id.as_str()), Cure::EndProcesses { variable, dir })
 }

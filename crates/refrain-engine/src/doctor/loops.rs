@@ -6,11 +6,14 @@ use std::os::unix::fs::FileTypeExt;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::{SignedDuration, Timestamp};
 use refrain_core::LoopId;
+use refrain_core::plan::PlanState;
 use refrain_core::view::StatusWord;
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_store::{LoopDir, RunnerLock, catalog, inbox, journal, memory};
+use refrain_store::signing::Signing;
+use refrain_store::{JournalError, LoopDir, RunnerLock, catalog, inbox, journal, memory};
 
 use super::cure::{Cure, Found};
+use super::leftovers;
 use crate::liveness::look as view;
 use crate::{Service, chain, now};
 
@@ -29,24 +32,35 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
             return vec![Finding::problem(Subject::Loops, chain(&error), advice).into()];
         }
     };
+    let signing = service.host().signing();
     let (mut found, mut running, mut latest) = (Vec::new(), 0, None::<(Timestamp, LoopId)>);
     for dir in &dirs {
-        let name = dir.0.file_name().unwrap_or_default();
-        match journal::read(dir) {
+        match journal::read_signed(dir, &signing) {
             Ok(snapshot) => {
                 let state = &snapshot.state;
                 latest = latest.max(Some((state.updated_at, state.spec.id.clone())));
                 let status = view(dir, state).status;
                 running += u32::from(matches!(status, StatusWord::Running | StatusWord::Waiting));
+                if let Some(objection) = state.signatures.objection() {
+                    let id = &state.spec.id;
+                    let finding = Finding::problem(
+                        Subject::Loops,
+                        format!("unsigned: {objection}"),
+                        format!("refrain status {id} says what to do"),
+                    );
+                    found.push(finding.about(id.as_str()).into());
+                }
                 found.extend(of_loop(dir, &state.spec.id, status, snapshot.torn));
+                if status == StatusWord::Crashed {
+                    found.extend(leftovers::of_gates(dir, &state.spec));
+                }
             }
-            Err(error) => {
-                let advice = format!(
-                    "refrain verify {name} names the line; what happened up to it is still in its folder, {}",
-                    dir.0
-                );
-                found.push(Finding::problem(Subject::Loops, chain(&error), advice).about(name).into());
-            }
+            Err(error) => found.push(damaged(dir, &error)),
+        }
+    }
+    for dir in service.project().plan_dirs().unwrap_or_default() {
+        if let Err(error) = journal::read_as::<PlanState>(&dir) {
+            found.push(damaged(&dir, &error));
         }
     }
     let more = found.len().saturating_sub(NAMED);
@@ -58,16 +72,46 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
     let counted = format!("{} loops, {running} running", dirs.len());
     let journals = if dirs.is_empty() { "no loops here yet" } else { &counted };
     found.push(Finding::ok(Subject::Loops, journals).into());
+    found.push(key(&signing).into());
     found.push(clock(latest, now()).into());
     found.extend(catalog::aside(&service.host().data_home).map(put_aside));
     found.extend(memory::aside(&service.host().data_home).into_iter().map(memories_put_aside));
     found
 }
 
+/// The key that ends and approvals are signed with.
+fn key(signing: &Signing) -> Finding {
+    let file = signing.key_file();
+    match signing.public_key() {
+        Some(key) => {
+            Finding::ok(Subject::Loops, format!("ends are signed with your key; its public key is {key}"))
+        }
+        None if file.symlink_metadata().is_err() => {
+            Finding::ok(Subject::Loops, "no key to sign ends with yet; the first start makes one")
+        }
+        None => Finding::problem(
+            Subject::Loops,
+            "your key cannot be read: ends are not signed",
+            format!("see who owns {file}; move it away to have another made, which does not know what this one signed"),
+        )
+        .about(file.as_str()),
+    }
+}
+
 fn memories_put_aside(path: Utf8PathBuf) -> Found {
     let found = "memories that could not be read were put aside here; a new file has been begun since";
     let next = "sqlite3 may recover them (.recover); else remove the file";
     Finding::warning(Subject::Loops, found, next).about(path.as_str()).into()
+}
+
+fn damaged(dir: &LoopDir, error: &JournalError) -> Found {
+    let name = dir.0.file_name().unwrap_or_default();
+    let advice = format!(
+        "refrain verify {name} names the line; what happened up to it is still in its folder, {}; move that folder away to use \
+         the name again",
+        dir.0
+    );
+    Finding::problem(Subject::Loops, chain(error), advice).about(name).into()
 }
 
 /// Everything in it is in the journals, and by now in the catalog that was built in its place.

@@ -103,14 +103,14 @@ fn last_signal(records: &[Record]) -> Option<Timestamp> {
     let first = records[since..]
         .iter()
         .find(|record| matches!(record.event, Event::Asked { ask: Ask::Pause(_), .. }))?;
-    let by_signal = matches!(first.event, Event::Asked { request: None, ask: Ask::Pause(Urgency::Now) });
+    let by_signal = matches!(first.event, Event::Asked { request: None, ask: Ask::Pause(Urgency::Now), .. });
     by_signal.then_some(first.at)
 }
 
 #[cfg(test)]
 mod tests {
     use camino::Utf8Path;
-    use refrain_core::event::{FORMAT, Identity, LoopStarted, Process};
+    use refrain_core::event::{Asker, FORMAT, Identity, LoopStarted, Process};
     use refrain_store::Journal;
     use refrain_store::journal::Durability;
     use serde_json::json;
@@ -142,11 +142,11 @@ mod tests {
     }
 
     fn signal(urgency: Urgency) -> Event {
-        Event::Asked { request: None, ask: Ask::Pause(urgency) }
+        Event::Asked { request: None, ask: Ask::Pause(urgency), by: Asker::Person }
     }
 
     fn person(ask: Ask) -> Event {
-        Event::Asked { request: Some("a-person".to_owned().try_into().unwrap()), ask }
+        Event::Asked { request: Some("a-person".to_owned().try_into().unwrap()), ask, by: Asker::Person }
     }
 
     /// A loop to which this happened, one event a second.

@@ -22,7 +22,12 @@ fn writer(place: &Place, id: &LoopId) -> Writer {
 }
 
 fn record(writer: &mut Writer) {
-    writer.push(Event::Asked { request: None, ask: Ask::Pause(Urgency::AfterIteration) }, now()).unwrap();
+    writer
+        .push(
+            Event::Asked { request: None, ask: Ask::Pause(Urgency::AfterIteration), by: Default::default() },
+            now(),
+        )
+        .unwrap();
     writer.commit(Durability::Written).unwrap();
 }
 

@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use refrain_core::LoopState;
-use refrain_core::event::{Ask, Event};
+use refrain_core::event::{Ask, Asker, Event};
 use refrain_core::memory::{Memory, after};
 use refrain_store::{JournalError, LoopDir, journal, memory as kept};
 
@@ -34,7 +34,7 @@ impl Remembrance {
 /// A loop that is over, as later ones may know of it: without what looks like a secret, in what was asked and said.
 pub(crate) struct Past {
     pub(crate) state: LoopState,
-    /// All that it was steered with.
+    /// All that a person steered it with.
     pub(crate) said: Vec<String>,
     redactor: Redactor,
 }
@@ -52,7 +52,7 @@ impl Past {
         }
         let mut said = Vec::new();
         for record in journal::records(dir)? {
-            if let Event::Asked { ask: Ask::Steer(text), .. } = record.event {
+            if let Event::Asked { ask: Ask::Steer(text), by: Asker::Person, .. } = record.event {
                 said.push(redactor.clean(&text));
             }
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rand::RngExt;
 use refrain_agents::environment;
-use refrain_core::event::{Ask, Urgency};
+use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::ids::RequestId;
 use refrain_core::plan::{PlanEnd, PlanEvent, PlanState};
 use refrain_core::{LoopId, LoopState};
@@ -30,11 +30,11 @@ impl Service {
         &self,
         id: &LoopId,
         what: LoopRequest,
-        ask: Ask,
+        (ask, by): (Ask, Asker),
         slow: impl FnOnce(SlowRunner),
     ) -> Result<PlanState, EngineError> {
         let dir = self.plan_dir(id)?;
-        let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
+        let request = Request { id: RequestId::made(now(), rand::rng().random()), ask, by };
         let refused = |why| EngineError::Refused { id: id.clone(), what, why };
         let read = || -> Result<PlanState, EngineError> { Ok(journal::read_as(&dir)?.state) };
         read()?.admits(&request.ask).map_err(refused)?;
@@ -78,7 +78,11 @@ impl Service {
                     continue;
                 }
                 journal.push(
-                    PlanEvent::Asked { request: Some(request.id.clone()), ask: request.ask.clone() },
+                    PlanEvent::Asked {
+                        request: Some(request.id.clone()),
+                        ask: request.ask.clone(),
+                        by: request.by,
+                    },
                     now(),
                 )?;
                 let end = match request.ask {
@@ -115,7 +119,8 @@ impl Service {
                 Err(error) => return Err(error),
                 Ok(found) if journal::read(&found.dir).is_ok_and(|read| is_over(&read.state)) => {}
                 Ok(_) => {
-                    self.ask(&running.id, LoopRequest::Cancel, Ask::Cancel(Urgency::Now), |_| {})?;
+                    let ask = (Ask::Cancel(Urgency::Now), state.cancelled_by.unwrap_or_default());
+                    self.ask(&running.id, LoopRequest::Cancel, ask, |_| {})?;
                 }
             }
         }
@@ -123,9 +128,12 @@ impl Service {
     }
 }
 
-/// Asks a loop to rest, or to end, without waiting for its answer.
-pub(super) fn tell(dir: &LoopDir, urgency: Urgency, for_good: bool) -> Result<(), EngineError> {
+/// Asks a loop to rest, or to end for good, for this asker, without waiting for its answer.
+pub(super) fn tell(
+    dir: &LoopDir,
+    (urgency, for_good, by): (Urgency, bool, Asker),
+) -> Result<(), EngineError> {
     let ask = if for_good { Ask::Cancel(urgency) } else { Ask::Pause(urgency) };
-    let request = Request { id: RequestId::made(now(), rand::rng().random()), ask };
+    let request = Request { id: RequestId::made(now(), rand::rng().random()), ask, by };
     Ok(request.post(dir)?)
 }

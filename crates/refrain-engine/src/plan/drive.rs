@@ -12,7 +12,7 @@ use refrain_agents::environment;
 use refrain_core::LoopId;
 use refrain_core::event::Urgency;
 use refrain_core::plan::{PlanEvent, PlanLive, PlanState, PlanStep, TaskEnded, next_step};
-use refrain_store::journal::Durability;
+use refrain_store::journal::{Durability, MOST_RESTORED};
 use refrain_store::pool::Slot;
 use refrain_store::{Journal, RunnerLock};
 use tokio::net::unix::pipe;
@@ -243,8 +243,9 @@ impl PlanDrive {
     async fn write_back(&mut self) -> Result<(), EngineError> {
         let batch = self.journal.batch(Durability::Synced);
         let mut committed = blocking(move || batch.write()).await?;
-        while let Some(bytes) = committed.restored {
-            self.journal.push(PlanEvent::JournalRestored { bytes }, now())?;
+        for _ in 0..MOST_RESTORED {
+            let Some(restored) = committed.restored else { break };
+            self.journal.push(restored.event::<PlanState>(), now())?;
             let batch = self.journal.batch(Durability::Synced);
             committed = blocking(move || batch.write()).await?;
             if let Ok(doorbell) = install_doorbell(self.journal.dir()) {

@@ -16,6 +16,7 @@ use refrain_store::LoopDir;
 use refrain_store::journal;
 use refrain_store::pool::Slot;
 use refrain_store::tasks::TaskFile;
+use refrain_store::trust::Content;
 use tokio::sync::Semaphore;
 
 use super::asking::tell;
@@ -24,7 +25,7 @@ use super::told;
 use crate::blocking::blocking;
 use crate::telemetry::Telling;
 use crate::{EngineError, Host, Runner, Service, Signals, chain};
-use refrain_core::event::Urgency;
+use refrain_core::event::{Asker, Urgency};
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -63,7 +64,7 @@ enum Prepared {
 }
 
 /// What its loops are told when they start, if everything is to come to rest.
-pub(super) type Quiet = Rc<Cell<Option<(Urgency, bool)>>>;
+pub(super) type Quiet = Rc<Cell<Option<(Urgency, bool, Asker)>>>;
 
 /// What a new loop begins with.
 pub(super) struct Begin {
@@ -89,9 +90,9 @@ pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet, turns: 
         Ok(Prepared::Drive(runner, slot)) => {
             // Whoever told the others did not find it yet.
             let told = match quiet.get() {
-                Some((urgency, for_good)) => {
+                Some(how) => {
                     let dir = round.landing.loop_dir(&round.running.id);
-                    blocking(move || tell(&dir, urgency, for_good)).await
+                    blocking(move || tell(&dir, how)).await
                 }
                 None => Ok(()),
             };
@@ -206,7 +207,7 @@ impl Round {
 
     /// The loop that there is: where it stopped, or was killed, it goes on, if it may.
     fn take_up(&self, dir: &LoopDir) -> Result<Prepared, EngineError> {
-        let state = journal::read(dir)?.state;
+        let state = journal::read_believed(dir, &self.host.signing())?;
         let goes_on = match state.ended.map(|ended| ended.end) {
             None | Some(End::Paused | End::Blocked { .. }) => true,
             Some(End::BudgetExceeded { .. }) => self.running.money > state.limits.max_cost,
@@ -267,6 +268,13 @@ impl Round {
         let prompt = told::prompt(self, &graph, id, (repository, begin))?;
         let at = graph.index(id).ok_or_else(|| EngineError::TaskGone(id.clone()))?;
         let task = &graph.tasks()[at];
+        // The file may name another command than when the plan was started: another agent can have written it.
+        if let (Some(known), Some(command)) = (&self.spec.verifications, &task.verification)
+            && !known.contains(command)
+            && !self.service.trusts(Content::Command(command))
+        {
+            return Err(EngineError::UntrustedCommand(command.clone()));
+        }
         let mut spec = self.spec.loop_spec(task, self.running.round, &slot.folder(), prompt);
         spec.trace = Some(trace::of_task(&self.spec, self.started_at, id, self.running.round));
         spec.limits.max_iterations = Some(self.running.granted);

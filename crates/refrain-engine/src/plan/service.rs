@@ -26,6 +26,7 @@ impl Service {
     /// [`EngineError`]; nothing was begun then.
     pub fn start_plan(&self, mut spec: PlanSpec, named: Option<&LoopId>) -> Result<PlanRunner, EngineError> {
         spec.each.trace = self.host.trace();
+        spec.each.gate_env.mark = format!("{:016x}", rand::random::<u64>());
         let opened = self.admit_beginning(&mut spec)?;
         let _alone = PlansLock::take(&self.project)?;
         self.check_free(&spec, named)?;
@@ -226,7 +227,7 @@ impl Service {
         Ok(journal.state().clone())
     }
 
-    pub(super) fn plan_dir(&self, id: &LoopId) -> Result<LoopDir, EngineError> {
+    pub(crate) fn plan_dir(&self, id: &LoopId) -> Result<LoopDir, EngineError> {
         let dir = self.project.plan_dir(id);
         if dir.exists() { Ok(dir) } else { Err(self.no_loop(id)) }
     }

@@ -38,7 +38,7 @@ impl Service {
         for (task, running) in state.running() {
             // One that cannot be read, or was not made yet, says nothing.
             let dir = self.project.loop_dir(&running.id);
-            if let Ok(read) = journal::read(&dir) {
+            if let Ok(read) = journal::read_signed(&dir, &self.host.signing()) {
                 let id = state.tasks[task].card.id.clone();
                 loops.insert(id, TaskLoop::from(&look(&dir, &read.state)));
             }

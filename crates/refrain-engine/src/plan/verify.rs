@@ -1,6 +1,7 @@
 //! The verification of what is about to land: the plan's own gates that are commands, on a clean checkout of the tree, one
 //! after the other until one fails.
 
+use std::ffi::OsString;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,7 +131,7 @@ impl Verification {
         // What the gates of a loop are started with, so are these: a loop without an agent. Who starts them comes while git
         // writes the files.
         let each = &self.state.spec.each;
-        let mut supervised = supervise(each, &self.host, &Arc::default(), &Arc::default())?;
+        let mut supervised = supervise(each, &self.host, None, &Arc::default(), &Arc::default())?;
         if each.gates.iter().any(|gate| gate.hard && matches!(gate.check, Check::Command(_))) {
             supervised.supervisor.ready();
         }
@@ -173,7 +174,9 @@ impl Verification {
             let Check::Command(command) = &gate.check else { continue };
             for retry in 0..=gate.retries {
                 let run = run_number(self.state.seq, gate.retries, retry);
-                match run_gate(supervised, &of, (gate, command), (run, &self.dir), stopped).await? {
+                match run_gate(supervised, &of, (gate, command), (run, &self.dir, &self.host.env), stopped)
+                    .await?
+                {
                     Ran::Passed => break,
                     Ran::Failed(()) if retry < gate.retries => {}
                     Ran::Failed(()) => {
@@ -215,11 +218,11 @@ async fn run_gate(
     supervised: &mut Supervised,
     of: &LoopState,
     (gate, command): (&GateSpec, &str),
-    (run, dir): (u32, &LoopDir),
+    (run, dir, env): (u32, &LoopDir, &[(OsString, OsString)]),
     stopped: &mut watch::Receiver<bool>,
 ) -> Result<Ran<()>, EngineError> {
     let meter = Arc::new(Meter::new(|| {}));
-    let job = command_job(of, (gate, command), (AttemptId::BEFORE, run), dir, meter);
+    let job = command_job((of, env), (gate, command), (AttemptId::BEFORE, run), dir, meter);
     supervised.supervisor.run(job);
     let until = Instant::now() + Duration::from_millis(gate.timeout.0);
     let (mut is_late, mut is_unwanted, mut ran) = (false, false, None);
@@ -269,7 +272,7 @@ fn not_run(said: String) -> EngineError {
 
 /// Ends what the verification of a runner before this one left behind.
 pub(super) fn sweep_leftovers(each: &Spec) {
-    let _ = sweep(&Mark { variable: environment::mark(each), session: None, keeper: None });
+    let _ = sweep(&Mark { variables: environment::marks(each), session: None, keeper: None });
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use refrain_agents::hook::{self, Told};
-use refrain_core::event::{Ask, Urgency};
+use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::r#loop::MAX_REFUNDS;
 use refrain_core::promise::{MatchMode, Promise, PromiseText};
 use refrain_core::session::{Answer, SessionSpec};
@@ -132,6 +132,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         working_dir: project,
         git: Default::default(),
         gates: Vec::new(),
+        gate_env: Default::default(),
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
@@ -148,6 +149,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         mode: None,
         trace: None,
         depth: 0,
+        parent: None,
         output_cap: Spec::OUTPUT_CAP,
     }
 }
@@ -290,7 +292,9 @@ fn take(place: &Place, number: usize, happens: Happens, is_over: bool) -> Option
             None
         }
         Happens::IsCancelled => {
-            service.ask(&id, LoopRequest::Cancel, Ask::Cancel(Urgency::Now), |_| ()).unwrap();
+            service
+                .ask(&id, LoopRequest::Cancel, (Ask::Cancel(Urgency::Now), Asker::Person), |_| ())
+                .unwrap();
             None
         }
         Happens::IsLost => {

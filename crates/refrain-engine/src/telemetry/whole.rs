@@ -34,7 +34,8 @@ impl Service {
     /// # Errors
     /// [`EngineError`] where the loop is not there or cannot be read.
     pub fn tell_whole(&self, id: &LoopId, telemetry: Telemetry) -> Result<Option<String>, EngineError> {
-        let journal::Whole { records, state, .. } = journal::whole(&self.locate(id)?.dir)?;
+        let journal::Whole { records, state, .. } =
+            journal::whole(&self.locate(id)?.dir, &self.host().signing())?;
         let redactor = Redactor::new(&state.spec, []);
         Ok(match Owed::new(telemetry, redactor) {
             Ok(owed) => owed.tell_all(&records),

@@ -96,6 +96,7 @@ impl AtForge {
             head: &self.head,
             was_there: false,
             largest_file: 1 << 20,
+            base: None,
             allow_secrets: &[],
             cancel: None,
         });

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use refrain_core::git::{Base, CommitReport, CommitResult, LeftOut, Oid, PathGlob, Skipped};
+use refrain_core::git::{Base, CommitReport, CommitResult, LeftOut, Oid, Skipped};
+use refrain_core::glob::PathGlob;
 use refrain_git::{Cancel, CommitRequest, GitError, Repository};
 use refrain_proc::tool::Tool;
 use tempfile::TempDir;

@@ -78,6 +78,7 @@ impl Published {
             upstream: &Upstream { branch: branch.to_owned(), ..self.upstream() },
             head: &self.place.head(),
             was_there,
+            base: Some(&self.begin),
             largest_file: 1 << 20,
             allow_secrets: &[],
             cancel: self.place.cancel.as_ref(),
@@ -236,6 +237,72 @@ fn a_secret_that_the_agent_committed_is_not_pushed() {
     it.commit("keys.txt", &format!("token = \"ghp_{}\"\n", "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx"));
     assert!(matches!(it.refused(), Refusal::Secret(_)));
     assert_eq!(it.there("main"), Some(it.begin.clone()));
+}
+
+/// A token, made here of pieces: no text of this repository looks like one.
+fn token() -> String {
+    format!("ghp_{}", "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx")
+}
+
+#[test]
+fn a_secret_in_a_path_a_message_or_the_name_of_the_branch_is_not_pushed() {
+    let it = Published::new();
+    let undo = || it.place.git(&["reset", "-q", "--hard", it.begin.as_str()]);
+    for path in [format!("{}.txt", token()), format!("src/{}/a.txt", token())] {
+        it.commit(&path, "nothing\n");
+        assert!(matches!(it.refused(), Refusal::Secret(_)));
+        undo();
+    }
+    it.commit("src/a.rs", "fn a() { 1 }\n");
+    it.place.git(&["commit", "-q", "--allow-empty", "-m", "Use it\n\nwith", "-m", &token()]);
+    it.commit("src/b.rs", "fn b() { 1 }\n");
+    let refused = it.refused();
+    let said = refused.to_string();
+    assert!(matches!(refused, Refusal::Secret(_)) && said.starts_with("the message of commit "), "{said}");
+    assert!(!said.contains(&token()), "{said}");
+    undo();
+    it.commit("src/a.rs", "fn a() { 1 }\n");
+    let push = it.try_publish(&format!("fix-{}", token()), false).unwrap();
+    assert!(matches!(&push, Push::Refused(Refusal::Secret(what)) if what.contains("branch")), "{push:?}");
+    assert!(matches!(it.publish(), Push::Pushed { .. }), "nothing of it is left");
+}
+
+#[test]
+fn a_secret_behind_a_thousand_commits_is_not_pushed() {
+    let it = Published::new();
+    it.commit("keys.txt", &format!("{}\n", token()));
+    it.place.git(&["rm", "-q", "keys.txt"]);
+    it.place.git(&["commit", "-qm", "Second thoughts"]);
+    let commit = "commit refs/heads/long\ncommitter T <t@localhost> 1 +0000\ndata 1\nx\n";
+    let history = format!("{commit}from {}\n\n{}", it.place.head(), commit.repeat(1001));
+    it.place.write_at(it.place.top().join("history"), history);
+    it.place.git(&["-c", "alias.import=!git fast-import --quiet < ../history", "import"]);
+    it.place.git(&["reset", "-q", "--hard", "long"]);
+    assert!(matches!(it.refused(), Refusal::Secret(_)));
+}
+
+#[test]
+fn what_the_remote_is_said_to_have_is_asked_there() {
+    let it = Published::new();
+    let bad = it.commit("keys.txt", &format!("{}\n", token()));
+    // It says that the remote has it already.
+    it.place.git(&["update-ref", "refs/remotes/origin/other", bad.as_str()]);
+    assert!(matches!(it.refused(), Refusal::Secret(_)));
+    // A branch of the remote's that has it is told from that: it is known there.
+    it.place.git(&["push", "-q", "origin", "HEAD:refs/heads/other"]);
+    assert!(matches!(it.publish(), Push::Pushed { .. }));
+}
+
+#[test]
+fn a_mark_that_a_person_made_before_the_loop_lets_their_line_be_pushed() {
+    let mut it = Published::new();
+    let marked = format!("token = \"{}\" # refrain:allow-secret\n", token());
+    it.begin = it.commit("fake.toml", &marked);
+    it.commit("src/a.rs", "fn a() { 1 }\n");
+    assert!(matches!(it.publish(), Push::Pushed { .. }));
+    it.commit("other.toml", &marked);
+    let said = it.refused().to_string();
+    assert!(said.contains("its allow mark is newer than the loop"), "{said}");
 }
 
 #[test]

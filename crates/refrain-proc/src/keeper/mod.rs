@@ -5,9 +5,12 @@
 //! signal dispositions and an empty mask, tells when the agent's own process ends, and then ends what is left. Its
 //! standard input is a socket to the runner: when that closes, for whatever reason, it ends everybody and exits.
 
+mod enclosing;
 mod process;
 pub(crate) mod wire;
 
+pub(crate) use enclosing::is_keeper;
+pub use enclosing::{EnclosingSupervisor, enclosing};
 pub(crate) use process::LEFTOVER_BOUND;
 pub use process::run;
 pub use wire::{Rung, StopLadder};

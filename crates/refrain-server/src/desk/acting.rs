@@ -11,7 +11,6 @@ use refrain_app::verbs::{Outcome, Standing, Urgent, check_runner};
 use refrain_core::{LoopId, Refusal as Refused};
 use refrain_engine::{EngineError, LoopRequest, Service};
 
-use super::wanted::{check_grant, check_text, steering};
 use super::{Desk, Place, Refusal};
 
 impl Desk {
@@ -41,7 +40,7 @@ impl Desk {
 
     /// Has its agent told something with its next iteration.
     pub(crate) fn say(&self, place: &Place, asked: Steering) -> Result<Standing, Refusal> {
-        steering(&asked.text)?;
+        asked.check()?;
         let (service, id) = self.open_place(place)?;
         check_runner(&service, &id)?;
         steer(&self.context, &service, &id, &asked, &mut |_, _| {})?;
@@ -50,7 +49,6 @@ impl Desk {
 
     /// Lets it go on, with a runner of its own.
     pub(crate) fn resume(&self, place: &Place, asked: &Resume) -> Result<Standing, Refusal> {
-        check_grant(asked)?;
         let (service, id) = self.open_place(place)?;
         let grant = (&asked.grant()?, asked.now);
         if asked.now {
@@ -78,7 +76,7 @@ impl Desk {
 
     /// Says how a task goes on that waits for that.
     pub(crate) fn tune(&self, place: &Place, asked: &Tune) -> Result<Standing, Refusal> {
-        check_text("text", &asked.text)?;
+        asked.check()?;
         let (service, id) = self.open_place(place)?;
         service.plan_status(&id)?;
         tune(&self.context, &service, &id, asked)?;

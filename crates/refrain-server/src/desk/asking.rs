@@ -26,10 +26,10 @@ impl Desk {
 
     /// Has a loop's agent told something with its next iteration.
     pub(crate) fn steer(&self, asked: &Steer) -> Result<Steered, Refusal> {
-        asked.check()?;
+        let steering = Steering { text: asked.text.clone() };
+        steering.check()?;
         let (service, id) = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
         check_runner(&service, &id)?;
-        let steering = Steering { text: asked.text.clone() };
         steer(&self.context, &service, &id, &steering, &mut |_, _| {})?;
         Ok(Steered { steered: true, loop_id: id })
     }

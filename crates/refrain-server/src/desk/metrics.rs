@@ -16,7 +16,7 @@ impl Desk {
         let listed = service.list_with(self.everywhere, Detail::Line)?;
         let words = listed.iter().filter_map(|row| match row {
             Listed::Loop(brief) => Some(brief.status),
-            Listed::Damaged { .. } => None,
+            Listed::Damaged(_) => None,
         });
         Ok(metrics::prometheus(&used.report, &used.series, words))
     }

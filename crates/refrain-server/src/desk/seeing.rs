@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use refrain_core::text::cut;
 use refrain_core::view::StatusWord;
-use refrain_engine::{Brief, Listed, Service, chain};
+use refrain_engine::{Brief, Listed, Service};
 use serde::Serialize;
 
 use super::answer::FrontMatter;
@@ -61,7 +61,7 @@ impl Desk {
                         found.push((service, brief));
                     }
                     Listed::Loop(_) => {}
-                    Listed::Damaged { name, error } => unread.push(format!("{name}: {}", chain(&error))),
+                    Listed::Damaged(damaged) => unread.push(format!("{}: {}", damaged.id, damaged.reason)),
                 }
             }
         }

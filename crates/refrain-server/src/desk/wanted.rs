@@ -5,10 +5,9 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use refrain_app::plan::MOST_JOBS;
-use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::tune::LONGEST as LONGEST_TEXT;
+use refrain_core::MAX_STEERING;
 use refrain_core::spec::Limits;
-use refrain_core::{MAX_STEERING, check_steering};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -19,12 +18,16 @@ const LONGEST_WORD: usize = 4_096;
 /// How many commands may be named.
 const MOST_GATES: usize = 16;
 const ITERATIONS: RangeInclusive<u32> = 1..=Limits::MAX_GRANT;
-const MINUTES: RangeInclusive<u32> = 1..=60;
+/// The longest iteration that may be asked for, in minutes.
+const MOST_MINUTES: u32 = 60;
+const MINUTES: RangeInclusive<u32> = 1..=MOST_MINUTES;
 const CHECKPOINTS: RangeInclusive<u32> = 0..=Limits::MAX_GRANT;
 const JOBS: RangeInclusive<u32> = 1..=MOST_JOBS;
-const WAIT: RangeInclusive<u32> = 0..=600;
+/// The longest wait before an answer, in seconds.
+const MOST_WAIT: u32 = 600;
+const WAIT: RangeInclusive<u32> = 0..=MOST_WAIT;
 /// The most that a caller may have spent, in US dollars.
-const MOST_MONEY: f64 = 50.0;
+pub(crate) const MOST_MONEY: f64 = 50.0;
 
 /// What `loop_start` takes.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -65,7 +68,7 @@ pub(crate) struct Start {
     pub(crate) max_cost_usd: Option<f64>,
     /// How many minutes one iteration may take before its agent is asked to stop; 30 s later it is killed. 30 where neither
     /// this nor the configuration says.
-    #[schemars(range(min = 1, max = 60))]
+    #[schemars(range(min = 1, max = MOST_MINUTES))]
     pub(crate) max_tick_duration_minutes: Option<u32>,
     /// After how many iterations a critic looks at the progress and advises the agent; 0 is never.
     #[schemars(range(min = 0, max = Limits::MAX_GRANT))]
@@ -127,7 +130,7 @@ pub(crate) struct PlanRun {
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = MOST_MONEY))]
     pub(crate) max_cost_usd: Option<f64>,
     /// How many minutes one iteration may take, as for loop_start.
-    #[schemars(range(min = 1, max = 60))]
+    #[schemars(range(min = 1, max = MOST_MINUTES))]
     pub(crate) max_tick_duration_minutes: Option<u32>,
 }
 
@@ -170,7 +173,7 @@ pub(crate) struct WithWait {
     pub(crate) workspace: Option<String>,
     /// How many seconds to wait for it to get on (an iteration ends, or it stops) before answering; 0, at once, where it is
     /// left out. Progress is notified meanwhile.
-    #[schemars(range(min = 0, max = 600))]
+    #[schemars(range(min = 0, max = MOST_WAIT))]
     #[serde(default)]
     pub(crate) wait_seconds: u32,
 }
@@ -211,12 +214,6 @@ pub(crate) struct Steer {
     pub(crate) text: String,
 }
 
-impl Steer {
-    pub(crate) fn check(&self) -> Result<(), Refusal> {
-        steering(&self.text)
-    }
-}
-
 /// What `loop_list` takes.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -226,27 +223,6 @@ pub(crate) struct List {
     /// List those too that are over: the last 50, newest first.
     #[serde(default)]
     pub(crate) include_finished: bool,
-}
-
-/// Holds what an agent is told with its next iteration against its bounds.
-pub(super) fn steering(value: &str) -> Result<(), Refusal> {
-    check_steering(value).map_err(|refusal| Refusal::new(format!("text: {refusal}")))?;
-    text("text", value, MAX_STEERING)
-}
-
-/// Holds words for an agent against their bounds.
-pub(super) fn check_text(name: &str, value: &str) -> Result<(), Refusal> {
-    text(name, value, LONGEST_TEXT)
-}
-
-/// Holds what a loop is granted against its bounds.
-pub(super) fn check_grant(asked: &Resume) -> Result<(), Refusal> {
-    words(&[("max_duration", &asked.max_duration)])?;
-    match asked.max_cost_usd {
-        // Written so that what is no number is none of them.
-        Some(cost) if !(cost > 0.0 && cost.is_finite()) => Err(refused("max_cost_usd", cost, "more than 0")),
-        _ => Ok(()),
-    }
 }
 
 fn within(name: &str, value: Option<u32>, accepted: &RangeInclusive<u32>) -> Result<(), Refusal> {

@@ -2,7 +2,7 @@
 
 use refrain_core::gate::GateName;
 use refrain_core::{AttemptId, LoopId};
-use refrain_engine::{Brief, Detail, Differences, Kept, Listed, Service, chain};
+use refrain_engine::{Brief, Detail, Differences, Kept, Listed, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -164,7 +164,7 @@ impl Desk {
                         found.push((project.clone(), brief))
                     }
                     Listed::Loop(_) => {}
-                    Listed::Damaged { name, error } => unread.push(format!("{name}: {}", chain(&error))),
+                    Listed::Damaged(damaged) => unread.push(format!("{}: {}", damaged.id, damaged.reason)),
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rand::RngExt;
-use refrain_engine::{Keys, Pass, now};
+use refrain_engine::{Key, Keys, Pass, now};
 
 use super::address::Names;
 use super::failure::Failure;
@@ -137,6 +137,20 @@ pub fn new_token(desk: &Desk) -> Result<String, refrain_engine::DiskError> {
 /// What the system said where one of them stays.
 pub fn revoke_tokens(desk: &Desk) -> Result<usize, refrain_engine::DiskError> {
     desk.keys().revoke()
+}
+
+/// What lets somebody in now.
+#[must_use]
+pub fn tokens(desk: &Desk) -> Vec<Key> {
+    desk.keys().list(now())
+}
+
+/// Lets the holder of the token or cookie with this id in no more; whether there was one.
+///
+/// # Errors
+/// What the system said where it stays.
+pub fn revoke_token(desk: &Desk, id: &str) -> Result<bool, refrain_engine::DiskError> {
+    desk.keys().revoke_one(id)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

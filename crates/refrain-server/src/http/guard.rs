@@ -134,7 +134,7 @@ fn too_many_connections() -> Response {
 /// The cookie that lets a browser in.
 pub(super) fn set_cookie(door: &Door, value: &str) -> String {
     let secure = if door.names.is_secure() { "; Secure" } else { "" };
-    format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000{secure}", door.cookie)
+    format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000{secure}", door.cookie)
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {

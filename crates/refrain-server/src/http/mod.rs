@@ -23,7 +23,7 @@ mod tls;
 mod words;
 
 pub use address::{Address, AddressError, Way};
-pub use door::{new_token, revoke_tokens};
+pub use door::{new_token, revoke_token, revoke_tokens, tokens};
 pub use openapi::openapi;
 pub use server::{HttpError, Server};
 pub use stop::Stop;

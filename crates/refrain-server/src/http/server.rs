@@ -16,6 +16,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use refrain_engine::Key;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -126,6 +127,12 @@ impl Server {
     #[must_use]
     pub fn url(&self) -> &str {
         &self.door.names.origin
+    }
+
+    /// What lets somebody in now.
+    #[must_use]
+    pub fn tokens(&self) -> Vec<Key> {
+        super::door::tokens(&self.door.desk)
     }
 
     /// The origin under which programs on this machine find it, that know nothing of names as browsers do.

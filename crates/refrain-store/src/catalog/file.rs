@@ -16,6 +16,7 @@ use crate::atomic::make_dir;
 use crate::journal;
 use crate::layout::{LoopDir, Project};
 use crate::migration::migrate;
+use crate::signing::Signing;
 use crate::{DiskError, OnPath};
 
 /// How long a reader waits for somebody who writes.
@@ -80,6 +81,8 @@ const STEPS: &[&str] = &[
     "DELETE FROM projects",
     // The status object says which part of a sum is incomplete.
     "DELETE FROM projects",
+    // It says whether the end is signed.
+    "DELETE FROM projects",
 ];
 
 /// An open catalog. Looking makes no file: it is made when there is something to be kept.
@@ -116,11 +119,11 @@ pub fn with<T>(
 ///
 /// # Errors
 /// [`CatalogError`], which harms nobody: what is not noted, the next reader finds.
-pub fn note(data_home: &Utf8Path, dir: &LoopDir) -> Result<(), CatalogError> {
+pub fn note(data_home: &Utf8Path, dir: &LoopDir, signing: &Signing) -> Result<(), CatalogError> {
     let (Some(name), Some(shelf)) = (dir.0.file_name(), dir.0.parent()) else { return Ok(()) };
     let folder = fs::File::open(shelf).on("open", shelf)?;
     let Some(stamp) = Stamp::of(folder.as_fd(), name) else { return Ok(()) };
-    let Ok(snapshot) = journal::read(dir) else { return Ok(()) };
+    let Ok(snapshot) = journal::read_signed(dir, signing) else { return Ok(()) };
     let Some(row) = Row::new(name.to_owned(), stamp, &snapshot.state)? else { return Ok(()) };
     let project = Project::find(&snapshot.state.spec.project)?;
     let mut catalog = Catalog::open(data_home, RUNNER_WAITS)?;

@@ -95,9 +95,11 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// None of a loop that has not stopped.
+    /// None of a loop that has not stopped, or whose end is unsigned: it may be believed later.
     pub(super) fn new(folder: String, stamp: Stamp, state: &LoopState) -> Result<Option<Self>, CatalogError> {
-        let Some(ended) = state.ended else { return Ok(None) };
+        let Some(ended) = state.ended.filter(|_| state.signatures.objection().is_none()) else {
+            return Ok(None);
+        };
         Ok(Some(Self {
             folder,
             stamp,

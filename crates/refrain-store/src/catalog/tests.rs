@@ -17,11 +17,16 @@ use crate::archive;
 use crate::journal::tests::{at, started};
 use crate::journal::{Durability, Journal};
 use crate::layout::{LoopDir, Project};
+use crate::signing::Signing;
 
 struct Place {
     _dir: tempfile::TempDir,
     home: Utf8PathBuf,
     project: Project,
+}
+
+fn signing(place: &Place) -> Signing {
+    Signing::new(&place.home, &place.home)
 }
 
 fn place() -> Place {
@@ -61,7 +66,7 @@ fn make(project: &Project, name: &str, end: Option<End>) -> LoopDir {
         _ => None,
     });
     if let Some(ask) = asked {
-        journal.push(Event::Asked { request: None, ask }, at(9)).unwrap();
+        journal.push(Event::Asked { request: None, ask, by: Default::default() }, at(9)).unwrap();
     }
     if let Some(end) = end {
         journal.push(Event::LoopEnded(end), at(9)).unwrap();
@@ -101,8 +106,10 @@ fn finished(tells: bool) -> AttemptFinished {
 
 /// What is found, in words, in order.
 fn seen(place: &Place) -> Vec<String> {
-    let found =
-        with(&place.home, |catalog| catalog.update(&place.project, Shelf::Loops, Detail::Object)).unwrap();
+    let found = with(&place.home, |catalog| {
+        catalog.update(&place.project, Shelf::Loops, Detail::Object, &signing(place))
+    })
+    .unwrap();
     words(&found)
 }
 
@@ -125,8 +132,8 @@ fn words(found: &[Found]) -> Vec<String> {
 fn sums(place: &Place, since: Option<i64>) -> Report {
     let tally = with(&place.home, |catalog| {
         let mut tally = Tally::new(By::Agent, TimeZone::UTC);
-        let mut found = catalog.update(&place.project, Shelf::Loops, Detail::Object)?;
-        found.extend(catalog.update(&place.project, Shelf::Archive, Detail::Line)?);
+        let mut found = catalog.update(&place.project, Shelf::Loops, Detail::Object, &signing(place))?;
+        found.extend(catalog.update(&place.project, Shelf::Archive, Detail::Line, &signing(place))?);
         catalog.add_up(&place.project, &found, since.map(at), &mut tally)?;
         Ok(tally)
     });
@@ -188,7 +195,7 @@ fn what_a_runner_noted_is_as_if_it_had_been_looked_for() {
     let place = place();
     let dirs = [("a", Some(End::Cancelled)), ("b", None)].map(|(name, end)| make(&place.project, name, end));
     for dir in &dirs {
-        note(&place.home, dir).unwrap();
+        note(&place.home, dir, &signing(&place)).unwrap();
     }
     overwrite(&dirs[0].journal(), &vec![b'x'; fs::read(dirs[0].journal()).unwrap().len()]);
     assert_eq!(seen(&place), ["a cancelled", "b open"]);
@@ -250,7 +257,7 @@ fn one_that_somebody_writes_for_too_long_harms_nobody() {
     let other = rusqlite::Connection::open(file(&place)).unwrap();
     other.execute_batch("BEGIN IMMEDIATE; DELETE FROM loops").unwrap();
     let b = make(&place.project, "b", Some(End::Cancelled));
-    assert!(matches!(note(&place.home, &b), Err(CatalogError::Unreachable(_))));
+    assert!(matches!(note(&place.home, &b, &signing(&place)), Err(CatalogError::Unreachable(_))));
     assert_eq!(seen(&place), ["a cancelled", "b cancelled"]);
     other.execute_batch("ROLLBACK").unwrap();
     assert_eq!(seen(&place), ["a cancelled", "b cancelled"]);
@@ -272,7 +279,7 @@ fn many_at_once_do_not_harm_each_other() {
                     assert_eq!(&seen(place), expected);
                     let dir = place.project.loop_dir(&id(&names[k * 5 + round]));
                     // It may be too busy for a runner to wait; no other error is in order.
-                    if let Err(error) = note(&place.home, &dir) {
+                    if let Err(error) = note(&place.home, &dir, &signing(place)) {
                         assert!(matches!(error, CatalogError::Unreachable(_)), "{error}");
                     }
                 }

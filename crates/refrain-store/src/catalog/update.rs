@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 
 use camino::Utf8Path;
 use refrain_core::{LoopId, LoopState};
-use rustix::fs::{Dir, DirEntry};
+use rustix::fs::{Dir, DirEntry, FileType};
 
 use super::fold::{Brief, Row};
 use super::shelf::{Detail, Shelf};
@@ -16,13 +16,14 @@ use super::{Catalog, CatalogError, rows};
 use crate::OnPath;
 use crate::journal::{self, JournalError};
 use crate::layout::{LoopDir, Project};
+use crate::signing::Signing;
 
 /// A loop that was found.
 #[derive(Debug)]
 pub enum Found {
     /// It has stopped: its journal alone says how it stands.
     Stopped(Box<Brief>),
-    /// It has not: how it stands depends on who is alive too.
+    /// It has not, or its end is unsigned: how it stands depends on who is alive too.
     Open(LoopDir, Box<LoopState>),
     /// Its journal cannot be read.
     Damaged {
@@ -43,13 +44,14 @@ impl Catalog {
         project: &Project,
         shelf: Shelf,
         detail: Detail,
+        signing: &Signing,
     ) -> Result<Vec<Found>, CatalogError> {
         let folder = shelf.folder(project);
         let mut there = stamps(&folder)?;
         let mut found = Vec::with_capacity(there.len());
         let (mut changed, mut gone) = (Vec::new(), Vec::new());
         let is_current = |name: &str, stamp| {
-            if there.get(name) == Some(&stamp) {
+            if there.get(name) == Some(&Some(stamp)) {
                 return there.remove(name).is_some();
             }
             gone.push(name.to_owned());
@@ -62,14 +64,18 @@ impl Catalog {
                 continue;
             }
             let dir = LoopDir(folder.join(&name));
-            match journal::read(&dir) {
-                Ok(snapshot) => match Row::new(name, stamp, &snapshot.state)? {
-                    Some(row) => {
-                        found.push(Found::Stopped(Box::new(row.brief.clone())));
-                        changed.push(row);
+            match journal::read_signed(&dir, signing) {
+                Ok(snapshot) => {
+                    // Its journal was written back in between: the next look finds it.
+                    let Some(stamp) = stamp else { continue };
+                    match Row::new(name, stamp, &snapshot.state)? {
+                        Some(row) => {
+                            found.push(Found::Stopped(Box::new(row.brief.clone())));
+                            changed.push(row);
+                        }
+                        None => found.push(Found::Open(dir, Box::new(snapshot.state))),
                     }
-                    None => found.push(Found::Open(dir, Box::new(snapshot.state))),
-                },
+                }
                 // It has no first line yet, or was just moved away: there is no loop.
                 Err(JournalError::Missing(_)) => {}
                 Err(error) => found.push(Found::Damaged { name, error }),
@@ -92,8 +98,9 @@ impl Catalog {
     }
 }
 
-/// The journals of a shelf, by their loops' folders, each with its stamp: what is written behind that is seen the next time.
-fn stamps(folder: &Utf8Path) -> Result<HashMap<String, Stamp>, CatalogError> {
+/// The loops' folders of a shelf, each with the stamp of its journal, if there is one: what is written behind that is seen the next
+/// time.
+fn stamps(folder: &Utf8Path) -> Result<HashMap<String, Option<Stamp>>, CatalogError> {
     let dir = match File::open(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(HashMap::new()),
         dir => dir.on("open", folder)?,
@@ -102,7 +109,8 @@ fn stamps(folder: &Utf8Path) -> Result<HashMap<String, Stamp>, CatalogError> {
     let entries = Dir::read_from(&dir).on("read", folder)?.flatten();
     let stamp = |entry: DirEntry| {
         let name = entry.file_name().to_str().ok().filter(|name| !matches!(*name, "." | ".."))?;
-        Some((name.to_owned(), Stamp::of(dir.as_fd(), name)?))
+        let stamp = Stamp::of(dir.as_fd(), name);
+        (stamp.is_some() || entry.file_type() == FileType::Directory).then(|| (name.to_owned(), stamp))
     };
     Ok(entries.filter_map(stamp).collect())
 }

@@ -231,11 +231,12 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     let at = |path: &[&str], what: &str| {
         Some((path.iter().map(|name| (*name).to_owned()).collect(), what.to_owned()))
     };
+    let gates: Vec<String> = config.gates.named().map(|(name, _)| name.to_owned()).collect();
     let tables = [
         ("agents", config.agents.keys().collect::<Vec<_>>()),
         ("prompts", config.prompts.keys().collect()),
         ("modes", config.modes.keys().collect()),
-        ("gates", config.gates.keys().collect()),
+        ("gates", gates.iter().collect()),
     ];
     for (table, names) in tables {
         if let Some(name) = names.into_iter().find(|name| !is_name(name)) {
@@ -304,7 +305,7 @@ fn objection(config: &Config) -> Option<(Vec<String>, String)> {
             return at(&["protect", name], &error.to_string());
         }
     }
-    for (name, gate) in &config.gates {
+    for (name, gate) in config.gates.named() {
         if gate.command.is_some() == gate.spec.is_some() {
             return at(&["gates", name], "accepted is either command or spec");
         }

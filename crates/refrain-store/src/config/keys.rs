@@ -8,14 +8,16 @@ use std::num::NonZeroU32;
 use camino::Utf8PathBuf;
 use refrain_core::agent::Usd;
 use refrain_core::budget::Caps;
-use refrain_core::git::{self, PathGlob, Template, Workflow};
+use refrain_core::git::{self, Template, Workflow};
+use refrain_core::glob::PathGlob;
 use refrain_core::memory;
 use refrain_core::mirror::Mirror;
 use refrain_core::price::Price;
 use refrain_core::promise::{MatchMode, PromiseText};
+use refrain_core::signature::PublicKey;
 use refrain_core::spec::{AgentKind, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret, Spec};
 use refrain_core::stuck;
-use refrain_core::values::{Limit, OnStuck};
+use refrain_core::values::{GateVariable, Limit, OnStuck};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -38,8 +40,8 @@ pub struct Config {
     pub prompts: BTreeMap<String, Prompt>,
     /// Ways of working, by name: `--mode NAME`. One may take the place of a built-in one.
     pub modes: BTreeMap<String, Prompt>,
-    /// Gates, by name: checks of the agent's work.
-    pub gates: BTreeMap<String, Gate>,
+    /// Gates, by name: checks of the agent's work; and their variables.
+    pub gates: Gates,
     /// The worktrees that the tasks of plans work in.
     pub worktrees: Worktrees,
     /// What the work may not touch.
@@ -58,6 +60,8 @@ pub struct Config {
     pub telemetry: Telemetry,
     /// What loops may cost together.
     pub budget: Budget,
+    /// Whose signatures are believed; only in the user's own file.
+    pub trust: Signers,
     /// What models cost, by name, for agents that do not say what they cost.
     pub prices: BTreeMap<String, ModelPrice>,
 }
@@ -253,6 +257,15 @@ impl From<&Budget> for Caps {
     }
 }
 
+/// `[trust]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Signers {
+    /// Public keys of other homes of yours, as `refrain doctor` there names them: what they signed is signed here too.
+    #[schemars(extend("default" = []))]
+    pub signers: Vec<PublicKey>,
+}
+
 /// `[memory]`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
@@ -386,6 +399,47 @@ pub struct Prompt {
     /// The file that holds it, relative to the file that names it.
     #[schemars(with = "Option<String>")]
     pub file: Option<Utf8PathBuf>,
+}
+
+/// `[gates]`: gates by their names, and what all of them get.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Gates {
+    /// Variables of gates that are commands: `NAME=VALUE`, or `NAME` to pass on the one that Refrain has.
+    #[schemars(with = "Option<Vec<GateVariable>>")]
+    env: Option<GatesEnv>,
+    #[serde(flatten)]
+    named: BTreeMap<String, Gate>,
+}
+
+/// The key `env` of `[gates]`: it may be the name of a gate, too.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+enum GatesEnv {
+    Variable(GateVariable),
+    Variables(Vec<GateVariable>),
+    Gate(Box<Gate>),
+}
+
+impl Gates {
+    /// The gates with their names.
+    pub fn named(&self) -> impl Iterator<Item = (&str, &Gate)> {
+        let called_env = match &self.env {
+            Some(GatesEnv::Gate(gate)) => Some(("env", gate.as_ref())),
+            Some(GatesEnv::Variable(_) | GatesEnv::Variables(_)) | None => None,
+        };
+        called_env.into_iter().chain(self.named.iter().map(|(name, gate)| (name.as_str(), gate)))
+    }
+
+    /// The variables of all gates.
+    #[must_use]
+    pub fn variables(&self) -> &[GateVariable] {
+        match &self.env {
+            Some(GatesEnv::Variable(variable)) => std::slice::from_ref(variable),
+            Some(GatesEnv::Variables(variables)) => variables,
+            Some(GatesEnv::Gate(_)) | None => &[],
+        }
+    }
 }
 
 /// `[gates.NAME]`: either a command, or a specification and who reviews by it.

@@ -19,7 +19,7 @@ use super::memory::refuse_in_a_project;
 use super::nearest;
 use super::variables;
 use crate::layout::Project;
-use crate::trust::Trust;
+use crate::trust::{Content, Trust};
 
 /// Where to look.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,8 @@ pub struct Places<'a> {
     pub state_home: &'a Utf8Path,
     /// The project, and the worktree of it whose file counts.
     pub project: &'a Project,
+    /// The project's file counts for this request, whether it is trusted or not.
+    pub trusts_once: bool,
     /// The environment. Empty inside an attempt: what stands there then was set for the agent, by Refrain or by others.
     pub variables: &'a [(OsString, OsString)],
 }
@@ -86,7 +88,11 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
     }
     let project_file = match file::project_file(places.project)? {
         None => ProjectFile::Absent,
-        Some(file) if Trust::new(places.state_home).is_trusted(&places.project.root, &file.text) => {
+        Some(file)
+            if places.trusts_once
+                || Trust::new(places.state_home)
+                    .is_trusted(&places.project.root, Content::File(&file.text)) =>
+        {
             let mut layer = file.layer()?;
             refuse_in_a_project(&layer.given, &user_file)?;
             project_caps = Caps::from(&layer.config.budget);

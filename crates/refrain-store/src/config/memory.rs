@@ -1,17 +1,19 @@
 //! What only the user's own file may say (`THE_USERS`), and what it says of memories.
 
 use camino::Utf8Path;
+use refrain_core::signature::PublicKey;
 use serde::Deserialize;
 
 use super::file;
 use super::given::{ConfigError, Values};
-use super::keys::{Embeddings, Evolution};
+use super::keys::{Embeddings, Evolution, Signers};
 
 /// Tables and keys that a project's file may not have, trusted or not, and why: whoever wrote the project would decide that for
 /// everybody who works in it.
-const THE_USERS: [(&[&str], &str); 5] = [
+const THE_USERS: [(&[&str], &str); 6] = [
     (&["slack"], "it says who commands your loops"),
     (&["telemetry"], "it says where what your loops do is sent"),
+    (&["trust"], "it says whose signatures you believe"),
     (&["evolution"], "it spends your money on every loop"),
     (&["memory", "embeddings"], "it says where memories of all your projects are sent"),
     (&["memory", "judge"], "it spends your money beside every loop's caps"),
@@ -56,6 +58,20 @@ impl Evolution {
         let file = file::user_file(config_home).ok().flatten();
         file.and_then(|file| toml::from_str::<OnlyEvolution>(&file.text).ok()).unwrap_or_default().evolution
     }
+}
+
+/// The public keys of other homes that the user's own file trusts; none where it cannot be read, whatever else is wrong in it.
+#[must_use]
+pub fn trusted_signers(config_home: &Utf8Path) -> Vec<PublicKey> {
+    let file = file::user_file(config_home).ok().flatten();
+    let read = file.and_then(|file| toml::from_str::<OnlyTrust>(&file.text).ok());
+    read.unwrap_or_default().trust.signers
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OnlyTrust {
+    trust: Signers,
 }
 
 #[derive(Default, Deserialize)]

@@ -33,7 +33,20 @@ fn entry(path: &[String], given: &Given) -> Entry {
         true => Some(Value::from("[redacted]")),
         false => serde_json::to_value(&given.value).ok(),
     };
+    let value = if path == ["gates", "env"] { value.map(names_only) } else { value };
     Entry { key: key(path), value, origin: given.origin.clone() }
+}
+
+/// `NAME=VALUE`, or a list of these, without the values, which may be secrets.
+fn names_only(list: Value) -> Value {
+    let hidden = |item: Value| match item.as_str().and_then(|text| text.split_once('=')) {
+        Some((name, _)) => Value::from(format!("{name}=[redacted]")),
+        None => item,
+    };
+    match list {
+        Value::Array(items) => items.into_iter().map(hidden).collect(),
+        one => hidden(one),
+    }
 }
 
 impl ConfigFile {

@@ -8,14 +8,14 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use refrain_core::agent::Usd;
-use refrain_core::spec::{Millis, OutputFormat, Permissions, PromptMode};
+use refrain_core::spec::{Millis, OutputFormat, Permissions, PromptMode, Secret};
 use refrain_core::values::Limit;
 use rstest::rstest;
 use tempfile::TempDir;
 
 use super::{Chosen, ConfigError, Places, ProjectFile, Settings, load, project_file};
 use crate::layout::Project;
-use crate::trust::Trust;
+use crate::trust::{Content, Trust};
 
 struct Home {
     _dir: TempDir,
@@ -48,7 +48,7 @@ impl Home {
     fn project(self, text: &str) -> Self {
         let home = self.untrusted(text);
         let trust = Trust::new(&home.root.join("state"));
-        trust.grant(&home.project.root, text, Timestamp::UNIX_EPOCH).unwrap();
+        trust.grant(&home.project.root, Content::File(text), Timestamp::UNIX_EPOCH).unwrap();
         home
     }
 
@@ -64,6 +64,7 @@ impl Home {
                 config_home: &config,
                 state_home: &state,
                 project: &self.project,
+                trusts_once: false,
                 variables: &self.variables,
             },
             chosen,
@@ -235,6 +236,9 @@ model = "m"
 [prompts.fix]
 text = "Mend the tests."
 
+[gates]
+env = ["TOKEN", "LEVEL=1=2"]
+
 [gates.test]
 command = "cargo test"
 hard = true
@@ -265,7 +269,21 @@ output = 10
     assert_eq!((start.output_cap, config.git.largest_file), (Some(64 << 20), Some(1 << 20)));
     assert_eq!(start.timeout_grace, Some(Millis(30_000)));
     assert_eq!(config.worktrees.disk_budget(), 512 << 20);
-    assert_eq!(config.gates["test"].timeout, Some(Millis(600_000)));
+    assert_eq!(config.gates.named().next().unwrap().1.timeout, Some(Millis(600_000)));
+    let variables = config.gates.variables().iter();
+    let variables: Vec<_> =
+        variables.map(|it| (it.name.as_str(), it.value.as_ref().map(Secret::expose))).collect();
+    assert_eq!(variables, [("TOKEN", None), ("LEVEL", Some("1=2"))]);
+}
+
+#[test]
+fn a_gate_may_be_called_env() {
+    let config = Home::new()
+        .project("[gates.env]\ncommand = \"./check\"\n[gates.a]\ncommand = \"true\"\n")
+        .load()
+        .config;
+    assert_eq!(config.gates.named().map(|(name, _)| name).collect::<Vec<_>>(), ["env", "a"]);
+    assert!(config.gates.variables().is_empty());
 }
 
 /// A project's file, and what the refusal names behind the path.
@@ -323,11 +341,9 @@ output = 10
     ":2: git.workflow: \"merge\": accepted are none, commit, push, pr, pr-merge"
 )]
 #[case("[git]\ncommit-template = '{day}'", ":2: git.commit-template: {day} stands for nothing")]
-#[case(
-    "[git]\nallow-secrets = ['[a']",
-    ":2: git.allow-secrets: \"[a\" is no pattern for paths: unclosed character class"
-)]
+#[case("[git]\nallow-secrets = ['[a']", ":2: git.allow-secrets: \"[a\" is no glob: unclosed character class")]
 #[case("[git]\nlargest-file = '10MB'", ":2: git.largest-file: \"10MB\": accepted is a number of bytes")]
+#[case("[gates]\nenv = [1]", ":2: gates.env: a list: accepted is one text, or a list of texts")]
 #[case("[agents.Bad]\ncommand = 'x'", ":1: agents.Bad: accepted are names of a-z")]
 #[case("[agents.claude]\ncommand = 'x'", ":1: agents.claude: this is the name of an adapter")]
 #[case("[agents.x]\nkind = 'acp'", ":1: agents.x: it needs a command")]

@@ -31,7 +31,7 @@ use refrain_core::state_file::WorkStatus;
 use refrain_core::work::WorkDigest;
 use refrain_core::{AttemptId, Event, Record};
 
-use super::tests::{Sandbox, at, sandbox, started};
+use super::tests::{Sandbox, at, sandbox, started, unsigned};
 use super::{Durability, Journal, records, whole};
 
 const FORMAT_1: &str = include_str!("golden/format-1.jsonl");
@@ -97,6 +97,7 @@ fn tested(exit: Exit, no_test: Option<&str>) -> Event {
         duration: Millis(1_500),
         bytes: 12,
         no_test: no_test.map(str::to_owned),
+        summaries: 0,
         preview: "1 passed".into(),
         left: exit == Exit::Code(0) && no_test.is_none(),
         output_error: None,
@@ -191,7 +192,7 @@ fn everything() -> Vec<Event> {
     let process = Process { pid: 7, start: 8 };
     let runner = || Identity { process, boot: "boot".into(), host: "host".into() };
     let id = |iteration, attempt| AttemptId { iteration, attempt };
-    let asked = |ask| Event::Asked { request: None, ask };
+    let asked = |ask| Event::Asked { request: None, ask, by: Default::default() };
     let Event::LoopStarted(mut start) = started() else { unreachable!("it is a start") };
     start.spec.git = GitSpec {
         workflow: Workflow::Commit,
@@ -232,6 +233,7 @@ fn everything() -> Vec<Event> {
             frozen: vec!["scripts".into()],
             may_gain: vec!["workspaces".into()],
         }],
+        modules: Vec::new(),
     };
     (start.spec.clean_checkout, start.spec.approval, start.spec.keep_failed) = (true, true, true);
     start.spec.mirrors = vec![Mirror::Ralph];
@@ -321,7 +323,7 @@ fn everything() -> Vec<Event> {
         Event::IterationBegun { iteration: 1, work: None },
         Event::AttemptStarted(id(1, 1)),
         Event::AttemptSpawned { process },
-        Event::JournalRestored { bytes: 900 },
+        Event::JournalRestored { bytes: 900, kept_as: None },
         Event::RunnerStarted { runner: runner(), interrupted: Some(id(1, 1)), adopted: None, judged: None },
         Event::JournalTorn { bytes: 3, kept_as: "torn-900".into() },
         Event::AttemptStarted(id(1, 2)),
@@ -411,6 +413,7 @@ fn everything() -> Vec<Event> {
         Event::Asked {
             request: "1700000000000-0000002a".to_owned().try_into().ok(),
             ask: Ask::Pause(Urgency::Now),
+            by: Default::default(),
         },
         asked(Ask::Cancel(Urgency::AfterIteration)),
         Event::WorktreeReleased { kept: Some("src/a is not committed".into()) },
@@ -454,6 +457,6 @@ fn stored(sandbox: &Sandbox, journal: &str) -> Vec<Record> {
     fs::create_dir_all(&sandbox.loop_dir.0).unwrap();
     crate::write_atomic(&sandbox.loop_dir.journal(), journal.as_bytes()).unwrap();
     let read = records(&sandbox.loop_dir).unwrap();
-    assert_eq!(whole(&sandbox.loop_dir).unwrap().records.len(), read.len());
+    assert_eq!(whole(&sandbox.loop_dir, &unsigned(&sandbox.loop_dir)).unwrap().records.len(), read.len());
     read
 }

@@ -1,6 +1,7 @@
 //! One line of a journal: bytes to record and back, and the chain of hashes.
 
 use refrain_core::Record;
+use refrain_core::signature::Signature;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -11,18 +12,50 @@ pub(crate) type Hash = [u8; 32];
 pub(crate) const ROOT: Hash = [b'0'; 32];
 
 const HEAD: &[u8] = b",\"hash\":\"";
+const SIGNATURE: &[u8] = b",\"signature\":{\"key\":\"";
+const VALUE: &[u8] = b"\",\"value\":\"";
 const TAIL: &[u8] = b"\"}";
 
-/// Appends the line of `record`, newline included, to `out`; returns its hash.
+/// How long the end of a line is that names its hash, newline included.
+pub(crate) const END: usize = HEAD.len() + size_of::<Hash>() + TAIL.len() + 1;
+
+/// Appends the line of `record`, newline included, to `out`; returns its hash. What is to be signed is the hash that it would have
+/// without a signature.
 pub(crate) fn write<E: Serialize>(
     record: &Record<E>,
     before: Hash,
     out: &mut Vec<u8>,
+    sign: impl FnOnce(&str) -> Option<Signature>,
 ) -> serde_json::Result<Hash> {
     let start = out.len();
     serde_json::to_writer(&mut *out, record)?;
     out.pop(); // the closing brace comes after the hash
+    let unsigned = chain(before, &out[start..]);
+    if let Some(Signature { key, value }) = std::str::from_utf8(&unsigned).ok().and_then(sign) {
+        for part in [SIGNATURE, key.as_str().as_bytes(), VALUE, value.as_str().as_bytes(), TAIL] {
+            out.extend_from_slice(part);
+        }
+    }
     Ok(seal(out, start, before))
+}
+
+/// The hash that the line (without its newline) would have without a signature, which is what is signed; and that signature.
+pub(crate) fn signed(line: &[u8], before: Hash) -> Option<(Hash, Option<Signature>)> {
+    let (body, _) = split(line)?;
+    let (unsigned, signature) = match split_signature(body) {
+        Some((unsigned, signature)) => (unsigned, Some(signature)),
+        None => (body, None),
+    };
+    Some((chain(before, unsigned), signature))
+}
+
+/// A line's body ends in its signature, whose parts have a fixed length.
+fn split_signature(body: &[u8]) -> Option<(&[u8], Signature)> {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
+    let (body, value) = body.strip_suffix(TAIL)?.split_last_chunk::<128>()?;
+    let (body, key) = body.strip_suffix(VALUE)?.split_last_chunk::<64>()?;
+    let signature = Signature { key: text(key)?.parse().ok()?, value: text(value)?.parse().ok()? };
+    Some((body.strip_suffix(SIGNATURE)?, signature))
 }
 
 /// Ends the line that begins at `start` with its hash.

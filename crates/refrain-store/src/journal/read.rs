@@ -1,22 +1,25 @@
 //! Reading a journal: whole and checked, or as it grows.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Read};
 use std::marker::PhantomData;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
+use refrain_core::signature::{Signature, Signatures, SignedKind};
 use refrain_core::{Event, Fold, LoopState, Record};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::JournalError;
+use super::disk::Written;
 use super::line::{self, Hash, ROOT};
-use super::write::{Journal, Written};
+use super::write::Journal;
 use crate::OnPath;
 use crate::layout::LoopDir;
+use crate::signing::Signing;
 
 /// A whole journal, checked and folded.
 #[derive(Debug)]
@@ -25,8 +28,22 @@ pub struct Snapshot<S = LoopState> {
     pub state: S,
     /// Bytes of an unterminated last line, passed over.
     pub torn: u64,
-    pub(crate) good: u64,
     pub(crate) head: Hash,
+    /// The records that are signed, or should be.
+    pub(crate) signed: Vec<SignedLine>,
+}
+
+/// A line whose record is signed, or should be.
+#[derive(Clone, Debug)]
+pub(crate) struct SignedLine {
+    pub(crate) kind: SignedKind,
+    pub(crate) seq: u64,
+    /// Where it begins in the journal, in bytes; or the last result before it that no signature covers yet.
+    pub(crate) at: u64,
+    pub(crate) hash: Hash,
+    /// The hash that is signed.
+    pub(crate) unsigned: Hash,
+    pub(crate) signature: Option<Signature>,
 }
 
 /// Folds the journal of the loop in `dir`, every hash checked.
@@ -42,7 +59,7 @@ pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
 /// # Errors
 /// As [`read`].
 pub fn read_as<S: Fold>(dir: &LoopDir) -> Result<Snapshot<S>, JournalError> {
-    fold(open(dir)?, dir.journal(), |_, _| {})
+    fold(open(dir)?, dir, |_, _, _| {})
 }
 
 /// The records of the loop in `dir`, in order, every hash checked.
@@ -59,42 +76,84 @@ pub fn records(dir: &LoopDir) -> Result<Vec<Record>, JournalError> {
 /// As [`read`].
 pub fn records_as<S: Fold>(dir: &LoopDir) -> Result<Vec<Record<S::Event>>, JournalError> {
     let mut records = Vec::new();
-    fold::<S>(open(dir)?, dir.journal(), |record, _| records.push(record))?;
+    fold::<S>(open(dir)?, dir, |record, _, _| records.push(record))?;
     Ok(records)
+}
+
+/// Folds the journal of the loop in `dir`, every hash and every signature checked, and that it goes on from what was signed last.
+///
+/// # Errors
+/// As [`read`]; [`JournalError::Damaged`] too if it is shorter than what was signed, or differs before.
+pub fn read_signed(dir: &LoopDir, signing: &Signing) -> Result<Snapshot, JournalError> {
+    let mut snapshot: Snapshot = read(dir)?;
+    snapshot.state.signatures = signing.judge(dir, &snapshot)?;
+    Ok(snapshot)
+}
+
+/// The state of the loop in `dir` as far as its journal is believed: up to the first record that should be signed and that no key
+/// signed.
+///
+/// # Errors
+/// As [`read_signed`].
+pub fn read_believed(dir: &LoopDir, signing: &Signing) -> Result<LoopState, JournalError> {
+    let snapshot = read(dir)?;
+    match snapshot.forged_from(&signing.judge(dir, &snapshot)?) {
+        None => Ok(snapshot.state),
+        Some(length) => Ok(fold::<LoopState>(open(dir)?.take(length), dir, |_, _, _| {})?.state),
+    }
+}
+
+impl<S> Snapshot<S> {
+    /// Where the first record begins that should be signed and that no key signed, in bytes; with the last result that it stands on.
+    pub(super) fn forged_from(&self, signatures: &Signatures) -> Option<u64> {
+        let objection = signatures.objection().filter(|objection| objection.is_forged())?;
+        self.signed.iter().find(|line| line.seq == objection.seq).map(|line| line.at)
+    }
 }
 
 fn open(dir: &LoopDir) -> Result<File, JournalError> {
     let path = dir.journal();
     match File::open(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(JournalError::Missing(path)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(without_start(dir)),
         file => Ok(file.on("open", &path)?),
     }
 }
 
-/// Reads, checks and folds, line by line; each record is then `given` away, with its hash.
+/// What is wrong where there is no first line: the journal is damaged, or there is no loop.
+fn without_start(dir: &LoopDir) -> JournalError {
+    match dir.has_remains() {
+        true => JournalError::damaged(dir.journal(), 1, "the first record is missing or cut off"),
+        false => JournalError::Missing(dir.journal()),
+    }
+}
+
+/// Reads, checks and folds, line by line; each record is then `given` away, with its hash and its line.
 pub(super) fn fold<S: Fold>(
-    file: File,
-    path: Utf8PathBuf,
-    mut given: impl FnMut(Record<S::Event>, Hash),
+    file: impl Read,
+    dir: &LoopDir,
+    mut given: impl FnMut(Record<S::Event>, Hash, &[u8]),
 ) -> Result<Snapshot<S>, JournalError> {
+    let path = dir.journal();
     let mut reader = BufReader::with_capacity(64 << 10, file);
     let mut state = None::<S>;
-    let (mut good, mut head, mut number) = (0, ROOT, 0);
+    let (mut head, mut number, mut at) = (ROOT, 0, 0);
+    let (mut signed, mut result) = (Vec::new(), None);
     let (mut bytes, mut version) = (Vec::new(), None);
     loop {
         bytes.clear();
         let read = reader.read_until(b'\n', &mut bytes).on("read", &path)? as u64;
         let Some(text) = bytes.strip_suffix(b"\n") else {
-            let Some(state) = state else { return Err(JournalError::Missing(path)) };
-            return Ok(Snapshot { state, torn: read, good, head });
+            let Some(state) = state else { return Err(without_start(dir)) };
+            return Ok(Snapshot { state, torn: read, head, signed });
         };
         number += 1;
         let damaged = |what: String| JournalError::damaged(path.clone(), number, what);
         if number == 1 {
             version = line::version(text);
         }
-        head = line::check(text, head).map_err(|what| damaged(what.to_owned()))?;
-        let record = line::parse(text).map_err(|what| {
+        let before = head;
+        head = line::check(text, before).map_err(|what| damaged(what.to_owned()))?;
+        let record: Record<S::Event> = line::parse(text).map_err(|what| {
             let version = version.as_deref().unwrap_or("an unknown version");
             damaged(format!(
                 "{what} (the loop was started by Refrain {version}; a later one may have gone on)"
@@ -104,8 +163,16 @@ pub(super) fn fold<S: Fold>(
             None => state = Some(S::begin(&record).map_err(|damage| damaged(damage.to_string()))?),
             Some(state) => state.apply(&record).map_err(|damage| damaged(damage.to_string()))?,
         }
-        given(record, head);
-        good += read;
+        if let Some(kind) = S::signed(&record.event)
+            && let Some((unsigned, signature)) = line::signed(text, before)
+        {
+            let at = result.take().unwrap_or(at);
+            signed.push(SignedLine { kind, seq: record.seq, at, hash: head, unsigned, signature });
+        } else if S::is_result(&record.event) {
+            result = Some(at);
+        }
+        given(record, head, &bytes);
+        at += read;
     }
 }
 
@@ -126,12 +193,13 @@ pub struct Whole {
 ///
 /// # Errors
 /// As [`read`]; [`JournalError::Damaged`] names the first line that is not as it was written.
-pub fn whole(dir: &LoopDir) -> Result<Whole, JournalError> {
+pub fn whole(dir: &LoopDir, signing: &Signing) -> Result<Whole, JournalError> {
     let (mut records, mut hashes) = (Vec::new(), Vec::new());
-    let snapshot: Snapshot = fold(open(dir)?, dir.journal(), |record, hash| {
+    let mut snapshot: Snapshot = fold(open(dir)?, dir, |record, hash, _| {
         records.push(record);
         hashes.push(String::from_utf8_lossy(&hash).into_owned());
     })?;
+    snapshot.state.signatures = signing.judge(dir, &snapshot)?;
     Ok(Whole { records, hashes, state: snapshot.state, torn: snapshot.torn })
 }
 
@@ -141,8 +209,12 @@ pub struct Tail<E = Event> {
     path: Utf8PathBuf,
     /// The file that its writer writes, where that is in this process.
     written: Option<Written>,
+    /// The file that was read last, by its device and number.
+    file: Option<(u64, u64)>,
     at: u64,
     line: u64,
+    /// The end of the last line that was read, with its hash.
+    last: Vec<u8>,
     of: PhantomData<E>,
 }
 
@@ -150,7 +222,8 @@ impl<E: DeserializeOwned> Tail<E> {
     /// From the first record on.
     #[must_use]
     pub fn new(dir: &LoopDir) -> Self {
-        Self { path: dir.journal(), written: None, at: 0, line: 0, of: PhantomData }
+        let path = dir.journal();
+        Self { path, written: None, file: None, at: 0, line: 0, last: Vec::new(), of: PhantomData }
     }
 
     /// From the first record on, of a journal that this process writes: as it was written, whatever lies in its place.
@@ -159,7 +232,8 @@ impl<E: DeserializeOwned> Tail<E> {
         Self { written: Some(journal.written()), ..Self::new(journal.dir()) }
     }
 
-    /// The records that came since the last call, as far as `limit` bytes of the file.
+    /// The records that came since the last call, as far as `limit` bytes of the file; all of them again if another process had
+    /// changed the journal and its writer wrote it back.
     ///
     /// # Errors
     /// [`JournalError`] where a line cannot be understood or the file cannot be read.
@@ -174,6 +248,11 @@ impl<E: DeserializeOwned> Tail<E> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             file => file.on("open", path)?,
         };
+        let meta = file.metadata().on("look at", path)?;
+        let is_another = self.file.replace((meta.dev(), meta.ino())) != self.file;
+        if is_another && self.at > 0 && !ends_with(&file, self.at, &self.last).on("read", path)? {
+            (self.at, self.line) = (0, 0);
+        }
         let bytes = read_at(&file, self.at, limit.saturating_sub(self.at)).on("read", path)?;
         let mut records = Vec::new();
         for text in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -182,9 +261,16 @@ impl<E: DeserializeOwned> Tail<E> {
             let record = line::parse(line);
             records.push(record.map_err(|what| JournalError::damaged(path.clone(), self.line, what))?);
             self.at += text.len() as u64;
+            self.last = text[text.len().saturating_sub(line::END)..].to_vec();
         }
         Ok(records)
     }
+}
+
+/// Whether the file holds `last` right before `at`.
+fn ends_with(file: &File, at: u64, last: &[u8]) -> io::Result<bool> {
+    let length = last.len() as u64;
+    Ok(at >= length && read_at(file, at - length, length)? == last)
 }
 
 /// That something was recorded: which record, when, and what it is called.

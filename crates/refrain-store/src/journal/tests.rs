@@ -5,12 +5,14 @@ use std::io::Write;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
-use refrain_core::event::{Ask, FORMAT, Identity, LoopStarted, Process, Urgency};
+use refrain_core::event::{Ask, Asker, End, FORMAT, Identity, LoopStarted, Process, Urgency};
+use refrain_core::signature::Signatures;
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
 use refrain_core::{AttemptId, Damage, Event, LoopState, Spec};
 
-use super::{Durability, Journal, JournalError, Tail, read, records, whole};
+use super::{Durability, Journal, JournalError, Tail, read, read_believed, read_signed, records, whole};
 use crate::layout::LoopDir;
+use crate::signing::Signing;
 
 pub(super) struct Sandbox {
     _dir: tempfile::TempDir,
@@ -65,6 +67,7 @@ pub(crate) fn started() -> Event {
             working_dir: here,
             git: Default::default(),
             gates: Vec::new(),
+            gate_env: Default::default(),
             protect: Default::default(),
             until: Default::default(),
             clean_checkout: false,
@@ -82,9 +85,15 @@ pub(crate) fn started() -> Event {
             task: None,
             session: None,
             depth: 0,
+            parent: None,
             output_cap: Spec::OUTPUT_CAP,
         },
     }))
+}
+
+/// A home without a key.
+pub(super) fn unsigned(dir: &LoopDir) -> Signing {
+    Signing::new(&dir.0.join("no-state"), &dir.0.join("no-config"))
 }
 
 /// A journal with a few records, the last one not synced.
@@ -110,7 +119,7 @@ fn what_was_committed_is_what_is_read() {
     let snapshot = read(&sandbox.loop_dir).unwrap();
     assert_eq!(snapshot.state, *journal.state());
     assert_eq!((snapshot.state.seq, snapshot.torn), (5, 0));
-    let checked = whole(&sandbox.loop_dir).unwrap();
+    let checked = whole(&sandbox.loop_dir, &unsigned(&sandbox.loop_dir)).unwrap();
     assert_eq!((checked.records.len(), checked.hashes.len(), checked.torn), (5, 5, 0));
     let again: Journal = Journal::open(sandbox.loop_dir.clone(), at(9)).unwrap();
     assert_eq!(again.state(), journal.state());
@@ -138,7 +147,7 @@ fn any_single_changed_byte_is_found() {
             let mut bad = good.clone();
             bad[position] ^= bit;
             write(&path, &bad);
-            match whole(&sandbox.loop_dir) {
+            match whole(&sandbox.loop_dir, &unsigned(&sandbox.loop_dir)) {
                 Err(JournalError::Damaged { line, .. }) => {
                     let expected = 1 + good[..position].iter().filter(|byte| **byte == b'\n').count();
                     // A line break that is no more joins two lines: the damage is told on the first.
@@ -247,13 +256,99 @@ fn a_writer_whose_lock_was_deleted_takes_it_again_unless_another_has() {
 #[test]
 fn a_journal_that_was_given_another_name_is_written_back() {
     let sandbox = sandbox();
-    let mut journal = sample(&sandbox.loop_dir);
+    let (mut journal, _held) = driven(&sandbox.loop_dir);
     let other = sandbox.loop_dir.0.join("other");
     fs::hard_link(sandbox.loop_dir.journal(), &other).unwrap();
     crate::write_atomic(&sandbox.loop_dir.journal(), b"something else\n").unwrap();
     journal.push(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] }, at(5)).unwrap();
     journal.commit(Durability::Synced).unwrap();
     assert_eq!(read(&sandbox.loop_dir).unwrap().state, *journal.state());
+    assert_eq!(fs::read(sandbox.loop_dir.0.join("foreign-1")).unwrap(), b"something else\n");
+}
+
+/// A journal whose writer has the lock of its runner.
+fn driven(dir: &LoopDir) -> (Journal, crate::RunnerLock) {
+    let held = crate::RunnerLock::claim(dir).unwrap().unwrap();
+    (sample(dir), held)
+}
+
+/// What another process made of a journal while its writer was at work.
+fn foreign(dir: &LoopDir, own: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    let path = dir.journal();
+    let forged = {
+        let mut other: Journal = Journal::open(dir.clone(), at(9)).unwrap();
+        other
+            .push(Event::Asked { request: None, ask: Ask::Pause(Urgency::Now), by: Asker::Person }, at(10))
+            .unwrap();
+        other.commit(Durability::Synced).unwrap();
+        fs::read(&path).unwrap()
+    };
+    let mut changed = own.to_vec();
+    changed[20] ^= 1;
+    vec![
+        ("a record was appended", forged),
+        ("half a line was appended", [own, b"{\"seq\":6,"].concat()),
+        ("a byte was changed", changed),
+        ("it was cut", own[..own.len() - 30].to_vec()),
+        ("it was emptied", Vec::new()),
+        ("it was made longer", [own, own, own].concat()),
+    ]
+}
+
+#[test]
+fn what_another_process_made_of_a_journal_is_put_aside_and_recorded() {
+    let sandbox = sandbox();
+    let dir = &sandbox.loop_dir;
+    let (mut journal, _held) = driven(dir);
+    let own = fs::read(dir.journal()).unwrap();
+    for (number, (what, bytes)) in (1..).zip(foreign(dir, &own)) {
+        let own = journal.state().clone();
+        fs::File::options()
+            .write(true)
+            .truncate(true)
+            .open(dir.journal())
+            .unwrap()
+            .write_all(&bytes)
+            .unwrap();
+        assert!(!journal.is_in_place(), "{what}");
+        journal.push(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] }, at(20)).unwrap();
+        journal.commit(Durability::Synced).unwrap();
+        assert!(journal.is_in_place(), "{what}");
+        assert_eq!(read(dir).unwrap().state, *journal.state(), "{what}");
+        assert_eq!(journal.state().seq, own.seq + 2, "{what}");
+        let name = format!("foreign-{number}");
+        let last = records(dir).unwrap().pop().unwrap().event;
+        let Event::JournalRestored { kept_as: Some(kept_as), .. } = last else { panic!("{what}: {last:?}") };
+        assert_eq!((&kept_as, fs::read(dir.0.join(&name)).unwrap()), (&name, bytes), "{what}");
+    }
+}
+
+#[test]
+fn a_journal_whose_status_alone_was_changed_is_its_writers_own() {
+    use std::os::unix::fs::PermissionsExt;
+    let sandbox = sandbox();
+    let (mut journal, _held) = driven(&sandbox.loop_dir);
+    fs::set_permissions(sandbox.loop_dir.journal(), fs::Permissions::from_mode(0o640)).unwrap();
+    journal.push(Event::AttemptSwept { killed: 1, survivors: vec![], names: vec![] }, at(5)).unwrap();
+    journal.commit(Durability::Synced).unwrap();
+    assert!(matches!(records(&sandbox.loop_dir).unwrap().pop().unwrap().event, Event::AttemptSwept { .. }));
+}
+
+#[test]
+fn a_reader_of_a_journal_that_was_written_back_begins_anew_if_it_read_what_is_gone() {
+    let sandbox = sandbox();
+    let dir = &sandbox.loop_dir;
+    let (mut journal, _held) = driven(dir);
+    let (mut early, mut late) = (Tail::<Event>::new(dir), Tail::<Event>::new(dir));
+    assert_eq!(early.next(u64::MAX).unwrap().len(), 5);
+    let own = fs::read(dir.journal()).unwrap();
+    let (_, forged) = foreign(dir, &own).remove(0);
+    fs::File::options().write(true).truncate(true).open(dir.journal()).unwrap().write_all(&forged).unwrap();
+    assert_eq!(late.next(u64::MAX).unwrap().len(), 6);
+    journal.commit(Durability::Synced).unwrap();
+    let seqs = |tail: &mut Tail| tail.next(u64::MAX).unwrap().iter().map(|it| it.seq).collect::<Vec<_>>();
+    assert_eq!(seqs(&mut early), [6], "what it read is still there");
+    assert_eq!(seqs(&mut late), [1, 2, 3, 4, 5, 6]);
 }
 
 /// Whoever moves a project takes its loops along; nothing is made anew where it was.
@@ -291,7 +386,9 @@ fn two_writers_do_not_mix() {
     let sandbox = sandbox();
     let mut journal = sample(&sandbox.loop_dir);
     let mut other = Journal::open(sandbox.loop_dir.clone(), at(9)).unwrap();
-    other.push(Event::Asked { request: None, ask: Ask::Pause(Urgency::Now) }, at(10)).unwrap();
+    other
+        .push(Event::Asked { request: None, ask: Ask::Pause(Urgency::Now), by: Default::default() }, at(10))
+        .unwrap();
     other.commit(Durability::Synced).unwrap();
     journal.push(Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] }, at(11)).unwrap();
     assert!(matches!(journal.commit(Durability::Synced), Err(JournalError::Foreign(_))));
@@ -386,4 +483,40 @@ fn an_event_of_a_later_version_is_told_as_such_and_nothing_is_guessed() {
         error.contains("line 6") && error.contains("attempt.dreamt") && error.contains("Refrain 0.0.0"),
         "{error}"
     );
+}
+
+#[test]
+fn an_end_is_believed_once_it_is_signed_and_a_cut_behind_it_shows() {
+    let sandbox = sandbox();
+    let dir = &sandbox.loop_dir;
+    let home = dir.0.parent().unwrap().with_file_name("state");
+    let signing = Signing::new(&home, &home);
+    let _held = crate::RunnerLock::claim(dir).unwrap().unwrap();
+    let signatures = || read_signed(dir, &signing).unwrap().state.signatures;
+    drop(Journal::<LoopState>::create_signed(dir.clone(), started(), at(0), signing.clone()).unwrap());
+    assert_eq!(signatures(), Signatures::Open);
+
+    let mut forger: Journal = Journal::open(dir.clone(), at(1)).unwrap();
+    forger.push(Event::LoopEnded(End::Paused), at(1)).unwrap();
+    forger.commit(Durability::Synced).unwrap();
+    assert_eq!(signatures().is_signed(), Some(false));
+    assert_eq!(read_believed(dir, &signing).unwrap().ended, None);
+
+    let mut journal: Journal = Journal::open_signed(dir.clone(), at(2), signing.clone()).unwrap();
+    assert!(dir.0.join("foreign-1").is_file() && journal.state().ended.is_none());
+    assert_eq!(signatures(), Signatures::Open);
+    journal.push(Event::LoopEnded(End::Paused), at(3)).unwrap();
+    journal.commit(Durability::Written).unwrap();
+    assert_eq!(signatures(), Signatures::Signed);
+    assert!(Signing::new(&home.with_file_name("other"), &home).public_key().is_none());
+
+    let whole = fs::read(dir.journal()).unwrap();
+    let cut = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
+    write(&dir.journal(), &whole[..cut]);
+    for damaged in [read_signed(dir, &signing).map(drop), read_believed(dir, &signing).map(drop)] {
+        assert!(matches!(damaged, Err(JournalError::Damaged { line: 3, .. })), "{damaged:?}");
+    }
+    assert!(Journal::<LoopState>::open_signed(dir.clone(), at(4), signing).is_err());
+    // It holds no more than that it was so.
+    assert!(read(dir).is_ok());
 }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use refrain_app::verbs::{Outcome, Slow, Urgent, cancel as app};
-use refrain_app::{Code, Context, RequestError};
+use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;
@@ -26,6 +26,13 @@ pub(crate) struct Args {
     now: bool,
 }
 
+impl Args {
+    /// What the verb does, for [`Action::permission`].
+    pub(crate) fn action(&self) -> Action {
+        if self.all { Action::CancelAll } else { Action::Cancel }
+    }
+}
+
 /// Asks for the end; returns once the loop has heard it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
@@ -39,7 +46,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         .into_iter()
         .filter_map(|row| match row {
             Listed::Loop(status) if could_be(&status) => Some(status.id.clone()),
-            Listed::Loop(_) | Listed::Damaged { .. } => None,
+            Listed::Loop(_) | Listed::Damaged(_) => None,
         })
         .collect();
     if open.is_empty() {

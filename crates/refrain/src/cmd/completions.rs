@@ -184,7 +184,7 @@ fn ids(could_be: CouldBe) -> Vec<CompletionCandidate> {
     };
     let meant = list().into_iter().flatten().filter_map(|row| match row {
         Listed::Loop(status) if could_be(&status) => Some(status),
-        Listed::Loop(_) | Listed::Damaged { .. } => None,
+        Listed::Loop(_) | Listed::Damaged(_) => None,
     });
     meant.enumerate().map(|(place, status)| candidate(&status).display_order(Some(place))).collect()
 }

@@ -12,11 +12,11 @@ use refrain_core::plan::brief::ToldTask;
 use refrain_core::plan::view::{Checked, Waves};
 use refrain_core::report::{Report, Verdict};
 use refrain_core::usage;
-use refrain_core::view::Status;
 use refrain_core::view::checkup::Checkup;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::plugin::PluginStatus;
-use refrain_engine::Trusted;
+use refrain_core::view::{Damaged, Status};
+use refrain_engine::{Key, Trusted};
 
 use super::config::Shown;
 use super::memory;
@@ -37,15 +37,28 @@ enum Row {
     Loop(Box<Status>),
     /// A plan.
     Plan(Box<PlanStatus>),
+    /// A loop or a plan whose journal is damaged.
+    Damaged(Box<Damaged>),
+}
+
+/// What `status --json` prints.
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is asked for")]
+enum Standing<S> {
+    /// It can be read.
+    Readable(Box<S>),
+    /// Its journal is damaged.
+    Damaged(Box<Damaged>),
 }
 
 /// Writes the JSON Schemas and the reference of the command line.
 pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
     let schemas = [
-        ("status", schemars::schema_for!(Status)),
+        ("status", schemars::schema_for!(Standing<Status>)),
         ("list", schemars::schema_for!(Vec<Row>)),
         ("webhook", schemars::schema_for!(Notice)),
-        ("plan-status", schemars::schema_for!(PlanStatus)),
+        ("plan-status", schemars::schema_for!(Standing<PlanStatus>)),
         ("plan-event", schemars::schema_for!(Record<PlanEvent>)),
         ("plan-dry-run", schemars::schema_for!(Rehearsal)),
         ("plan-tune", schemars::schema_for!(Tuned)),
@@ -62,6 +75,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
         ("config", refrain_engine::config::schema()),
         ("config-show", schemars::schema_for!(Shown)),
         ("plugin-status", schemars::schema_for!(Vec<PluginStatus>)),
+        ("token-list", schemars::schema_for!(Vec<Key>)),
         ("trust-list", schemars::schema_for!(Vec<Trusted>)),
         ("memory-list", schemars::schema_for!(Vec<Memory>)),
         ("memory-proposals", schemars::schema_for!(Vec<memory::proposals::Row>)),

@@ -78,7 +78,7 @@ fn answer(context: &Context, args: &Args, told: &Told) -> Option<String> {
 
 fn answer_of(service: &Service, context: &Context, args: &Args, told: &Told) -> Option<String> {
     // An agent that a loop started is that loop's, and ends when it likes.
-    let is_inside = context.caller.own_loop().is_some();
+    let is_inside = context.caller.is_attempt();
     match args.event {
         Happened::SubagentStop => None,
         Happened::Stop => match service.at_stop(args.agent, told, is_inside) {

@@ -11,8 +11,8 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
-use refrain_core::view::{Kind, StatusWord};
-use refrain_engine::{Brief, Detail, Listed, chain};
+use refrain_core::view::{DamagedWord, Kind, StatusWord};
+use refrain_engine::{Brief, Detail, Listed};
 
 use crate::table::{self, Column, Cut};
 use crate::{out, phrase};
@@ -42,82 +42,108 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         Some(plan) => service.list_tasks(plan, detail)?,
         None => service.list_with(args.all_projects, detail)?,
     };
-    let loops: Vec<_> = rows.into_iter().filter_map(loop_or_tell).collect();
     if args.json {
-        out::print_json_array(loops.iter().filter_map(|brief| brief.object.as_deref()))?;
-    } else if loops.is_empty() {
+        rows.iter().for_each(tell_damaged);
+        out::print_json_array(rows.iter().filter_map(object))?;
+    } else if rows.is_empty() {
         out::print(if args.all_projects {
             "No loops in any project.\n"
         } else {
             "No loops in this project.\n"
         });
     } else {
-        print(&loops, args.all_projects);
+        print(&rows, args.all_projects);
     }
     Ok(Code::Done.into())
 }
 
-/// The loop; what cannot be read is told on standard error.
-pub(super) fn loop_or_tell(row: Listed) -> Option<Box<Brief>> {
+/// Tells on standard error what cannot be read.
+pub(super) fn tell_damaged(row: &Listed) {
+    if let Listed::Damaged(damaged) = row {
+        out::tell_line("", &format!("refrain: {}: {}", damaged.id, damaged.reason));
+    }
+}
+
+/// The object of a row.
+fn object(row: &Listed) -> Option<Cow<'_, str>> {
     match row {
-        Listed::Loop(brief) => Some(brief),
-        Listed::Damaged { name, error } => {
-            out::tell_line("", &format!("refrain: {name}: {}", chain(&error)));
-            None
-        }
+        Listed::Loop(brief) => brief.object.as_deref().map(Cow::Borrowed),
+        Listed::Damaged(damaged) => serde_json::to_string(damaged).ok().map(Cow::Owned),
     }
 }
 
 /// Prints for a terminal a table that fits it; else one line a loop, nothing cut off, without colour unless that is forced.
-fn print(loops: &[Box<Brief>], with_project: bool) {
+fn print(loops: &[Listed], with_project: bool) {
     let now = refrain_engine::now();
     let Some(width) = out::terminal_width() else {
         let coloured = out::is_coloured();
         let mut lines = String::new();
-        for brief in loops {
+        for listed in loops {
             // Writing into a string does not fail.
-            let _ = line(&mut lines, brief, now, with_project, coloured);
+            let _ = line(&mut lines, &row(listed, now), with_project, coloured);
         }
         out::print_raw(lines.as_bytes());
         return;
     };
-    let rows: Vec<Row> = loops.iter().map(|brief| row(brief, now)).collect();
+    let rows: Vec<Row> = loops.iter().map(|listed| row(listed, now)).collect();
     out::print(&if with_project { grouped(rows, width) } else { table(&rows, width).concat() });
 }
 
-fn line(into: &mut String, brief: &Brief, now: Timestamp, with_project: bool, coloured: bool) -> fmt::Result {
-    let Brief { id, status, iteration, max_iterations, updated_at, project, .. } = brief;
-    let mut word = format!("{:<14}", status.as_str());
+fn line(into: &mut String, row: &Row<'_>, with_project: bool, coloured: bool) -> fmt::Result {
+    let Row { id, status, iteration, changed, project, reason } = row;
+    let mut word = format!("{:<14}", row.word());
     if coloured {
-        word = phrase::coloured(*status, &word);
+        word = coloured_word(*status, &word);
     }
-    let (changed, reason) = (ago(*updated_at, now), reason(brief));
-    let iteration = phrase::progress(*iteration, *max_iterations);
     write!(into, "{id:<24} {word} {iteration:>7}  {changed:>12}  {reason}")?;
     if with_project {
-        write!(into, "  {}", flat(project))?;
+        write!(into, "  {project}")?;
     }
     into.write_char('\n')
 }
 
 /// A loop, in words.
-struct Row {
-    id: String,
-    status: StatusWord,
+struct Row<'a> {
+    id: Cow<'a, str>,
+    /// None if it is damaged.
+    status: Option<StatusWord>,
     iteration: String,
     changed: String,
-    project: String,
-    reason: String,
+    project: Cow<'a, str>,
+    reason: Cow<'a, str>,
 }
 
-fn row(brief: &Brief, now: Timestamp) -> Row {
-    Row {
-        id: brief.id.to_string(),
-        status: brief.status,
-        iteration: phrase::progress(brief.iteration, brief.max_iterations),
-        changed: ago(brief.updated_at, now),
-        project: flat(&brief.project).into_owned(),
-        reason: reason(brief).into_owned(),
+impl Row<'_> {
+    fn word(&self) -> &'static str {
+        self.status.map_or(DamagedWord::Damaged.as_str(), StatusWord::as_str)
+    }
+}
+
+fn row(listed: &Listed, now: Timestamp) -> Row<'_> {
+    match listed {
+        Listed::Loop(brief) => Row {
+            id: brief.id.as_str().into(),
+            status: Some(brief.status),
+            iteration: phrase::progress(brief.iteration, brief.max_iterations),
+            changed: ago(brief.updated_at, now),
+            project: flat(&brief.project),
+            reason: reason(brief),
+        },
+        Listed::Damaged(damaged) => Row {
+            id: flat(&damaged.id),
+            status: None,
+            iteration: "-".to_owned(),
+            changed: "-".to_owned(),
+            project: flat(&damaged.project),
+            reason: Cow::Owned(format!("{} ({})", flat(&damaged.reason), damaged.needs)),
+        },
+    }
+}
+
+fn coloured_word(status: Option<StatusWord>, word: &str) -> String {
+    match status {
+        Some(status) => phrase::coloured(status, word),
+        None => word.red().bold().to_string(),
     }
 }
 
@@ -143,9 +169,9 @@ fn flat(text: &str) -> Cow<'_, str> {
 
 /// One table under one header; each project's loops stand together under its name, which so is whole on narrow terminals
 /// too. Projects, like loops, come last touched first.
-fn grouped(rows: Vec<Row>, width: usize) -> String {
+fn grouped(rows: Vec<Row<'_>>, width: usize) -> String {
     let mut places = HashMap::new();
-    let mut projects: Vec<(String, Vec<Row>)> = Vec::new();
+    let mut projects: Vec<(Cow<'_, str>, Vec<Row<'_>>)> = Vec::new();
     for row in rows {
         let place = *places.entry(row.project.clone()).or_insert(projects.len());
         if place == projects.len() {
@@ -153,9 +179,9 @@ fn grouped(rows: Vec<Row>, width: usize) -> String {
         }
         projects[place].1.push(row);
     }
-    let names: Vec<(String, usize)> =
+    let names: Vec<(Cow<'_, str>, usize)> =
         projects.iter().map(|(name, rows)| (name.clone(), rows.len())).collect();
-    let rows: Vec<Row> = projects.into_iter().flat_map(|(_, rows)| rows).collect();
+    let rows: Vec<Row<'_>> = projects.into_iter().flat_map(|(_, rows)| rows).collect();
     let mut lines = table(&rows, width).into_iter();
     let mut text: String = lines.next().into_iter().collect();
     for (project, count) in names {
@@ -166,18 +192,18 @@ fn grouped(rows: Vec<Row>, width: usize) -> String {
 }
 
 /// The lines of a table that fits. An id is cut only where the terminal is narrower than that alone.
-fn table(rows: &[Row], width: usize) -> Vec<String> {
-    let column = |title, cut, cell: fn(&Row) -> &str| Column {
+fn table(rows: &[Row<'_>], width: usize) -> Vec<String> {
+    let column = |title, cut, cell: for<'a> fn(&'a Row<'_>) -> &'a str| Column {
         title,
         cells: rows.iter().map(|row| Cow::Borrowed(cell(row))).collect(),
         cut,
         right: false,
         paint: &table::plain,
     };
-    let status = |row: usize, cell: &str| phrase::coloured(rows[row].status, cell);
+    let status = |row: usize, cell: &str| coloured_word(rows[row].status, cell);
     let columns = [
         column("ID", Cut::No, |row| &row.id),
-        Column { paint: &status, ..column("STATUS", Cut::No, |row| row.status.as_str()) },
+        Column { paint: &status, ..column("STATUS", Cut::No, |row| row.word()) },
         column("ITERATION", Cut::No, |row| &row.iteration),
         column("CHANGED", Cut::No, |row| &row.changed),
         column("REASON", Cut::End, |row| &row.reason),
@@ -191,14 +217,14 @@ mod tests {
 
     use super::*;
 
-    fn loops() -> Vec<Row> {
-        let row = |id: &str, project: &str, status, reason: &str| Row {
-            id: id.to_owned(),
-            status,
+    fn loops() -> Vec<Row<'static>> {
+        let row = |id: &'static str, project: &'static str, status, reason: &'static str| Row {
+            id: id.into(),
+            status: Some(status),
             iteration: "12/20".to_owned(),
             changed: "5m 3s ago".to_owned(),
-            project: project.to_owned(),
-            reason: reason.to_owned(),
+            project: project.into(),
+            reason: reason.into(),
         };
         let done = "the agent made its promise; unverified, as no gate checks it";
         vec![

@@ -195,7 +195,7 @@ pub(super) fn could_be(status: &Brief) -> bool {
 fn last(service: &Service) -> Result<LoopId, RequestError> {
     let found = service.list()?.into_iter().find_map(|row| match row {
         Listed::Loop(status) if could_be(&status) => Some(status.id.clone()),
-        Listed::Loop(_) | Listed::Damaged { .. } => None,
+        Listed::Loop(_) | Listed::Damaged(_) => None,
     });
     let id = found.ok_or_else(|| {
         RequestError::usage("--last: no loop of this project can go on").hint("refrain list shows them")
@@ -210,7 +210,7 @@ fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, Re
         Listed::Loop(status) if matches!(status.status, StatusWord::Paused | StatusWord::Crashed) => {
             Some((service.clone(), status.id))
         }
-        Listed::Loop(_) | Listed::Damaged { .. } => None,
+        Listed::Loop(_) | Listed::Damaged(_) => None,
     });
     let code = each(context, stopped.collect(), args);
     herald::deliver_owed(context, service);

@@ -12,12 +12,15 @@ use refrain_app::options::review::ReviewArgs;
 use refrain_app::options::stuck::StuckArgs;
 use refrain_app::options::values;
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WorkArgs};
+use refrain_app::repository_command::of_gates;
 use refrain_app::resolve::StartLoop;
 use refrain_app::verbs::approve::refuse_by_accident;
+use refrain_app::verbs::resume;
 use refrain_app::verbs::start::PreparedLoop;
 use refrain_app::workspace::{Workspace, note_untrusted};
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
+use refrain_core::detect::Offer;
 use refrain_core::event::{Ask, Urgency};
 use refrain_core::gate::{Check, GateName, GateSpec, GateWhen};
 use refrain_core::r#loop::Grant;
@@ -71,6 +74,9 @@ pub(crate) struct Args {
     /// For a program that the agent is to create.
     #[arg(long)]
     allow_missing_gates: bool,
+    /// Trust the project's refrain.toml and the commands that its files name, for this start alone
+    #[arg(long)]
+    yes: bool,
     #[command(flatten)]
     show: ShowArgs,
 }
@@ -101,7 +107,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         context.check(Action::Detach)?;
     }
     let environment = Environment::read(context)?;
-    let service = Service::open(&dir, context.host.clone())?;
+    let service = context.open(&dir, args.yes)?;
     let choose = |agent: Option<&str>| {
         let chosen = Chosen { agent, command: args.command.is_some() };
         service.settings(chosen, context.has_variables())
@@ -119,7 +125,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let workspace = Workspace { service: service.clone(), settings, dir: dir.clone() };
     let request = request(args, agent, &environment);
     let mut prepared = PreparedLoop::new(context, workspace, &request)?;
-    prepared.notes.extend(prove(&mut prepared.spec, &service, &environment)?);
+    let offer = prove(&mut prepared.spec, &service, &environment)?;
+    prepared.offered.extend(of_gates(&offer.gates));
+    prepared.notes.extend(offer.notes);
     let spec = &prepared.spec;
     context.typed.check_loop(spec)?;
     if let Some(pid) = foreign_lock(spec) {
@@ -137,6 +145,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
                 max_duration: longer.filter(|_| spent),
                 ..Grant::default()
             };
+            resume::check(context, &service, &args.task, &grant)?;
             let runner = service.resume(&args.task, &grant, false)?;
             let show = args.show.clone().or_configured(&prepared.settings.config.notify);
             match show.detach {
@@ -145,8 +154,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
             }
         }
         _ => {
-            put_aside(&service, &args.task)?;
-            start::launch(context, prepared, args.show.clone())
+            put_aside(context, &service, &args.task)?;
+            start::launch(context, prepared.start(context, &mut out::tell_note)?, args.show.clone())
         }
     }
 }
@@ -185,8 +194,8 @@ fn request(args: &Args, agent: Option<&str>, environment: &Environment) -> Start
     StartLoop { options, ..StartLoop::default() }
 }
 
-/// The gates of a task: its tests and its specification decide, linters inform. Returns what a person should know of them.
-fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Result<Vec<String>, RequestError> {
+/// The gates of a task: its tests and its specification decide, linters inform. Returns what the project's files offer.
+fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Result<Offer, RequestError> {
     let offer = service.offer(&spec.working_dir)?;
     // Together they are two commands at most, of which only the first program would be looked at.
     service.check_gates(spec, &offer.gates).map_err(|error| match error {
@@ -221,7 +230,7 @@ fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Resul
     gates.extend(review.map(|review| GateSpec { timeout: environment.spec, ..review }));
     spec.gates = gates;
     decide_as_conclave(spec);
-    Ok(offer.notes)
+    Ok(offer)
 }
 
 /// Refuses options that differ from those of the earlier run, which goes on with what it was started with.
@@ -311,7 +320,10 @@ fn wants_to_go_on(args: &Args, left: &Status) -> Result<bool, RequestError> {
 }
 
 /// What an earlier run left goes into the archive, where it can be looked at.
-fn put_aside(service: &Service, task: &LoopId) -> Result<(), RequestError> {
+fn put_aside(context: &Context, service: &Service, task: &LoopId) -> Result<(), RequestError> {
+    if context.caller.is_attempt() && service.locate(task).is_ok() {
+        context.check_on(Action::Archive, service, task)?;
+    }
     match service.archive(task) {
         Ok(_) => return Ok(()),
         Err(EngineError::NoLoop { .. }) => return Ok(()),
@@ -319,9 +331,12 @@ fn put_aside(service: &Service, task: &LoopId) -> Result<(), RequestError> {
         Err(EngineError::NotStopped(_)) => {}
         Err(error) => return Err(error.into()),
     }
-    service.ask(task, LoopRequest::BeginAnew, Ask::Cancel(Urgency::Now), |runner| {
-        out::tell_slow(task, runner)
-    })?;
+    service.ask(
+        task,
+        LoopRequest::BeginAnew,
+        (Ask::Cancel(Urgency::Now), context.caller.asker()),
+        |runner| out::tell_slow(task, runner),
+    )?;
     service.archive(task)?;
     Ok(())
 }

@@ -5,9 +5,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
+use jiff::Timestamp;
 use refrain_app::{Caller, Code, Context, RequestError};
-use refrain_engine::chain;
+use refrain_core::text::printable;
 use refrain_engine::tool::Tool;
+use refrain_engine::{Key, chain};
 use refrain_server::http::{self, Address, Server, Tls, Way};
 use refrain_server::slack::Slack;
 use refrain_server::{Desk, DeskError};
@@ -54,11 +56,33 @@ pub(crate) struct Args {
 // What is done beside serving.
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Make a token for a program, or for a browser, and print it; it is kept nowhere
-    Token {
-        /// Let nobody in any more who was, browsers too, and make none
+    /// Make a token for a program, or for a browser, and print it; it is kept nowhere, and ends after 30 days
+    Token(TokenArgs),
+}
+
+#[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+struct TokenArgs {
+    #[command(subcommand)]
+    verb: Option<TokenVerb>,
+    /// Revoke all tokens, and the cookies of all browsers, and make none
+    #[arg(long)]
+    revoke: bool,
+}
+
+// What is done with the tokens that there are.
+#[derive(Debug, clap::Subcommand)]
+enum TokenVerb {
+    /// List the tokens and the browsers that are let in
+    List {
+        /// Print an array
         #[arg(long)]
-        revoke: bool,
+        json: bool,
+    },
+    /// Revoke one token, or the cookie of one browser
+    Revoke {
+        /// Its id, as refrain serve token list prints it
+        id: String,
     },
 }
 
@@ -77,8 +101,8 @@ struct Found {
 
 /// Serves until it is told to stop.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
-    if let Some(Verb::Token { revoke }) = args.verb {
-        return token(context, revoke);
+    if let Some(Verb::Token(token)) = &args.verb {
+        return token.run(context);
     }
     let address = Address::new(args.host, args.port, way(context, args)?);
     let address = address.map_err(|error| RequestError::usage(error.to_string()))?;
@@ -121,17 +145,42 @@ fn way(context: &Context, args: &Args) -> Result<Way, RequestError> {
     Ok(Way::Tls(Box::new(tls)))
 }
 
-/// Makes a token, or takes all back.
-fn token(context: &Context, revoke: bool) -> Result<ExitCode, RequestError> {
-    let desk = Desk::open(context, &[]).map_err(not_open)?;
-    let failed = |error| RequestError::new(Code::Failed, chain(&error));
-    if revoke {
-        let count = http::revoke_tokens(&desk).map_err(failed)?;
-        out::print(&format!("tokens and browsers that are let in no more: {count}\n"));
-    } else {
-        out::print(&format!("{}\n", http::new_token(&desk).map_err(failed)?));
+impl TokenArgs {
+    /// Makes a token, or does what the verb says.
+    fn run(&self, context: &Context) -> Result<ExitCode, RequestError> {
+        let desk = Desk::open(context, &[]).map_err(not_open)?;
+        let failed = |error| RequestError::new(Code::Failed, chain(&error));
+        match &self.verb {
+            Some(TokenVerb::List { json: true }) => out::print_json(&http::tokens(&desk))?,
+            Some(TokenVerb::List { json: false }) => out::print(&listed(&http::tokens(&desk))),
+            Some(TokenVerb::Revoke { id }) => {
+                if !http::revoke_token(&desk, id).map_err(failed)? {
+                    let error = format!("no token {}", printable(id).replace('\n', " "));
+                    let hint = "refrain serve token list shows them";
+                    return Err(RequestError::new(Code::NotFound, error).hint(hint));
+                }
+                out::print(&format!("token {id} is revoked\n"));
+            }
+            None if self.revoke => {
+                let count = http::revoke_tokens(&desk).map_err(failed)?;
+                out::print(&format!("tokens and browsers that are let in no more: {count}\n"));
+            }
+            None => out::print(&format!("{}\n", http::new_token(&desk).map_err(failed)?)),
+        }
+        Ok(Code::Done.into())
     }
-    Ok(Code::Done.into())
+}
+
+fn listed(tokens: &[Key]) -> String {
+    if tokens.is_empty() {
+        return "No tokens.\n".to_owned();
+    }
+    let day = |at: Timestamp| at.strftime("%Y-%m-%d %H:%M").to_string();
+    let line = |key: &Key| {
+        let kind = if key.browser { "browser" } else { "token" };
+        format!("{}  {kind:<7}  made {}  ends {}\n", key.id, day(key.made_at), day(key.ends_at))
+    };
+    tokens.iter().map(line).collect()
 }
 
 async fn serve(
@@ -181,6 +230,9 @@ fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), Reque
         if out::is_watched() && !args.open {
             out::tell_line("", &format!("to let a browser in: {invitation}"));
         }
+        let (browsers, tokens): (Vec<_>, Vec<_>) = server.tokens().into_iter().partition(|key| key.browser);
+        let valid = format!("valid tokens: {}, browsers: {}", tokens.len(), browsers.len());
+        out::tell_line("", &format!("{valid}; refrain serve token list shows them"));
         out::tell_line("", "Ctrl-C ends it; loops go on without it");
     }
     if args.open && !open(context, &invitation) {

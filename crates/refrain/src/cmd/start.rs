@@ -8,8 +8,7 @@ use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::heading;
 use refrain_app::options::work::WordArgs;
 use refrain_app::resolve::{StartLoop, Words};
-use refrain_app::verbs::start::PreparedLoop;
-use refrain_app::workspace::Workspace;
+use refrain_app::verbs::start::{StartedLoop, start};
 use refrain_app::{Action, Context, RequestError};
 
 use crate::cmd::plan::run::{self as plan, ByTag};
@@ -109,9 +108,8 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     if show.detach {
         context.check(Action::Detach)?;
     }
-    let workspace = Workspace::open(context, &begin.work, &mut out::tell_note)?;
     let request = StartLoop { words: words(&task), mode: mode.mode, options: begin };
-    launch(context, PreparedLoop::new(context, workspace, &request)?, show)
+    launch(context, start(context, &request, &mut out::tell_note)?, show)
 }
 
 /// The task that the command line says; `-` is what standard input says.
@@ -123,13 +121,12 @@ fn words(args: &WordArgs) -> Option<Words> {
     }
 }
 
-/// Starts a loop and drives it, here or in a process of its own.
+/// Drives a loop, here or in a process of its own.
 pub(super) fn launch(
     context: &Context,
-    prepared: PreparedLoop,
+    started: StartedLoop,
     show: ShowArgs,
 ) -> Result<ExitCode, RequestError> {
-    let started = prepared.start(context, &mut out::tell_note)?;
     if !show.quiet {
         started.notes.into_iter().for_each(out::tell_note);
     }

@@ -35,7 +35,10 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     if service.has_plan(&id) {
         return plan::show_status(context, &service, &id, args.json);
     }
-    let status = service.status(&id)?;
+    let status = match service.status(&id) {
+        Err(error) if args.json => return values::print_damaged(&service, &id, error),
+        status => status?,
+    };
     if args.json {
         out::print_json(&status)?;
     } else {
@@ -70,6 +73,7 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
         Row::prose("git", committed::summary(status)),
         Row::prose("gates", gated::row(&status.gates)),
         Row::exact("proven tree", status.tree.clone().unwrap_or_default()),
+        Row::prose("signature", status.signature.clone()),
         Row::prose("used", phrase::used(&status.usage)),
         Row::prose("shared", phrase::caps(&status.caps)),
         Row::exact("started", clock(status.started_at)),

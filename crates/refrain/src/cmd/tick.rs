@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::{Subcommand, ValueEnum};
-use refrain_app::{Context, RequestError};
+use refrain_app::{Action, Context, RequestError};
 use refrain_core::event::{Ask, ClaimSource, End, Urgency};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
@@ -113,7 +113,7 @@ fn done(context: &Context, verb: Verb) -> Done {
         Verb::Finish { id, status, reason } => {
             let service = service()?;
             let state = of_caller(context, &service, &id)?;
-            finish(&service, state, status, reason.as_deref())
+            finish(context, &service, state, status, reason.as_deref())
         }
         Verb::CheckWritable { dir } => check_writable(context, dir),
     }
@@ -134,6 +134,7 @@ fn of_caller(
     id: &LoopId,
 ) -> Result<LoopState, (ExitCode, RequestError)> {
     let state = service.state(id).map_err(failed)?;
+    context.check_on(Action::CountSession, service, id).map_err(|error| (REFUSED, error))?;
     let around = hook::surrounding(|name| context.variable(name));
     service.refuse_another_session(&state, around).map_err(failed)?;
     Ok(state)
@@ -187,7 +188,13 @@ fn stopped(state: &LoopState) -> ExitCode {
     }
 }
 
-fn finish(service: &Service, state: LoopState, status: Finish, reason: Option<&str>) -> Done {
+fn finish(
+    context: &Context,
+    service: &Service,
+    state: LoopState,
+    status: Finish,
+    reason: Option<&str>,
+) -> Done {
     let id = &state.spec.id;
     if state.ended.is_some() {
         return ended(Ok(state));
@@ -207,7 +214,12 @@ fn finish(service: &Service, state: LoopState, status: Finish, reason: Option<&s
             }
         }
         Finish::MaxIterationsReached => ended(service.cap_in_session(id)),
-        Finish::Cancelled => ended(service.ask(id, LoopRequest::Cancel, Ask::Cancel(Urgency::Now), |_| ())),
+        Finish::Cancelled => ended(service.ask(
+            id,
+            LoopRequest::Cancel,
+            (Ask::Cancel(Urgency::Now), context.caller.asker()),
+            |_| (),
+        )),
         Finish::Crashed => ended(service.leave_session(id)),
     }
 }

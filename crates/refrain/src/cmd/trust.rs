@@ -4,21 +4,31 @@ use std::io::{IsTerminal, stdin};
 use std::process::ExitCode;
 
 use owo_colors::OwoColorize;
+use refrain_app::plan::SourceArgs;
+use refrain_app::trust::Trustable;
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::text::{clip, printable};
-use refrain_engine::config::{self, Entry};
-use refrain_engine::{EngineError, Trust, now};
+use refrain_engine::config::Entry;
+use refrain_engine::{EngineError, Trust};
 
-use crate::out;
+use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// Show what would be trusted, with its hash, and change nothing
+    #[arg(long, conflicts_with_all = ["list", "revoke", "hash"])]
+    show: bool,
+    /// Trust exactly what refrain trust --show prints with this hash
+    #[arg(long, value_name = "HASH", conflicts_with_all = ["list", "revoke"])]
+    hash: Option<String>,
     /// List what is trusted, of every project
     #[arg(long, conflicts_with = "revoke")]
     list: bool,
     /// Trust nothing of this project any more
     #[arg(long)]
     revoke: bool,
+    #[command(flatten)]
+    source: SourceArgs,
     /// Print an array
     #[arg(long)]
     json: bool,
@@ -27,55 +37,81 @@ pub(crate) struct Args {
 impl Args {
     /// What the verb does, for [`Action::permission`].
     pub(crate) fn action(&self) -> Action {
-        if self.list { Action::Look } else { Action::Trust }
+        if self.list || self.show { Action::Look } else { Action::Trust }
     }
 }
 
-/// Shows all that the file says, asks where there is somebody to ask, and trusts it.
+/// Shows all that the repository would run and set, and trusts it if a person at a terminal or a hash says so.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
     let trust = Trust::new(&context.host.state_home);
     if args.list {
         return list(&trust, args.json);
     }
-    let service = context.service()?;
     let project = service.project();
     if args.revoke {
         let count = trust.revoke(&project.root).map_err(EngineError::from)?;
         out::print(&match count {
             0 => "Nothing of this project was trusted.\n".to_owned(),
-            1 => "One content of refrain.toml is trusted no longer.\n".to_owned(),
-            count => format!("{count} contents of refrain.toml are trusted no longer.\n"),
+            1 => "One content of this project is trusted no longer.\n".to_owned(),
+            count => format!("{count} contents of this project are trusted no longer.\n"),
         });
         return Ok(Code::Done.into());
     }
-    let Some(file) = config::project_file(project)? else {
-        let error = format!("there is no refrain.toml in {}", project.worktree);
-        return Err(RequestError::usage(error).hint("docs/configuration.md says what may stand in it"));
-    };
-    // Only what can be used is worth a decision.
-    let allows = allows(&file.entries()?);
-    let path = printable(file.path.as_str()).replace('\n', " ");
-    if trust.is_trusted(&project.root, &file.text) {
-        out::print(&format!("{path} is trusted already. It may\n{allows}"));
+    let found = Trustable::of(context, &service, &args.source)?;
+    if found.is_empty() {
+        let error =
+            format!("there is no refrain.toml in {}, and no file that names a command", project.worktree);
+        return Err(RequestError::usage(error).hint("docs/configuration.md says what can be in it"));
+    }
+    let shown = shown(&found)?;
+    let hash = found.hash();
+    if found.is_trusted(&service) {
+        out::print(&format!("All of this is trusted already.\n{shown}"));
         return Ok(Code::Done.into());
     }
-    out::print(&format!("{path} would\n{allows}"));
-    if stdin().is_terminal() && !is_yes()? {
-        return Err(RequestError::new(Code::Failed, "it is not trusted; nothing was changed"));
+    match &args.hash {
+        Some(given) if *given == hash => {}
+        Some(given) => {
+            let error = format!("--hash {given}: what is there now has the hash {hash}");
+            return Err(RequestError::usage(error).hint("refrain trust --show shows it"));
+        }
+        None => out::print(&format!("{shown}hash {hash}\n")),
     }
-    // The very text that was shown, whatever lies there by now.
-    trust.grant(&project.root, &file.text, now()).map_err(EngineError::from)?;
+    if args.show {
+        return Ok(Code::Done.into());
+    }
+    if args.hash.is_none() {
+        if !stdin().is_terminal() {
+            let error =
+                "refrain trust without a terminal: accepted is --hash with what refrain trust --show prints";
+            return Err(RequestError::usage(error).hint(format!("refrain trust --hash {hash}")));
+        }
+        if !values::confirm("Trust it? [y/N] ")? {
+            return Err(RequestError::new(Code::Failed, "it is not trusted; nothing was changed"));
+        }
+    }
+    // The very content that was shown, or has that hash, whatever is there by now.
+    found.grant(&service)?;
     out::print("It counts from now on, until it is changed. refrain trust --revoke takes that back.\n");
     Ok(Code::Done.into())
 }
 
-fn is_yes() -> Result<bool, RequestError> {
-    out::tell("Trust it? [y/N] ");
-    let mut answer = String::new();
-    stdin()
-        .read_line(&mut answer)
-        .map_err(|error| RequestError::new(Code::Failed, format!("the answer cannot be read: {error}")))?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+/// Everything that the repository would do once it is trusted.
+fn shown(found: &Trustable) -> Result<String, RequestError> {
+    let flat = |text: &str| printable(text).replace('\n', " ");
+    let mut text = String::new();
+    if let Some(file) = &found.file {
+        // Only what can be used is worth a decision.
+        text.push_str(&format!("{} would\n{}", flat(file.path.as_str()), allows(&file.entries()?)));
+    }
+    if !found.commands.is_empty() {
+        text.push_str("Commands of this repository, run if a loop or a plan asks for them:\n");
+        for it in &found.commands {
+            text.push_str(&format!("  {}   ({})\n", flat(&it.command), flat(&it.from)));
+        }
+    }
+    Ok(text)
 }
 
 fn list(trust: &Trust, json: bool) -> Result<ExitCode, RequestError> {
@@ -87,7 +123,9 @@ fn list(trust: &Trust, json: bool) -> Result<ExitCode, RequestError> {
     }
     for it in trusted.iter().filter(|_| !json) {
         let project = printable(it.project.as_str()).replace('\n', " ");
-        out::print(&format!("{}  {}  {project}\n", it.at.strftime("%Y-%m-%d %H:%M"), &it.hash[..16]));
+        let what = it.command.as_deref().map_or("refrain.toml".to_owned(), |command| format!("{command:?}"));
+        let (at, hash) = (it.at.strftime("%Y-%m-%d %H:%M"), it.hash.get(..16).unwrap_or_default());
+        out::print(&format!("{at}  {hash}  {project}  {}\n", printable(&what)));
     }
     Ok(Code::Done.into())
 }

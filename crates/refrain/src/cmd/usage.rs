@@ -12,7 +12,7 @@ use refrain_core::view::{self, metrics};
 
 use refrain_engine::{Detail, Listed, Untold, Used};
 
-use super::list::loop_or_tell;
+use super::list::tell_damaged;
 use crate::table::{self, Column, Cut};
 use crate::{out, phrase};
 
@@ -89,7 +89,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let since = since.map_err(|error| RequestError::usage(format!("--since: {error}")))?;
     let Used { report, series, unread, untold } =
         service.used(args.all_projects, since, args.by.into(), &zone, is_scraped)?;
-    unread.into_iter().for_each(|row| drop(loop_or_tell(row)));
+    unread.iter().for_each(tell_damaged);
     for error in untold {
         let error = match error {
             Untold::Config(error) => RequestError::from(error),
@@ -109,7 +109,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
             let loops = service.list_with(args.all_projects, Detail::Line)?;
             let words = loops.iter().filter_map(|row| match row {
                 Listed::Loop(brief) => Some(brief.status),
-                Listed::Damaged { .. } => None,
+                Listed::Damaged(_) => None,
             });
             out::print_whole(&metrics::prometheus(&report, &series, words))?;
         }

@@ -79,6 +79,13 @@ fn read(path: &Utf8Path, given: &Utf8Path) -> Result<Given, RequestError> {
 fn text(verdict: &Verdict) -> String {
     let Verdict { id, records, torn_bytes, checks, .. } = verdict;
     let mut text = format!("{id}: {records} records, every byte as it was written\n");
+    match (verdict.signature.as_str(), verdict.signed) {
+        ("", _) => {}
+        (words, Some(false)) => {
+            text.push_str(&format!("  UNSIGNED: {}\n", printable(words.trim_start_matches("unsigned: "))))
+        }
+        (words, _) => text.push_str(&format!("  {}\n", printable(words))),
+    }
     if *torn_bytes > 0 {
         text.push_str(&format!("  its tail was torn: {torn_bytes} bytes of a last write are no record\n"));
     }

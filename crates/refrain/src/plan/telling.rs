@@ -9,6 +9,7 @@ use refrain_core::plan::{
     TaskId, TaskStarted, TaskState,
 };
 use refrain_core::spec::Millis;
+use refrain_core::text::printable;
 use refrain_core::view::{self, StatusWord};
 use refrain_core::{Fold, Record};
 
@@ -146,22 +147,31 @@ fn line(
             note(&format!("what landed is not on your branch yet, and the plan goes on: {why}"))
         }
         PlanEvent::Hindered { error } => note(&format!("the plan cannot go on by itself: {error}")),
-        PlanEvent::Asked { request, ask } => note(match (ask, request) {
-            (Ask::Pause(Urgency::AfterIteration), None) => {
-                "pausing after these iterations; Ctrl-C again ends the agents now and refunds their attempts"
-            }
-            (Ask::Pause(Urgency::AfterIteration), Some(_)) => "asked to pause after these iterations",
-            (Ask::Pause(Urgency::Now), _) => "pausing now",
-            (Ask::Cancel(Urgency::AfterIteration), _) => "asked to cancel after these iterations",
-            (Ask::Cancel(Urgency::Now), _) => "cancelling now",
-            (Ask::Steer(_) | Ask::Proceed, _) => return String::new(),
-        }),
+        PlanEvent::Asked { request, ask, by } => note(&phrase::asked_by(
+            *by,
+            match (ask, request) {
+                (Ask::Pause(Urgency::AfterIteration), None) => {
+                    "pausing after these iterations; Ctrl-C again ends the agents now and refunds their attempts"
+                }
+                (Ask::Pause(Urgency::AfterIteration), Some(_)) => "asked to pause after these iterations",
+                (Ask::Pause(Urgency::Now), _) => "pausing now",
+                (Ask::Cancel(Urgency::AfterIteration), _) => "asked to cancel after these iterations",
+                (Ask::Cancel(Urgency::Now), _) => "cancelling now",
+                (Ask::Steer(_) | Ask::Proceed, _) => return String::new(),
+            },
+        )),
         PlanEvent::Ended(_) => closing(state),
         PlanEvent::Resumed { .. } => note("resumed"),
         PlanEvent::JournalTorn { bytes, .. } => {
             note(&format!("the journal's last {bytes} bytes were torn, and put aside"))
         }
-        PlanEvent::JournalRestored { .. } => note("the journal had been deleted, and was written back"),
+        PlanEvent::JournalRestored { kept_as: None, .. } => {
+            note("the journal had been deleted, and was written back")
+        }
+        PlanEvent::JournalRestored { kept_as: Some(kept_as), .. } => note(&format!(
+            "another process had changed the journal: its version is kept as {}, and the journal was written back",
+            printable(kept_as)
+        )),
         PlanEvent::RunnerStarted { .. } => String::new(),
     }
 }

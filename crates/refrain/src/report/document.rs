@@ -51,7 +51,8 @@ fn verdict(report: &Report) -> Cell {
         Some(false) => (Tone::Bad, "not verified"),
         None => (Tone::Plain, "unverified"),
     };
-    Cell::new(tone, format!("{}, {verified}", report.status.as_str()))
+    let signed = if report.signed == Some(false) { ", unsigned" } else { "" };
+    Cell::new(tone, format!("{}, {verified}{signed}", report.status.as_str()))
 }
 
 fn summary(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
@@ -400,6 +401,7 @@ fn evidence(report: &Report) -> Section {
     let section = Section::new("How to check this").facts(vec![
         ("run", Cell::code(format!("refrain verify {}", report.id))),
         ("journal", Cell::code(journal)),
+        ("signature", Cell::plain(&report.signature)),
         ("tree", Cell::code(tree.map(ToString::to_string).unwrap_or_default())),
     ]);
     let rows = report.evidence.iter().map(|file| {

@@ -37,7 +37,7 @@ fn proves(agent: Agent, project: Project) {
     ];
     let answers = script.len();
     let Some((bench, laid)) = bench(agent, project, script) else { return };
-    let status = bench.completes(&["--auto-gates", "--git-workflow", "commit", "--clean-checkout"]);
+    let status = bench.completes(&["--auto-gates", "--yes", "--git-workflow", "commit", "--clean-checkout"]);
     assert_eq!(
         attempts(&status),
         [json!([1, 1, true, "ended"]), json!([2, 1, true, "claimed"]), json!([3, 1, true, "claimed"])]
@@ -88,8 +88,9 @@ fn does_a_task(agent: Agent, refuses: Turn, passes: Turn) {
     let Some((bench, _)) = bench(agent, project, script) else { return };
     let task = bench.sandbox.project().join("task.md");
     write(&task, "1. The tests pass.\n2. CHANGES.md tells of it.\n");
-    let session =
-        bench.refrain(&["run", "job", "task.md", "--agent", agent.name(), "--non-interactive"]).spawn();
+    let session = bench
+        .refrain(&["run", "job", "task.md", "--agent", agent.name(), "--non-interactive", "--yes"])
+        .spawn();
     bench.ended(session, 0);
     let status = bench.status();
     assert_eq!((&status["verified"], &status["iteration"]), (&json!(true), &json!(2)), "{status:#}");

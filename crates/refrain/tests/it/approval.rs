@@ -43,7 +43,7 @@ fn what_is_proven_waits_for_a_person_who_approves_it() {
     assert!(sandbox.git(&diff).contains("+line 1"), "{needs}");
     assert!(needs.contains("refrain approve job; or send it back: refrain steer job TEXT"), "{needs}");
     sandbox.nobody_survives();
-    let run = sandbox.refrain(&["approve"]).with_code(0);
+    let run = sandbox.approve("job", &[]).with_code(0);
     assert!(run.stdout.contains("approved; it is looked at once more"), "{}", run.stdout);
     let status = sandbox.status("job");
     assert_eq!((&status["status"], &status["approval"]["state"]), (&json!("completed"), &json!("given")));
@@ -77,10 +77,10 @@ fn what_was_edited_meanwhile_is_proven_and_asked_about_anew() {
     assert!(other.contains("waits for approval, not tree"), "{other}");
     // What fails its gate by now is the agent's again, and nobody is asked.
     std::fs::remove_file(sandbox.project().join("work.txt")).unwrap();
-    sandbox.refrain(&["approve", "job"]).with_code(14);
+    sandbox.approve("job", &[]).with_code(14);
     let told = sandbox.note("told.2");
     assert!(told.contains("CLAIM REFUSED: gate test failed"), "{told}");
-    sandbox.refrain(&["approve", "job"]).with_code(0);
+    sandbox.approve("job", &[]).with_code(0);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn what_is_sent_back_is_told_why_and_its_work_is_kept() {
     let told = sandbox.note("told.2");
     assert!(told.contains("CLAIM REFUSED: a person looked at your work and did not approve it"), "{told}");
     assert!(told.contains("STEERING:\nWrite one more line."), "{told}");
-    sandbox.refrain(&["approve", "job"]).with_code(0);
+    sandbox.approve("job", &[]).with_code(0);
     // What was done before it was sent back is a part of what is committed.
     assert_eq!(sandbox.git(&["show", "HEAD:work.txt"]), "line 1\nline 2\n");
     assert_eq!(sandbox.git(&["status", "--porcelain", "--", "work.txt"]), "");
@@ -110,7 +110,7 @@ fn without_an_iteration_left_it_can_be_approved_and_not_sent_back() {
     waiting(&sandbox, &["--max-iterations", "1"]);
     let refused = sandbox.refrain(&["resume", "job"]).with_code(17).stderr;
     assert!(refused.contains("refrain resume job --max-iterations"), "{refused}");
-    sandbox.refrain(&["approve", "job", "--json"]).with_code(0);
+    sandbox.approve("job", &["--json"]).with_code(0);
 }
 
 #[test]
@@ -123,7 +123,8 @@ fn a_yes_outlives_whoever_would_have_finished_it() {
     write(&path, hook);
     sandbox.tool("chmod", &["+x", path.to_str().unwrap()]).run().with_code(0);
     waiting(&sandbox, &["--git-workflow", "commit"]);
-    let session = sandbox.spawn(&["approve", "job"]);
+    let tree = sandbox.waiting_tree("job");
+    let session = sandbox.spawn(&["approve", "job", "--tree", &tree]);
     eventually("its commit is held up", || held.exists().then_some(()));
     session.kill();
     assert_eq!(sandbox.status("job")["status"], "crashed");
@@ -161,14 +162,14 @@ fn without_a_repository_and_without_gates_it_is_asked_about_too() {
     let sandbox = plain_folder();
     let agent = agent(&sandbox);
     write(&sandbox.project().join("refrain.toml"), "[start]\nrequire-approval = true\n");
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "-p", "Write it."]).with_code(14);
     let status = sandbox.status("job");
     assert_eq!(
         (&status["approval"]["state"], &status["approval"]["tree"]),
         (&json!("awaited"), &Value::Null)
     );
-    sandbox.refrain(&["approve", "job", "--detach"]).with_code(0);
+    sandbox.approve("job", &["--detach"]).with_code(0);
     let status = sandbox.wait_for_status("job", "completed");
     assert_eq!(status["verified"], Value::Null);
 }
@@ -177,7 +178,7 @@ fn without_a_repository_and_without_gates_it_is_asked_about_too() {
 fn what_can_wait_for_no_person_says_so() {
     let sandbox = sandbox();
     write(&sandbox.project().join("refrain.toml"), "[start]\nrequire-approval = true\n");
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let before = sandbox.snapshot();
     for (words, code, why) in [
         (&["start", "--command", "true", "--infinite", "--require-approval", "-p", "x"][..], 2, "for ever"),
@@ -202,7 +203,7 @@ fn who_configured_it_for_loops_still_begins_what_waits_for_no_person() {
     let sandbox = sandbox();
     let key = "[start]\nrequire-approval = true\n";
     write(&sandbox.project().join("refrain.toml"), key);
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let begun = ["tick", "begin", "/refrain:loop", "--session-id", "s", "--name", "job", "--args", "Do it."];
     let run = sandbox.refrain(&begun).with_code(0);
     assert!(run.stderr.contains("start.require-approval does not count here: a session"), "{}", run.stderr);

@@ -220,7 +220,7 @@ fn a_projects_file_can_only_lower_and_what_it_said_at_the_start_stays() {
     configure(&sandbox, "[budget]\nmax-cost-per-day = 10\nproject-max-cost = 5\n");
     let file = sandbox.project().join("refrain.toml");
     write(&file, "[budget]\nmax-cost-per-day = 20\nproject-max-cost = 1.0\n");
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let shown = sandbox.refrain(&["config", "show", "--origin"]).with_code(0).stdout;
     let line = |key: &str| shown.lines().find(|line| line.contains(key)).unwrap_or_default().to_owned();
     assert!(

@@ -32,6 +32,7 @@ const PROJECT: &[(&str, &str)] = &[
 /// All that the files offer is protected; of their gates, one stands for all, as no test runner need be installed here.
 const FLAGS: &[&str] = &[
     "--auto-gates",
+    "--yes",
     "--gate",
     "npm-test=sh test.sh",
     "--gate",
@@ -320,28 +321,68 @@ fn a_worktree_that_git_is_told_to_look_for_elsewhere_stops_the_loop() {
     assert_eq!((&status["status"], &status["verified"]), (&json!("blocked"), &json!(false)));
 }
 
-#[test]
-fn a_journal_that_the_agent_wrote_into_is_told_by_its_line() {
+/// What an agent does to the journal of its own loop, which the runner then finds.
+#[rstest]
+#[case::changes_a_byte(
+    "at=$(grep -abo 'Mend the sum' $f | head -n 1 | cut -d: -f1); printf Rend | dd of=$f bs=1 seek=$at conv=notrunc 2> /dev/null"
+)]
+#[case::replaces_it("sed -i 's/Mend the sum/Do nothing/' $f")]
+#[case::cuts_its_first_record("truncate -s 100 $f")]
+#[case::empties_it(": > $f")]
+#[case::appends_half_a_line("printf '{\"seq\":' >> $f")]
+#[case::puts_a_link_there("cp $f copy; ln -sf $PWD/copy $f")]
+#[case::puts_a_fifo_there("rm $f; mkfifo $f")]
+fn a_journal_that_the_agent_changed_is_put_aside_and_written_back(#[case] change: &str) {
     let sandbox = project();
-    let write =
-        "f=.git/refrain/loops/job/journal.jsonl; at=$(grep -abo 'Mend the sum' $f | head -n 1 | cut -d: -f1)
-        printf Rend | dd of=$f bs=1 seek=$at conv=notrunc 2> /dev/null";
-    let agent = agent(&sandbox, &format!("{MEND}\n{write}"));
-    sandbox.refrain(&start(&agent, FLAGS)).with_code(0);
-    let run = sandbox.refrain(&["verify", "job"]).with_code(1);
-    assert!(run.stderr.contains("journal.jsonl") && run.stderr.contains("line 1"), "{}", run.stderr);
+    let agent = agent(&sandbox, &format!("{MEND}\nf=.git/refrain/loops/job/journal.jsonl; {change}"));
+    let run = sandbox.refrain(&start(&agent, FLAGS)).with_code(0);
+    let told = "another process had changed the journal: its version is kept as foreign-1";
+    assert!(run.stdout.contains(told), "{}", run.stdout);
+    assert!(sandbox.loop_dir("job").join("foreign-1").symlink_metadata().is_ok());
+    let restored = sandbox.journal("job").into_iter().find(|it| it["event"]["type"] == "journal.restored");
+    assert_eq!(restored.unwrap()["event"]["data"]["kept_as"], "foreign-1");
+    sandbox.refrain(&["verify", "job"]).with_code(0);
+    assert_eq!(sandbox.status("job")["status"], "completed");
 }
 
-#[test]
-fn a_journal_that_the_agent_replaced_is_written_back() {
+/// A test runner as others are: it loads the code under test, and prints its summary last.
+const RUNNER: &str = "#!/bin/sh\n. ./src/sum.sh\nif [ \"$(sum 1 2)\" = 3 ]; then said=OK; else said='FAILED (failures=1)'; fi\n\
+                      printf 'Ran 1 test in 0.001s\\n\\n%s\\n' \"$said\"\n[ \"$said\" = OK ]\n";
+
+fn project_with_runner() -> Sandbox {
     let sandbox = project();
-    let agent = agent(
-        &sandbox,
-        &format!("{MEND}; sed -i 's/Mend the sum/Do nothing/' .git/refrain/loops/job/journal.jsonl"),
-    );
-    let run = sandbox.refrain(&start(&agent, FLAGS)).with_code(0);
-    assert!(run.stdout.contains("the journal had been deleted, and was written back"), "{}", run.stdout);
-    sandbox.refrain(&["verify", "job"]).with_code(0);
+    write(&sandbox.project().join("run.sh"), RUNNER);
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "A runner"]);
+    sandbox
+}
+
+#[rstest]
+#[case::in_the_worktree("tests=sh run.sh", &[])]
+#[case::in_a_clean_checkout("tests=sh run.sh", &["--clean-checkout"])]
+#[case::with_more_behind_it("tests=sh run.sh && echo 'all is well'", &[])]
+#[case::where_files_are_protected("tests=sh run.sh", &["--protect", "run.sh", "--protect-existing", "tests/**"])]
+fn a_runner_that_the_code_under_test_ended_tested_nothing(#[case] gate: &str, #[case] more: &[&str]) {
+    let sandbox = project_with_runner();
+    let agent = agent(&sandbox, "echo 'exit 0' > src/sum.sh");
+    let run = sandbox.refrain(&start(&agent, &[&["--gate", gate], more].concat())).with_code(10);
+    let reason = "it tested nothing: no test runner printed a summary, but 1 test runner did before";
+    assert!(run.stdout.contains(reason), "{}", run.stdout);
+    let status = sandbox.status("job");
+    assert_eq!((&status["verified"], &status["last_failure"]["gate"]), (&json!(false), &json!("tests")));
+    let prompt = sandbox.kept_text("job", "0002", "prompt.md");
+    assert!(prompt.contains("it tested nothing"), "{prompt}");
+}
+
+/// A gate that keeps the output of a good run to itself says nothing then, and has passed.
+#[rstest]
+#[case::its_summary_is_there("tests=sh run.sh")]
+#[case::it_shows_failures_only("tests=sh run.sh > \"$NOTES/log\" 2>&1 || { cat \"$NOTES/log\"; exit 1; }")]
+fn a_gate_whose_summary_is_there_or_kept_passes(#[case] gate: &str) {
+    let sandbox = project_with_runner();
+    let agent = agent(&sandbox, MEND);
+    sandbox.refrain(&start(&agent, &["--gate", gate])).with_code(0);
+    assert_eq!(sandbox.status("job")["verified"], true);
 }
 
 /// Work that must pass.

@@ -114,7 +114,7 @@ echo work >> work.txt
     assert_eq!(sandbox.git(&["ls-files"]), "README.md\nwork.txt\n");
     assert_eq!(reports(&sandbox)[1]["left_out"].as_array().unwrap().len(), 1);
     let prompt = sandbox.kept_text("job", "0002", "prompt.md");
-    assert!(prompt.contains("NOT COMMITTED, AS IT LOOKS LIKE A SECRET:\n- config.toml: line 1"), "{prompt}");
+    assert!(prompt.contains("NOT COMMITTED, AS IT LOOKS LIKE A SECRET. Remove the secret from the file:\n- config.toml: line 1"), "{prompt}");
 }
 
 #[test]

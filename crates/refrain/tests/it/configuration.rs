@@ -11,7 +11,7 @@ fn project_file(sandbox: &Sandbox, text: &str) {
 
 fn trusted(sandbox: &Sandbox, text: &str) {
     project_file(sandbox, text);
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
 }
 
 fn user_file(sandbox: &Sandbox, text: &str) {
@@ -44,7 +44,9 @@ fn a_configured_project_needs_no_words() {
         ),
     );
     let run = sandbox.command(&["start", "--name", "job"]).env("REFRAIN_PAUSE", "1").run().with_code(0);
-    assert!(run.stderr.is_empty(), "{}", run.stderr);
+    let said =
+        "note: trusted since the last start here: refrain.toml; refrain trust --revoke takes that back\n";
+    assert_eq!(run.stderr, said);
     assert!(sandbox.note("said").starts_with("set 1: Mend the tests."), "{}", sandbox.note("said"));
     let spec = spec(&sandbox, "job");
     let limits = &spec["limits"];
@@ -74,9 +76,11 @@ fn a_file_that_nobody_trusts_counts_as_not_there_and_every_start_says_so() {
     let shown = sandbox.refrain(&["config", "show"]).with_code(0).stdout;
     assert!(shown.contains("is not trusted") && shown.contains("start.max-iterations = 20"), "{shown}");
 
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let run = sandbox.refrain(&start).with_code(0);
-    assert!(run.stdout.contains("at most 3 iterations") && run.stderr.is_empty(), "{}", run.stdout);
+    assert!(run.stdout.contains("at most 3 iterations"), "{}", run.stdout);
+    assert!(run.stderr.contains("trusted since the last start here: refrain.toml"), "{}", run.stderr);
+    assert_eq!(sandbox.refrain(&start).with_code(0).stderr, "", "it is named once");
 
     project_file(&sandbox, "[start]\nmax-iterations = 4\n");
     let run = sandbox.refrain(&start).with_code(0);
@@ -95,7 +99,8 @@ fn trust_shows_what_the_file_would_do_and_lists_what_is_trusted() {
          args = [\"--x\\u001b[31m\"]\nenv = { TOKEN = \"hunter2\" }\n[gates.test]\ncommand = \"cargo test\"\n",
     );
     let run = sandbox.refrain(&["trust"]).with_code(0);
-    for part in ["trusted already", "agent --fast", "codex", "permissions = \"full\"", "TOKEN", "cargo test"]
+    for part in
+        ["is trusted already", "agent --fast", "codex", "permissions = \"full\"", "TOKEN", "cargo test"]
     {
         assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
     }
@@ -260,7 +265,9 @@ fn a_linked_worktree_has_a_file_of_its_own_and_the_trust_of_its_project() {
     assert!(start().stdout.contains("at most 3 iterations"), "the same content");
     testkit::write(&side.join("refrain.toml"), "[start]\nmax-iterations = 5\n");
     assert!(start().stderr.contains("side/refrain.toml is not trusted"), "another");
-    sandbox.command(&["trust"]).dir(&side).run().with_code(0);
+    let hash = sandbox.command(&["trust", "--show"]).dir(&side).run().with_code(0).stdout;
+    let hash = hash.lines().find_map(|line| line.strip_prefix("hash ")).unwrap();
+    sandbox.command(&["trust", "--hash", hash]).dir(&side).run().with_code(0);
     assert!(start().stdout.contains("at most 5 iterations"));
     let main = sandbox.refrain(&["start", "--command", &agent, "p"]).with_code(0);
     assert!(main.stdout.contains("at most 3 iterations"), "both branches count");

@@ -157,7 +157,7 @@ fn a_reflection_that_fails_changes_nothing_and_nobody_reflects_unasked() {
     assert!(!sandbox.loop_dir("other").join("runner.log").exists());
     sandbox.refrain(&["memory", "reflect", "other"]).with_code(2);
     write(&sandbox.project().join("refrain.toml"), "[evolution]\nagent = \"claude\"\n");
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let run = sandbox.refrain(&["start", "Do it.", "--command", "true"]).with_code(2);
     assert!(run.stderr.contains("accepted only in your own /"), "{run:?}");
 }

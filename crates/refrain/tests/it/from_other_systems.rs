@@ -34,6 +34,7 @@ fn with_tests() -> Sandbox {
     put(&sandbox, ".ralph_state.json", CONCLAVE);
     sandbox.git(&["add", "-A"]);
     sandbox.git(&["commit", "-qm", "Task"]);
+    sandbox.trust();
     sandbox
 }
 

@@ -1,5 +1,6 @@
 //! Claims and their proof: gates that Refrain runs itself, and what an agent's word is worth against them.
 
+use std::collections::BTreeSet;
 use std::fs;
 
 use serde_json::{Value, json};
@@ -191,7 +192,8 @@ fn whoever_a_gate_leaves_behind_is_ended_before_the_next_step() {
 fn in_a_gate(sandbox: &Sandbox) -> Session {
     let agent = sandbox.agent("agent", &format!("echo good > work.txt\n{CLAIM}"));
     let held = r#"held=[ "$REFRAIN_ITERATION" = 0 ] && exit 1; [ -e "$NOTES/seen" ] || { echo seen > "$NOTES/seen"; read -r _ < "$GATES/held"; }"#;
-    let session = sandbox.spawn(&start(&agent, &["--gate", "first=grep -qs good work.txt", "--gate", held]));
+    let gates = ["--gate", "first=grep -qs good work.txt", "--gate", held, "--gate-env", "REFRAIN_ITERATION"];
+    let session = sandbox.spawn(&start(&agent, &gates));
     sandbox.wait_for_note("seen");
     session
 }
@@ -347,15 +349,67 @@ fn a_plain_folder_can_be_proven_too() {
 }
 
 #[test]
-fn gates_see_what_agents_see_and_nothing_to_read() {
+fn gates_see_no_variable_of_refrain_and_nothing_to_read() {
     let sandbox = sandbox();
-    let agent = sandbox.agent("agent", CLAIM);
-    let sees = r#"sees=cat > "$NOTES/stdin"; echo "$REFRAIN_LOOP_ID $REFRAIN_ITERATION $MINE" >> "$NOTES/seen"; pwd >> "$NOTES/seen""#;
-    sandbox.refrain(&start(&agent, &["--gate", sees, "--env", "MINE=yes"])).with_code(0);
-    let seen = sandbox.note("seen");
-    assert!(seen.starts_with("job 0 yes\n"), "{seen}");
-    assert!(seen.contains(sandbox.project().to_str().unwrap()), "{seen}");
+    let agent = sandbox.agent("agent", &format!("env > $NOTES/agent\n{CLAIM}"));
+    let sees = r#"sees=cat > "$NOTES/stdin"; env > "$NOTES/gate"; pwd > "$NOTES/folder""#;
+    let flags = ["--gate", sees, "--env", "MINE=yes"];
+    let names = |note: &str| -> BTreeSet<String> {
+        let note = sandbox.note(note);
+        note.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name.to_owned()).collect()
+    };
+    let mut marks = BTreeSet::new();
+    for id in ["one", "two"] {
+        let words = ["start", "--command", &agent, "--name", id, "-p", "Work.", "-m", "1"];
+        sandbox.refrain(&[&words[..], &flags].concat()).with_code(0);
+        let (gate, agent) = (names("gate"), names("agent"));
+        assert!(gate.contains("MINE") && agent.contains("REFRAIN_LOOP_ID"), "{gate:?} {agent:?}");
+        assert!(!gate.iter().any(|name| name.starts_with("REFRAIN_")), "{gate:?}");
+        // What a shell sets for itself is no mark.
+        let own: Vec<_> = gate.difference(&agent).filter(|name| name.len() >= 8).cloned().collect();
+        assert_eq!(own.len(), 1, "one mark: {own:?}");
+        assert!(!sandbox.note("gate").contains(&format!("={id}\n")), "nothing names the loop");
+        marks.extend(own);
+    }
+    assert_eq!(marks.len(), 2, "each loop has another one: {marks:?}");
+    assert_eq!(sandbox.note("folder").trim(), sandbox.project().to_str().unwrap());
     assert_eq!(sandbox.note("stdin"), "");
+    let shown =
+        sandbox.refrain(&["show", "one", "--json"]).stdout + &sandbox.refrain(&["show", "one"]).stdout;
+    assert!(!shown.contains("\"mark\""), "{shown}");
+}
+
+#[test]
+fn variables_that_gates_are_to_have_are_given_or_passed_on() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("echo x > x.txt\n{CLAIM}"));
+    let value = ["hush", "hush"].join("-");
+    let config = sandbox.root().join("home/config/refrain");
+    fs::create_dir_all(&config).unwrap();
+    write(&config.join("config.toml"), format!("[gates]\nenv = [\"CONFIGURED={value}\", \"GIVEN=no\"]\n"));
+    let sees = r#"sees=echo "$REFRAIN_LOOP_ID.$REFRAIN_ITERATION.$CONFIGURED.$GIVEN.$PASSED.$ABSENT" > "$NOTES/seen""#;
+    let given = ["REFRAIN_LOOP_ID", "REFRAIN_ITERATION", "GIVEN=a=b", "PASSED", "ABSENT"];
+    let given = given.iter().flat_map(|name| ["--gate-env", name]);
+    let words: Vec<_> = start(&agent, &["--gate", sees, "--clean-env"]).into_iter().chain(given).collect();
+    let notes = format!("NOTES={}", sandbox.root().join("notes").display());
+    let words = [&words[..], &["--env", &notes]].concat();
+    sandbox.command(&words).env("PASSED", "on").run().with_code(0);
+    assert_eq!(sandbox.note("seen"), format!("job.1.{value}.a=b.on.\n"));
+    let shown = sandbox.refrain(&["show", "job", "--json"]).stdout;
+    assert!(shown.contains("\"CONFIGURED\": \"[redacted]\"") && !shown.contains(&value), "{shown}");
+    let shown = sandbox.refrain(&["config", "show"]).stdout;
+    assert!(shown.contains("CONFIGURED=[redacted]") && !shown.contains(&value), "{shown}");
+    write(&config.join("config.toml"), format!("[gates]\nenv = \"ONE={value}\"\n"));
+    let shown = sandbox.refrain(&["config", "show"]).stdout;
+    assert!(shown.contains("ONE=[redacted]") && !shown.contains(&value), "{shown}");
+
+    let before = sandbox.snapshot();
+    for (bad, says) in [("=x", "accepted is NAME or NAME=VALUE"), ("A B=x", "accepted is NAME or NAME=VALUE")]
+    {
+        let run = sandbox.refrain(&start(&agent, &["--gate", "true", "--gate-env", bad])).with_code(2);
+        assert!(run.stderr.contains(says), "{}", run.stderr);
+    }
+    assert_eq!(sandbox.snapshot(), before);
 }
 
 #[test]
@@ -365,7 +419,7 @@ fn what_a_gate_prints_is_seen_while_it_runs() {
     let agent = sandbox.agent("agent", &format!("echo x > x.txt\n{CLAIM}"));
     let slow =
         r#"slow=[ "$REFRAIN_ITERATION" = 0 ] || { printf 'half %s\n' way >&2; read -r _ < "$GATES/held"; }"#;
-    let session = sandbox.spawn(&start(&agent, &["--gate", slow]));
+    let session = sandbox.spawn(&start(&agent, &["--gate", slow, "--gate-env", "REFRAIN_ITERATION"]));
     session.wait_for_output("half way");
     let watcher = sandbox.spawn(&["watch", "job"]);
     watcher.wait_for_output("half way");
@@ -396,7 +450,7 @@ fn gates_of_the_configuration_are_run_and_options_come_before_them() {
         &sandbox.project().join("refrain.toml"),
         "[gates.tests]\ncommand = \"false\"\n[gates.lint]\ncommand = \"false\"\nhard = false\n",
     );
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     sandbox.refrain(&start(&agent, &["--gate", "tests=true"])).with_code(0);
     let status = sandbox.status("job");
     assert_eq!(

@@ -103,6 +103,11 @@ fn what_was_stored_is_read_listed_and_verified() {
         let row = rows.iter().find(|row| row["id"] == id).unwrap_or_else(|| panic!("{id}: {list}"));
         assert_eq!(row["status"], stood.0, "{id}");
         assert_eq!(standing(&sandbox.status(id)), stood, "{id}");
+        assert_eq!(sandbox.status(id)["signed"], Value::Null, "{id}");
+        for words in [["status", id], ["verify", id], ["report", id]] {
+            let said = sandbox.refrain(&words).with_code(0).stdout;
+            assert!(said.contains("made before signatures"), "{words:?}: {said}");
+        }
         for words in [["show", id], ["logs", id], ["report", id], ["verify", id]] {
             sandbox.refrain(&words).with_code(0);
         }

@@ -77,7 +77,7 @@ fn the_configuration_says_nothing_until_it_is_uncommented_and_then_what_the_proj
     let shown = || sandbox.refrain(&["config", "show", "--json"]).with_code(0).json();
     let values = |shown: &Value| shown["values"].as_array().unwrap().clone();
     let before = values(&shown());
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let trusted = shown();
     assert_eq!(trusted["project_file"]["trusted"], true);
     assert_eq!(values(&trusted), before, "it says nothing yet");
@@ -90,7 +90,7 @@ fn the_configuration_says_nothing_until_it_is_uncommented_and_then_what_the_proj
     };
     let used: String = text.lines().map(|line| bare(line) + "\n").collect();
     put(&sandbox, "refrain.toml", &used.replace("command = \"./agent.sh\"\n", ""));
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let shown = values(&shown());
     let value = |key: &str| {
         let found = shown.iter().find(|it| it["key"] == key);

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use serde_json::json;
 use testkit::Sandbox;
 
 use crate::{CLAIM, sandbox};
@@ -89,6 +90,7 @@ fn verify_says_when_a_tail_was_torn_and_the_next_writer_puts_it_aside() {
 
     let torn = &whole[..whole.len() - 20];
     testkit::write(&path, torn);
+    sandbox.forget_signed_records();
     let run = sandbox.refrain(&["verify", "job"]).with_code(0);
     assert!(run.stdout.contains("torn"), "{}", run.stdout);
     let verdict = sandbox.refrain(&["verify", "job", "--json"]).with_code(0).json();
@@ -112,18 +114,97 @@ fn verify_says_when_a_tail_was_torn_and_the_next_writer_puts_it_aside() {
     assert!(!run.stdout.contains("torn"), "{}", run.stdout);
 }
 
+/// How much there is of a journal whose first record is cut off: of `whole`, so many bytes; or no file at all.
+fn beheaded(whole: &[u8]) -> [Option<usize>; 4] {
+    let first = whole.iter().position(|byte| *byte == b'\n').unwrap();
+    [Some(0), Some(100), Some(first), None]
+}
+
 #[test]
-fn a_loop_exists_from_its_first_whole_line_on() {
+fn a_loop_whose_first_record_is_cut_off_is_listed_as_damaged_by_every_verb() {
     let sandbox = sandbox();
     let (path, whole) = finished(&sandbox);
-    let first = whole.iter().position(|byte| *byte == b'\n').unwrap();
-    for length in [0, 1, first] {
+    let agent = sandbox.agent("agent", CLAIM);
+    for length in beheaded(&whole) {
+        match length {
+            Some(length) => testkit::write(&path, &whole[..length]),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        let before = fs::read(&path).ok();
+        let rows = sandbox.refrain(&["list", "--json"]).with_code(0).json();
+        let row = &rows[0];
+        assert_eq!((&row["id"], &row["status"]), (&json!("job"), &json!("damaged")), "{length:?}: {rows}");
+        assert!(row["reason"].as_str().unwrap().contains("journal.jsonl, line 1"), "{rows}");
+        let listed = sandbox.refrain(&["list"]).with_code(0).stdout;
+        assert!(listed.contains("job") && listed.contains("damaged"), "{length:?}: {listed}");
+        assert!(listed.contains("refrain verify job"), "{listed}");
+        let status = sandbox.refrain(&["status", "job", "--json"]).with_code(1).json();
+        assert_eq!(&status, row);
+        for words in [
+            ["status", "job"].as_slice(),
+            &["status"],
+            &["show", "job"],
+            &["logs", "job"],
+            &["report", "job"],
+            &["verify", "job"],
+            &["verify"],
+            &["resume", "job"],
+            &["resume"],
+            &["pause", "job"],
+            &["cancel", "job"],
+            &["steer", "job", "x"],
+            &["approve", "job"],
+            &["archive", "job"],
+        ] {
+            let run = sandbox.refrain(words).with_code(1);
+            assert!(run.stderr.contains("journal.jsonl, line 1"), "{words:?}: {}", run.stderr);
+            let is_told = words[0] == "verify" || run.stderr.contains("refrain verify job");
+            assert!(is_told, "{words:?}: {}", run.stderr);
+        }
+        let verdict = sandbox.refrain(&["verify", "job", "--json"]).with_code(1).json();
+        assert_eq!((&verdict["intact"], &verdict["records"]), (&json!(false), &json!(0)));
+        let doctor = sandbox.refrain(&["doctor"]).with_code(1);
+        assert!(doctor.stdout.contains("journal.jsonl, line 1"), "{}", doctor.stdout);
+        assert!(!doctor.stdout.contains("no loops here yet"), "{}", doctor.stdout);
+        let start = ["start", "--command", &agent, "--name", "job", "-q", "p"];
+        sandbox.refrain(&start).with_code(17);
+        assert_eq!(fs::read(&path).ok(), before, "nothing is written to it");
+    }
+    fs::rename(sandbox.loop_dir("job"), sandbox.root().join("away")).unwrap();
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "-q", "p"]).with_code(0);
+}
+
+#[test]
+fn a_plan_whose_first_record_is_cut_off_is_listed_as_damaged() {
+    let sandbox = sandbox();
+    let plan = sandbox.project().join(".git/refrain/plans/px");
+    fs::create_dir_all(&plan).unwrap();
+    testkit::write(&plan.join("journal.jsonl"), "{\"seq\":1,");
+    testkit::write(&plan.join("runner.log"), "");
+    let row = &sandbox.refrain(&["list", "--json"]).with_code(0).json()[0];
+    let seen = (&row["id"], &row["kind"], &row["status"]);
+    assert_eq!(seen, (&json!("px"), &json!("plan"), &json!("damaged")));
+    for words in [["status", "px", "--json"].as_slice(), &["plan", "status", "px", "--json"]] {
+        assert_eq!(sandbox.refrain(words).with_code(1).json()["status"], "damaged");
+    }
+    for words in
+        [["show", "px"].as_slice(), &["verify", "px"], &["resume", "px"], &["cancel", "px"], &["doctor"]]
+    {
+        let run = sandbox.refrain(words).with_code(1);
+        let told = [run.stdout, run.stderr].concat();
+        assert!(told.contains("journal.jsonl, line 1"), "{words:?}: {told}");
+    }
+}
+
+#[test]
+fn a_start_that_was_killed_in_its_first_write_is_no_loop() {
+    let sandbox = sandbox();
+    let (path, whole) = finished(&sandbox);
+    fs::remove_dir_all(sandbox.loop_dir("job")).unwrap();
+    fs::create_dir_all(sandbox.loop_dir("job").join("inbox")).unwrap();
+    for length in beheaded(&whole).into_iter().flatten() {
         testkit::write(&path, &whole[..length]);
-        assert_eq!(
-            sandbox.refrain(&["list", "--json"]).with_code(0).json(),
-            serde_json::json!([]),
-            "{length} bytes"
-        );
+        assert_eq!(sandbox.refrain(&["list", "--json"]).with_code(0).json(), json!([]), "{length} bytes");
         sandbox.refrain(&["status", "job"]).with_code(3);
         sandbox.refrain(&["resume", "job"]).with_code(3);
     }

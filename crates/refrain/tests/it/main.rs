@@ -14,6 +14,8 @@ mod blocked;
 #[cfg(test)]
 mod budgets;
 #[cfg(test)]
+mod caller;
+#[cfg(test)]
 mod catalog;
 #[cfg(test)]
 mod cheats;
@@ -37,6 +39,8 @@ mod doctor;
 mod evolution;
 #[cfg(test)]
 mod failure_branch;
+#[cfg(test)]
+mod forged;
 #[cfg(test)]
 mod from_other_systems;
 #[cfg(test)]
@@ -98,6 +102,8 @@ mod provider_waits;
 #[cfg(test)]
 mod publishing;
 #[cfg(test)]
+mod red_team;
+#[cfg(test)]
 mod refusals;
 #[cfg(test)]
 mod removed;
@@ -107,6 +113,8 @@ mod report;
 mod reviewers;
 #[cfg(test)]
 mod run_task;
+#[cfg(test)]
+mod secrets;
 #[cfg(test)]
 mod seeing;
 #[cfg(test)]

@@ -242,6 +242,7 @@ fn from_every_prefix_of_a_journal_the_loop_goes_on_to_its_end() {
             .collect();
         let last = names.last().unwrap().clone();
         testkit::write(&dir.join("journal.jsonl"), &whole[..*end]);
+        sandbox.forget_signed_records();
         assert_eq!(sandbox.status("job")["status"], "crashed", "after {last}");
         sandbox.refrain(&["resume", "job", "--quiet"]).with_code(0);
         let status = sandbox.status("job");

@@ -334,7 +334,7 @@ fn a_configuration_counts_as_for_start() {
     let started = client.does("loop_start", json!({"goal": "p", "command": agent, "name": "one"}));
     let notes = started["notes"].to_string();
     assert!(notes.contains("refrain.toml is not trusted"), "{notes}");
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let started = client.does("loop_start", json!({"goal": "p", "name": "two"}));
     let view = &started["loop"];
     assert_eq!((&view["max_iterations"], &view["max_tick_duration_minutes"]), (&json!(2), &json!(7.0)));
@@ -382,7 +382,7 @@ fn no_configured_critic_is_asked_where_none_is_wanted() {
         &sandbox.project().join("refrain.toml"),
         format!("[critique]\nevery = 1\ncritic = \"{critic}\"\n"),
     );
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let client = Client::of(&sandbox);
     let asked =
         json!({"goal": "p", "command": agent, "name": "job", "max_iterations": 2, "checkpoint_interval": 0});

@@ -103,7 +103,7 @@ fn a_loop_is_shown_where_other_systems_look_and_never_committed() {
 fn a_session_loop_is_shown_by_configuration() {
     let sandbox = sandbox();
     put(&sandbox, "refrain.toml", "[start]\nmirrors = ['synthex', 'randroid']\n");
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let words =
         ["tick", "begin", "/refrain:loop", "--agent", "claude", "--session-id", "s", "--name", "mend"];
     sandbox.refrain(&[&words[..], &["--args", "Mend it. --max 3", "--loop-isolated"]].concat()).with_code(0);
@@ -208,7 +208,7 @@ fn a_loop_of_another_system_goes_on_where_it_stood() {
     let sandbox = sandbox();
     put(&sandbox, THEIRS, &synthex(&json!({})));
     put(&sandbox, "refrain.toml", "[start]\nmirrors = ['synthex', 'descartes']\n");
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let agent = sandbox.agent(
         "agent",
         &format!(

@@ -70,7 +70,7 @@ fn a_mistyped_gate_refuses_the_start() {
 fn a_gate_of_the_configuration_is_looked_at_too() {
     let sandbox = sandbox();
     write(&sandbox.project().join("refrain.toml"), "[gates.tests]\ncommand = \"gerp x\"\n");
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     assert_refused(&sandbox, start(&sandbox, &[]), &["gate tests: command not found: gerp"]);
 }
 
@@ -211,7 +211,7 @@ fn a_run_whose_tests_cannot_run_is_refused() {
         symlink(found.unwrap(), bin.join(program)).unwrap();
     }
     let agent = sandbox.agent("agent", "exit 0");
-    let words = ["run", "job", "task.md", "--command", &agent, "--reviewer", &agent];
+    let words = ["run", "job", "task.md", "--yes", "--command", &agent, "--reviewer", &agent];
     let run = sandbox.command(&words).env("PATH", bin.to_str().unwrap()).run();
     assert_refused(&sandbox, run, &[", which the project's files offer: command not found: go"]);
     let anyway = [&words[..], &["-n", "1", "--allow-missing-gates"]].concat();

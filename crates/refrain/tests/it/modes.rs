@@ -124,7 +124,7 @@ fn what_the_mode_is_about_and_the_persons_directions_stand_behind_it() {
         &sandbox.project().join("refrain.toml"),
         "[start]\nprompt-name = \"usual\"\n[prompts.usual]\ntext = \"As usual.\"\n",
     );
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let run = |id: &str, words: &[&str]| {
         let all = [words, &["--command", &agent, "--name", id, "--quiet"]].concat();
         sandbox.refrain(&all).with_code(0);
@@ -151,7 +151,7 @@ fn the_configuration_has_modes_of_its_own_and_in_place_of_built_in_ones() {
         &sandbox.project().join("refrain.toml"),
         "[modes.polish]\nfile = \"polish.md\"\n[modes.research]\ntext = \"Look it up.\"\n[modes.empty]\ntext = \" \"\n",
     );
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let start = |words: &[&str]| sandbox.refrain(&[words, &["--command", &agent, "--quiet"]].concat());
     start(&["start", "--mode", "polish", "--name", "a"]).with_code(0);
     assert!(pinned(&sandbox, "a").starts_with("Polish one thing.\n\nIn every iteration:\n"));

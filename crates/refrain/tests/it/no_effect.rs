@@ -58,6 +58,7 @@ fn a_session_that_continues_a_loop_takes_none_either(#[case] more: &[&str], #[ca
 #[case::gates(&["--gate-retries", "2"], "without a gate; add --gate CMD")]
 #[case::gates_in_time(&["--gate-timeout", "9s"], "without a gate")]
 #[case::gates_at_claims(&["--gate-when", "claim"], "without a gate")]
+#[case::a_variable_of_gates(&["--gate-env", "A=1"], "without a gate")]
 #[case::a_clean_place(&["--clean-checkout"], "without a gate")]
 #[case::a_critic(&["--critic", "codex"], "without a critique; add --critique-every N")]
 #[case::a_reviewer(&["--reviewer", "codex"], "without a specification; add --spec-gate FILE")]
@@ -91,7 +92,7 @@ fn a_configured_value_may_have_no_effect() {
         "[start]\nstuck-threshold = 4\nclean-checkout = true\ntimeout-grace = '9s'\nretry-for = '1h'\n\
          [git]\ncommit-template = 'x'\nbranch-template = 'y'\nbase = 'main'\n[critique]\ncritic = 'codex'\n",
     );
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "--exact", "1", "p"]).with_code(0);
     assert_eq!(sandbox.status("job")["charged"], json!(1));
 }

@@ -148,7 +148,7 @@ fn a_run_tells_the_same_to_the_byte() {
         let usual = ["--spec-file", "notes.md", "--name", "h", "--command", &agent, "--prompt-mode", "file"];
         let words = [&usual[..], more].concat();
         let shown = show(&sandbox, &[&["2"], &words[..]].concat());
-        let run = ["plan", "run", "--tag", "house", "--plan", "plan.md", "--quiet", "--jobs", "1"];
+        let run = ["plan", "run", "--tag", "house", "--plan", "plan.md", "--quiet", "--yes", "--jobs", "1"];
         sandbox.refrain(&[&run[..], &words].concat()).with_code(0);
         assert_eq!(sandbox.note("told"), shown, "{more:?}");
         assert!(shown.contains("test -e notes.md") && !shown.contains("(pending)"), "{more:?}: {shown}");

@@ -236,6 +236,23 @@ fn whoever_resumes_sweeps_first_what_a_killed_runner_and_keeper_left() {
 }
 
 #[test]
+fn whoever_resumes_sweeps_what_a_gate_left_that_nothing_but_its_mark_names() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    let gate = "held=[ -e $NOTES/seen ] && exit 0; \
+                setsid sh -c 'echo $$ > $NOTES/seen; exec sleep 1000' > /dev/null 2>&1 & wait";
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "--gate", gate, "p"]);
+    sandbox.wait_for_note("seen");
+    let pids = [sandbox.processes_named("refrain-keeper")[0], session.pid()];
+    pids.iter().for_each(|pid| signal_process(*pid, Signal::STOP));
+    pids.iter().for_each(|pid| signal_process(*pid, Signal::KILL));
+    session.wait();
+    assert!(!sandbox.survivors().is_empty(), "the gate has lost its runner and its keeper");
+    sandbox.refrain(&["resume", "job"]).with_code(0);
+    sandbox.nobody_survives();
+}
+
+#[test]
 fn sigterm_ends_the_agent_refunds_and_pauses() {
     let sandbox = sandbox();
     let session = zoo(&sandbox);

@@ -233,7 +233,7 @@ fn a_run_counts_the_same_error_whatever_changes() {
     write(&sandbox.project().join("test.sh"), "echo 'FAILED: not yet'; exit 1\n");
     write(&sandbox.project().join("spec.md"), "It works.\n");
     let agent = sandbox.agent("agent", "echo more >> work.txt");
-    let words = ["run", "job", "spec.md", "-n", "9", "--non-interactive", "--command", &agent];
+    let words = ["run", "job", "spec.md", "--yes", "-n", "9", "--non-interactive", "--command", &agent];
     let run = sandbox.refrain(&words).with_code(13);
     assert_eq!(sandbox.status("job")["iteration"], 5, "{}", run.stdout);
     assert!(prompt(&sandbox, 4).contains("STRATEGY SHIFT:"));
@@ -245,7 +245,7 @@ fn at_the_cap_the_branch_of_a_run_is_named() {
     write(&sandbox.project().join("test.sh"), "echo 'FAILED: not yet'; exit 1\n");
     write(&sandbox.project().join("spec.md"), "It works.\n");
     let agent = sandbox.agent("agent", "echo more >> work.txt");
-    let words = ["run", "job", "spec.md", "-n", "2", "--non-interactive", "--command", &agent];
+    let words = ["run", "job", "spec.md", "--yes", "-n", "2", "--non-interactive", "--command", &agent];
     let out = sandbox.refrain(&words).with_code(10).stdout;
     let status = sandbox.status("job");
     let branch = status["saved"]["branch"].as_str().unwrap();

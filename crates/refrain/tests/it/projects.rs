@@ -11,7 +11,7 @@ use crate::{CLAIM, sandbox};
 
 /// All that a person may ask for besides.
 const CARE: &[&str] =
-    &["--auto-gates", "--git-workflow", "commit", "--clean-checkout", "--stuck-threshold", "2"];
+    &["--auto-gates", "--yes", "--git-workflow", "commit", "--clean-checkout", "--stuck-threshold", "2"];
 
 /// `refrain start` of the loop `job`, seeing the tools of the project.
 #[track_caller]
@@ -151,7 +151,8 @@ fn weakened_tests_prove_nothing_until_they_are_put_back(#[case] project: Project
 fn run(sandbox: &Sandbox, laid: &Laid, agent: &str, more: &[&str], variables: &[(&str, &str)]) -> Run {
     let reviewer = sandbox.agent("reviewer", "echo SPEC_PASS");
     write(&sandbox.project().join("task.md"), "Make the tests pass.\n");
-    let words = ["run", "mend", "task.md", "--non-interactive", "--command", agent, "--reviewer", &reviewer];
+    let words =
+        ["run", "mend", "task.md", "--yes", "--non-interactive", "--command", agent, "--reviewer", &reviewer];
     let command = sandbox.command(&[&words[..], more].concat()).env("PATH", &laid.usual_path());
     variables.iter().fold(command, |command, (name, value)| command.env(name, value)).run()
 }

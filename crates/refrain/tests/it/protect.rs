@@ -33,7 +33,7 @@ fn base(sandbox: &Sandbox) -> serde_json::Value {
 fn what_the_files_offer_is_shown_pinned_and_told() {
     let sandbox = project();
     let agent = sandbox.agent("agent", &format!("echo x > x\n{CLAIM}"));
-    let run = sandbox.refrain(&start(&agent, &["--auto-gates"])).with_code(0);
+    let run = sandbox.refrain(&start(&agent, &["--auto-gates", "--yes"])).with_code(0);
     assert!(run.stdout.contains("\n  proof  test (sh test.sh)\n"), "{}", run.stdout);
     assert!(run.stdout.contains("\n  keeps  "), "{}", run.stdout);
     assert_eq!(sandbox.status("job")["verified"], true);
@@ -61,7 +61,7 @@ fn what_the_files_offer_is_shown_pinned_and_told() {
 fn a_gate_by_hand_comes_first_and_takes_the_place_of_an_offered_one() {
     let sandbox = project();
     let agent = sandbox.agent("agent", CLAIM);
-    let flags = ["--auto-gates", "--gate", "first=true", "--gate", "test=echo mine"];
+    let flags = ["--auto-gates", "--yes", "--gate", "first=true", "--gate", "test=echo mine"];
     let run = sandbox.refrain(&start(&agent, &flags)).with_code(0);
     assert!(run.stdout.contains("\n  proof  first (true), test (echo mine)\n"), "{}", run.stdout);
 }
@@ -71,7 +71,7 @@ fn offered_gates_run_at_the_top_wherever_the_agent_works() {
     let sandbox = project();
     let agent = sandbox.agent("agent", CLAIM);
     let inside = sandbox.project().join("tests");
-    let run = sandbox.command(&start(&agent, &["--auto-gates"])).dir(&inside).run().with_code(0);
+    let run = sandbox.command(&start(&agent, &["--auto-gates", "--yes"])).dir(&inside).run().with_code(0);
     assert!(run.stdout.contains("test (cd .. && sh test.sh)"), "{}", run.stdout);
     assert_eq!(sandbox.status("job")["verified"], true);
 }
@@ -83,7 +83,7 @@ fn the_configuration_says_it_too() {
         &sandbox.project().join("refrain.toml"),
         "[start]\nauto-gates = true\n[protect]\nfrozen = ['ci']\nexisting = ['docs/']\n",
     );
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let agent = sandbox.agent("agent", &format!("mkdir ci; echo x > ci/run\n{CLAIM}"));
     let run = sandbox.refrain(&start(&agent, &["-m", "1", "--protect", "lint.sh"])).with_code(10);
     assert!(
@@ -103,7 +103,7 @@ fn a_plain_folder_has_gates_to_offer_but_nothing_that_tells_a_touch() {
     let sandbox = plain_folder();
     write(&sandbox.project().join("test.sh"), "echo '1 passed'\n");
     let agent = sandbox.agent("agent", CLAIM);
-    let run = sandbox.refrain(&start(&agent, &["--auto-gates"])).with_code(0);
+    let run = sandbox.refrain(&start(&agent, &["--auto-gates", "--yes"])).with_code(0);
     assert!(run.stderr.contains("note: nothing is protected"), "{}", run.stderr);
     assert!(run.stdout.contains("test (sh test.sh)") && !run.stdout.contains("keeps"), "{}", run.stdout);
 }
@@ -112,7 +112,7 @@ fn a_plain_folder_has_gates_to_offer_but_nothing_that_tells_a_touch() {
 #[case(&["--protect", ""], "a glob cannot be empty")]
 #[case(&["--protect", "../x"], "lies outside the worktree")]
 #[case(&["--protect-existing", "[a"], "is no glob")]
-#[case(&["--auto-gates"], "--auto-gates: no test was found that could be a gate")]
+#[case(&["--auto-gates", "--yes"], "--auto-gates: no test was found that could be a gate")]
 fn what_protects_nothing_is_refused(#[case] flags: &[&str], #[case] says: &str) {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", CLAIM);

@@ -345,7 +345,7 @@ try start --command {agent} --name inner p
     sandbox.refrain(&["start", "--command", &outer, "--name", "outer", "--env", &program, "p"]).with_code(0);
     let tried = sandbox.note("tried");
     let lines: Vec<_> = tried.lines().collect();
-    for (line, says) in lines.iter().zip(["--detach", "--detach", "from inside an attempt"]) {
+    for (line, says) in lines.iter().zip(["--detach", "from inside an attempt", "from inside an attempt"]) {
         assert!(line.starts_with("17 ") && line.contains("outer") && line.contains(says), "{tried}");
         assert!(line.contains("outside"), "what to do: {tried}");
     }

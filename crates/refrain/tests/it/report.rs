@@ -142,7 +142,7 @@ fn a_person_reads_it_on_a_terminal() {
         "  | 12 passed",
         "  | Mend the work.",
         "  3 files: 2 lines added, 1 removed, between tree",
-        "  run     refrain verify job",
+        "  run       refrain verify job",
     ] {
         assert!(shown.contains(line), "{line:?} is missing in\n{shown}");
     }

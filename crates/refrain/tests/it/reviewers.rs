@@ -337,8 +337,9 @@ fn a_configured_specification_is_a_gate() {
         "[agents.strict]\ncommand = '{reviewer}'\n[gates.design]\nspec = 'spec.md'\nreviewer = 'strict'\n"
     );
     write(&sandbox.project().join("refrain.toml"), config);
-    let shown = sandbox.refrain(&["trust"]).with_code(0);
+    let shown = sandbox.refrain(&["trust", "--show"]).with_code(0);
     assert!(shown.stdout.contains("gates.design.reviewer = \"strict\""), "{}", shown.stdout);
+    sandbox.trust();
     let run = sandbox.refrain(&["start", "--command", &worker, "--name", "job", "-p", "p"]).with_code(0);
     assert!(run.stdout.contains("design (review by"), "{}", run.stdout);
     assert_eq!(verdicts(&sandbox), [json!("pass")]);

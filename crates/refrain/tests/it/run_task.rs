@@ -16,6 +16,7 @@ fn project() -> Sandbox {
     write(&sandbox.project().join("task.md"), "Put the word good into work.txt.\n");
     sandbox.git(&["add", "-A"]);
     sandbox.git(&["commit", "-qm", "Task"]);
+    sandbox.trust();
     sandbox
 }
 
@@ -181,8 +182,9 @@ fn an_earlier_run_continues_with_its_own_options_or_not_at_all() {
 fn what_does_not_count_is_said_before_it_begins() {
     let sandbox = project();
     let (agent, reviewer) = (able_in(&sandbox, 1), content(&sandbox));
-    write(&sandbox.project().join("refrain.toml"), "[start]\nmax-iterations = 3\n");
     write(&sandbox.project().join("go.mod"), "module empty\n");
+    sandbox.trust();
+    write(&sandbox.project().join("refrain.toml"), "[start]\nmax-iterations = 3\n");
     // Not every machine has Go.
     let run = sandbox.refrain(&words(&agent, &reviewer, &["--allow-missing-gates"])).with_code(0);
     for note in ["refrain.toml is not trusted", "note: go.mod has no *_test.go"] {

@@ -5,12 +5,13 @@ use testkit::{Sandbox, eventually};
 
 use crate::{CLAIM, sandbox};
 
-const FIELDS: [&str; 33] = [
+const FIELDS: [&str; 34] = [
     "schema",
     "id",
     "kind",
     "status",
     "verified",
+    "signed",
     "iteration",
     "attempt",
     "started",

@@ -268,7 +268,7 @@ fn who_cannot_speak_with_slack_says_why_and_serves() {
     says("another process of this user speaks with Slack already");
     let project = sandbox.project().join("refrain.toml");
     testkit::write(&project, "[slack]\nmay-start = [\"U9\"]\n");
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let refused = sandbox.refrain(&["start", "--command", "true", "p"]).with_code(2);
     assert!(refused.stderr.contains("slack: it says who commands your loops"), "{}", refused.stderr);
     assert!(refused.stderr.contains("accepted only in your own /"), "{}", refused.stderr);

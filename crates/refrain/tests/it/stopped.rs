@@ -17,8 +17,12 @@ fn keeper(sandbox: &Sandbox) -> i32 {
     found[0]
 }
 
-/// An agent that stops its supervisor as often as that is continued, and heeds no signal.
-const HOSTILE: &str = "trap '' INT TERM\necho up > $NOTES/up\nwhile :; do kill -STOP $PPID; done";
+/// An agent that stops its supervisor as often as that is continued, and heeds no signal. It begins after its start is recorded:
+/// a supervisor that is stopped before it reports the start has lost the attempt.
+const HOSTILE: &str = r#"trap '' INT TERM
+until grep -q attempt.spawned "$REFRAIN_PROJECT/.git/refrain/loops/job/journal.jsonl"; do :; done
+echo up > $NOTES/up
+while :; do kill -STOP $PPID; done"#;
 
 #[test]
 fn an_agent_that_stops_its_supervisor_ends_at_its_time_limit() {

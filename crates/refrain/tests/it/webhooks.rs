@@ -255,11 +255,11 @@ fn a_projects_file_counts_once_it_is_trusted_and_a_secret_is_no_key_of_it() {
     testkit::write(&file, format!("[notify]\nwebhook = \"{}\"\n", receiver.url()));
     run(&sandbox, "one", CLAIM).with_code(0);
     assert_eq!(receiver.received().len(), 0);
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     run(&sandbox, "two", CLAIM).with_code(0);
     assert_eq!(told(&receiver.received()), [pair("two", "completed")]);
     testkit::write(&file, "[notify]\nwebhook-secret = \"x\"\n");
-    sandbox.refrain(&["trust"]);
+    sandbox.refrain(&["trust", "--show"]);
     let shown = sandbox.refrain(&["config", "show"]);
     assert!(shown.code != 0 || shown.stdout.contains("not trusted"), "{shown:?}");
 }

@@ -401,6 +401,7 @@ impl LoopState {
             exit: finished.map(|finished| finished.exit),
             duration: finished.map_or(Millis(0), |finished| finished.duration),
             preview: finished.map(|finished| finished.preview.clone()).unwrap_or_default(),
+            summaries: finished.map_or(0, |finished| finished.summaries),
             fingerprint,
             log: finished.and_then(|finished| finished.log.clone()),
             usage,

@@ -388,7 +388,7 @@ impl World {
             if self.state.has_answered(&request) {
                 tally.add("request", "seen again after a crash");
             } else if self.state.admits(&ask).is_ok() {
-                self.append(Event::Asked { request: Some(request.clone()), ask })?;
+                self.append(Event::Asked { request: Some(request.clone()), ask, by: Default::default() })?;
                 tally.add("request", "answered");
             } else {
                 tally.add("request", "refused");

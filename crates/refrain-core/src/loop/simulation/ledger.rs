@@ -450,7 +450,7 @@ impl Ledger {
             Event::AttemptFinished(finished) => self.finish(finished, *at),
             Event::AttemptSwept { .. } => self.sweeping = false,
             Event::JournalTorn { .. } | Event::JournalRestored { .. } => {}
-            Event::Asked { request, ask } => {
+            Event::Asked { request, ask, .. } => {
                 if let Some(request) = request {
                     assert!(self.asked.insert(request.clone()), "{request:?} is answered twice");
                 }
@@ -741,7 +741,10 @@ impl Ledger {
         }
         assert_eq!(state.limits, self.limits);
         assert_eq!(state.spent.tokens.counted(), self.tokens, "tokens are lost, or counted twice");
-        assert!(state.steering.iter().eq(self.steering.iter().map(|(text, _)| text)), "words are lost");
+        assert!(
+            state.steering.iter().map(|said| &said.text).eq(self.steering.iter().map(|(text, _)| text)),
+            "words are lost"
+        );
         assert_eq!(state.active, self.active, "the loop's own time is lost or invented");
     }
 }

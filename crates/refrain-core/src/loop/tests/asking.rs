@@ -109,7 +109,7 @@ fn a_stopped_loop_can_be_cancelled_and_steered_but_nothing_else(
 
 #[test]
 fn an_answer_is_remembered_by_the_requests_id() {
-    let ask = Event::Asked { request: Some(request("a-1")), ask: Ask::Proceed };
+    let ask = Event::Asked { request: Some(request("a-1")), ask: Ask::Proceed, by: Default::default() };
     let journal = Journal::running().then(ask);
     assert!(journal.state.has_answered(&request("a-1")));
     assert!(!journal.state.has_answered(&request("a-2")));

@@ -21,7 +21,7 @@ pub(super) fn every_end() -> impl Iterator<Item = End> {
 }
 
 pub(super) fn heard(name: &str, ask: Ask) -> Event {
-    Event::Asked { request: Some(request(name)), ask }
+    Event::Asked { request: Some(request(name)), ask, by: Default::default() }
 }
 
 /// The iterations, effects and attempts that the samples may have.
@@ -101,7 +101,7 @@ rows! {
     Event::LoopEnded(_) => every_end().map(Event::LoopEnded),
     Event::LoopResumed { .. } => [Event::LoopResumed { limits: unlimited(), approved: None }],
     Event::JournalTorn { .. } => [Event::JournalTorn { bytes: 3, kept_as: "torn".into() }],
-    Event::JournalRestored { .. } => [Event::JournalRestored { bytes: 3 }],
+    Event::JournalRestored { .. } => [Event::JournalRestored { bytes: 3, kept_as: None }],
 }
 
 /// A loop that only attempts, and is asked, crashes, and stops in several ways.

@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Usd};
 use crate::event::{
-    Ask, AttemptFinished, Blocked, ClaimSource, CritiqueFinished, End, Event, Exit, FORMAT, GateFinished,
-    Identity, LoopStarted, Process, Record, StopReason, Urgency, Wait, WaitKind,
+    Ask, Asker, AttemptFinished, Blocked, ClaimSource, CritiqueFinished, End, Event, Exit, FORMAT,
+    GateFinished, Identity, LoopStarted, Process, Record, StopReason, Urgency, Wait, WaitKind,
 };
 use crate::gate::{Check, GateName, GateSpec, GateWhen};
 use crate::git::{
@@ -13,12 +13,18 @@ use crate::git::{
     PublishResult, PullRequest, Refusal, Skipped, Workflow,
 };
 use crate::ids::{AttemptId, RequestId};
-use crate::r#loop::{ChildId, Damage, Grant, Live, LoopState, Phase, Step, next_step};
+use crate::r#loop::{ChildId, Damage, Grant, Live, LoopState, Phase, Steering, Step, next_step};
 use crate::plan::TaskRef;
 use crate::promise::{MatchMode, Promise, PromiseText};
 use crate::session::{MAX_IDLE_TURNS, Session, SessionSpec};
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OnStuck, PromptMode, Spec};
 use crate::state_file::WorkStatus;
+
+impl PartialEq<&str> for Steering {
+    fn eq(&self, text: &&str) -> bool {
+        self.by == Asker::Person && self.text == *text
+    }
+}
 
 /// The instant `ms` milliseconds after every test's first event.
 pub(crate) fn time(ms: i64) -> Timestamp {
@@ -65,6 +71,7 @@ pub(crate) fn spec() -> Spec {
         working_dir: "/project".into(),
         git: Default::default(),
         gates: Vec::new(),
+        gate_env: Default::default(),
         protect: Default::default(),
         until: Default::default(),
         clean_checkout: false,
@@ -82,6 +89,7 @@ pub(crate) fn spec() -> Spec {
         task: None,
         session: None,
         depth: 0,
+        parent: None,
         output_cap: Spec::OUTPUT_CAP,
     }
 }
@@ -183,7 +191,7 @@ pub(in crate::r#loop) fn stop(because: StopReason) -> Event {
 }
 
 pub(in crate::r#loop) fn asked(ask: Ask) -> Event {
-    Event::Asked { request: None, ask }
+    Event::Asked { request: None, ask, by: Default::default() }
 }
 
 pub(in crate::r#loop) fn request(id: impl Into<String>) -> RequestId {
@@ -279,6 +287,7 @@ pub(in crate::r#loop) fn gate_finished(place: usize, exit: Exit) -> GateFinished
         duration: Millis(7),
         bytes: 0,
         no_test: None,
+        summaries: 0,
         preview: String::new(),
         left: false,
         output_error: None,

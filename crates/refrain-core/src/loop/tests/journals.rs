@@ -180,7 +180,7 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         5 => stop_reason().prop_map(stop),
         8 => end_of_attempt().prop_map(|it| Event::AttemptFinished(Box::new(it))),
         1 => any::<u32>().prop_map(|killed| Event::AttemptSwept { killed, survivors: vec![], names: vec![] }),
-        2 => (name, ask()).prop_map(|(request, ask)| Event::Asked { request, ask }),
+        2 => (name, ask()).prop_map(|(request, ask)| Event::Asked { request, ask, by: Default::default() }),
         1 => any_time().prop_map(|until| Event::WaitStarted(Wait { kind: WaitKind::Pace, until })),
         3 => end().prop_map(Event::LoopEnded),
         1 => (limits(), proptest::option::of(approved()))
@@ -205,7 +205,7 @@ pub(super) fn any_event() -> impl Strategy<Value = Event> {
         1 => Just(work_saved()),
         1 => Just(Event::WorkUnsaved { why: "no repository".into() }),
         1 => any::<(u64, String)>().prop_map(|(bytes, kept_as)| Event::JournalTorn { bytes, kept_as }),
-        1 => any::<u64>().prop_map(|bytes| Event::JournalRestored { bytes }),
+        1 => any::<(u64, Option<String>)>().prop_map(|(bytes, kept_as)| Event::JournalRestored { bytes, kept_as }),
     ]
 }
 

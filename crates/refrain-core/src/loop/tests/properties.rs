@@ -129,7 +129,7 @@ proptest! {
         let (mut cancelled, mut names) = (false, BTreeSet::new());
         for record in &journal.records[1..] {
             match &record.event {
-                Event::Asked { request, ask } => {
+                Event::Asked { request, ask, .. } => {
                     cancelled |= matches!(ask, Ask::Cancel(_));
                     prop_assert!(request.as_ref().is_none_or(|name| names.insert(name)), "{:?} again", request);
                 }

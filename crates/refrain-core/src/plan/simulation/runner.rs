@@ -68,7 +68,11 @@ impl World {
         let is_cancelled = self.state.cancel.is_some();
         if is_cancelled || self.random.once_in(12) {
             if !is_cancelled {
-                self.append(PlanEvent::Asked { request: None, ask: Ask::Cancel(Urgency::Now) })?;
+                self.append(PlanEvent::Asked {
+                    request: None,
+                    ask: Ask::Cancel(Urgency::Now),
+                    by: Default::default(),
+                })?;
             }
             let step = next_step(&self.state, &self.live, self.now());
             assert_eq!(step, PlanStep::Finish(PlanEnd::Cancelled), "what stands still is cancelled at once");
@@ -104,7 +108,11 @@ impl World {
             assert!(self.idle_steps < MANY_STEPS, "it spins");
             if self.state.seq > MANY_EVENTS && self.state.cancel.is_none() {
                 tally.add("plan", "lost patience with");
-                self.append(PlanEvent::Asked { request: None, ask: Ask::Cancel(Urgency::Now) })?;
+                self.append(PlanEvent::Asked {
+                    request: None,
+                    ask: Ask::Cancel(Urgency::Now),
+                    by: Default::default(),
+                })?;
             }
             let step = next_step(&self.state, &self.live, self.now());
             if self.aloud {
@@ -255,7 +263,7 @@ impl World {
 
     fn somebody_acts(&mut self, tally: &mut Tally) -> Result<(), Crash> {
         match self.person.act().expect("their time has come") {
-            Act::Ask(ask) => self.append(PlanEvent::Asked { request: None, ask }),
+            Act::Ask(ask) => self.append(PlanEvent::Asked { request: None, ask, by: Default::default() }),
             Act::Edit => {
                 self.edit(tally);
                 self.live.tasks_changed = true;

@@ -71,6 +71,7 @@ fn sample_spec(random: &mut Random) -> PlanSpec {
         jobs: small(random.pick(&[1, 1, 2, 3, 4, 8])),
         pipeline: random.once_in(2),
         tune: random.once_in(4),
+        verifications: None,
         limits: PlanLimits {
             per_task: small(random.between(1, 4)),
             total: random.maybe(3, 1, 60).map_or(1_000, small),

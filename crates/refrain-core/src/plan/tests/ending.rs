@@ -171,7 +171,7 @@ fn what_cannot_follow_is_refused_and_changes_nothing() {
         ),
         (
             &plan,
-            PlanEvent::Asked { request: None, ask: Ask::Proceed },
+            PlanEvent::Asked { request: None, ask: Ask::Proceed, by: Default::default() },
             "a plan is not steered, its tasks are",
         ),
         (&ended, PlanEvent::RunnerStarted { runner: runner(2) }, resumed_first),

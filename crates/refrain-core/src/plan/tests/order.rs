@@ -108,14 +108,14 @@ rows! {
     "asked" PlanEvent::Asked { .. } => {
         let request: RequestId = "a-1".to_owned().try_into().unwrap();
         let asks = [Ask::Pause(Urgency::Now), Ask::Cancel(Urgency::Now), Ask::Steer("left".into()), Ask::Proceed];
-        asks.map(|ask| PlanEvent::Asked { request: Some(request.clone()), ask })
+        asks.map(|ask| PlanEvent::Asked { request: Some(request.clone()), ask, by: Default::default() })
     },
     "plan.ended" PlanEvent::Ended(_) => [PlanEnd::Paused, PlanEnd::Cancelled].map(PlanEvent::Ended),
     "plan.resumed" PlanEvent::Resumed { .. } => [PlanEvent::Resumed { limits: PlanLimits::default() }],
     "journal.torn" PlanEvent::JournalTorn { .. } => {
         [PlanEvent::JournalTorn { bytes: 3, kept_as: "torn".into() }]
     },
-    "journal.restored" PlanEvent::JournalRestored { .. } => [PlanEvent::JournalRestored { bytes: 3 }],
+    "journal.restored" PlanEvent::JournalRestored { .. } => [PlanEvent::JournalRestored { bytes: 3, kept_as: Some("foreign-1".into()) }],
 }
 
 /// Plans in every state that a plan passes through.

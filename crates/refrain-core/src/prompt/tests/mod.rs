@@ -68,7 +68,10 @@ fn iteration(n: usize, spec: Spec) -> LoopState {
 
 fn steered(mut state: LoopState, words: &[&str]) -> LoopState {
     for text in words {
-        apply(&mut state, Event::Asked { request: None, ask: Ask::Steer((*text).into()) });
+        apply(
+            &mut state,
+            Event::Asked { request: None, ask: Ask::Steer((*text).into()), by: Default::default() },
+        );
     }
     state
 }
@@ -315,6 +318,7 @@ fn gate_ends(state: &mut LoopState, codes: [i32; 2]) {
             duration: Millis(7),
             bytes: 0,
             no_test: None,
+            summaries: 0,
             preview: String::new(),
             left: false,
             output_error: None,

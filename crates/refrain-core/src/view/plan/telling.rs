@@ -2,6 +2,7 @@
 
 use crate::r#loop::Refusal;
 use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskState};
+use crate::view::telling::asked_by;
 use crate::view::{StatusWord, sum};
 
 /// So many of something.
@@ -24,9 +25,13 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
             let unproven = if state.spec.verifies() { "" } else { "; unverified, as nothing checks it" };
             format!("{} landed in {waves}{unproven}", tasks(landed))
         }
-        Some(PlanEnd::Cancelled) => format!("by a person, with {landed} of {} landed", tasks(all)),
+        Some(PlanEnd::Cancelled) => {
+            let by = asked_by(state.cancelled_by, "by a person");
+            format!("{by}, with {landed} of {} landed", tasks(all))
+        }
         Some(PlanEnd::Paused) => {
-            format!("by a person or a signal, with {landed} of {} landed", tasks(all))
+            let by = asked_by(state.paused_by, "by a person or a signal");
+            format!("{by}, with {landed} of {} landed", tasks(all))
         }
         Some(PlanEnd::TimedOut) => {
             format!("the plan's own duration is over, with {landed} of {} landed", tasks(all))

@@ -104,10 +104,13 @@ impl PlanDrive {
     /// Tells the loops to rest, or to end.
     pub(super) async fn quieten(&mut self, urgency: Urgency, for_good: bool) -> Result<(), EngineError> {
         self.told = Some(urgency);
-        self.quiet.set(Some((urgency, for_good)));
+        let state = self.journal.state();
+        let by = if for_good { state.cancelled_by } else { state.paused_by }.unwrap_or_default();
+        let how = (urgency, for_good, by);
+        self.quiet.set(Some(how));
         let dirs: Vec<LoopDir> = self.driven.iter().map(|id| self.service.project().loop_dir(id)).collect();
         let told = blocking(move || {
-            let tell = |dir: &LoopDir| tell(dir, urgency, for_good);
+            let tell = |dir: &LoopDir| tell(dir, how);
             // Whoever can be told is told.
             let told: Vec<_> = dirs.iter().filter(|dir| dir.exists()).map(tell).collect();
             told.into_iter().collect::<Result<(), _>>()

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use refrain_core::event::{Ask, Urgency};
+use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::plan::{PlanEvent, TaskEnded};
 use refrain_store::{Doorbell, inbox};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -102,7 +102,7 @@ impl PlanDrive {
                 if state.pause >= Some(urgency) || state.admits(&ask).is_err() {
                     return Ok(());
                 }
-                self.record(PlanEvent::Asked { request: None, ask })
+                self.record(PlanEvent::Asked { request: None, ask, by: Asker::Person })
             }
         }
     }
@@ -148,6 +148,7 @@ impl PlanDrive {
                 self.record(PlanEvent::Asked {
                     request: Some(request.id.clone()),
                     ask: request.ask.clone(),
+                    by: request.by,
                 })?;
             }
         }

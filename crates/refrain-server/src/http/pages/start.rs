@@ -5,11 +5,13 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Form, State};
 use axum::response::{IntoResponse, Redirect, Response};
+use refrain_app::verbs::tune::LONGEST;
+use refrain_core::spec::Limits;
 use serde::Deserialize;
 
 use super::act::number;
 use super::frame::{Frame, page};
-use crate::desk::{Desk, Refusal, Start};
+use crate::desk::{Desk, MOST_MONEY, Refusal, Start};
 use crate::http::door::Door;
 
 #[derive(Template)]
@@ -36,7 +38,7 @@ struct Field {
     /// How many lines it has; 0 of one that has no more than one.
     rows: u32,
     /// What a browser holds it against.
-    bounds: &'static str,
+    bounds: String,
 }
 
 /// What the form says: as it was typed, so that nobody types it twice.
@@ -107,11 +109,14 @@ fn act(desk: &Desk, said: Typed) -> Result<Came, Refusal> {
 
 impl Typed {
     fn fields(self) -> Vec<Field> {
-        let one = |name, label, value, bounds| Field { name, label, value, rows: 0, bounds };
-        let text = |name, label, value, rows, bounds| Field { name, label, value, rows, bounds };
+        let text = |name, label, value, rows, bounds: &str| {
+            let bounds = bounds.to_owned();
+            Field { name, label, value, rows, bounds }
+        };
+        let one = |name, label, value, bounds: &str| text(name, label, value, 0, bounds);
         let agent = "Agent: claude, codex, opencode, gemini, or one of the configuration";
         vec![
-            text("goal", "Goal", self.goal, 5, "required maxlength=\"10000\""),
+            text("goal", "Goal", self.goal, 5, &format!("required maxlength=\"{LONGEST}\"")),
             one("workspace", "Folder", self.workspace, "list=\"folders\""),
             one("agent", agent, self.agent, ""),
             one("command", "Or a command", self.command, ""),
@@ -122,13 +127,13 @@ impl Typed {
                 "max_iterations",
                 "Iterations at most",
                 self.max_iterations,
-                "type=\"number\" min=\"1\" max=\"200\"",
+                &format!("type=\"number\" min=\"1\" max=\"{}\"", Limits::MAX_GRANT),
             ),
             one(
                 "max_cost_usd",
                 "Dollars at most",
                 self.max_cost_usd,
-                "type=\"number\" min=\"0.01\" max=\"50\" step=\"0.01\"",
+                &format!("type=\"number\" min=\"0.01\" max=\"{MOST_MONEY}\" step=\"0.01\""),
             ),
         ]
     }

@@ -8,7 +8,7 @@ use refrain_app::options::git::GitArgs;
 use refrain_app::options::heading;
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WordArgs, WorkArgs};
 use refrain_app::plan::{HowArgs, Prepared, RunPlan, SourceArgs, SpecArgs};
-use refrain_app::{Action, Context, RequestError};
+use refrain_app::{Action, Context, RequestError, trust};
 use refrain_core::{LoopId, values as core_values};
 
 use super::{drive, rehearsal};
@@ -138,10 +138,12 @@ pub(in crate::cmd) fn run_plan(
     if dry_run {
         return rehearsal::show(&prepared, &texts, name.as_ref(), show.json);
     }
+    prepared.check_trust(context)?;
     let too_long = prepared.over_budget(&texts);
     let Prepared { service, settings, dir, spec, mut notes, .. } = prepared;
     notes.extend(too_long);
     let runner = service.start_plan(spec, name.as_ref())?;
+    notes.extend(trust::announce(context, &service));
     if !show.quiet {
         notes.into_iter().for_each(out::tell_note);
     }

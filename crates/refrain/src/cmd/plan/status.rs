@@ -7,8 +7,8 @@ use refrain_core::LoopId;
 use refrain_engine::Service;
 
 use super::which::WhichArgs;
-use crate::out;
 use crate::plan::board::{self, Art};
+use crate::{out, values};
 
 /// Show how a plan stands: its waves, its tasks, what is worked on, what is blocked and why
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,10 @@ pub(crate) fn show(
     id: &LoopId,
     json: bool,
 ) -> Result<ExitCode, RequestError> {
-    let status = service.plan_status(id)?;
+    let status = match service.plan_status(id) {
+        Err(error) if json => return values::print_damaged(service, id, error),
+        status => status?,
+    };
     match json {
         true => out::print_json(&status)?,
         false => out::print(&board::text(&status, Art::of(context), refrain_engine::now())),

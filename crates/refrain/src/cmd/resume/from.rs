@@ -70,7 +70,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     }
     let (mut begin, mode) = (args.from.begin.args, args.from.mode.args);
     let dir = folder(context, begin.work.working_dir.as_deref())?;
-    let service = Service::open(&dir, context.host.clone())?;
+    let service = context.open(&dir, begin.work.yes)?;
     let path = context.dir.join(file);
     let path = path.canonicalize_utf8().unwrap_or(path);
     let found = found_in(&path).map_err(|error| unread(file, &error))?;
@@ -97,7 +97,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     let is_capped = begin.max_iterations.or(begin.until.exact()).is_some();
     let request = StartLoop { words: None, mode: mode.mode, options: begin };
     let workspace = Workspace { service: service.clone(), settings, dir };
-    let PreparedLoop { service, settings, dir, spec, mut notes, .. } =
+    let PreparedLoop { service, settings, dir, spec, mut offered, mut notes, .. } =
         PreparedLoop::new(context, workspace, &request)?;
     // A file that it names says what it likes too.
     admits_prompt(&spec.prompt).map_err(|error| unread(file, &error.into()))?;
@@ -105,6 +105,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     let carried = Some(Carried { from: path.to_string(), iteration: found.iteration });
     let mut spec = Spec { id: named.clone().unwrap_or(spec.id), limits, carried, ..spec };
     if let Some(run) = run {
+        offered.extend(run.offered.iter().cloned());
         notes.extend(run.applied(&mut spec));
     }
     if let Some(check) = found.check.as_ref().filter(|_| !spec.has_hard_gates()) {
@@ -123,7 +124,8 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     if let (Some(id), true) = (&found.id, is_renamed) {
         notes.push(format!("{id} is another loop of this project; this one has another name"));
     }
-    start::launch(context, PreparedLoop { service, settings, dir, spec, named, notes }, args.show)
+    let prepared = PreparedLoop { service, settings, dir, spec, offered, named, notes };
+    start::launch(context, prepared.start(context, &mut out::tell_note)?, args.show)
 }
 
 /// How many iterations it has in total, those there among them; none where it has no end.

@@ -12,7 +12,9 @@ use refrain_app::options::gates::GateArgs;
 use refrain_app::options::until::UntilArgs;
 use refrain_app::options::values;
 use refrain_app::options::work::{TaskArgs, WorkArgs};
-use refrain_app::resolve::{self, StartLoop};
+use refrain_app::resolve::{self, Resolved, StartLoop};
+use refrain_app::trust;
+use refrain_app::verbs::resume;
 use refrain_app::verbs::start::not_shown;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::r#loop::Grant;
@@ -150,6 +152,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
             return Err(RequestError::new(Code::Refused, error).hint(format!("refrain resume {id}")));
         }
         let grant = Grant { max_iterations: typed.max, ..Grant::default() };
+        resume::check(context, service, &id, &grant)?;
         let state = service.resume_in_session(&id, &grant, session)?;
         tell(&id, state.spec.promise.as_ref());
         return Ok(Code::Done.into());
@@ -346,7 +349,8 @@ fn spec(
         ..BeginArgs::default()
     };
     let request = StartLoop { words: None, mode: mode.map(str::to_owned), options };
-    let (spec, _) = resolve::spec(context, &request, &settings, service, &context.dir)?;
+    let Resolved { spec, offered, .. } = resolve::spec(context, &request, &settings, service, &context.dir)?;
+    trust::check(context, service, &offered, None)?;
     resolve::refuse_approval(&spec, is_asked, &settings, why)?;
     let text = typed.completion_promise.clone();
     let text = text.map_or_else(|| values::promise(PROMISE).map_err(RequestError::usage), Ok)?;

@@ -111,7 +111,7 @@ fn nothing_is_sent_where_a_project_says_or_nothing_is_remembered() {
     let url = format!("http://{}/api/embed", receiver.address());
     let config = format!("[memory]\nembeddings = {{ url = \"{url}\", model = \"m\" }}\n");
     testkit::write(&sandbox.project().join("refrain.toml"), &config);
-    sandbox.refrain(&["trust"]).with_code(0);
+    sandbox.trust();
     let agent = sandbox.agent("a", CLAIM);
     let refused = sandbox.refrain(&["start", "--command", &agent, "--memory", "on", "p"]).with_code(2);
     assert!(refused.stderr.contains("accepted only in your own /"), "{}", refused.stderr);

@@ -3,6 +3,7 @@
 
 use camino::Utf8Path;
 use refrain_app::options::begin::BeginArgs;
+use refrain_app::repository_command::{RepositoryCommand, of_gates};
 use refrain_app::{Context, RequestError};
 use refrain_core::Spec;
 use refrain_core::gate::GateSpec;
@@ -21,6 +22,8 @@ pub(super) struct Run {
     /// How long every gate may take, where the person says so.
     timeout: Option<Millis>,
     notes: Vec<String>,
+    /// The commands that the project's files offer.
+    pub(super) offered: Vec<RepositoryCommand>,
 }
 
 impl Run {
@@ -42,7 +45,7 @@ impl Run {
         }
         let timeout = work.gates.timeout();
         let is_detected = !work.gates.decide(&settings.config);
-        let mut notes = Vec::new();
+        let (mut notes, mut offered) = (Vec::new(), Vec::new());
         if is_detected {
             let offer = service.offer(dir)?;
             let tests = together(&offer, true).ok_or_else(|| {
@@ -53,14 +56,15 @@ impl Run {
             if let Some(linters) = together(&offer, false) {
                 work.gates.add_advisory(QUALITY, &linters)?;
             }
+            offered = of_gates(&offer.gates).collect();
             notes = offer.notes;
         }
-        Ok(Self { environment, is_detected, timeout, notes })
+        Ok(Self { environment, is_detected, timeout, notes, offered })
     }
 
     /// The specification with what no option says; returns what a person should know of that.
     pub(super) fn applied(self, spec: &mut Spec) -> Vec<String> {
-        let Self { environment, is_detected, timeout, notes } = self;
+        let Self { environment, is_detected, timeout, notes, .. } = self;
         let limit = |gate: &GateSpec| match gate.name.as_str() {
             _ if gate.is_review() => Some(environment.spec),
             TESTS if is_detected => Some(environment.test),

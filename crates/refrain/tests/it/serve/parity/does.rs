@@ -166,7 +166,7 @@ pub(super) fn approve(world: &World, row: &Row) {
         let words = ["start", "Mend it.", "--command", &agent, "--name", id, "--require-approval", "--quiet"];
         world.sandbox.refrain(&words).with_code(14);
         match id {
-            "approved-cli" => drop(world.sandbox.refrain(&["approve", id, "--quiet"]).with_code(0)),
+            "approved-cli" => drop(world.sandbox.approve(id, &["--quiet"]).with_code(0)),
             "approved-api" => drop(world.posts(row, id, json!({}))),
             _ => world.forms(row, id, ""),
         }

@@ -5,7 +5,7 @@
 pub(super) fn is_scrambled(text: &str) -> bool {
     let signs: std::collections::BTreeSet<char> =
         text.chars().filter(|c| c.is_ascii_punctuation() && !"._-/:,".contains(*c)).collect();
-    let is_pattern = ["a-z", "A-Z", "0-9", "(?", "[^", ".*", ".+"].iter().any(|mark| text.contains(mark));
+    let is_pattern = ["[a-z", "[A-Z", "[0-9", "(?", "[^", ".*", ".+"].iter().any(|mark| text.contains(mark));
     let runs = runs(text);
     let letters = runs.iter().filter(|(kind, _)| *kind == Kind::Letters);
     let (count, len) = letters.fold((0, 0), |(count, len), (_, run)| (count + 1, len + run.len()));
@@ -86,10 +86,30 @@ pub(super) fn is_words(text: &str) -> bool {
         && is_sayable
         && digits * 2 <= letters
         && (numbers * 2 <= words || numbers == 1)
+        && (has_signs || !has_rare_pairs(&runs))
+}
+
+/// After each letter, those that follow it in words of languages that are written with these letters.
+const FOLLOWING: &str = "abcdfghiklmnprstuvwxy abcdeijlmorstuy acdefhiklmoprstuy abcdefgilmnoprstuy abcdefghiklmnopqrstuvwxyz adefilorstuy aeghilmnorstu aeilmorstuy abcdefgklmnoprstvxz aeou aeilnosu abcdefiklmnopstuvy abdeilmopsuy abcdefghiklmnoprstuvy abcdefgiklmnoprstuvwx acdehiloprstuy u abcdefgiklmnoprstuvy acdefghiklmnopqrstuvwy abcdefhilmnoprstuwy abcdefgilmnoprst aeio aehinors aceipt aceilmnopst aei";
+
+/// Whether a quarter of the pairs of letters are such as words do not have.
+fn has_rare_pairs(runs: &[(Kind, &str)]) -> bool {
+    let letters = runs.iter().filter(|(kind, run)| *kind == Kind::Letters && run.len() > 2);
+    let is_rare = |pair: &[u8]| {
+        let row = pair[0].checked_sub(b'a').and_then(|at| FOLLOWING.split(' ').nth(at.into()));
+        row.is_some_and(|row| !row.as_bytes().contains(&pair[1]))
+    };
+    let (mut rare, mut all) = (0, 0);
+    for (_, run) in letters {
+        let lower = run.to_ascii_lowercase();
+        all += lower.len() - 1;
+        rare += lower.as_bytes().windows(2).filter(|pair| is_rare(pair)).count();
+    }
+    rare >= 3 && rare * 4 >= all
 }
 
 fn has_vowel(letters: &str) -> bool {
-    letters.contains(['a', 'e', 'i', 'o', 'u', 'y', 'A', 'E', 'I', 'O', 'U', 'Y'])
+    letters.contains(|c| "aeiouyAEIOUY".contains(c))
 }
 
 /// Whether letters are as in a word: all small, all capital, or one capital and small ones.
@@ -98,20 +118,12 @@ fn is_cased(letters: &str) -> bool {
     small(letters) || letters.chars().all(char::is_uppercase) || letters.get(1..).is_some_and(small)
 }
 
-/// Whether letters can be said: they have vowels, and not too much between them.
+/// Whether letters can be said: they have vowels, and not too much between them. Abbreviations, such as HTTPS, have none.
 fn is_sayable(letters: &str) -> bool {
-    let (mut consonants, mut longest, mut vowels) = (0, 0, 0);
-    for c in letters.chars() {
-        if matches!(c.to_ascii_lowercase(), 'a' | 'e' | 'i' | 'o' | 'u' | 'y') {
-            vowels += 1;
-            consonants = 0;
-        } else {
-            consonants += 1;
-            longest = longest.max(consonants);
-        }
-    }
-    // Abbreviations, such as HTTPS, have none at all.
-    longest <= 5 && vowels * 8 >= letters.len() || letters.len() <= 5
+    let is_vowel = |c: char| "aeiouyAEIOUY".contains(c);
+    letters.len() <= 5
+        || letters.split(is_vowel).all(|part| part.chars().count() <= 5)
+            && letters.matches(is_vowel).count() * 8 >= letters.len()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

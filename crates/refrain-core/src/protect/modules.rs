@@ -1,0 +1,165 @@
+//! Modules of a test runner that a new file would hide: `python -m unittest` imports `difflib` from the folder that it stands
+//! in, if one is there, before it looks among the standard modules.
+
+use crate::git::RepoPath;
+
+use super::Kind;
+
+/// Modules that unittest and pytest import themselves, or that nearly every test does: standard ones, and those that come
+/// with pytest. Those that the interpreter has loaded before it looks into any folder (`os`, `io`) cannot be hidden.
+const MODULES: &[&str] = &[
+    "_pytest",
+    "argparse",
+    "array",
+    "ast",
+    "asyncio",
+    "base64",
+    "bdb",
+    "bisect",
+    "bz2",
+    "codeop",
+    "collections",
+    "concurrent",
+    "configparser",
+    "contextlib",
+    "contextvars",
+    "copy",
+    "copyreg",
+    "dataclasses",
+    "datetime",
+    "decimal",
+    "difflib",
+    "dis",
+    "doctest",
+    "enum",
+    "exceptiongroup",
+    "fnmatch",
+    "fractions",
+    "functools",
+    "getpass",
+    "gettext",
+    "glob",
+    "hashlib",
+    "heapq",
+    "importlib",
+    "iniconfig",
+    "inspect",
+    "itertools",
+    "json",
+    "keyword",
+    "linecache",
+    "locale",
+    "logging",
+    "lzma",
+    "math",
+    "numbers",
+    "opcode",
+    "operator",
+    "packaging",
+    "pathlib",
+    "pdb",
+    "pkgutil",
+    "platform",
+    "pluggy",
+    "pprint",
+    "pygments",
+    "pytest",
+    "random",
+    "re",
+    "reprlib",
+    "runpy",
+    "select",
+    "selectors",
+    "shlex",
+    "shutil",
+    "signal",
+    "socket",
+    "ssl",
+    "string",
+    "struct",
+    "subprocess",
+    "sysconfig",
+    "tempfile",
+    "textwrap",
+    "threading",
+    "time",
+    "token",
+    "tokenize",
+    "tomllib",
+    "traceback",
+    "types",
+    "typing",
+    "unicodedata",
+    "unittest",
+    "urllib",
+    "uuid",
+    "warnings",
+    "weakref",
+    "xml",
+    "zipfile",
+    "zlib",
+];
+
+/// The ends of files that Python imports.
+const ENDS: &[&str] = &[".py", ".pyc", ".so"];
+
+/// The module that the path would hide from a runner in one of the folders.
+pub(super) fn hidden(path: &RepoPath, kind: Kind, folders: &[String]) -> Option<&'static str> {
+    let bytes = path.to_bytes();
+    let path = str::from_utf8(&bytes).ok()?;
+    folders.iter().find_map(|folder| {
+        let inside = match folder.as_str() {
+            "" => path,
+            folder => path.strip_prefix(folder)?.strip_prefix('/')?,
+        };
+        let name = match inside.split_once('/') {
+            // A package; without this file a module of the same name comes first.
+            Some((name, file)) => {
+                ENDS.iter().any(|end| file.strip_suffix(end) == Some("__init__")).then_some(name)
+            }
+            None if kind == Kind::File => {
+                let (name, _) = inside.split_once('.')?;
+                ENDS.iter().any(|end| inside.ends_with(end)).then_some(name)
+            }
+            // A link may lead to a package.
+            None => Some(inside.split('.').next().unwrap_or(inside)),
+        }?;
+        MODULES.binary_search(&name).ok().map(|at| MODULES[at])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[test]
+    fn modules_are_sorted() {
+        assert!(MODULES.is_sorted());
+    }
+
+    #[rstest]
+    #[case::a_file("difflib.py", Kind::File, Some("difflib"))]
+    #[case::compiled("difflib.pyc", Kind::File, Some("difflib"))]
+    #[case::an_extension("difflib.cpython-311-x86_64-linux-gnu.so", Kind::File, Some("difflib"))]
+    #[case::a_package("difflib/__init__.py", Kind::File, Some("difflib"))]
+    #[case::in_the_tests_folder("tests/iniconfig.py", Kind::File, Some("iniconfig"))]
+    #[case::a_link("difflib", Kind::Link, Some("difflib"))]
+    #[case::a_link_to_a_file("difflib.py", Kind::Link, Some("difflib"))]
+    #[case::elsewhere("src/difflib.py", Kind::File, None)]
+    #[case::deeper("tests/unit/difflib.py", Kind::File, None)]
+    #[case::a_part_of_a_package("difflib/extra.py", Kind::File, None)]
+    #[case::another_file("difflib.md", Kind::File, None)]
+    #[case::another_module("sums.py", Kind::File, None)]
+    #[case::a_program("difflib", Kind::File, None)]
+    fn a_module_is_hidden_by_its_name(
+        #[case] path: &str,
+        #[case] kind: Kind,
+        #[case] expected: Option<&str>,
+    ) {
+        let folders = [String::new(), "tests".to_owned()];
+        assert_eq!(hidden(&RepoPath::from_bytes(path.as_bytes()), kind, &folders), expected);
+        assert_eq!(hidden(&RepoPath::from_bytes(path.as_bytes()), kind, &[]), None);
+    }
+}

@@ -1,0 +1,258 @@
+//! Which records of a journal are signed, over what, and what a missing signature means. The shell signs and checks.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::hex::Hex;
+use crate::ids::LoopId;
+
+/// An Ed25519 public key.
+pub type PublicKey = Hex<64>;
+
+/// The signature of a record, as it stands in the record's line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signature {
+    /// The key that it is made with.
+    pub key: PublicKey,
+    /// The signature itself.
+    pub value: Hex<128>,
+}
+
+/// A kind of record that is signed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SignedKind {
+    /// `loop.started`: it names the key of the home that started the loop.
+    Start,
+    /// `runner.started`: it names the key of the home that the runner belongs to.
+    Runner,
+    /// `loop.resumed`, with what a person approves of if it is a yes.
+    Resumed {
+        /// Whether it is a yes.
+        approves: bool,
+    },
+    /// `loop.ended`.
+    End,
+}
+
+impl SignedKind {
+    /// What it is called in a sentence.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Runner => "runner",
+            Self::Resumed { .. } => "approval",
+            Self::End => "end",
+        }
+    }
+
+    /// Whether the loop is believed only with a valid signature at such a record.
+    fn is_needed(self) -> bool {
+        matches!(self, Self::End | Self::Resumed { approves: true })
+    }
+}
+
+/// What is signed of a record: the loop, the record's number, and the hash that its line would have without the signature, which
+/// covers every line before it.
+#[must_use]
+pub fn statement(id: &LoopId, seq: u64, hash: &str) -> Vec<u8> {
+    format!("refrain journal record\n{id}\n{seq}\n{hash}\n").into_bytes()
+}
+
+/// What a check of a record's signature came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// It is by a key of this home, or by one that the user trusts.
+    Valid,
+    /// There is none.
+    Missing,
+    /// It is not one of this record.
+    Invalid,
+    /// It is by a key that the user does not know.
+    Unknown(PublicKey),
+}
+
+/// A record that is signed, or should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signed {
+    /// Its kind.
+    pub kind: SignedKind,
+    /// Its number.
+    pub seq: u64,
+    /// What the check of its signature came to.
+    pub check: Check,
+}
+
+/// Why a journal is not signed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Objection {
+    kind: SignedKind,
+    /// The number of the record.
+    pub seq: u64,
+    check: Check,
+}
+
+impl Objection {
+    /// Whether no key made the signature: then the record is not believed, and whoever takes the loop over puts it aside.
+    #[must_use]
+    pub fn is_forged(&self) -> bool {
+        matches!(self.check, Check::Missing | Check::Invalid)
+    }
+}
+
+impl fmt::Display for Objection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, seq) = (self.kind.name(), self.seq);
+        match &self.check {
+            Check::Valid | Check::Missing => write!(f, "its {kind} (record {seq}) has no signature"),
+            Check::Invalid => write!(f, "the signature of its {kind} (record {seq}) does not fit"),
+            Check::Unknown(key) => write!(
+                f,
+                "its {kind} (record {seq}) is signed with key {key}, which is neither yours nor one of [trust] signers"
+            ),
+        }
+    }
+}
+
+/// What the signatures of a journal come to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Signatures {
+    /// They were not looked at: the runner itself knows what it wrote.
+    #[default]
+    Unchecked,
+    /// The loop has not ended, so there is nothing to be signed yet.
+    Open,
+    /// Its start has no signature, as those of version 0.1.0.
+    Before,
+    /// Its end, and every approval, is signed.
+    Signed,
+    /// Its end, or an approval, is not.
+    Unsigned(Objection),
+}
+
+impl Signatures {
+    /// Those of a journal with these records, the first first.
+    #[must_use]
+    pub fn of(records: &[Signed], is_ended: bool) -> Self {
+        let is_signed = |record: &Signed| record.check != Check::Missing;
+        if !records.first().is_some_and(|first| first.kind == SignedKind::Start && is_signed(first)) {
+            return Self::Before;
+        }
+        // An end that the loop went on from decides nothing any more.
+        let last_end = records.iter().rposition(|record| record.kind == SignedKind::End).filter(|_| is_ended);
+        let counts = |place: usize, record: &Signed| match record.kind {
+            SignedKind::Start => record.check == Check::Invalid,
+            SignedKind::End => last_end == Some(place),
+            SignedKind::Runner | SignedKind::Resumed { .. } => record.kind.is_needed(),
+        };
+        let found = records
+            .iter()
+            .enumerate()
+            .find(|(place, record)| counts(*place, record) && record.check != Check::Valid);
+        match (found, is_ended) {
+            (Some((_, Signed { kind, seq, check })), _) => {
+                Self::Unsigned(Objection { kind: *kind, seq: *seq, check: check.clone() })
+            }
+            (None, true) => Self::Signed,
+            (None, false) => Self::Open,
+        }
+    }
+
+    /// Whether it is signed; none if there is nothing to be signed, or nothing was looked at.
+    #[must_use]
+    pub fn is_signed(&self) -> Option<bool> {
+        match self {
+            Self::Unchecked | Self::Open | Self::Before => None,
+            Self::Signed => Some(true),
+            Self::Unsigned(_) => Some(false),
+        }
+    }
+
+    /// Why it is not signed.
+    #[must_use]
+    pub fn objection(&self) -> Option<&Objection> {
+        match self {
+            Self::Unsigned(objection) => Some(objection),
+            Self::Unchecked | Self::Open | Self::Before | Self::Signed => None,
+        }
+    }
+}
+
+impl fmt::Display for Signatures {
+    /// Nothing if there is nothing to say.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unchecked | Self::Open => Ok(()),
+            Self::Before => f.write_str("made before signatures"),
+            Self::Signed => f.write_str("signed"),
+            Self::Unsigned(objection) => write!(f, "unsigned: {objection}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    const START: SignedKind = SignedKind::Start;
+    const RUNNER: SignedKind = SignedKind::Runner;
+    const YES: SignedKind = SignedKind::Resumed { approves: true };
+    const GOES_ON: SignedKind = SignedKind::Resumed { approves: false };
+    const END: SignedKind = SignedKind::End;
+
+    fn unknown() -> Check {
+        Check::Unknown("ab".repeat(32).parse().unwrap())
+    }
+
+    #[rstest]
+    #[case::runs(&[(START, Check::Valid), (RUNNER, Check::Valid)], false, "")]
+    #[case::ended(&[(START, Check::Valid), (RUNNER, Check::Valid), (END, Check::Valid)], true, "signed")]
+    #[case::of_0_1_0(&[(START, Check::Missing), (END, Check::Missing)], true, "made before signatures")]
+    #[case::of_0_1_0_goes_on(&[(START, Check::Missing), (END, Check::Valid)], true, "made before signatures")]
+    #[case::forged_end(
+        &[(START, Check::Valid), (RUNNER, Check::Missing), (END, Check::Missing)], true,
+        "unsigned: its end (record 3) has no signature"
+    )]
+    #[case::of_another_record(
+        &[(START, Check::Valid), (END, Check::Invalid)], true,
+        "unsigned: the signature of its end (record 2) does not fit"
+    )]
+    #[case::forged_yes(
+        &[(START, Check::Valid), (END, Check::Valid), (YES, Check::Missing)], false,
+        "unsigned: its approval (record 3) has no signature"
+    )]
+    #[case::forged_yes_and_a_signed_end(
+        &[(START, Check::Valid), (YES, Check::Missing), (END, Check::Valid)], true,
+        "unsigned: its approval (record 2) has no signature"
+    )]
+    #[case::resumed_with_more(
+        &[(START, Check::Valid), (END, Check::Missing), (GOES_ON, Check::Missing), (END, Check::Valid)], true,
+        "signed"
+    )]
+    #[case::started_elsewhere(&[(START, unknown()), (RUNNER, Check::Valid), (END, Check::Valid)], true, "signed")]
+    #[case::another_start(
+        &[(START, Check::Invalid), (END, Check::Valid)], true,
+        "unsigned: the signature of its start (record 1) does not fit"
+    )]
+    fn what_a_missing_signature_means(
+        #[case] records: &[(SignedKind, Check)],
+        #[case] is_ended: bool,
+        #[case] expected: &str,
+    ) {
+        let numbered = (1..).zip(records);
+        let records: Vec<_> =
+            numbered.map(|(seq, (kind, check))| Signed { kind: *kind, seq, check: check.clone() }).collect();
+        assert_eq!(Signatures::of(&records, is_ended).to_string(), expected);
+    }
+
+    #[test]
+    fn an_end_by_an_unknown_key_is_unsigned_and_not_forged() {
+        let signed = |kind, seq, check| Signed { kind, seq, check };
+        let found = Signatures::of(&[signed(START, 1, unknown()), signed(END, 2, unknown())], true);
+        assert_eq!(found.is_signed(), Some(false));
+        let objection = found.objection().unwrap();
+        assert!(!objection.is_forged() && objection.to_string().contains("[trust] signers"), "{objection}");
+    }
+}

@@ -1,0 +1,95 @@
+//! Planted secrets and harmless files whose values are drawn anew in each run: no planted one passes, and of a thousand harmless
+//! files five at most are refused. What fails is printed with the seed that draws it again.
+
+mod harmless;
+mod planted;
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use super::screen;
+use super::tests::Chance;
+
+/// A file of the corpus: what it is, its path and its bytes.
+struct Sample {
+    what: String,
+    path: String,
+    bytes: Vec<u8>,
+}
+
+impl Sample {
+    fn new(what: impl Into<String>, path: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
+        Self { what: what.into(), path: path.into(), bytes: bytes.into() }
+    }
+
+    fn is_refused(&self) -> bool {
+        screen(self.path.as_bytes(), &self.bytes, None).is_some()
+    }
+
+    fn show(&self) -> String {
+        let text = String::from_utf8_lossy(&self.bytes[..self.bytes.len().min(400)]).into_owned();
+        let found = screen(self.path.as_bytes(), &self.bytes, None);
+        format!("{} in {} ({found:?}): {text:?}\n", self.what, self.path)
+    }
+}
+
+/// Words that names and sentences are made of.
+const WORDS: &str = "river stone market window garden letter simple yellow driver mountain paper signal copper engine harbour silent number branch vector buffer client session request handler parser stream record cache queue worker module button layout folder account invoice";
+
+/// A text of a template: `<w>` is a word, `<uuid>` a UUID, and the rest as [`Chance::shape`] reads it.
+fn fill(chance: &mut Chance, template: &str) -> String {
+    let words: Vec<&str> = WORDS.split(' ').collect();
+    let mut filled = String::new();
+    for (number, part) in template.split("<w>").enumerate() {
+        if number > 0 {
+            filled.push_str(words[chance.next(words.len())]);
+        }
+        filled.push_str(part);
+    }
+    let filled = filled.replace("<uuid>", "{h8}-{h4}-4{h3}-a{h3}-{h12}");
+    chance.shape(&filled)
+}
+
+#[expect(clippy::disallowed_methods, reason = "how a person tells a test which seed to repeat")]
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+/// The seeds of this run: the one that is given, or `REFRAIN_SEEDS` drawn ones, one by default.
+fn seeds() -> Vec<u64> {
+    let draw = || RandomState::new().build_hasher().finish() >> 32;
+    let drawn = (0..number("REFRAIN_SEEDS").unwrap_or(1)).map(|_| draw());
+    number("REFRAIN_SEED").map_or_else(|| drawn.collect(), |seed| vec![seed])
+}
+
+#[test]
+fn of_secrets_drawn_anew_none_passes() {
+    let mut all = String::new();
+    for seed in seeds() {
+        let planted = planted::planted(&mut Chance(seed));
+        let kinds: std::collections::BTreeSet<_> = planted.iter().map(|it| it.what.as_str()).collect();
+        assert!(planted.len() >= 400 && kinds.len() >= 44, "{} of {} kinds", planted.len(), kinds.len());
+        let passed: Vec<_> = planted.iter().filter(|it| !it.is_refused()).map(Sample::show).collect();
+        let repeat = "cargo test -p refrain-git of_secrets";
+        println!("seed {seed}: {} of {} planted passed", passed.len(), planted.len());
+        if !passed.is_empty() {
+            all.push_str(&format!("repeat with: REFRAIN_SEED={seed} {repeat}\n{}", passed.concat()));
+        }
+    }
+    assert!(all.is_empty(), "{all}");
+}
+
+#[test]
+fn of_a_thousand_files_drawn_anew_five_are_refused_at_most() {
+    let mut all = String::new();
+    for seed in seeds() {
+        let harmless = harmless::harmless(&mut Chance(seed));
+        assert!(harmless.len() >= 1000, "{}", harmless.len());
+        let refused: Vec<_> = harmless.iter().filter(|it| it.is_refused()).map(Sample::show).collect();
+        let repeat = "cargo test -p refrain-git of_a_thousand";
+        println!("seed {seed}: {} of {} harmless refused", refused.len(), harmless.len());
+        if refused.len() * 1000 > harmless.len() * 5 {
+            all.push_str(&format!("repeat with: REFRAIN_SEED={seed} {repeat}\n{}", refused.concat()));
+        }
+    }
+    assert!(all.is_empty(), "{all}");
+}

@@ -1,0 +1,127 @@
+//! The rules over a text: one pass looks for all keywords, and only around one of them is its rule's regular expression tried.
+
+use std::ops::Range;
+use std::sync::{LazyLock, OnceLock};
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use regex::bytes::{Captures, Regex};
+
+use super::rules::{Check, RULES};
+use super::{Hit, IsNew, bytes_regex, value};
+
+/// How much of a text is looked at around a keyword, in bytes before and after it. Keys with a header are the longest.
+const AROUND: (usize, usize) = (160, 2000);
+
+/// How much must be seen behind a keyword that another has shown already.
+const ENOUGH: usize = 700;
+
+struct Table {
+    keywords: AhoCorasick,
+    /// Of each keyword, the rule that it belongs to, and its bytes where the rule wants them in this very case.
+    of_keyword: Vec<(usize, Option<&'static [u8]>)>,
+    /// The rules without a keyword.
+    of_all: Vec<usize>,
+    /// The rules for which a byte comes again: which, and how far on.
+    of_pairs: Vec<(usize, u8, usize)>,
+    /// The regular expressions, made when they are first needed: most never are.
+    regexes: Vec<OnceLock<Option<Regex>>>,
+}
+
+impl Table {
+    fn regex(&self, rule: usize) -> Option<&Regex> {
+        self.regexes[rule].get_or_init(|| bytes_regex(RULES[rule].regex)).as_ref()
+    }
+}
+
+static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| {
+    let (mut of_keyword, mut words, mut of_all, mut of_pairs) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (number, rule) in RULES.iter().enumerate() {
+        match rule.keywords.as_bytes() {
+            [] => of_all.push(number),
+            [byte, b'?', ..] => {
+                of_pairs.push((number, *byte, rule.keywords.len() - 1));
+                continue;
+            }
+            _ => {}
+        }
+        for word in rule.keywords.split(' ').filter(|word| !word.is_empty()) {
+            of_keyword.push((number, (!rule.regex.contains("(?i")).then_some(word.as_bytes())));
+            words.push(word);
+        }
+    }
+    let keywords = AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(words)
+        .ok()?;
+    Some(Table {
+        keywords,
+        of_keyword,
+        of_all,
+        of_pairs,
+        regexes: RULES.iter().map(|_| OnceLock::new()).collect(),
+    })
+});
+
+/// The first secret that a rule finds and that is new.
+pub(super) fn find(text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
+    let table = TABLE.as_ref()?;
+    let mut seen_to = vec![0; RULES.len()];
+    let mut around = |rule: usize, keyword: Range<usize>| {
+        let end = text.len().min(keyword.end + AROUND.1);
+        let is_seen = end <= seen_to[rule] || seen_to[rule] > 0 && keyword.end + ENOUGH <= seen_to[rule];
+        if is_seen {
+            return None;
+        }
+        seen_to[rule] = end;
+        let from = keyword.start.saturating_sub(AROUND.0);
+        let hit = apply(&text[from..end], rule, table.regex(rule)?, is_new)?;
+        Some(Hit { at: from + hit.at, ..hit })
+    };
+    let by_keyword = table.keywords.find_overlapping_iter(text).find_map(|keyword| {
+        let (rule, exact) = table.of_keyword[keyword.pattern().as_usize()];
+        exact.is_none_or(|exact| &text[keyword.range()] == exact).then(|| around(rule, keyword.range()))?
+    });
+    let by_pair = |(rule, byte, far): &(usize, u8, usize)| {
+        let comes_again = |at: &usize| text.get(at + far) == Some(byte);
+        memchr::memchr_iter(*byte, text).filter(comes_again).find_map(|at| around(*rule, at..at + far))
+    };
+    by_keyword
+        .or_else(|| table.of_pairs.iter().find_map(by_pair))
+        .or_else(|| table.of_all.iter().find_map(|rule| apply(text, *rule, table.regex(*rule)?, is_new)))
+}
+
+fn apply(text: &[u8], rule: usize, regex: &Regex, is_new: IsNew<'_>) -> Option<Hit> {
+    regex.captures_iter(text).find_map(|found| {
+        let body = group(&found).unwrap_or_default();
+        let is_secret = passes(RULES[rule].check, body) && is_new(body);
+        is_secret.then(|| Hit { what: RULES[rule].what, at: found.get(0).map_or(0, |whole| whole.start()) })
+    })
+}
+
+/// What stands in the first group that took part, or the whole.
+pub(super) fn group<'t>(found: &Captures<'t>) -> Option<&'t [u8]> {
+    let group = found.iter().skip(1).flatten().next();
+    group.or_else(|| found.get(0)).map(|group| group.as_bytes())
+}
+
+fn passes(check: Check, body: &[u8]) -> bool {
+    match check {
+        Check::Token => value::is_token(body),
+        Check::Digits => value::is_token(body) && !value::is_name(body),
+        Check::Key => value::is_secret(body, value::Kind::Key),
+        Check::NoUuid => value::is_secret(body, value::Kind::Key) && !value::is_uuid(body),
+        Check::Password => value::is_login(body),
+        Check::Typed => value::is_typed(body),
+        Check::Words => value::is_mnemonic(body),
+        Check::Sure => true,
+    }
+}
+
+#[cfg(test)]
+pub(super) fn faulty_rules() -> Vec<&'static str> {
+    let is_faulty = |table: &Table, rule: &usize| table.regex(*rule).is_none();
+    let table = TABLE.as_ref().unwrap();
+    (0..RULES.len()).filter(|rule| is_faulty(table, rule)).map(|rule| RULES[rule].regex).collect()
+}

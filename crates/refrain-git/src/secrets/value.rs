@@ -1,0 +1,149 @@
+//! Whether a text that stands where a secret would stand is one: what is made up ([`words`](super::words)) and stands for
+//! nothing else ([`allow`](super::allow)).
+
+use super::allow::{self, has_variable, is_path, is_reference};
+use super::words::{distinct, entropy, is_expression, is_mixed, is_scrambled, is_words};
+
+/// What the text is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It follows a name like `password`, which people make up.
+    Password,
+    /// It follows a name like `api_key`, which machines make up.
+    Key,
+}
+
+/// Whether the body of a token, without what its vendor puts before it, is one that a machine made up.
+pub(super) fn is_token(body: &[u8]) -> bool {
+    distinct(body) >= 6.min(body.len() / 2)
+        && !allow::SHOWN.holds(body)
+        && !allow::has_parts_of_a_placeholder(body)
+}
+
+/// Whether it is made of words, with one digit at most.
+pub(super) fn is_name(body: &[u8]) -> bool {
+    body.iter().filter(|byte| byte.is_ascii_digit()).count() < 2 && str::from_utf8(body).is_ok_and(is_words)
+}
+
+pub(super) fn is_uuid(body: &[u8]) -> bool {
+    allow::UUID.holds(body)
+}
+
+/// Whether a value that is given to such a name is a secret.
+pub(super) fn is_secret(value: &[u8], kind: Kind) -> bool {
+    let Ok(text) = str::from_utf8(value) else { return false };
+    if value.len() < 8
+        || value.len() > 1000
+        || text.contains(char::is_whitespace)
+        || distinct(value) < 5
+        || text.bytes().all(|byte| byte.is_ascii_digit())
+        || is_path(text)
+        || is_allowed(text)
+        || allow::PUBLIC.holds(value)
+    {
+        return false;
+    }
+    match kind {
+        Kind::Password => {
+            let is_value = is_mixed(text) || text.is_ascii() && !is_words(text);
+            is_value && !text.contains(['\\', '`']) && !text.contains("[^")
+        }
+        Kind::Key => {
+            // No machine makes letters that are not those of ASCII: it is a label.
+            let is_value = text.is_ascii() && (is_scrambled(text) || !is_words(text) && !is_expression(text));
+            value.len() >= 12 && is_value && entropy(value) >= 2.8
+        }
+    }
+}
+
+fn is_allowed(text: &str) -> bool {
+    is_reference(text) || allow::PLACEHOLDER.holds(text.as_bytes())
+}
+
+/// Whether the password of an address is one.
+pub(super) fn is_login(value: &[u8]) -> bool {
+    let Ok(text) = str::from_utf8(value) else { return false };
+    value.len() >= 6
+        && (value.len() >= 12 || !allow::USUAL.holds(value))
+        && (!is_words(text) || is_mixed(text))
+        && !text.contains(['{', '}', '(', '[', '\\'])
+        && !has_variable(text)
+        && !is_allowed(text)
+        && !text.bytes().all(|byte| byte.is_ascii_digit())
+        && distinct(value) >= 4
+}
+
+/// Whether a password on a command line or in a list of settings is one: there, plain words are passwords too.
+pub(super) fn is_typed(value: &[u8]) -> bool {
+    is_login(value) || str::from_utf8(value).is_ok_and(is_plain_password)
+}
+
+/// Small letters only, and many: a password that a person made up, where a name says that it is one.
+fn is_plain_password(text: &str) -> bool {
+    text.len() >= 12
+        && text.bytes().all(|byte| byte.is_ascii_lowercase())
+        && distinct(text.as_bytes()) >= 5
+        && !allow::PLACEHOLDER.holds(text.as_bytes())
+        && !allow::LABEL.holds(text.as_bytes())
+}
+
+/// Whether what a file of settings gives to a password is one, though it is made of small letters, of digits, or of words
+/// with a number.
+pub(super) fn is_made_up(value: &[u8], is_in_quotes: bool) -> bool {
+    let Ok(text) = str::from_utf8(value) else { return false };
+    if text.is_empty() || value.len() > 200 || is_allowed(text) {
+        return false;
+    }
+    // Not digits of which each is the next or the one before: `87654321`.
+    let is_row = || value.windows(2).all(|pair| pair[0].abs_diff(pair[1]) == 1);
+    let is_number = text.len() >= 8
+        && text.bytes().all(|byte| byte.is_ascii_digit())
+        && !is_row()
+        && distinct(value) >= 5;
+    is_number || is_plain_password(text) || is_in_quotes && is_passphrase(text)
+}
+
+/// Some words and a number, parted by blanks, that tell nobody what to do.
+fn is_passphrase(text: &str) -> bool {
+    let words: Vec<&str> = text.split(' ').collect();
+    let is_word = |word: &&&str| word.bytes().any(|byte| byte.is_ascii_alphabetic());
+    words.len() >= 3
+        && text.len() >= 12
+        && words.iter().filter(is_word).count() >= 2
+        && text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ')
+        && text.bytes().any(|byte| byte.is_ascii_digit())
+        && !text.ends_with(['.', ':', '?', ','])
+        && !text.contains(['{', '}', '(', ')', '%', '$', '<', '='])
+        && !words.contains(&"")
+        && !allow::SENTENCE.holds(text.as_bytes())
+}
+
+/// Whether a text that a file of secrets gives to any name is more than a word, a reference or a place.
+pub(super) fn is_filled(value: &[u8]) -> bool {
+    let Ok(text) = str::from_utf8(value) else { return false };
+    value.len() >= 8
+        && distinct(value) >= 4
+        && !is_allowed(text)
+        && !is_path(text)
+        && !text.contains(char::is_whitespace)
+        && (!is_words(text) || is_mixed(text) || is_plain_password(text))
+}
+
+/// Whether a value of an environment says nothing that is worth keeping: it is empty of secrets, or a login to this machine.
+pub(super) fn is_at_home(value: &[u8]) -> bool {
+    let Ok(text) = str::from_utf8(value) else { return false };
+    let Some((_, rest)) = text.split_once("://") else { return !is_filled(value) };
+    let place = rest.split(['/', '?']).next().unwrap_or_default();
+    let (login, host) = place.rsplit_once('@').unwrap_or(("", place));
+    let host = host.split(':').next().unwrap_or_default();
+    // A name without a dot is one of a container.
+    let is_near = host.is_empty() || host == "127.0.0.1" || host == "0.0.0.0" || !host.contains('.');
+    let password = login.split_once(':').map_or("", |(_, password)| password);
+    (is_near || login.is_empty()) && !is_login(password.as_bytes()) && !rest.contains("sig=")
+}
+
+/// Whether twelve or more words are those of a wallet, and not the ones that everybody tries it with.
+pub(super) fn is_mnemonic(body: &[u8]) -> bool {
+    let words: std::collections::BTreeSet<&[u8]> = body.split(|byte| *byte == b' ').collect();
+    words.len() >= 9
+}
