@@ -110,7 +110,8 @@ impl Real {
     }
 }
 
-/// What all of them see: a home of their own, and the paths of the tools that they need.
+/// What all of them see: a home of their own, and the paths of the tools that they need. The state home stays the sandbox's:
+/// the key that ends of loops are signed with lies in it.
 fn common(program: &Path, home: &Path) -> Vec<(String, String)> {
     let home = home.to_str().expect("it is UTF-8");
     let folder = program.parent().and_then(Path::to_str).expect("it is UTF-8");
@@ -121,7 +122,6 @@ fn common(program: &Path, home: &Path) -> Vec<(String, String)> {
         ("HOME", home.to_owned()),
         ("XDG_CONFIG_HOME", format!("{home}/.config")),
         ("XDG_DATA_HOME", format!("{home}/.local/share")),
-        ("XDG_STATE_HOME", format!("{home}/.local/state")),
         ("XDG_CACHE_HOME", format!("{home}/.cache")),
         ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
         ("LANG", "C.UTF-8".to_owned()),
