@@ -1,7 +1,6 @@
 //! An agent that is asked something beside a loop: it only reads, in a session of its own, and what it says last is the answer.
 //! It has a keeper as every agent has: it does not outlive whoever asks, however that ends.
 
-use std::fs;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -56,10 +55,7 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
     let (log, stderr) = (file.with_extension("log"), file.with_extension("stderr.log"));
     // What is heard is what this one says.
     for before in [&log, &stderr] {
-        match fs::remove_file(before) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(unwritten(error)),
-            Ok(()) | Err(_) => {}
-        }
+        refrain_files::remove(before).map_err(unwritten)?;
     }
     let start = AgentStart {
         spec: spec.clone(),
@@ -82,7 +78,7 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
     let said = conclusion::message(&heard, &log, &ending, &printed).map_err(nothing)?;
     for raw in [log, stderr] {
         // The answer is what is kept; whoever asks next here removes what is left.
-        let _ = fs::remove_file(raw);
+        let _ = refrain_files::remove(&raw);
     }
     Ok(Answer { said, cost: heard.report.and_then(|report| report.cost).map(|(_, cost)| cost) })
 }

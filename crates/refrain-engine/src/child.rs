@@ -10,5 +10,5 @@ mod supervised;
 
 pub(crate) use event::ChildEvent;
 pub(crate) use output::{AgentRole, ChildOutput};
-pub(crate) use start::{AgentStart, command_job, takes_schema, write};
+pub(crate) use start::{AgentStart, command_job, takes_schema};
 pub(crate) use supervised::{Supervised, supervise};

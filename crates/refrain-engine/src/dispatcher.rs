@@ -20,8 +20,8 @@ use refrain_core::work::WorkDigest;
 use refrain_core::{ChildId, LoopState, Step};
 use refrain_git::Cancel;
 use refrain_proc::{Meter, identity};
-use refrain_store::Journal;
 use refrain_store::journal::{Committed, Durability, MOST_RESTORED};
+use refrain_store::{Doorbell, Journal};
 use tokio::net::unix::pipe;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -280,7 +280,7 @@ impl<'a> Drive<'a> {
     /// Whether somebody deleted the doorbell, so that nobody could ring; looked at once an iteration. It is made anew.
     fn door_was_gone(&mut self) -> bool {
         let dir = self.journal.dir();
-        if dir.doorbell().exists() {
+        if Doorbell::is_in_place(dir) {
             return false;
         }
         // Where its whole folder is gone, the next commit writes it back, and the doorbell with it.
@@ -381,8 +381,8 @@ impl<'a> Drive<'a> {
         // Whoever asked while the lock was still held was told to wait for it: look once more.
         let later = blocking(move || {
             mirror::close(&state, &dir);
-            if let Some(place) = ground.lock().unwrap_or_else(PoisonError::into_inner).take() {
-                place.leave();
+            if let Some(checkout) = ground.lock().unwrap_or_else(PoisonError::into_inner).take() {
+                checkout.leave();
             }
             drop((journal, locks));
             answer_without_runner(&dir, &host, &git_env)

@@ -14,11 +14,12 @@ use refrain_core::evolution::{
 use refrain_core::spec::AgentSpec;
 use refrain_core::values::Limit;
 use refrain_core::{LoopId, LoopState, Spec};
-use refrain_git::{CleanRequest, secrets};
-use refrain_store::{CleanPlace, DiskError, journal, make_dir, memory as kept, proposals};
+use refrain_git::secrets;
+use refrain_store::{DiskError, journal, make_dir_nofollow, memory as kept, proposals};
 
 use crate::asked::{Question, ask};
 use crate::keeping::logins;
+use crate::proving_ground::CleanCheckout;
 use crate::redact::Redactor;
 use crate::{EngineError, Service, now, repository};
 
@@ -93,9 +94,9 @@ impl Service {
         let redactor = Redactor::new(&state.spec, logins(&self.host.env));
         let prompt = evolution::question(&state, file, old.as_deref(), |text| redactor.clean(text));
         let place = proposals::place(&self.project, id);
-        make_dir(&place)?;
+        make_dir_nofollow(&place)?;
         let checkout = self.beside(&state.spec);
-        let folder = checkout.as_ref().map_or_else(|| place.clone(), CleanPlace::folder);
+        let folder = checkout.as_ref().map_or_else(|| place.clone(), CleanCheckout::folder);
         let spec = Spec {
             agent: only_reading(agent),
             promise: None,
@@ -145,13 +146,11 @@ impl Service {
 
     /// A checkout of what is committed, beside everybody's: what the agent writes all the same is nobody's. None without a
     /// repository.
-    fn beside(&self, spec: &Spec) -> Option<CleanPlace> {
+    fn beside(&self, spec: &Spec) -> Option<CleanCheckout> {
         let repository = repository::open(&self.project.root, &self.host.git_env(spec), spec).ok()?;
         let tree = repository.tree_of(&repository.resolve("HEAD").ok()?).ok()?;
-        let place = CleanPlace::take(&self.project, &self.host.state_home).ok()?;
-        let (folder, index) = (place.folder(), place.index());
-        let request = CleanRequest { tree: &tree, over: &[], folder: &folder, index: &index, cancel: None };
-        match repository.check_out_clean(request) {
+        let place = CleanCheckout::take(&self.project, &self.host.state_home).ok()?;
+        match place.fill(&repository, (&tree, &[]), None) {
             Ok(_) => Some(place),
             Err(_) => {
                 place.leave();

@@ -2,7 +2,6 @@
 //! the loop and by `watch` alike; a slow reader holds nothing up and nothing is kept in memory for it.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,6 +15,7 @@ use refrain_core::gate::Check;
 use refrain_core::spec::AgentSpec;
 use refrain_core::view::Status;
 use refrain_core::{AttemptId, LoopState, Record};
+use refrain_files::OFlags;
 use refrain_proc::identity;
 use refrain_store::journal::{Journal, JournalError, Tail};
 use refrain_store::notice::Notice;
@@ -30,6 +30,8 @@ use refrain_core::LoopId;
 
 /// How much is shown of what an agent had printed before somebody came to watch, in bytes.
 const CATCH_UP: u64 = 8 << 10;
+/// How much of what is no stream of events is shown while it is printed, in bytes of each log: a terminal is no place for more.
+const MOST_SHOWN: u64 = 1 << 20;
 /// How often a watcher makes sure that the runner still lives, while nothing happens.
 const ALIVE_CHECK: Duration = Duration::from_secs(2);
 
@@ -114,6 +116,8 @@ struct Log {
     path: Utf8PathBuf,
     stderr: bool,
     at: u64,
+    /// So much of it was shown.
+    shown: u64,
 }
 
 impl Follower {
@@ -304,7 +308,7 @@ impl Follower {
         let agent = agent.filter(|agent| agent.streams() && !self.raw);
         let spec = self.spec.as_deref().zip(agent).map(|(spec, agent)| Spec { agent, ..spec.clone() });
         let dialect = spec.and_then(|spec| recovery::dialect(&spec, &judge_spec::told(&path)));
-        self.logs = vec![Log { path, stderr: false, at: 0 }];
+        self.logs = vec![Log { path, stderr: false, at: 0, shown: 0 }];
         self.watch_logs();
         let joins = self.logs.first().is_some_and(|log| log.at > 0);
         self.stream =
@@ -328,7 +332,7 @@ impl Follower {
         let dir = self.dir.attempt(id);
         let streams = self.spec.as_ref().is_some_and(|spec| spec.agent.streams());
         self.logs = [(dir.stdout(streams), false), (dir.stderr(), true)]
-            .map(|(path, stderr)| Log { path, stderr, at: 0 })
+            .map(|(path, stderr)| Log { path, stderr, at: 0, shown: 0 })
             .into();
         self.watch_logs();
         let spec = self.spec.as_deref().filter(|spec| spec.agent.streams());
@@ -363,15 +367,32 @@ impl Follower {
     }
 
     fn read_bytes(&mut self) -> Option<Sight> {
-        self.logs.iter_mut().find_map(|log| {
-            // A log is made by its first byte.
-            let mut file = File::open(&log.path).ok()?;
-            file.seek(SeekFrom::Start(log.at)).ok()?;
-            let mut bytes = Vec::new();
-            let read = file.take(64 << 10).read_to_end(&mut bytes).ok()?;
-            log.at += read as u64;
-            (read > 0).then_some(Sight::Output { stderr: log.stderr, bytes })
-        })
+        let is_bounded = !self.all && self.stream.is_none();
+        self.logs.iter_mut().find_map(|log| log.read(is_bounded))
+    }
+}
+
+impl Log {
+    /// What was printed since the last look.
+    fn read(&mut self, is_bounded: bool) -> Option<Sight> {
+        if is_bounded && self.shown > MOST_SHOWN {
+            return None;
+        }
+        // A log is made by its first byte.
+        let mut file = refrain_files::open(&self.path, OFlags::RDONLY).ok()?;
+        file.seek(SeekFrom::Start(self.at)).ok()?;
+        let mut bytes = Vec::new();
+        let read = file.take(64 << 10).read_to_end(&mut bytes).ok()?;
+        self.at += read as u64;
+        self.shown += read as u64;
+        if is_bounded && self.shown > MOST_SHOWN {
+            let more = format!(
+                "\n[... what is printed from here on is left out here; all of it: {} ...]\n",
+                self.path
+            );
+            bytes.extend_from_slice(more.as_bytes());
+        }
+        (read > 0).then_some(Sight::Output { stderr: self.stderr, bytes })
     }
 }
 

@@ -212,9 +212,8 @@ impl Service {
         // Whoever takes over claims both.
         drop(locks);
         let log = journal.dir().runner_log();
-        let started =
-            detach::start(&self.host.program, "refrain", args, &self.host.env, log.as_std_path())
-                .map_err(|error| EngineError::Process("the detached runner did not take over", error))?;
+        let started = detach::start(&self.host.program, "refrain", args, &self.host.env, &log)
+            .map_err(|error| EngineError::Process("the detached runner did not take over", error))?;
         Ok((journal::read(journal.dir())?.state, started))
     }
 

@@ -3,13 +3,14 @@
 //! in `foreign`.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::mirror::{Mirror, Mirrored, Owner, Standing, shown_by};
 use refrain_core::{LoopState, Spec};
+use refrain_files::{Folder, remove, split};
 use refrain_proc::identity;
-use refrain_store::{LoopDir, make_dir, write_unsynced};
+use refrain_store::LoopDir;
 
 use crate::keeping;
 use crate::notes::close_notes;
@@ -35,7 +36,7 @@ pub(crate) fn write(spec: &Spec, mirrored: &[Mirrored]) {
 /// A runner works there from here on.
 pub(crate) fn open(spec: &Spec) {
     if has_lock(spec) {
-        let _ = write_unsynced(&lock(spec), format!("{}\n", identity::own().process.pid).as_bytes());
+        let _ = replace(&lock(spec), &format!("{}\n", identity::own().process.pid));
     }
 }
 
@@ -46,7 +47,7 @@ pub(crate) fn close(state: &LoopState, dir: &LoopDir) {
         let context = keeping::context(state, dir);
         write(&state.spec, &as_it_stands(state, state.session.is_some(), Some(&context)));
         if has_lock(&state.spec) {
-            let _ = fs::remove_file(lock(&state.spec));
+            let _ = remove(&lock(&state.spec));
         }
     }
 }
@@ -58,31 +59,34 @@ fn has_lock(spec: &Spec) -> bool {
 }
 
 fn lock(spec: &Spec) -> Utf8PathBuf {
-    spec.working_dir.join(Mirror::LOCK)
+    spec.working_dir.canonicalize_utf8().unwrap_or_else(|_| spec.working_dir.clone()).join(Mirror::LOCK)
 }
 
 fn put(spec: &Spec, mirrored: &Mirrored) {
-    let root = mirrored.mirror.root(spec);
     let Some((first, _)) = mirrored.files.first() else { return };
+    // A loop's own worktree may be gone by now.
+    let Ok(root) = mirrored.mirror.root(spec).canonicalize_utf8() else { return };
     let is_free = match there(&root, first) {
         There::Nothing => true,
         There::Text(text) => mirrored.owner(&text) == Owner::Own,
         There::Other => false,
     };
-    // A loop's own worktree may be gone by now.
     if !is_free || !root.is_dir() {
         return;
     }
     for (name, text) in &mirrored.files {
         let path = root.join(name);
         let _ = match text {
-            Some(text) => {
-                path.parent().is_none_or(|folder| make_dir(folder).is_ok())
-                    && write_unsynced(&path, text.as_bytes()).is_ok()
-            }
-            None => fs::remove_file(&path).is_ok(),
+            Some(text) => replace(&path, text),
+            None => remove(&path),
         };
     }
+}
+
+/// Not synced: it is written anew.
+fn replace(path: &Utf8Path, text: &str) -> io::Result<()> {
+    let (folder, name) = split(path)?;
+    Folder::make(folder)?.replace_unsynced(name, text.as_bytes())
 }
 
 /// What lies where a mirror would write.

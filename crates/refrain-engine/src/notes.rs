@@ -3,7 +3,7 @@
 use refrain_core::event::End;
 use refrain_core::state_file::{self, WorkStatus};
 use refrain_core::{LoopState, Spec};
-use refrain_store::{LoopDir, worktree, write_atomic};
+use refrain_store::{LoopDir, worktree, write_nofollow};
 use std::fs;
 
 /// What the agent noted, from its worktree or, where that was given back, as it was kept. A link that the agent put in its
@@ -33,7 +33,7 @@ pub(crate) fn close_notes(state: &LoopState, dir: &LoopDir) {
     if says == Some(WorkStatus::InProgress)
         && let Some(text) = state_file::with_status(&text, WorkStatus::Done)
     {
-        let _ = write_atomic(&path, text.as_bytes());
+        let _ = write_nofollow(&path, text.as_bytes());
     }
 }
 

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use camino::Utf8Path;
 use refrain_core::Spec;
 use refrain_core::gate::{Check, GateSpec};
 use refrain_core::protect::{Program, programs};
@@ -20,6 +21,20 @@ pub(crate) fn of_gates(spec: &Spec, env: &[(OsString, OsString)]) -> Vec<Program
     };
     let names: BTreeSet<String> = spec.gates.iter().flat_map(of_gate).collect();
     names.into_iter().map(|name| find(spec, &folders, name)).collect()
+}
+
+/// The same as gates find them that run in a clean checkout. What lies in it is called as if it lay in the worktree.
+pub(crate) fn in_checkout(spec: &Spec, folder: &Utf8Path, env: &[(OsString, OsString)]) -> Vec<Program> {
+    let inside = spec.working_dir.strip_prefix(&spec.worktree).unwrap_or(Utf8Path::new(""));
+    let there = Spec { worktree: folder.to_owned(), working_dir: folder.join(inside), ..spec.clone() };
+    let mut found = of_gates(&there, env);
+    for program in &mut found {
+        let rest = program.path.as_deref().and_then(|path| Utf8Path::new(path).strip_prefix(folder).ok());
+        if let Some(path) = rest.map(|rest| spec.worktree.join(rest).into_string()) {
+            program.path = Some(path);
+        }
+    }
+    found
 }
 
 /// The folders of `PATH`, as the gates of the loop see them.

@@ -1,16 +1,12 @@
 //! What a loop's base says of what is protected, and what of that a candidate touches. Which changes break a rule is said
 //! in `refrain_core::protect`; how they are found lives with git.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-
 use camino::Utf8Path;
 use refrain_core::AttemptId;
-use refrain_core::git::Base;
+use refrain_core::git::{Base, Oid};
 use refrain_core::r#loop::Proving;
-use refrain_core::protect::{Program, Protected, Touched};
-use refrain_git::{GitError, ProtectRequest, Repository};
+use refrain_core::protect::{OtherProgram, Program, Protected, Touched};
+use refrain_git::{GitError, ProtectRequest, Repository, Touches};
 
 use crate::pins;
 use crate::repository::Job;
@@ -24,52 +20,97 @@ impl Job {
         let spec = &self.state.spec;
         let protected = match spec.protect.is_empty() {
             true => None,
-            false => Some(self.guard(|request| repository.protected(request))?),
+            false => Some(self.guard(None, |request| repository.protected(request))?),
         };
         Ok(Base { protected, programs: pins::of_gates(spec, &self.env), ..base })
     }
 
     /// What is not as the base has it. The lines are kept beside the gates' logs.
-    pub(crate) fn touched(&self, repository: &Repository) -> Result<Vec<Touched>, GitError> {
-        let Some(base) = &self.state.git.base else { return Ok(Vec::new()) };
+    pub(crate) fn touched(&self, repository: &Repository, tree: &Oid) -> Result<Vec<Touched>, GitError> {
         let mut touched = Vec::new();
-        if let Some(tree) = &base.protected {
-            let touches = self.guard(|request| repository.touched(request, tree))?;
-            let of = self.state.proving().map_or(AttemptId::BEFORE, Proving::folder);
-            // A convenience for the agent and for people: what was touched is on record anyway.
-            let _ = keep(&self.dir.attempt(of).touched(), &touches.lines);
-            touched.extend(touches.paths.into_iter().map(Touched::Path));
-            touched.extend(touches.parts.into_iter().map(Touched::Part));
+        if let Some(base) = &self.state.git.base {
+            if let Some(tree) = &base.protected {
+                let touches = self.guard(None, |request| repository.touched(request, tree))?;
+                touched.extend(self.keep(touches));
+            }
+            if !base.programs.is_empty() {
+                let now = pins::of_gates(&self.state.spec, &self.env);
+                touched.extend(Program::others(&base.programs, &now).into_iter().map(Touched::Program));
+            }
         }
-        if !base.programs.is_empty() {
-            let now = pins::of_gates(&self.state.spec, &self.env);
-            touched.extend(Program::others(&base.programs, &now).into_iter().map(Touched::Program));
+        let began = self.state.git.began.as_ref();
+        touched.extend(repository.outside_links(began, tree)?.into_iter().map(Touched::Link));
+        for also in self.touched_by_gates(repository)? {
+            if !touched.contains(&also) {
+                touched.push(also);
+            }
         }
         touched.truncate(MOST);
         Ok(touched)
     }
 
-    fn guard<T>(&self, ask: impl FnOnce(ProtectRequest<'_>) -> Result<T, GitError>) -> Result<T, GitError> {
+    /// What is protected in a clean checkout, as it is now; none where nothing is.
+    pub(crate) fn protected_in(
+        &self,
+        repository: &Repository,
+        checkout: (&Utf8Path, &Utf8Path),
+    ) -> Result<Option<Oid>, GitError> {
+        match self.state.spec.protect.is_empty() {
+            true => Ok(None),
+            false => self.guard(Some(checkout), |request| repository.protected(request)).map(Some),
+        }
+    }
+
+    /// What a gate touched in a clean checkout, in which `before` was protected when it began.
+    pub(crate) fn touched_in(
+        &self,
+        repository: &Repository,
+        (folder, index): (&Utf8Path, &Utf8Path),
+        before: Option<&Oid>,
+    ) -> Result<Vec<Touched>, GitError> {
+        let mut touched = Vec::new();
+        if let Some(before) = before {
+            let touches = self.guard(Some((folder, index)), |request| repository.touched(request, before))?;
+            touched.extend(self.keep(touches));
+        }
+        let programs = self.state.git.base.as_ref().map_or(&[][..], |base| &base.programs);
+        if !programs.is_empty() {
+            let spec = &self.state.spec;
+            let now = pins::in_checkout(spec, folder, &self.env);
+            // One that is missing there may lie around in the worktree: only what the gates made counts.
+            let is_made = |other: &OtherProgram| {
+                other.now.as_ref().is_some_and(|now| Utf8Path::new(now).starts_with(&spec.worktree))
+            };
+            let others = Program::others(programs, &now).into_iter().filter(is_made);
+            touched.extend(others.map(Touched::Program));
+        }
+        Ok(touched)
+    }
+
+    /// The same as events have it. The lines are a convenience for the agent and for people: what was touched is on record.
+    fn keep(&self, touches: Touches) -> impl Iterator<Item = Touched> + use<> {
+        let of = self.state.proving().map_or(AttemptId::BEFORE, Proving::folder);
+        let _ = keep(&self.dir.attempt(of).touched(), &touches.lines);
+        let paths = touches.paths.into_iter().map(Touched::Path);
+        paths.chain(touches.parts.into_iter().map(Touched::Part))
+    }
+
+    fn guard<T>(
+        &self,
+        checkout: Option<(&Utf8Path, &Utf8Path)>,
+        ask: impl FnOnce(ProtectRequest<'_>) -> Result<T, GitError>,
+    ) -> Result<T, GitError> {
         let protect = &self.state.spec.protect;
         ask(ProtectRequest {
             paths: &Protected::new(&protect.frozen, &protect.existing)?.with_modules(&protect.modules),
             parts: &protect.parts,
             index: &self.dir.index().with_extension("protected"),
+            checkout,
             cancel: Some(&self.cancel),
         })
     }
 }
 
 fn keep(path: &Utf8Path, lines: &[u8]) -> std::io::Result<()> {
-    if lines.is_empty() {
-        return match fs::remove_file(path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        };
-    }
-    if let Some(folder) = path.parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
-    file.write_all(lines)
+    if lines.is_empty() { refrain_files::remove(path) } else { refrain_files::write(path, lines) }
 }

@@ -1,79 +1,152 @@
 //! Where gates run with `--clean-checkout`: in a folder elsewhere that holds the candidate and nothing else of the worktree.
 //! How it comes to hold that is `refrain-git`'s, which folder it is `refrain-store`'s business.
 
-use std::ffi::OsString;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::fs;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::git::RepoPath;
-use refrain_core::protect::{Protected, Rule, Touched, Violation};
-use refrain_core::{LoopState, Spec};
-use refrain_git::{Cancel, CleanRequest, GitError, Repository};
-use refrain_store::{CleanPlace, Project};
+use refrain_core::git::{Oid, RepoPath};
+use refrain_core::protect::{Rule, Touched};
+use refrain_git::{Cancel, CleanRequest, GitError, Kept, Laid, Repository};
+use refrain_store::{CleanPlace, DiskError, Project, write_atomic};
 
 use crate::chain;
 use crate::git_words;
+use crate::repository::Job;
 
-/// The folder that the loop has for it, once it needed one.
-pub(crate) type Ground = Arc<Mutex<Option<CleanPlace>>>;
+/// The checkout that the loop has for it, once it needed one.
+pub(crate) type Ground = Arc<Mutex<Option<CleanCheckout>>>;
 
 /// Where a gate of this run is started, or why it cannot be.
 pub(crate) type Ready = Result<Utf8PathBuf, String>;
 
-fn frozen(touched: &Touched) -> Option<&RepoPath> {
-    match touched {
-        Touched::Path(violation) if violation.rule != Rule::Existing => Some(&violation.path),
-        Touched::Path(_) | Touched::Part(_) | Touched::Program(_) => None,
+/// A folder that candidates are checked out to.
+#[derive(Debug)]
+pub(crate) struct CleanCheckout {
+    place: CleanPlace,
+    /// What gates left in it: nothing else stays. In memory, as an agent could write the file of it; what is there at first
+    /// is what the loop before left.
+    kept: Kept,
+    /// A gate was started there, and what it wrote is not in the list yet.
+    is_used: bool,
+    /// What was protected there when the last gate began, until that is compared.
+    protected: Option<Oid>,
+    /// Whether a gate ran there since it was compared.
+    is_unseen: bool,
+    /// What gates touched of it since the candidate was taken.
+    touched: Vec<Touched>,
+}
+
+impl CleanCheckout {
+    /// One that nobody else has.
+    pub(crate) fn take(project: &Project, state_home: &Utf8Path) -> Result<Self, DiskError> {
+        let place = CleanPlace::take(project, state_home)?;
+        let kept = Kept::from_bytes(&fs::read(place.kept()).unwrap_or_default());
+        Ok(Self { place, kept, is_used: false, protected: None, is_unseen: false, touched: Vec::new() })
+    }
+
+    pub(crate) fn folder(&self) -> Utf8PathBuf {
+        self.place.folder()
+    }
+
+    /// Makes it hold a tree, what lies over it, and what gates left that git ignores.
+    pub(crate) fn fill(
+        &self,
+        repository: &Repository,
+        (tree, over): (&Oid, &[Laid]),
+        cancel: Option<&Cancel>,
+    ) -> Result<(), GitError> {
+        let (folder, index) = (self.place.folder(), self.place.index());
+        self.kept.remove_others(&folder)?;
+        repository.check_out_clean(CleanRequest { tree, over, folder: &folder, index: &index, cancel })
+    }
+
+    /// What is there now was left by gates.
+    pub(crate) fn keep(&mut self) {
+        // Without a list the next gate has no caches.
+        self.kept = Kept::list(&self.place.folder()).unwrap_or_default();
+    }
+
+    /// Lets it go. The next one that has it finds what gates left.
+    pub(crate) fn leave(self) {
+        // What is not in the file is made again.
+        let _ = write_atomic(&self.place.kept(), &self.kept.to_bytes());
+        self.place.leave();
+    }
+
+    /// Compares what is protected with what it was when the last gate began.
+    fn compare(&mut self, job: &Job, repository: &Repository) -> Result<(), GitError> {
+        if !std::mem::take(&mut self.is_unseen) {
+            return Ok(());
+        }
+        let (folder, index) = (self.place.folder(), self.place.index());
+        let touched = job.touched_in(repository, (&folder, &index), self.protected.take().as_ref())?;
+        self.touched.extend(touched);
+        Ok(())
     }
 }
 
-/// What a gate that ran there changed of what is protected: what it then said was not said of that. Blocks.
-pub(crate) fn touched_by_gate(spec: &Spec, ground: &Ground, env: &[(OsString, OsString)]) -> Option<String> {
-    let ground = ground.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = ground.as_ref()?;
-    let protect = &spec.protect;
-    let found = || -> Result<Vec<Violation>, GitError> {
-        let paths = Protected::new(&protect.frozen, &protect.existing)?;
-        let repository = Repository::open(&spec.worktree, env)?;
-        Ok(paths.touched(&repository.changed_in_checkout(&place.folder(), &place.index())?))
-    };
-    match found() {
-        Ok(violations) => violations.first().map(|violation| format!("while it ran, {violation}")),
-        Err(error) => Some(format!("what it did to protected files cannot be seen: {}", chain(&error))),
+fn locked(ground: &Ground) -> MutexGuard<'_, Option<CleanCheckout>> {
+    ground.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A gate has ended: what it wrote is kept. Where something of it still runs, that is looked at again once it is gone.
+pub(crate) fn keep(ground: &Ground, is_left: bool) {
+    if let Some(checkout) = locked(ground).as_mut().filter(|checkout| checkout.is_used) {
+        checkout.keep();
+        checkout.is_used = is_left;
+    }
+}
+
+impl Job {
+    /// What the gates touched in the clean checkout that were asked about the candidate. Of one that is only taken now none was.
+    pub(crate) fn touched_by_gates(&self, repository: &Repository) -> Result<Vec<Touched>, GitError> {
+        let mut ground = locked(&self.ground);
+        let Some(checkout) = ground.as_mut() else { return Ok(Vec::new()) };
+        if self.state.proving().is_none_or(|proving| proving.candidate.is_none()) {
+            checkout.is_unseen = false;
+            checkout.touched.clear();
+        }
+        checkout.compare(self, repository)?;
+        Ok(checkout.touched.clone())
+    }
+}
+
+fn frozen(touched: &Touched) -> Option<&RepoPath> {
+    match touched {
+        Touched::Path(violation) if violation.rule != Rule::Existing => Some(&violation.path),
+        Touched::Path(_) | Touched::Part(_) | Touched::Program(_) | Touched::Link(_) => None,
     }
 }
 
 /// Makes the ground hold the candidate that is to be proven; returns the folder in it that corresponds to the one that the
 /// agent works in.
-pub(crate) fn prepare(
-    state: &LoopState,
-    ground: &Ground,
-    state_home: &Utf8Path,
-    repository: impl FnOnce() -> Result<Repository, refrain_git::GitError>,
-    cancel: &Cancel,
-) -> Ready {
-    let spec = &state.spec;
-    let candidate = state.proving().and_then(|proving| proving.candidate.as_ref());
+pub(crate) fn prepare(job: &Job) -> Ready {
+    let spec = &job.state.spec;
+    let candidate = job.state.proving().and_then(|proving| proving.candidate.as_ref());
     let tree = candidate.and_then(|candidate| candidate.tree.as_ref());
     let (Some(candidate), Some(tree)) = (candidate, tree) else {
         return Err("there is no candidate that could be checked out".to_owned());
     };
-    let mut ground = ground.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = match ground.take() {
-        Some(place) => place,
+    let mut ground = locked(&job.ground);
+    let checkout = match ground.take() {
+        Some(checkout) => checkout,
         None => Project::find(&spec.project)
-            .and_then(|project| CleanPlace::take(&project, state_home))
+            .and_then(|project| CleanCheckout::take(&project, &job.state_home))
             .map_err(|error| chain(&error))?,
     };
-    let place = ground.insert(place);
-    let folder = place.folder();
-    let made = repository().and_then(|repository| {
+    let checkout = ground.insert(checkout);
+    let folder = checkout.folder();
+    let made = job.worktree().and_then(|repository| {
+        checkout.compare(job, &repository)?;
         // What is frozen and was touched is as it was: a gate that the agent rewrote says nothing.
-        let base = state.git.base.as_ref().and_then(|base| base.protected.as_ref());
+        let base = job.state.git.base.as_ref().and_then(|base| base.protected.as_ref());
         let frozen = candidate.touched.iter().filter_map(frozen);
         let over = base.map_or_else(|| Ok(Vec::new()), |base| repository.as_they_were(base, frozen))?;
-        let (index, cancel) = (&place.index(), Some(cancel));
-        repository.check_out_clean(CleanRequest { tree, over: &over, folder: &folder, index, cancel })
+        checkout.fill(&repository, (tree, &over), Some(&job.cancel))?;
+        checkout.protected = job.protected_in(&repository, (&folder, &checkout.place.index()))?;
+        (checkout.is_used, checkout.is_unseen) = (true, true);
+        Ok(())
     });
     made.map_err(|error| {
         format!("the clean checkout cannot be made: {}", git_words::say(&error, git_words::LONGEST))

@@ -191,7 +191,7 @@ impl Desk<'_> {
     /// Keeps what the next prompt quotes. Where it cannot be kept, the prompt is the shorter.
     fn note(&self, text: &str) {
         if let Some(last) = self.state.last_charged() {
-            let _ = refrain_store::write_atomic(&self.dir.attempt(last.id).outside(), text.as_bytes());
+            let _ = refrain_store::write_nofollow(&self.dir.attempt(last.id).outside(), text.as_bytes());
         }
     }
 

@@ -12,11 +12,11 @@ use refrain_core::event::Event;
 use refrain_core::git::{
     Base, Checkout, CommitReport, Effect, Fill, GitPins, Oid, PublishReport, PublishResult, Refusal, Skipped,
 };
-use refrain_core::r#loop::{CHANGED, Candidate};
+use refrain_core::r#loop::{CHANGED, Candidate, Proving};
 use refrain_core::review::Changes;
 use refrain_core::{ChildId, LoopState, Spec, Step};
 use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository, Sweeper, TreeRequest};
-use refrain_store::{LoopDir, Project};
+use refrain_store::{DiskError, LoopDir, Project};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
@@ -34,7 +34,7 @@ pub(crate) struct Work {
     pub(crate) step: Step,
     until: Instant,
     cancel: Cancel,
-    handle: JoinHandle<Done>,
+    handle: JoinHandle<Result<Done, DiskError>>,
 }
 
 /// What came of it.
@@ -77,7 +77,9 @@ impl Work {
             Step::ReleaseWorktree => Box::new(|job| Done::Recorded(job.release())),
             Step::SaveWork => Box::new(|job| Done::Recorded(job.save())),
             Step::Publish(effect) => Box::new(move |job| Done::Recorded(job.publish(effect))),
-            Step::Start(ChildId::Gate { .. }) => Box::new(|job| Done::Ready(job.step, job.prepare())),
+            Step::Start(ChildId::Gate { .. }) => {
+                Box::new(|job| Done::Ready(job.step, proving_ground::prepare(job)))
+            }
             Step::BeginIteration { .. }
             | Step::Start(_)
             | Step::Stop(_)
@@ -105,7 +107,8 @@ impl Work {
         };
         let locks = Arc::clone(tools.locks);
         let handle = tokio::task::spawn_blocking(move || {
-            let done = run(&job);
+            // Git writes the loop's index, and would follow a link there.
+            let done = job.dir.remove_links(job.state.proving().map(Proving::folder)).map(|()| run(&job));
             drop(locks);
             done
         });
@@ -121,7 +124,7 @@ impl Work {
                 (&mut self.handle).await
             }
         };
-        done.map_err(|error| EngineError::Process("git's thread", error.into()))
+        Ok(done.map_err(|error| EngineError::Process("git's thread", error.into()))??)
     }
 
     /// Ends it before its time, and whatever git started with it.
@@ -152,8 +155,8 @@ pub(crate) struct Job {
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cancel: Cancel,
     opened: Opened,
-    ground: Ground,
-    state_home: Utf8PathBuf,
+    pub(crate) ground: Ground,
+    pub(crate) state_home: Utf8PathBuf,
     sweeper: Sweeper,
     longest: Duration,
     /// The step right before this one: behind a look at the worktree nothing was run since.
@@ -230,7 +233,7 @@ impl Job {
                 Some(before) if *before != tree => repository.differing_paths(before, &tree, CHANGED)?,
                 Some(_) | None => Vec::new(),
             };
-            let touched = self.touched(repository)?;
+            let touched = self.touched(repository, &tree)?;
             Ok(Event::CandidateTaken { tree: Some(tree), partial, touched, changed })
         });
         taken.unwrap_or_else(|error| Event::CandidateRefused { error: self.say(&error) })
@@ -282,9 +285,8 @@ impl Job {
         Event::PublishSettled(Box::new(PublishReport { effect, result }))
     }
 
-    fn prepare(&self) -> Ready {
-        let open = || self.repository(&self.state.spec.worktree);
-        proving_ground::prepare(&self.state, &self.ground, &self.state_home, open, &self.cancel)
+    pub(crate) fn worktree(&self) -> Result<Repository, GitError> {
+        self.repository(&self.state.spec.worktree)
     }
 
     fn release(&self) -> Event {
@@ -359,7 +361,7 @@ pub(crate) fn release(
     // The agent's notes are in nobody's commit.
     let kept = refrain_store::worktree::notes(spec);
     if let Some(Err(error)) =
-        kept.map(|notes| refrain_store::write_atomic(&dir.state_file(), notes.as_bytes()))
+        kept.map(|notes| refrain_store::write_nofollow(&dir.state_file(), notes.as_bytes()))
     {
         return Some(chain(&error));
     }
@@ -470,7 +472,7 @@ mod tests {
         let handle = tokio::task::spawn_blocking(move || {
             let hook = Tool::new("sh", Path::new("/")).args(["-c", "cat /dev/zero >/dev/null"]);
             let ended = hook.cancel(Some(&seen)).run().map(|done| done.status);
-            Done::Recorded(Event::BaseRefused { error: format!("{ended:?}") })
+            Ok(Done::Recorded(Event::BaseRefused { error: format!("{ended:?}") }))
         });
         let until = Instant::now() + Duration::from_millis(20);
         let mut work = Work { step: Step::TakeBase, until, cancel, handle };

@@ -278,15 +278,9 @@ impl Service {
     /// Has a runner of its own do what a session cannot wait for.
     fn prove(&self, dir: &LoopDir, id: &LoopId) -> Result<(), EngineError> {
         let words = ["-C", self.project().worktree.as_str(), "drive", id.as_str()].map(str::to_owned);
-        detach::start(
-            &self.host().program,
-            "refrain",
-            &words,
-            &self.host().env,
-            dir.runner_log().as_std_path(),
-        )
-        .map(drop)
-        .map_err(|error| EngineError::Process("the runner that is to prove it did not take over", error))
+        detach::start(&self.host().program, "refrain", &words, &self.host().env, &dir.runner_log())
+            .map(drop)
+            .map_err(|error| EngineError::Process("the runner that is to prove it did not take over", error))
     }
 
     /// Takes a loop from its session, whose turn is refunded: it counts as crashed, and can be resumed.
@@ -396,11 +390,11 @@ impl Service {
     /// [`EngineError`] where it cannot.
     pub fn check_writable(&self) -> Result<(), EngineError> {
         let folder = self.project().sessions();
-        refrain_store::make_dir(&folder)?;
+        refrain_store::make_dir_nofollow(&folder)?;
         let probe = folder.join(".writable");
-        refrain_store::write_atomic(&probe, b"")?;
+        refrain_store::write_nofollow(&probe, b"")?;
         // It was only a try.
-        let _ = std::fs::remove_file(probe);
+        let _ = refrain_files::remove(&probe);
         Ok(())
     }
 }

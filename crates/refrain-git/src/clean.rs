@@ -10,7 +10,6 @@ use std::os::unix::fs::DirBuilderExt;
 
 use camino::Utf8Path;
 use refrain_core::git::{Oid, RepoPath};
-use refrain_core::protect::{Change, Kind};
 
 use crate::Cancel;
 use crate::clean_git::{self, Head};
@@ -82,37 +81,6 @@ impl Repository {
             }
             other => other,
         }
-    }
-
-    /// The files of a clean checkout that are others than [`check_out_clean`](Self::check_out_clean) wrote, what is new and
-    /// ignored aside. `index` is that of the request.
-    ///
-    /// # Errors
-    /// [`GitError`] where the checkout cannot be looked at.
-    pub fn changed_in_checkout(
-        &self,
-        folder: &Utf8Path,
-        index: &Utf8Path,
-    ) -> Result<Vec<(RepoPath, Change)>, GitError> {
-        let git = self.git().with_index(index).for_files_in(folder, self.git_dir());
-        let asked = [
-            "diff",
-            "--no-ext-diff",
-            "--no-textconv",
-            "--no-renames",
-            "--ignore-submodules=all",
-            "--name-status",
-            "-z",
-        ];
-        let printed = git.output(SETTINGS.iter().chain(&asked), &[])?;
-        let fields: Vec<&[u8]> = printed.split(|byte| *byte == 0).collect();
-        let change = |status: &[u8]| match status {
-            b"D" => Change::Deleted,
-            b"T" => Change::Became(Kind::Link),
-            _ => Change::Modified(Kind::File),
-        };
-        let pairs = fields.chunks_exact(2);
-        Ok(pairs.map(|pair| (RepoPath::from_bytes(pair[1]), change(pair[0]))).collect())
     }
 
     fn try_check_out(&self, request: CleanRequest<'_>, head: Head<'_>) -> Result<(), GitError> {

@@ -57,6 +57,14 @@ pub enum GitError {
         /// How many there may be.
         most: usize,
     },
+    /// More new links than can be looked at.
+    #[error(
+        "more than {most} symbolic links are new, too many to see where they lead; commit them, or name them in .gitignore"
+    )]
+    TooManyLinks {
+        /// How many there may be.
+        most: usize,
+    },
     /// What is to be protected cannot be read.
     #[error(transparent)]
     Glob(#[from] refrain_core::glob::GlobError),

@@ -6,7 +6,7 @@
 //! hashed as they are; git only keeps them, and shows what is another.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -36,6 +36,8 @@ pub struct ProtectRequest<'a> {
     pub parts: &'a [Part],
     /// A place for an index of its own, beside that of a commit.
     pub index: &'a Utf8Path,
+    /// A clean checkout that is looked at in place of the worktree: its folder, and git's index of it.
+    pub checkout: Option<(&'a Utf8Path, &'a Utf8Path)>,
     /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
@@ -67,8 +69,8 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where git cannot be asked or the worktree is too large, and [`GitError::Cancelled`].
     pub fn protected(&self, request: ProtectRequest<'_>) -> Result<Oid, GitError> {
-        let git = self.git().until(request.cancel);
-        let mut files = self.hash(git, &self.find(request, None)?, true)?;
+        let (git, root) = self.place(request);
+        let mut files = hash((git, root), &find((git, root), request, None)?, true)?;
         let rules = rules_elsewhere(self, git)?;
         let object = git.text(["hash-object", "-w", "--no-filters", "--stdin"], &rules)?;
         files.insert(RULES.into(), Blob { mode: Found::FILE.to_owned(), object });
@@ -80,24 +82,24 @@ impl Repository {
     /// # Errors
     /// As [`Repository::protected`].
     pub fn touched(&self, request: ProtectRequest<'_>, base: &Oid) -> Result<Touches, GitError> {
-        let git = self.git().until(request.cancel);
+        let (git, root) = self.place(request);
         let before = listed(git, base)?;
-        let found = self.find(request, Some((git, &before)))?;
-        let now = self.hash(git, &found, false)?;
+        let found = find((git, root), request, Some(&before))?;
+        let now = hash((git, root), &found, false)?;
         let changes: Vec<_> = changes(&before, &now);
         let paths = request.paths.touched(&changes);
         let mut parts = Vec::new();
         for part in request.parts {
             let path = part.path.to_bytes();
             let was = before.get(&path).map(|blob| content(git, &blob.object)).transpose()?;
-            let is = now.contains_key(&path).then(|| fs::read(self.on_disk(&path)).ok()).flatten();
+            let is = now.contains_key(&path).then(|| fs::read(on_disk(root, &path)).ok()).flatten();
             let text = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
             parts.extend(part.touched(was.as_ref().map(text).as_deref(), is.as_ref().map(text).as_deref()));
         }
         if paths.is_empty() && parts.is_empty() {
             return Ok(Touches::default());
         }
-        let _ = self.hash(git, &found, true)?;
+        let _ = hash((git, root), &found, true)?;
         let tree = self.write(git, request.index, &now)?;
         let touched = paths.iter().map(|it| &it.path).chain(parts.iter().map(|it| &it.path));
         let lines = match diff(git, base, &tree, touched) {
@@ -137,48 +139,13 @@ impl Repository {
         paths.into_iter().map(laid).collect()
     }
 
-    fn find(
-        &self,
-        request: ProtectRequest<'_>,
-        base: Option<(Git<'_>, &Files)>,
-    ) -> Result<Vec<Found>, GitError> {
-        let ignored = match base {
-            // Whatever the person ignores at the start is theirs to ignore.
-            None => ignored(self.git().until(request.cancel), None)?,
-            Some((git, files)) => {
-                let text = |path: &[u8]| files.get(path).map(|blob| content(git, &blob.object)).transpose();
-                ignored(git, Some(&text))?
-            }
-        };
-        Walk { paths: request.paths, parts: request.parts, ignored: &ignored }.of(self)
-    }
-
-    /// What git would call these files, as they are on disk; with `keep` it has them from then on.
-    fn hash(&self, git: Git<'_>, found: &[Found], keep: bool) -> Result<Files, GitError> {
-        let how: &[&str] =
-            if keep { &["hash-object", "-w", "--no-filters"] } else { &["hash-object", "--no-filters"] };
-        let mut files = Files::new();
-        let mut names = Vec::new();
-        let plain: Vec<_> = found.iter().filter(|found| found.kind == Kind::File).collect();
-        plain.iter().for_each(|found| names.extend(quoted(&found.path)));
-        let objects = match plain.is_empty() {
-            true => String::new(),
-            false => Git::text(git, how.iter().chain(&["--stdin-paths"]), &names)?,
-        };
-        let objects: Vec<&str> = objects.lines().collect();
-        if objects.len() != plain.len() {
-            return Err(GitError::Answer { command: "hash-object", answer: objects.len().to_string() });
+    /// Git in the place that is looked at, and where that is.
+    fn place<'a>(&'a self, request: ProtectRequest<'a>) -> (Git<'a>, &'a Utf8Path) {
+        let git = self.git().until(request.cancel);
+        match request.checkout {
+            Some((folder, index)) => (git.for_files_in(folder, self.git_dir()).with_index(index), folder),
+            None => (git, self.root()),
         }
-        for (found, object) in plain.into_iter().zip(objects) {
-            let blob = Blob { mode: found.mode.to_owned(), object: object.to_owned() };
-            files.insert(found.path.clone(), blob);
-        }
-        for found in found.iter().filter(|found| found.kind != Kind::File) {
-            let Ok(target) = fs::read_link(self.on_disk(&found.path)) else { continue };
-            let object = Git::text(git, how.iter().chain(&["--stdin"]), target.as_os_str().as_bytes())?;
-            files.insert(found.path.clone(), Blob { mode: found.mode.to_owned(), object });
-        }
-        Ok(files)
     }
 
     fn write(&self, git: Git<'_>, index: &Utf8Path, files: &Files) -> Result<Oid, GitError> {
@@ -199,12 +166,60 @@ impl Repository {
     }
 }
 
+fn find(
+    (git, root): (Git<'_>, &Utf8Path),
+    request: ProtectRequest<'_>,
+    base: Option<&Files>,
+) -> Result<Vec<Found>, GitError> {
+    let ignored = match base {
+        // Whatever the person ignores at the start is theirs to ignore.
+        None => ignored(git, None)?,
+        Some(files) => {
+            let text = |path: &[u8]| files.get(path).map(|blob| content(git, &blob.object)).transpose();
+            ignored(git, Some(&text))?
+        }
+    };
+    Walk { paths: request.paths, parts: request.parts, ignored: &ignored }.of(root)
+}
+
+/// What git would call these files, as they are on disk; with `keep` it has them from then on.
+fn hash((git, root): (Git<'_>, &Utf8Path), found: &[Found], keep: bool) -> Result<Files, GitError> {
+    let how: &[&str] =
+        if keep { &["hash-object", "-w", "--no-filters"] } else { &["hash-object", "--no-filters"] };
+    let mut files = Files::new();
+    let mut names = Vec::new();
+    let plain: Vec<_> = found.iter().filter(|found| found.kind == Kind::File).collect();
+    plain.iter().for_each(|found| names.extend(quoted(&found.path)));
+    let objects = match plain.is_empty() {
+        true => String::new(),
+        false => Git::text(git, how.iter().chain(&["--stdin-paths"]), &names)?,
+    };
+    let objects: Vec<&str> = objects.lines().collect();
+    if objects.len() != plain.len() {
+        return Err(GitError::Answer { command: "hash-object", answer: objects.len().to_string() });
+    }
+    for (found, object) in plain.into_iter().zip(objects) {
+        let blob = Blob { mode: found.mode.to_owned(), object: object.to_owned() };
+        files.insert(found.path.clone(), blob);
+    }
+    for found in found.iter().filter(|found| found.kind != Kind::File) {
+        let Ok(target) = fs::read_link(on_disk(root, &found.path)) else { continue };
+        let object = Git::text(git, how.iter().chain(&["--stdin"]), target.as_os_str().as_bytes())?;
+        files.insert(found.path.clone(), Blob { mode: found.mode.to_owned(), object });
+    }
+    Ok(files)
+}
+
+fn on_disk(root: &Utf8Path, path: &[u8]) -> std::path::PathBuf {
+    root.as_std_path().join(OsStr::from_bytes(path))
+}
+
 /// The arguments of a question about objects that are kept: none may be said to be another one (`git replace`).
-fn really<'a>(args: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn really<'a>(args: &[&'a str]) -> Vec<&'a str> {
     [&["--no-replace-objects", "--literal-pathspecs"], args].concat()
 }
 
-fn content(git: Git<'_>, object: &str) -> Result<Vec<u8>, GitError> {
+pub(crate) fn content(git: Git<'_>, object: &str) -> Result<Vec<u8>, GitError> {
     git.output(really(&["cat-file", "blob", object]), &[])
 }
 

@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use camino::Utf8Path;
 use refrain_core::git::RepoPath;
 use refrain_core::protect::{Kind, Part, Protected};
 
@@ -55,13 +56,17 @@ pub(crate) struct Walk<'a> {
 
 impl Walk<'_> {
     /// All that is found, in no order.
-    pub(crate) fn of(self, repository: &Repository) -> Result<Vec<Found>, GitError> {
+    pub(crate) fn of(self, root: &Utf8Path) -> Result<Vec<Found>, GitError> {
         let parts: BTreeSet<Vec<u8>> = self.parts.iter().map(|part| part.path.to_bytes()).collect();
         let (mut found, mut seen) = (Vec::new(), 0);
         let mut folders = vec![Vec::new()];
         while let Some(folder) = folders.pop() {
             // One that cannot be looked into has nothing: what was in it is gone.
-            for entry in fs::read_dir(repository.on_disk(&folder)).into_iter().flatten().flatten() {
+            for entry in fs::read_dir(root.as_std_path().join(OsStr::from_bytes(&folder)))
+                .into_iter()
+                .flatten()
+                .flatten()
+            {
                 seen += 1;
                 if seen > MOST {
                     return Err(GitError::TooLarge { most: MOST });

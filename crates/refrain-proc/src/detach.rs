@@ -2,7 +2,6 @@
 //! it has taken over.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -10,6 +9,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use camino::Utf8Path;
+use refrain_files::OFlags;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -51,9 +52,9 @@ pub fn start(
     arg0: &str,
     args: &[String],
     env: &[(OsString, OsString)],
-    log: &Path,
+    log: &Utf8Path,
 ) -> io::Result<Detached> {
-    let log = File::options().create(true).append(true).open(log)?;
+    let log = refrain_files::open(log, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?;
     #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
     let mut child = Command::new(program)
         .arg0(arg0)

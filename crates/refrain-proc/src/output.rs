@@ -5,13 +5,14 @@
 //! ever moved, each named after the place of its first byte in all that came. Once the attempt's end is reported, [`merge`]
 //! makes one file of them. Whoever reads before that, or after a crash that came in between, reads the same by [`read`].
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_files::{Folder, OFlags, create, open, remove, split};
 
 /// Somebody who reads what an agent prints as it passes, chunk by chunk, cut anywhere.
 pub trait Listener: Send + 'static {
@@ -136,9 +137,8 @@ impl Tail {
             self.length = 0;
             let full = std::mem::replace(&mut self.path, path);
             // There are two at every moment: from their places the length of the begin is known.
-            match self.older.replace(full).map(fs::remove_file) {
-                Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
+            if let Some(older) = self.older.replace(full) {
+                remove(&older)?;
             }
         }
         let room = usize::try_from(size - self.length).unwrap_or(usize::MAX);
@@ -183,7 +183,8 @@ impl Parts {
             [(only, _)] => *only,
         };
         // Longer, where a merge was cut off; shorter, where somebody deleted it.
-        let head = head.min(fs::metadata(path).map_or(0, |meta| meta.len()));
+        let length = |file: File| file.metadata().map(|meta| meta.len());
+        let head = head.min(open(path, OFlags::RDONLY).and_then(length).unwrap_or_default());
         let dropped = tail.first().map_or(0, |(first, _)| first.saturating_sub(head));
         Ok(Some(Self { head, dropped, tail: tail.into_iter().map(|(_, path)| path).collect() }))
     }
@@ -193,7 +194,7 @@ impl Parts {
         file.set_len(self.head)?;
         file.seek(SeekFrom::End(0))?;
         file.write_all(self.mark().as_bytes())?;
-        self.tail.iter().try_for_each(|part| io::copy(&mut File::open(part)?, file).map(drop))
+        self.tail.iter().try_for_each(|part| io::copy(&mut open(part, OFlags::RDONLY)?, file).map(drop))
     }
 
     fn mark(&self) -> String {
@@ -215,21 +216,26 @@ fn tail_of(path: &Utf8Path) -> Utf8PathBuf {
 /// # Errors
 /// Where it cannot be written; [`read`] reads it in its parts then.
 pub fn merge(path: &Utf8Path) -> io::Result<()> {
-    let done = Utf8PathBuf::from(format!("{path}.merged"));
+    let (folder, name) = split(path)?;
+    let done = format!("{name}.merged");
+    let folder = match Folder::open(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        folder => folder?,
+    };
     if let Some(parts) = Parts::of(path)? {
-        let mut file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+        let mut file = folder.file(name, OFlags::WRONLY | OFlags::CREATE)?;
+        if file.metadata()?.nlink() > 1 {
+            return Err(io::Error::other("it has another name, under which it would change too"));
+        }
         if let Err(error) = parts.join(&mut file) {
             // A full disk needs the room more than anybody needs half of it twice.
             let _ = file.set_len(parts.head);
             return Err(error);
         }
         // From here on it is one file, all at once.
-        fs::rename(tail_of(path), &done)?;
+        folder.rename(&tail_of(Utf8Path::new(name)).into_string(), &done)?;
     }
-    match fs::remove_dir_all(&done) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    folder.remove_folder(&done)
 }
 
 /// Reads a log as it is now, merged or not: begin, mark and end. Changes nothing.
@@ -327,38 +333,27 @@ fn pieces(path: &Utf8Path) -> io::Result<Vec<Piece>> {
     };
     for _ in 0..TRIES {
         let Some(parts) = Parts::of(path)? else { break };
-        let tail = parts.tail.iter().map(|part| whole(File::open(part)?)).collect::<io::Result<Vec<_>>>();
+        let tail =
+            parts.tail.iter().map(|part| whole(open(part, OFlags::RDONLY)?)).collect::<io::Result<Vec<_>>>();
         let mut pieces = match tail {
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             tail => tail?,
         };
         pieces.insert(0, Piece::Mark(Cursor::new(parts.mark())));
-        match File::open(path) {
+        match open(path, OFlags::RDONLY) {
             // Somebody deleted it; what came after it is there.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             file => pieces.insert(0, Piece::Kept(file?.take(parts.head))),
         }
         return Ok(pieces);
     }
-    Ok(vec![whole(File::open(path)?)?])
-}
-
-/// Makes a file, and its folder if somebody deleted that since: what an agent prints is kept all the same.
-fn create(path: &Utf8Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(true).write(true).mode(0o600);
-    match options.open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let dir = |dir| DirBuilder::new().recursive(true).mode(0o700).create(dir);
-            path.parent().map_or(Ok(()), dir)?;
-            options.open(path)
-        }
-        file => file,
-    }
+    Ok(vec![whole(open(path, OFlags::RDONLY)?)?])
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::{self, OpenOptions};
+
     use super::*;
 
     fn folder() -> (tempfile::TempDir, Utf8PathBuf) {

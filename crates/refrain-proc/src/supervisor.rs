@@ -264,7 +264,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
 
     fn start(&mut self, job: Job<L>) -> io::Result<()> {
         let stdin: OwnedFd = match &job.stdin {
-            Some(path) => File::open(path)?.into(),
+            Some(path) => refrain_files::open(path, refrain_files::OFlags::RDONLY)?.into(),
             None => File::open("/dev/null")?.into(),
         };
         let (stdout, stdout_end) = pipe()?;

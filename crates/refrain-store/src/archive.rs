@@ -3,10 +3,10 @@
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use refrain_core::LoopId;
+use refrain_files::{Folder, split};
 
-use crate::atomic::{make_dir, sync_dir};
 use crate::layout::{LoopDir, Project};
-use crate::{DiskError, OnPath};
+use crate::{DiskError, OnPath, make_dir_nofollow};
 
 /// Moves a stopped loop into the archive as `<id>-<when it ended>`; the caller holds its runner lock.
 ///
@@ -14,7 +14,7 @@ use crate::{DiskError, OnPath};
 /// [`DiskError`]; the loop then stays where it was.
 pub fn put_aside(project: &Project, id: &LoopId, ended_at: Timestamp) -> Result<Utf8PathBuf, DiskError> {
     let archive = project.archive();
-    make_dir(&archive)?;
+    make_dir_nofollow(&archive)?;
     let stamp = ended_at.strftime("%Y-%m-%dT%H-%M-%SZ");
     let name = |k: u32| match k {
         0 => archive.join(format!("{id}-{stamp}")),
@@ -46,12 +46,18 @@ pub fn find(project: &Project, id: &LoopId) -> Option<LoopDir> {
 /// [`DiskError`], also where a loop of that id is there.
 pub fn bring_back(project: &Project, archived: &LoopDir, id: &LoopId) -> Result<LoopDir, DiskError> {
     let dir = project.loop_dir(id);
-    make_dir(&project.loops())?;
+    make_dir_nofollow(&project.loops())?;
     rename(&archived.0, &dir.0)?;
     Ok(dir)
 }
 
 fn rename(from: &Utf8PathBuf, to: &Utf8PathBuf) -> Result<(), DiskError> {
-    std::fs::rename(from, to).on("move", from)?;
-    [from, to].into_iter().filter_map(|path| path.parent()).try_for_each(sync_dir)
+    let moved = || {
+        let ((here, name), (there, other)) = (split(from)?, split(to)?);
+        let (here, there) = (Folder::open(here)?, Folder::open(there)?);
+        here.rename_to(name, &there, other)?;
+        here.sync()?;
+        there.sync()
+    };
+    moved().on("move", from)
 }

@@ -5,6 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 
 use camino::Utf8Path;
+use refrain_files::{Folder, split};
 use rustix::fs::OFlags;
 
 use crate::{DiskError, OnPath};
@@ -12,15 +13,30 @@ use crate::{DiskError, OnPath};
 /// Replaces `path` with `bytes`. After it returns, a crash or a power loss leaves the new file; before, the old one or
 /// none; never a mixture. Costs two syncs: the file, then the folder that names it.
 ///
+/// Its folder may be reached through links: it is the user's. Where an agent can write, it is [`write_nofollow`].
+///
 /// # Errors
 /// [`DiskError`]; `path` is then as it was.
 pub fn write_atomic(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
-    let dir = path.parent().unwrap_or(Utf8Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(dir).on("create a file in", dir)?;
-    file.write_all(bytes).on("write", path)?;
-    file.as_file().sync_all().on("sync", path)?;
-    file.persist(path).on("replace", path)?;
-    sync_dir(dir)
+    replace(path, bytes, Folder::open_trusted)
+}
+
+/// Replaces `path` as [`write_atomic`] does. A link in the path is an error: an agent could have put it there.
+///
+/// # Errors
+/// [`DiskError`]; `path` is then as it was.
+pub fn write_nofollow(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
+    replace(path, bytes, Folder::open)
+}
+
+fn replace(
+    path: &Utf8Path,
+    bytes: &[u8],
+    open: fn(&Utf8Path) -> std::io::Result<Folder>,
+) -> Result<(), DiskError> {
+    let (dir, name) = split(path).on("write", path)?;
+    let dir = if dir.as_str().is_empty() { Utf8Path::new(".") } else { dir };
+    open(dir).and_then(|dir| dir.replace(name, bytes)).on("write", path)
 }
 
 /// Makes `path` with `bytes`, with the mode that files of the person's have; whether it did: where something is there, even a
@@ -54,19 +70,6 @@ pub fn append(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
     file.sync_all().on("sync", path)
 }
 
-/// Replaces `path` with `bytes` for whoever reads it: never a mixture, also when this process is killed. Nothing is synced, so
-/// that a power loss may leave an empty file: for what nobody depends on, and what is written anew.
-///
-/// # Errors
-/// [`DiskError`]; `path` is then as it was.
-pub fn write_unsynced(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
-    let dir = path.parent().unwrap_or(Utf8Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(dir).on("create a file in", dir)?;
-    file.write_all(bytes).on("write", path)?;
-    file.persist(path).on("replace", path)?;
-    Ok(())
-}
-
 /// Replaces `path`, which is there, with `bytes`, as [`write_atomic`] does, and keeps its mode. `is_current` is asked last,
 /// when the new file is whole and synced; where it says no, nothing is replaced, and so it answers.
 ///
@@ -96,7 +99,17 @@ pub(crate) fn sync_dir(dir: &Utf8Path) -> Result<(), DiskError> {
     File::open(dir).and_then(|dir| dir.sync_all()).on("sync", dir)
 }
 
+/// Makes a folder and its parents as [`make_dir`] does. A link in the path is an error: an agent could have put it there.
+///
+/// # Errors
+/// [`DiskError`] where one cannot be made.
+pub fn make_dir_nofollow(dir: &Utf8Path) -> Result<(), DiskError> {
+    Folder::make(dir).map(drop).on("create", dir)
+}
+
 /// Makes a folder and its parents, private to the user, and makes them survive a power loss.
+///
+/// They may be reached through links: they are the user's. Where an agent can write, it is [`make_dir_nofollow`].
 ///
 /// # Errors
 /// [`DiskError`] where one cannot be made.

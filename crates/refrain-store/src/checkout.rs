@@ -55,6 +55,12 @@ impl CleanPlace {
         self.dir().join("index")
     }
 
+    /// What gates left in it, beside it.
+    #[must_use]
+    pub fn kept(&self) -> Utf8PathBuf {
+        self.dir().join("kept")
+    }
+
     /// Lets it go. The first stays as it is, for the caches in it; what further loops needed beside it at the same time goes,
     /// also what one of them left that was killed.
     pub fn leave(self) {

@@ -1,19 +1,19 @@
 //! How others ask a runner: a request, renamed into the inbox, and a byte into the doorbell. The runner turns it into an
 //! event that repeats the request's id, so that it is done once, however often it is seen.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::FileTypeExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{Ask, Asker};
 use refrain_core::ids::RequestId;
-use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
+use refrain_files::Folder;
+use rustix::fs::{Mode, OFlags, open};
 use serde::{Deserialize, Serialize};
 
-use crate::atomic::make_dir;
-use crate::layout::LoopDir;
-use crate::{DiskError, OnPath, write_atomic};
+use crate::layout::{DOORBELL, LoopDir};
+use crate::{DiskError, OnPath, make_dir_nofollow, write_nofollow};
 
 /// The longest request, in bytes. What is longer is none.
 const MOST: u64 = 256 << 10;
@@ -36,14 +36,15 @@ impl Request {
     /// # Errors
     /// [`DiskError`]; the request was then not made.
     pub fn post(&self, dir: &LoopDir) -> Result<(), DiskError> {
-        make_dir(&dir.inbox())?;
+        dir.remove_links(None)?;
+        make_dir_nofollow(&dir.inbox())?;
         let path = dir.inbox().join(self.id.as_str());
         let bytes = serde_json::to_vec(self).map_err(std::io::Error::from).on("encode", &path)?;
         if bytes.len() as u64 > MOST {
             // Nobody would ever read it, and whoever asked would wait for ever.
             return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge)).on("write", &path);
         }
-        write_atomic(&path, &bytes)?;
+        write_nofollow(&path, &bytes)?;
         ring(dir);
         Ok(())
     }
@@ -87,13 +88,16 @@ fn read(path: &Utf8Path) -> Option<Vec<u8>> {
 /// Takes an answered request out of the inbox.
 pub fn remove(path: &Utf8PathBuf) {
     // A file that stays is seen again, and its id says that it was answered.
-    let _ = fs::remove_file(path);
+    let _ = refrain_files::remove(path);
 }
 
 /// Wakes the loop's runner, if there is one. Without one nobody needs to be woken.
 pub fn ring(dir: &LoopDir) {
-    let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-    if let Ok(mut bell) = OpenOptions::new().write(true).custom_flags(nonblocking).open(dir.doorbell()) {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let Ok(bell) = open(dir.doorbell().as_std_path(), flags, Mode::empty()) else { return };
+    let mut bell = File::from(bell);
+    // An agent could have put a file there that has another name elsewhere.
+    if bell.metadata().is_ok_and(|meta| meta.file_type().is_fifo()) {
         // A full pipe has rung already.
         let _ = bell.write(b"!");
     }
@@ -104,22 +108,36 @@ pub fn ring(dir: &LoopDir) {
 pub struct Doorbell;
 
 impl Doorbell {
+    /// Whether the FIFO is there. A link or a file in its place wakes nobody.
+    #[must_use]
+    pub fn is_in_place(dir: &LoopDir) -> bool {
+        dir.doorbell().symlink_metadata().is_ok_and(|meta| meta.file_type().is_fifo())
+    }
+
     /// Makes the FIFO, unless it is there, and returns its path.
     ///
     /// # Errors
     /// [`DiskError`] where the file system has no FIFOs or the path is taken by something else.
     pub fn install(dir: &LoopDir) -> Result<Utf8PathBuf, DiskError> {
         let path = dir.doorbell();
-        match mkfifoat(CWD, path.as_std_path(), Mode::RUSR | Mode::WUSR) {
-            Ok(()) | Err(rustix::io::Errno::EXIST) => Ok(path),
-            Err(error) => Err(error).on("make the doorbell", &path),
-        }
+        let make = |folder: Folder| {
+            if !Self::is_in_place(dir) {
+                folder.remove(DOORBELL)?;
+            }
+            folder.make_fifo(DOORBELL)
+        };
+        Folder::open(&dir.0).and_then(make).on("make the doorbell", &path)?;
+        Ok(path)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
     use refrain_core::event::Urgency;
+    use rustix::fs::{CWD, mkfifoat};
 
     use super::*;
 
@@ -135,16 +153,36 @@ mod tests {
         asked.post(&dir).unwrap();
         let at = |name: &str| dir.inbox().join(name);
         mkfifoat(CWD, at("1-fifo").as_std_path(), Mode::RUSR | Mode::WUSR).unwrap();
-        std::os::unix::fs::symlink("/dev/zero", at("2-endless")).unwrap();
+        symlink("/dev/zero", at("2-endless")).unwrap();
         let linked = request("3-link", Ask::Pause(Urgency::Now));
-        write_atomic(&dir.0.join("elsewhere"), &serde_json::to_vec(&linked).unwrap()).unwrap();
-        std::os::unix::fs::symlink(dir.0.join("elsewhere"), at("3-link")).unwrap();
+        write_nofollow(&dir.0.join("elsewhere"), &serde_json::to_vec(&linked).unwrap()).unwrap();
+        symlink(dir.0.join("elsewhere"), at("3-link")).unwrap();
         fs::create_dir(at("4-folder")).unwrap();
         File::create(at("5-huge")).unwrap().set_len(1 << 40).unwrap();
-        write_atomic(&at("6-half"), b"{\"id\":").unwrap();
+        write_nofollow(&at("6-half"), b"{\"id\":").unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(at("7-socket")).unwrap();
         assert_eq!(waiting(&dir).unwrap(), [(asked, at("0-real"))]);
         assert_eq!(fs::read_dir(dir.inbox()).unwrap().count(), 8, "they are left alone");
+    }
+
+    #[test]
+    fn a_request_and_its_bell_go_nowhere_but_into_the_folder_of_the_loop() {
+        let home = tempfile::tempdir().unwrap();
+        let home = Utf8Path::from_path(home.path()).unwrap();
+        let (dir, other) = (LoopDir(home.join("loop")), home.join("other"));
+        for folder in [&dir.0, &other] {
+            fs::create_dir(folder).unwrap();
+        }
+        write_nofollow(&other.join("text"), b"text").unwrap();
+        symlink(&other, dir.inbox()).unwrap();
+        symlink(other.join("text"), dir.doorbell()).unwrap();
+        request("1-pause", Ask::Pause(Urgency::Now)).post(&dir).unwrap();
+        assert_eq!(waiting(&dir).unwrap().len(), 1, "the folder is put back");
+        let _ = fs::remove_file(dir.doorbell());
+        fs::hard_link(other.join("text"), dir.doorbell()).unwrap();
+        ring(&dir);
+        assert_eq!(fs::read(other.join("text")).unwrap(), b"text");
+        assert_eq!(fs::read_dir(&other).unwrap().count(), 1);
     }
 
     #[test]

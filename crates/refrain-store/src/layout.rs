@@ -1,11 +1,12 @@
 //! Where everything lies. Paths are made here and nowhere else.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::gate::GateName;
 use refrain_core::{AttemptId, LoopId};
+use refrain_files::{Folder, split};
 
 use crate::{DiskError, OnPath};
 
@@ -15,9 +16,22 @@ pub(crate) const JOURNAL: &str = "journal.jsonl";
 /// The name of its runner's lock there.
 pub(crate) const RUNNER_LOCK: &str = "runner.lock";
 
+/// The name of its doorbell there.
+pub(crate) const DOORBELL: &str = "doorbell";
+
+/// The name of the folder of its requests there.
+const INBOX: &str = "inbox";
+
+/// The name of the folder of its attempts there.
 const ITERATIONS: &str = "iterations";
-const DOORBELL: &str = "doorbell";
+
+/// The name of the folder of gates' logs in that of an attempt.
+const GATES: &str = "gates";
+
+/// The name of what a detached runner would have said there.
 const RUNNER_LOG: &str = "runner.log";
+
+/// The name of git's index there.
 const INDEX: &str = "index";
 
 /// The name of the pool among the worktrees of loops, whose names have no such sign.
@@ -45,11 +59,9 @@ impl Project {
         for folder in dir.ancestors() {
             let dot_git = folder.join(".git");
             if dot_git.join("HEAD").is_file() {
-                return Ok(Self {
-                    root: folder.to_owned(),
-                    worktree: folder.to_owned(),
-                    data: dot_git.join("refrain"),
-                });
+                // Where it is a link, that is how the user has it.
+                let data = dot_git.canonicalize_utf8().on("find the git folder", &dot_git)?.join("refrain");
+                return Ok(Self { root: folder.to_owned(), worktree: folder.to_owned(), data });
             }
             if dot_git.is_file() {
                 return Self::of_linked_worktree(folder, &dot_git);
@@ -190,7 +202,7 @@ impl LoopDir {
     /// Where requests are put.
     #[must_use]
     pub fn inbox(&self) -> Utf8PathBuf {
-        self.0.join("inbox")
+        self.0.join(INBOX)
     }
 
     /// What wakes the runner: a FIFO.
@@ -233,6 +245,34 @@ impl LoopDir {
     #[must_use]
     pub fn attempt(&self, id: AttemptId) -> AttemptDir {
         AttemptDir(self.0.join(ITERATIONS).join(id.dir_name()))
+    }
+
+    /// Removes links from the folder of the loop, and from that of an attempt, and whatever has the place of one of its folders
+    /// and is none. An agent can put them there. What is missing then is made again by whoever writes it.
+    ///
+    /// # Errors
+    /// [`DiskError`] where something of it stays, or the folder of all loops is reached through a link.
+    pub fn remove_links(&self, of: Option<AttemptId>) -> Result<(), DiskError> {
+        self.reclaim(of).on("remove the links in", &self.0)
+    }
+
+    fn reclaim(&self, of: Option<AttemptId>) -> std::io::Result<()> {
+        let (above, name) = split(&self.0)?;
+        let above = match Folder::open(above) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+            above => above?,
+        };
+        let Some(folder) = above.reclaim(name)? else { return Ok(()) };
+        folder.remove_links()?;
+        folder.reclaim(INBOX)?;
+        let iterations = folder.reclaim(ITERATIONS)?;
+        let (Some(iterations), Some(of)) = (iterations, of) else { return Ok(()) };
+        let Some(attempt) = iterations.reclaim(&of.dir_name())? else { return Ok(()) };
+        attempt.remove_links()?;
+        match attempt.reclaim(GATES)? {
+            Some(gates) => gates.remove_links(),
+            None => Ok(()),
+        }
     }
 
     /// Whether there is a loop, whole or damaged: a journal with a first complete line, or files that only a loop leaves.
@@ -283,7 +323,7 @@ impl AttemptDir {
     /// What a gate printed behind it, in its `run`-th run there.
     #[must_use]
     pub fn gate(&self, name: &GateName, run: u32) -> Utf8PathBuf {
-        self.0.join("gates").join(match run {
+        self.0.join(GATES).join(match run {
             1 => format!("{name}.log"),
             again => format!("{name}.{again}.log"),
         })

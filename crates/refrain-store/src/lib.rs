@@ -39,7 +39,7 @@ pub mod webhook;
 pub mod worktree;
 
 pub use account::{AccountGate, Probe};
-pub use atomic::{append, create, make_dir, write_atomic, write_unsynced};
+pub use atomic::{append, create, make_dir, make_dir_nofollow, write_atomic, write_nofollow};
 pub use budget::{LedgerError, LedgerFile};
 pub use checkout::CleanPlace;
 pub use inbox::{Doorbell, Request};

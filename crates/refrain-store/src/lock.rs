@@ -1,15 +1,15 @@
 //! Who may write. Lock files are never deleted: the lock is the open file, and ends with its holder, however that dies.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
+use refrain_files::OFlags;
 
-use crate::atomic::make_dir;
 use crate::layout::{LoopDir, Project};
-use crate::{DiskError, OnPath};
+use crate::{DiskError, OnPath, make_dir_nofollow};
 
 /// How much of what those who share a worktree wrote down is read, in bytes.
 const MOST_NAMES: u64 = 4096;
@@ -49,7 +49,8 @@ impl RunnerLock {
     /// # Errors
     /// As [`Self::try_take`].
     pub fn claim(dir: &LoopDir) -> Result<Option<Self>, DiskError> {
-        make_dir(&dir.0)?;
+        dir.remove_links(None)?;
+        make_dir_nofollow(&dir.0)?;
         Self::try_take(dir)
     }
 
@@ -71,7 +72,7 @@ impl PlansLock {
     /// # Errors
     /// [`DiskError`] where the lock file cannot be opened or the file system knows no locks.
     pub fn take(project: &Project) -> Result<Self, DiskError> {
-        make_dir(&project.data)?;
+        make_dir_nofollow(&project.data)?;
         let path = project.data.join("plans.lock");
         let file = open(&path)?;
         file.lock().on("lock", &path)?;
@@ -117,18 +118,13 @@ impl WorktreeLock {
     /// [`DiskError`] where the lock file cannot be opened or the file system knows no locks.
     pub fn claim(project: &Project, worktree: &Utf8Path, shared: bool) -> Result<Claimed, DiskError> {
         let folder = project.data.join("worktrees");
-        make_dir(&folder)?;
+        make_dir_nofollow(&folder)?;
         let path = lock_of(project, worktree);
         // Who shares it has it alone for an instant, and must not meet another claim in that: one claim after the other.
         let claims = open(&folder.join("claims.lock"))?;
         claims.lock().on("lock", &folder)?;
-        let file = OpenOptions::new()
-            .create(true)
-            .read(true)
-            .append(true)
-            .mode(0o600)
-            .open(&path)
-            .on("open", &path)?;
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
+        let file = refrain_files::open(&path, flags).on("open", &path)?;
         let alone = took(file.try_lock()).on("lock", &path)?;
         if alone {
             file.set_len(0).on("write", &path)?;
@@ -244,7 +240,7 @@ impl AppendLock {
 }
 
 fn open(path: &Utf8Path) -> Result<File, DiskError> {
-    OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path).on("open", path)
+    refrain_files::open(path, OFlags::WRONLY | OFlags::CREATE).on("open", path)
 }
 
 #[cfg(test)]
@@ -302,7 +298,7 @@ mod tests {
         assert_eq!(claim(&project, false, "own").unwrap_err(), ["first", "second"]);
         // The second ended, and is shared with no longer; its name is still written there.
         let dir = project.loop_dir(&"second".parse().unwrap());
-        make_dir(&dir.0).unwrap();
+        make_dir_nofollow(&dir.0).unwrap();
         drop(RunnerLock::claim(&dir).unwrap());
         assert_eq!(claim(&project, false, "own").unwrap_err(), ["first"]);
         drop((first, second));

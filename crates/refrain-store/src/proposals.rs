@@ -9,7 +9,7 @@ use refrain_core::LoopId;
 use refrain_core::evolution::Proposal;
 
 use crate::atomic::replace_atomic;
-use crate::{DiskError, OnPath, Project, create, make_dir, write_atomic};
+use crate::{DiskError, OnPath, Project, create, make_dir_nofollow, write_nofollow};
 
 /// Where the proposals of a project are.
 fn folder(project: &Project) -> Utf8PathBuf {
@@ -28,8 +28,8 @@ pub fn place(project: &Project, id: &LoopId) -> Utf8PathBuf {
 /// [`DiskError`].
 pub fn keep(project: &Project, proposal: &Proposal, patch: &str) -> Result<(), DiskError> {
     let place = place(project, &proposal.id);
-    make_dir(&place)?;
-    write_atomic(&place.join("patch.diff"), patch.as_bytes())?;
+    make_dir_nofollow(&place)?;
+    write_nofollow(&place.join("patch.diff"), patch.as_bytes())?;
     note(project, proposal)
 }
 
@@ -40,7 +40,7 @@ pub fn keep(project: &Project, proposal: &Proposal, patch: &str) -> Result<(), D
 pub fn note(project: &Project, proposal: &Proposal) -> Result<(), DiskError> {
     let path = place(project, &proposal.id).join("proposal.json");
     let text = serde_json::to_string_pretty(proposal).map_err(std::io::Error::from).on("write", &path)?;
-    write_atomic(&path, format!("{text}\n").as_bytes())
+    write_nofollow(&path, format!("{text}\n").as_bytes())
 }
 
 /// A proposal; none where there is none of that name, or it cannot be understood.

@@ -6,22 +6,21 @@ use std::io::ErrorKind;
 
 use refrain_core::LoopId;
 
-use crate::atomic::make_dir;
-use crate::{DiskError, OnPath, Project, write_atomic};
+use crate::{DiskError, OnPath, Project, make_dir_nofollow, write_nofollow};
 
 /// Notes that a loop is driven by the session of this name; by one that has not said its name yet, without.
 ///
 /// # Errors
 /// [`DiskError`].
 pub fn note(project: &Project, id: &LoopId, session: Option<&str>) -> Result<(), DiskError> {
-    make_dir(&project.sessions())?;
-    write_atomic(&project.sessions().join(id.as_str()), session.unwrap_or_default().as_bytes())
+    make_dir_nofollow(&project.sessions())?;
+    write_nofollow(&project.sessions().join(id.as_str()), session.unwrap_or_default().as_bytes())
 }
 
 /// Forgets that: it has stopped, or a runner drives it.
 pub fn forget(project: &Project, id: &LoopId) {
     // A convenience: whoever finds it looks into the journal.
-    let _ = fs::remove_file(project.sessions().join(id.as_str()));
+    let _ = refrain_files::remove(&project.sessions().join(id.as_str()));
 }
 
 /// How often in a row a loop had nothing to do, this iteration included; noted for the next.
@@ -31,7 +30,7 @@ pub fn forget(project: &Project, id: &LoopId) {
 pub fn idle_streak(project: &Project, id: &LoopId, iteration: u32) -> Result<usize, DiskError> {
     // No loop can be called so.
     let folder = project.sessions().join(".idle");
-    make_dir(&folder)?;
+    make_dir_nofollow(&folder)?;
     let path = folder.join(id.as_str());
     let noted = fs::read_to_string(&path).unwrap_or_default();
     let last = noted.split_once(' ');
@@ -40,7 +39,7 @@ pub fn idle_streak(project: &Project, id: &LoopId, iteration: u32) -> Result<usi
         Some((at, streak)) if (at..=at.saturating_add(1)).contains(&iteration) => streak + 1,
         Some(_) | None => 1,
     };
-    write_atomic(&path, format!("{iteration} {streak}").as_bytes())?;
+    write_nofollow(&path, format!("{iteration} {streak}").as_bytes())?;
     Ok(streak)
 }
 

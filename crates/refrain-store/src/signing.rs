@@ -9,11 +9,12 @@ use std::sync::{Arc, OnceLock};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::signature::{Check, PublicKey, Signature, Signatures, Signed, SignedKind, statement};
 use refrain_core::{Fold, LoopId};
+use refrain_files::{Folder, split};
 use ring::rand::SystemRandom;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 
-use crate::atomic::{make_dir, sync_dir, write_unsynced};
+use crate::atomic::{make_dir, sync_dir};
 use crate::journal::{Hash, JournalError, SignedLine, Snapshot};
 use crate::layout::LoopDir;
 use crate::{DiskError, OnPath, config};
@@ -134,12 +135,17 @@ impl Signing {
     /// Remembers the last record of the loop in `dir` that was signed. It is not synced: what a power loss takes of it is never more
     /// than the memory itself.
     pub(crate) fn remember(&self, dir: &LoopDir, last: &LastSigned) {
-        let place = self.place(dir);
         // Without it a cut tail does not show; the loop goes on.
-        let _ = place.parent().map_or(Ok(()), make_dir).and_then(|()| {
-            let bytes = serde_json::to_vec(last).map_err(io::Error::from).on("encode", &place)?;
-            write_unsynced(&place, &bytes)
-        });
+        let _ = Self::try_remember(&self.place(dir), last);
+    }
+
+    fn try_remember(place: &Utf8Path, last: &LastSigned) -> Result<(), DiskError> {
+        let (folder, name) = split(place).on("write", place)?;
+        make_dir(folder)?;
+        let bytes = serde_json::to_vec(last).map_err(io::Error::from).on("encode", place)?;
+        Folder::open_trusted(folder)
+            .and_then(|folder| folder.replace_unsynced(name, &bytes))
+            .on("write", place)
     }
 
     /// Takes what is remembered of a loop along to the folder that it was moved to.

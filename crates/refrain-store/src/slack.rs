@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{DiskError, LoopDir, OnPath, make_dir, write_atomic};
+use crate::{DiskError, LoopDir, OnPath, make_dir, write_atomic, write_nofollow};
 
 /// What stands in Slack of one loop: `slack.json` beside its journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +74,8 @@ impl Talk {
     /// # Errors
     /// [`DiskError`].
     pub fn write(&self, dir: &LoopDir) -> Result<(), DiskError> {
-        write_json(&dir.slack(), self)
+        let path = dir.slack();
+        write_nofollow(&path, &json(&path, self)?)
     }
 }
 
@@ -108,7 +109,8 @@ impl Pending {
     /// # Errors
     /// [`DiskError`].
     pub fn keep(&self, key: &str, asked: &impl Serialize) -> Result<(), DiskError> {
-        write_json(&self.place(key), asked)
+        let path = self.place(key);
+        write_atomic(&path, &json(&path, asked)?)
     }
 
     /// It is done.
@@ -135,9 +137,8 @@ impl Pending {
     }
 }
 
-fn write_json(path: &Utf8Path, value: &impl Serialize) -> Result<(), DiskError> {
-    let text = serde_json::to_vec(value).map_err(std::io::Error::other).on("write", path)?;
-    write_atomic(path, &text)
+fn json(path: &Utf8Path, value: &impl Serialize) -> Result<Vec<u8>, DiskError> {
+    serde_json::to_vec(value).map_err(std::io::Error::other).on("write", path)
 }
 
 #[cfg(test)]

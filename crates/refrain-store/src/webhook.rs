@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use crate::{DiskError, LoopDir, OnPath, write_atomic};
+use crate::{DiskError, LoopDir, OnPath, write_nofollow};
 
 /// The largest file of a secret, in bytes.
 const LARGEST: u64 = 4 << 10;
@@ -36,7 +36,7 @@ impl Told {
     /// [`DiskError`].
     pub fn write(&self, dir: &LoopDir) -> Result<(), DiskError> {
         let text = format!("{{\"seq\": {}, \"bytes\": {}}}\n", self.seq, self.bytes);
-        write_atomic(&dir.webhook(), text.as_bytes())
+        write_nofollow(&dir.webhook(), text.as_bytes())
     }
 }
 
@@ -93,14 +93,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = Utf8Path::from_path(folder.path()).unwrap().join("secret");
         assert!(secret(&path).unwrap().is_none());
-        write_atomic(&path, b" 0123 \n").unwrap();
+        write_nofollow(&path, b" 0123 \n").unwrap();
         assert_eq!(secret(&path).unwrap().as_deref(), Some("0123"));
         for mode in [0o640, 0o604, 0o660] {
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             assert!(secret(&path).unwrap_err().to_string().contains("can be read by others"));
         }
         assert!(secret(path.parent().unwrap()).unwrap_err().to_string().contains("no short file"));
-        write_atomic(&path, &[b'x'; 5000]).unwrap();
+        write_nofollow(&path, &[b'x'; 5000]).unwrap();
         assert!(secret(&path).is_err());
     }
 
@@ -112,7 +112,7 @@ mod tests {
         let told = Told { seq: 7, bytes: 900 };
         told.write(&dir).unwrap();
         assert_eq!(Told::read(&dir), Some(told));
-        write_atomic(&dir.webhook(), b"{\"seq\": ").unwrap();
+        write_nofollow(&dir.webhook(), b"{\"seq\": ").unwrap();
         assert_eq!(Told::read(&dir), None);
     }
 }

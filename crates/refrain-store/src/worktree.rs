@@ -1,15 +1,20 @@
 //! What agents read and write: `.refrain/<id>/` in the loop's worktree, hidden from git by a `.gitignore` of `*`.
 
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{ErrorKind, Read};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::fs::Metadata;
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
 
-use camino::Utf8Path;
 use refrain_core::Spec;
 use refrain_core::state_file::{self, WorkStatus};
-use rustix::fs::OFlags;
+use refrain_files::{Folder, OFlags};
 
-use crate::{DiskError, OnPath, write_atomic};
+use crate::{DiskError, OnPath};
+
+/// The names of the files in the loop's folder.
+const STATE: &str = "state.md";
+const CONTEXT: &str = "context.md";
+/// The name of the file that hides the folder from git, in the folder above.
+const IGNORE: &str = ".gitignore";
 
 /// A state file larger than this is no state file, and is not read.
 const LARGEST: u64 = 1 << 20;
@@ -40,53 +45,57 @@ impl WorktreeFiles {
         context: Option<&str>,
         is_blocked: bool,
     ) -> Result<(), DiskError> {
-        self.prepare_folder(spec, iteration, is_blocked)?;
-        let path = spec.context_file();
+        let folder = self.prepare_folder(spec, iteration, is_blocked)?;
         match context {
-            Some(text) => write_atomic(&path, text.as_bytes())?,
+            Some(text) => folder.replace(CONTEXT, text.as_bytes()).on("write", &spec.context_file())?,
             None if self.has_context == Some(false) => {}
-            None => match fs::remove_file(&path) {
-                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).on("remove", &path),
-                _ => {}
-            },
+            None => folder.remove(CONTEXT).on("remove", &spec.context_file())?,
         }
         self.has_context = Some(context.is_some());
         Ok(())
     }
 
-    fn prepare_folder(&mut self, spec: &Spec, iteration: u32, is_blocked: bool) -> Result<(), DiskError> {
+    fn prepare_folder(&mut self, spec: &Spec, iteration: u32, is_blocked: bool) -> Result<Folder, DiskError> {
         let path = spec.state_file();
-        let ignore = spec.worktree.join(".refrain/.gitignore");
-        let now = fs::metadata(&path).ok().map(|meta| stamp(&meta));
-        let is_unchanged =
-            now.is_some() && now == self.seen && self.said.is_none() && iteration == self.iteration;
-        if is_unchanged && ignore.exists() {
-            return Ok(());
+        let shared = spec.worktree.join(".refrain");
+        let shared = Folder::open_trusted(&spec.worktree)
+            .and_then(|root| root.reclaim_or_make(".refrain"))
+            .on("create", &shared)?;
+        let folder = shared.reclaim_or_make(spec.id.as_str()).on("create", &spec.worktree_dir())?;
+        let is_hidden = shared.file(IGNORE, OFlags::RDONLY).is_ok();
+        let now = folder.file(STATE, OFlags::RDONLY).and_then(|file| file.metadata());
+        let is_unchanged = now.as_ref().is_ok_and(|now| Some(stamp(now)) == self.seen)
+            && self.said.is_none()
+            && iteration == self.iteration;
+        if is_unchanged && is_hidden {
+            return Ok(folder);
         }
-        let dir = spec.worktree_dir();
-        for folder in [spec.worktree.join(".refrain"), dir.clone()] {
-            own_folder(&folder)?;
+        if !is_hidden {
+            shared.replace(IGNORE, b"*\n").on("write", &spec.worktree.join(".refrain/.gitignore"))?;
         }
-        if !ignore.exists() {
-            write_atomic(&ignore, b"*\n")?;
+        // What is no file goes, but for a folder, which may have something in it.
+        let is_free =
+            |error: &io::Error| error.kind() != ErrorKind::PermissionDenied && folder.remove(STATE).is_ok();
+        if now.as_ref().is_err_and(is_free) {
+            let text = state_file::initial(&spec.id, iteration, &spec.prompt);
+            folder.replace(STATE, text.as_bytes()).on("write", &path)?;
         }
-        if !path.exists() {
-            write_atomic(&path, state_file::initial(&spec.id, iteration, &spec.prompt).as_bytes())?;
-        }
-        self.take_back(spec, is_blocked)?;
-        number(&path, iteration)?;
+        self.take_back(&folder, spec, is_blocked)?;
+        number(&folder, iteration).on("write", &path)?;
         self.iteration = iteration;
-        self.seen = fs::metadata(&path).ok().map(|meta| stamp(&meta));
-        Ok(())
+        let file = folder.file(STATE, OFlags::RDONLY);
+        self.seen = file.and_then(|file| file.metadata()).ok().map(|meta| stamp(&meta));
+        Ok(folder)
     }
 
     /// What the agent says of its work: `done` where it has said so since the last look, `blocked` where that stands there. A
     /// file that is gone or unreadable says nothing.
     pub fn says(&mut self, spec: &Spec) -> Option<WorkStatus> {
-        let path = spec.state_file();
-        let now = fs::metadata(&path).ok().map(|meta| stamp(&meta))?;
+        let folder = opened(spec)?;
+        let now = folder.file(STATE, OFlags::RDONLY).and_then(|file| file.metadata()).ok()?;
+        let now = stamp(&now);
         let is_new = self.seen.replace(now) != Some(now);
-        let status = read(&path).and_then(|text| state_file::status(&text, &spec.id));
+        let status = read(&folder).and_then(|text| state_file::status(&text, &spec.id));
         let said = status.filter(|status| match status {
             WorkStatus::InProgress => false,
             WorkStatus::Done => is_new,
@@ -96,16 +105,15 @@ impl WorktreeFiles {
         said
     }
 
-    fn take_back(&mut self, spec: &Spec, is_blocked: bool) -> Result<(), DiskError> {
-        let path = spec.state_file();
-        let text = read(&path).unwrap_or_default();
+    fn take_back(&mut self, folder: &Folder, spec: &Spec, is_blocked: bool) -> Result<(), DiskError> {
+        let text = read(folder).unwrap_or_default();
         let came_to_nothing = match state_file::status(&text, &spec.id) {
             Some(WorkStatus::Done) => true,
             Some(WorkStatus::Blocked) => !is_blocked,
             Some(WorkStatus::InProgress) | None => false,
         };
         if came_to_nothing && let Some(text) = state_file::with_status(&text, WorkStatus::InProgress) {
-            write_atomic(&path, text.as_bytes())?;
+            folder.replace(STATE, text.as_bytes()).on("write", &spec.state_file())?;
         }
         self.said = None;
         Ok(())
@@ -114,50 +122,39 @@ impl WorktreeFiles {
 
 /// Has the state file name the iteration that is about to begin, where it names one. Most numbers are as long as the one
 /// before: then nothing but its digits is written, and what the agent noted cannot be lost with them.
-fn number(path: &Utf8Path, iteration: u32) -> Result<(), DiskError> {
-    let text = read(path).unwrap_or_default();
+fn number(folder: &Folder, iteration: u32) -> io::Result<()> {
+    let text = read(folder).unwrap_or_default();
     let Some(changed) = state_file::with_iteration(&text, iteration) else { return Ok(()) };
     if text.len() != changed.len() {
-        return write_atomic(path, changed.as_bytes());
+        return folder.replace(STATE, changed.as_bytes());
     }
     let differs = text.bytes().zip(changed.bytes()).position(|(a, b)| a != b);
     let end = text.bytes().zip(changed.bytes()).rposition(|(a, b)| a != b);
     let (Some(start), Some(end)) = (differs, end) else { return Ok(()) };
-    // A link that the agent put there instead is not written through.
-    let flags = OFlags::NOFOLLOW.bits().cast_signed();
-    let file: File = match OpenOptions::new().write(true).custom_flags(flags).open(path) {
-        Ok(file) => file,
-        Err(_) => return write_atomic(path, changed.as_bytes()),
-    };
-    file.write_all_at(&changed.as_bytes()[start..=end], start as u64).on("write", path)
+    let file = folder.file(STATE, OFlags::WRONLY);
+    // A file that has another name would change there too.
+    match file.and_then(|file| Ok((file.metadata()?.nlink() == 1).then_some(file))) {
+        Ok(Some(file)) => file.write_all_at(&changed.as_bytes()[start..=end], start as u64),
+        Ok(None) | Err(_) => folder.replace(STATE, changed.as_bytes()),
+    }
 }
 
 /// What an agent says there that it needs, where it says that it is blocked.
 #[must_use]
 pub fn needs(spec: &Spec, said: Option<WorkStatus>) -> Option<String> {
     said.filter(|said| *said == WorkStatus::Blocked)?;
-    state_file::needs(&read(&spec.state_file())?)
+    state_file::needs(&read(&opened(spec)?)?)
 }
 
 /// What the agent noted in `state.md`; none where there is no such file.
 #[must_use]
 pub fn notes(spec: &Spec) -> Option<String> {
-    read(&spec.state_file())
+    read(&opened(spec)?)
 }
 
-/// Makes a folder that is Refrain's by its name. A file or a link that somebody put there instead is taken away: nothing
-/// is ever written through it.
-fn own_folder(folder: &Utf8Path) -> Result<(), DiskError> {
-    match fs::symlink_metadata(folder) {
-        Ok(meta) if meta.is_dir() => return Ok(()),
-        Ok(_) => fs::remove_file(folder).on("take away", folder)?,
-        Err(_) => {}
-    }
-    match fs::create_dir(folder) {
-        // Another loop in this worktree was faster.
-        Err(error) if error.kind() == ErrorKind::AlreadyExists && folder.is_dir() => Ok(()),
-        made => made.on("create", folder),
-    }
+/// The loop's folder, if it is one.
+fn opened(spec: &Spec) -> Option<Folder> {
+    Folder::open_trusted(&spec.worktree).ok()?.child(".refrain").ok()?.child(spec.id.as_str()).ok()
 }
 
 /// A file that looks the same was not written since: same inode, same time, same length.
@@ -166,9 +163,10 @@ fn stamp(meta: &Metadata) -> (u64, i64, i64, u64) {
 }
 
 /// Regular files only: an agent may have put anything there, a FIFO too, and reading must not hang.
-fn read(path: &Utf8Path) -> Option<String> {
-    let meta = fs::metadata(path).ok().filter(|meta| meta.is_file() && meta.len() <= LARGEST)?;
-    let mut text = String::with_capacity(usize::try_from(meta.len()).ok()?);
-    fs::File::open(path).ok()?.take(LARGEST).read_to_string(&mut text).ok()?;
+fn read(folder: &Folder) -> Option<String> {
+    let file = folder.file(STATE, OFlags::RDONLY).ok()?;
+    let length = file.metadata().ok().map(|meta| meta.len()).filter(|length| *length <= LARGEST)?;
+    let mut text = String::with_capacity(usize::try_from(length).ok()?);
+    file.take(LARGEST).read_to_string(&mut text).ok()?;
     Some(text)
 }

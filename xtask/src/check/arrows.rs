@@ -9,11 +9,15 @@ use crate::workspace::Workspace;
 /// A room and the rooms it may use. A room that does not exist yet may stand here already.
 const ARROWS: &[(&str, &[&str])] = &[
     ("refrain-core", &[]),
-    ("refrain-store", &["refrain-core"]),
-    ("refrain-proc", &["refrain-core"]),
+    ("refrain-files", &[]),
+    ("refrain-store", &["refrain-files", "refrain-core"]),
+    ("refrain-proc", &["refrain-files", "refrain-core"]),
     ("refrain-agents", &["refrain-proc", "refrain-core"]),
     ("refrain-git", &["refrain-proc", "refrain-core"]),
-    ("refrain-engine", &["refrain-agents", "refrain-git", "refrain-store", "refrain-proc", "refrain-core"]),
+    (
+        "refrain-engine",
+        &["refrain-agents", "refrain-git", "refrain-store", "refrain-proc", "refrain-files", "refrain-core"],
+    ),
     ("refrain-app", &["refrain-engine", "refrain-core"]),
     ("refrain-server", &["refrain-app", "refrain-engine", "refrain-core"]),
     ("refrain-tui", &["refrain-engine", "refrain-core"]),

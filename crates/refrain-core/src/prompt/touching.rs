@@ -18,9 +18,14 @@ pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, excerpt: 
         return None;
     }
     let is_claimed = last.claim.is_some_and(ClaimSource::is_said);
-    let mut text = match is_claimed {
-        true => "CLAIM REFUSED: you changed what is protected:".to_owned(),
-        false => "PROTECTED: you changed what is protected, so no claim counts:".to_owned(),
+    let is_link = |one: &Touched| matches!(one, Touched::Link(_));
+    let mut text = match (is_claimed, touched.iter().all(is_link)) {
+        (true, false) => "CLAIM REFUSED: you changed what is protected:".to_owned(),
+        (false, false) => "PROTECTED: you changed what is protected, so no claim counts:".to_owned(),
+        (true, true) => {
+            "CLAIM REFUSED: links lead out of the worktree, so nothing is proven of it:".to_owned()
+        }
+        (false, true) => "Links lead out of the worktree, so no claim counts:".to_owned(),
     };
     for one in touched.iter().take(MOST_NAMED) {
         let _ = write!(text, "\n- {one}");
@@ -38,7 +43,15 @@ pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, excerpt: 
              Remove what is new."
         );
     }
-    if !touched.iter().all(is_file) {
+    if state.spec.clean_checkout && touched.iter().any(is_file) {
+        text.push_str(
+            "\nWhat is as it was in the worktree was changed in the clean checkout, by code that a gate ran.",
+        );
+    }
+    if touched.iter().any(is_link) {
+        text.push_str("\nReplace such links by files, or by links that stay inside the worktree.");
+    }
+    if touched.iter().any(|one| matches!(one, Touched::Program(_))) {
         text.push_str("\nRemove what hides or replaces a program that the gates run.");
     }
     if let Some(lines) = lines.map(str::trim).filter(|lines| !lines.is_empty()) {

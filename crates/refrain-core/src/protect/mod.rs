@@ -6,6 +6,7 @@
 //!
 //! A manifest holds both what gates run by and what honest work adds to, dependencies say: of that a [`Part`] is frozen.
 
+mod links;
 mod modules;
 mod parts;
 mod paths;
@@ -16,12 +17,13 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use links::{OutsideLink, leads_out};
 pub use parts::{Part, PartViolation};
 pub use paths::{Change, Kind, Protected, Rule, Violation};
 pub use programs::{OtherProgram, Program, first_program, programs};
 pub(crate) use programs::{Simple, simple_commands};
 
-/// Something protected that was touched: no claim over it is believed.
+/// Something that was touched and decides what a proof is worth: no claim over it is believed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Touched {
@@ -31,6 +33,8 @@ pub enum Touched {
     Part(PartViolation),
     /// What a gate starts is another program than at the start.
     Program(OtherProgram),
+    /// A link that is new or changed leads out of the worktree.
+    Link(OutsideLink),
 }
 
 impl fmt::Display for Touched {
@@ -39,6 +43,7 @@ impl fmt::Display for Touched {
             Self::Path(violation) => violation.fmt(f),
             Self::Part(violation) => violation.fmt(f),
             Self::Program(program) => program.fmt(f),
+            Self::Link(link) => link.fmt(f),
         }
     }
 }

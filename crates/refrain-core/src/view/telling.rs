@@ -7,6 +7,7 @@ use crate::event::{Asker, Blocked, ClaimSource, End, Exit, WaitKind};
 use crate::gate::{NOT_FOUND, missing_program};
 use crate::git::{CommitResult, Skipped};
 use crate::r#loop::{Approval, GateFailure, Grant, LoopState, Outcome, Phase, Proving, Refusal, Saved};
+use crate::protect::Touched;
 use crate::session::MAX_IDLE_TURNS;
 use crate::spec::Spec;
 use crate::stuck::{Pattern, Verdict};
@@ -337,7 +338,12 @@ fn decide(state: &LoopState, resume: &str) -> String {
 fn touched(state: &LoopState) -> Option<String> {
     let touched = &state.proof.as_ref()?.candidate.touched;
     let more = if touched.len() > 1 { format!(" (and {} more)", touched.len() - 1) } else { String::new() };
-    Some(format!("what is protected is touched: {}{more}", touched.first()?))
+    Some(match touched.first()? {
+        Touched::Link(link) => format!("{link}{more}"),
+        one @ (Touched::Path(_) | Touched::Part(_) | Touched::Program(_)) => {
+            format!("what is protected is touched: {one}{more}")
+        }
+    })
 }
 
 /// Which gates that decide fail.

@@ -13,8 +13,8 @@ use refrain_core::text::{clip, cut_middle, printable, squeeze};
 use refrain_proc::output;
 use refrain_store::layout::AttemptDir;
 
-use super::output::{ChildKind, LookAfter};
-use super::{AgentRole, ChildOutput, write};
+use super::output::ChildKind;
+use super::{AgentRole, ChildOutput};
 use crate::seal;
 
 /// How much of a failure is read for its fingerprint, in bytes.
@@ -55,10 +55,10 @@ impl ChildOutput {
             review: None,
         };
         let (role, output) = match kind {
-            ChildKind::Command { gate: name, expected_summaries, look } => {
+            ChildKind::Command { gate: name, expected_summaries } => {
                 let bytes = ending.stdout + ending.stderr;
                 let finished = GateFinished { bytes, ..gate(name) };
-                return Event::GateFinished(Box::new(command(finished, &log, expected_summaries, look)));
+                return Event::GateFinished(Box::new(command(finished, &log, expected_summaries)));
             }
             ChildKind::Agent(role, output) => (role, output),
         };
@@ -104,7 +104,7 @@ fn attempt(
 ) -> AttemptFinished {
     if let Some(message) = &heard.message {
         // A convenience for people: the stream holds it too.
-        let _ = write(&dir.last_message(), message);
+        let _ = refrain_files::write(&dir.last_message(), message.as_bytes());
     }
     AttemptFinished {
         fingerprint: failure(ending.exit, &heard, stderr),
@@ -158,12 +158,7 @@ fn failure(exit: Exit, heard: &Heard, stderr: &str) -> Option<Fingerprint> {
 }
 
 /// The end of a gate that is a command, from its log.
-fn command(
-    gate: GateFinished,
-    log: &Utf8Path,
-    expected_summaries: u32,
-    look: Option<LookAfter>,
-) -> GateFinished {
+fn command(gate: GateFinished, log: &Utf8Path, expected_summaries: u32) -> GateFinished {
     let exit = gate.exit;
     let end = output::read_end(log, MOST_READ as u64).unwrap_or_default();
     let end = printable(&String::from_utf8_lossy(&end)).into_owned();
@@ -172,8 +167,8 @@ fn command(
     // Of a longer output the first summaries are not read.
     let expected_summaries =
         if gate.bytes > MOST_READ as u64 { expected_summaries.min(1) } else { expected_summaries };
-    let passed = || lacks_summary(summaries, expected_summaries).or_else(|| look.and_then(|look| look()));
-    let no_test = proved_nothing(&end, exit).or_else(|| if exit == Exit::Code(0) { passed() } else { None });
+    let lacking = || lacks_summary(summaries, expected_summaries).filter(|_| exit == Exit::Code(0));
+    let no_test = proved_nothing(&end, exit).or_else(lacking);
     let fingerprint = (exit != Exit::Code(0) || no_test.is_some())
         .then(|| fingerprint::of(gate.gate.as_str(), &format!("{end}\n{exit:?}")));
     GateFinished { fingerprint, no_test, summaries, preview: clip(last, PREVIEW).into_owned(), ..gate }
@@ -199,7 +194,7 @@ fn of_verdict(gate: &GateName, verdict: &Verdict) -> Option<Fingerprint> {
 fn kept_message(heard: &Heard, log: &Utf8Path, ending: &Ending, stderr: &str) -> Result<String, String> {
     let message = message(heard, log, ending, stderr)?;
     // A convenience for people: the log holds it too.
-    let _ = write(&log.with_extension("final.md"), &message);
+    let _ = refrain_files::write(&log.with_extension("final.md"), message.as_bytes());
     Ok(message)
 }
 

@@ -29,15 +29,11 @@ pub(crate) struct ChildOutput {
     pub(super) began: Instant,
 }
 
-/// Says why a gate that passed proved nothing. Blocks.
-pub(crate) type LookAfter = Box<dyn FnOnce() -> Option<String> + Send>;
-
 pub(super) enum ChildKind {
     /// A gate, whose log is read when it has ended.
     Command {
         gate: GateName,
         expected_summaries: u32,
-        look: Option<LookAfter>,
     },
     Agent(AgentRole, Box<AgentOutput>),
 }
@@ -71,16 +67,8 @@ impl ChildOutput {
         (gate, expected_summaries): (GateName, u32),
         (log, stderr_log): (Utf8PathBuf, Utf8PathBuf),
     ) -> Self {
-        let kind = ChildKind::Command { gate, expected_summaries, look: None };
+        let kind = ChildKind::Command { gate, expected_summaries };
         Self { kind, log, stderr_log, began: Instant::now() }
-    }
-
-    /// With a look at what the gate left behind, if it is a command that passed.
-    pub(crate) fn looking(mut self, after: LookAfter) -> Self {
-        if let ChildKind::Command { look, .. } = &mut self.kind {
-            *look = Some(after);
-        }
-        self
     }
 }
 

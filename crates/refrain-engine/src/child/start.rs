@@ -1,13 +1,12 @@
 //! How a child is started: the prompt and the schema are on disk first.
 
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::Utf8PathBuf;
 use refrain_agents::adapter::{Call, Schema};
 use refrain_agents::{ear, environment, gemini};
 use refrain_core::agent::Usd;
@@ -50,11 +49,12 @@ impl AgentStart {
         listener: impl FnOnce(&Call<'_>) -> L,
     ) -> io::Result<Job<L>> {
         let Self { spec, prompt, prompt_file, schema, budget, env, variables, stdout_log, stderr_log } = self;
-        write(&prompt_file, &prompt)?;
+        // After a power loss there is no agent that could have read it.
+        refrain_files::write(&prompt_file, prompt.as_bytes())?;
         let schema = schema.filter(|_| takes_schema(&spec.agent));
         let schema_file = stdout_log.with_extension("schema.json");
         if let Some(schema) = &schema {
-            write(&schema_file, schema)?;
+            refrain_files::write(&schema_file, schema.as_bytes())?;
         }
         GeminiLock::of(&spec, &env).iter().for_each(GeminiLock::clear);
         let call = Call {
@@ -115,15 +115,6 @@ pub(crate) fn command_job(
         ),
         meter,
     }
-}
-
-/// Not synced and not renamed: after a power loss there is no agent that could have read it.
-pub(crate) fn write(path: &Utf8Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    }
-    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path)?;
-    file.write_all(text.as_bytes())
 }
 
 /// The lock that a Gemini leaves behind and the next one waits 13 s for (agent-clis.md), and the variable by which a Gemini of

@@ -1,5 +1,7 @@
 //! The one handler: every input becomes events, or is kept in mind for the next step.
 
+use std::sync::Arc;
+
 use refrain_core::event::{Ask, Asker, Event, Urgency};
 use refrain_core::ids::RequestId;
 use refrain_core::r#loop::Retrying;
@@ -10,7 +12,7 @@ use super::{Drive, Input};
 use crate::child::ChildEvent;
 use crate::repository::Done;
 use crate::signals::Wish;
-use crate::{EngineError, now};
+use crate::{EngineError, now, proving_ground};
 
 impl Drive<'_> {
     pub(super) async fn handle(&mut self, input: Input) -> Result<(), EngineError> {
@@ -92,6 +94,10 @@ impl Drive<'_> {
                     (finished.work, finished.git_changed) = self.look_at_work().await;
                 }
                 let is_attempt = matches!(*event, Event::AttemptFinished(_));
+                if let Event::GateFinished(finished) = &*event {
+                    let is_left = finished.left;
+                    self.keep_checkout(is_left).await;
+                }
                 self.journal.push(*event, now())?;
                 if let Some(account) = self.account.as_mut().filter(|_| is_attempt) {
                     account.learn(self.journal.state());
@@ -99,12 +105,21 @@ impl Drive<'_> {
                 Ok(())
             }
             ChildEvent::Swept { killed, survivors, names } => {
+                self.keep_checkout(false).await;
                 Ok(self.journal.push(Event::AttemptSwept { killed, survivors, names }, now())?)
             }
             ChildEvent::OutputLost => {
                 self.flight.iter_mut().for_each(|flight| flight.output_lost = true);
                 Ok(())
             }
+        }
+    }
+
+    /// What the gate wrote that ended is kept for the next one. With `is_left` something of it still runs.
+    async fn keep_checkout(&mut self, is_left: bool) {
+        if self.journal.state().spec.clean_checkout {
+            let ground = Arc::clone(&self.ground);
+            self.blocking(move || proving_ground::keep(&ground, is_left)).await;
         }
     }
 

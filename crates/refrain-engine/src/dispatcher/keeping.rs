@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use refrain_core::Fold;
 use refrain_store::journal::Durability;
-use refrain_store::{Journal, JournalError};
+use refrain_store::{Doorbell, Journal, JournalError};
 use tokio::time::sleep;
 
 use super::Drive;
@@ -38,7 +38,7 @@ impl Drive<'_> {
     }
 
     fn is_whole(&self) -> bool {
-        self.journal.is_in_place() && self.locks.has_worktree() && self.journal.dir().doorbell().exists()
+        self.journal.is_in_place() && self.locks.has_worktree() && Doorbell::is_in_place(self.journal.dir())
     }
 
     /// Its share in the worktree, unless the project was moved: then the lock went with it.

@@ -6,7 +6,7 @@ use refrain_agents::ear;
 use refrain_core::agent::Usage;
 use refrain_core::event::StopReason;
 use refrain_core::gate::{Check, ReviewSpec};
-use refrain_core::r#loop::Candidate;
+use refrain_core::r#loop::{Candidate, Proving};
 use refrain_core::prompt::{self, Quoted};
 use refrain_core::review::Changes;
 use refrain_core::{AttemptId, ChildId, LoopState, Step};
@@ -21,8 +21,7 @@ use crate::budget::Purse;
 use crate::child::{ChildEvent, ChildOutput, command_job};
 use crate::error::chain;
 use crate::judge::Brief;
-use crate::proving_ground::touched_by_gate;
-use crate::repository::{changes, marked};
+use crate::repository::changes;
 use crate::{EngineError, now, quotes};
 
 /// The meter of a child's output, and the channel for its events.
@@ -42,11 +41,26 @@ impl Drive<'_> {
         };
         self.journal.push(started, now())?;
         self.commit(Durability::Synced).await?;
+        let (dir, of) = (self.journal.dir().clone(), self.attempt_of(child));
+        let prepare = move || {
+            dir.remove_links(of).map_err(|error| chain(&error))?;
+            prepare()
+        };
         match self.blocking(prepare).await {
             Ok(job) => self.crew.run(job),
             Err(error) => self.spawn_failed(error)?,
         }
         Ok(())
+    }
+
+    /// The attempt in whose folder a child writes.
+    fn attempt_of(&self, child: ChildId) -> Option<AttemptId> {
+        let state = self.journal.state();
+        match child {
+            ChildId::Attempt(id) => Some(id),
+            ChildId::Gate { .. } => state.proving().map(Proving::folder),
+            ChildId::Critic { .. } => state.last_charged().map(|last| last.id),
+        }
     }
 
     /// The child in flight could not be started.
@@ -94,12 +108,6 @@ impl Drive<'_> {
             Check::Command(command) => {
                 let mut job =
                     command_job((state, &self.host.env), (&gate, command), (of, run), &dir, watchers.0);
-                if ground.is_some() && !state.spec.protect.is_empty() {
-                    let (spec, ground) = (state.spec.clone(), Arc::clone(&self.ground));
-                    let env = marked(&self.git_env(), &spec);
-                    job.listener =
-                        job.listener.looking(Box::new(move || touched_by_gate(&spec, &ground, &env)));
-                }
                 Some(Box::new(move || {
                     job.dir = ground.transpose()?.unwrap_or(job.dir);
                     Ok(job)

@@ -13,7 +13,7 @@ use refrain_proc::detach::{self, Detached};
 use refrain_proc::output;
 use refrain_store::config::OwnMemory;
 use refrain_store::config::keys::Evolution;
-use refrain_store::{LoopDir, journal, make_dir, memory as kept};
+use refrain_store::{LoopDir, journal, make_dir_nofollow, memory as kept};
 
 use super::after::Past;
 use crate::asked::{Answer, Question, ask};
@@ -55,14 +55,8 @@ pub(crate) fn begin(host: &Host, dir: &LoopDir) {
     }
     let words = ["-C", state.spec.project.as_str(), "memory", "consolidate", state.spec.id.as_str()];
     // It says itself what goes wrong, as far as it gets; that it was not started harms nobody.
-    let _ = detach::start(
-        &host.program,
-        "refrain",
-        &words.map(str::to_owned),
-        &host.env,
-        dir.runner_log().as_std_path(),
-    )
-    .map(Detached::reap);
+    let _ = detach::start(&host.program, "refrain", &words.map(str::to_owned), &host.env, &dir.runner_log())
+        .map(Detached::reap);
 }
 
 impl Service {
@@ -108,7 +102,7 @@ impl Service {
             false => Spec { working_dir: spec.project.clone(), worktree: spec.project.clone(), ..spec },
         };
         let folder = dir.0.join("memory");
-        make_dir(&folder)?;
+        make_dir_nofollow(&folder)?;
         let (file, schema) = (folder.join("question.md"), lessons::schema().to_string());
         let question = Question {
             spec: &spec,

@@ -10,11 +10,11 @@ use refrain_core::plan::tune::{Tried, TriedAttempt, TriedGate, proposal, questio
 use refrain_core::plan::{PlanState, TaskId};
 use refrain_core::spec::AgentSpec;
 use refrain_core::{AttemptId, LoopState, Spec};
-use refrain_git::CleanRequest;
 use refrain_proc::output;
-use refrain_store::{CleanPlace, LoopDir, journal, make_dir};
+use refrain_store::{LoopDir, journal, make_dir_nofollow};
 
 use crate::asked::{Question, ask};
+use crate::proving_ground::CleanCheckout;
 use crate::{EngineError, Service, repository};
 
 /// How long an agent may think about a proposal.
@@ -45,16 +45,12 @@ impl Service {
     }
 
     /// A checkout of what has landed of a plan, beside everybody's.
-    fn checkout_of(&self, plan: &PlanState) -> Result<CleanPlace, EngineError> {
+    fn checkout_of(&self, plan: &PlanState) -> Result<CleanCheckout, EngineError> {
         let env = environment::of_git(&plan.spec.each, self.host.env.iter().cloned());
         let repository = repository::open(&self.project.worktree, &env, &plan.spec.each)?;
-        let place = CleanPlace::take(&self.project, &self.host.state_home)?;
+        let place = CleanCheckout::take(&self.project, &self.host.state_home)?;
         if let Some(at) = plan.tip.as_ref().or(plan.base.as_ref().map(|(head, _)| head)) {
-            let (folder, index) = (place.folder(), place.index());
-            let tree = repository.tree_of(at)?;
-            let request =
-                CleanRequest { tree: &tree, over: &[], folder: &folder, index: &index, cancel: None };
-            repository.check_out_clean(request)?;
+            place.fill(&repository, (&repository.tree_of(at)?, &[]), None)?;
         }
         Ok(place)
     }
@@ -87,7 +83,7 @@ impl Service {
         };
         let prompt = question(tried);
         let dir = self.plan_dir(&plan.spec.id)?.0.join("tune");
-        make_dir(&dir)?;
+        make_dir_nofollow(&dir)?;
         let file = dir.join(format!("{}.md", tried.task.slug()));
         let question =
             Question { spec: &spec, prompt: &prompt, file: &file, schema: None, budget: None, limit: LIMIT };

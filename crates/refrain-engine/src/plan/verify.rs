@@ -12,17 +12,18 @@ use refrain_core::gate::{Check, GateSpec};
 use refrain_core::git::Oid;
 use refrain_core::plan::{FailedGate, PlanEvent, PlanState};
 use refrain_core::{AttemptId, LoopState, Record, Spec};
-use refrain_git::{Cancel, CleanRequest, GitError};
+use refrain_git::{Cancel, GitError};
 use refrain_proc::Meter;
 use refrain_proc::keeper::StopLadder;
 use refrain_proc::sweep::{Mark, sweep};
-use refrain_store::{CleanPlace, LoopDir, RunnerLock};
+use refrain_store::{LoopDir, RunnerLock};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::landing::{HandingOver, Landing, refused};
 use crate::blocking::blocking;
 use crate::child::{ChildEvent, Supervised, command_job, supervise};
+use crate::proving_ground::CleanCheckout;
 use crate::{EngineError, Host, chain, now};
 
 /// All that a verification needs to know.
@@ -151,8 +152,12 @@ impl Verification {
         };
         // First everybody is gone who was started there.
         blocking(move || drop(supervised)).await;
-        let place = place?;
-        blocking(move || place.leave()).await;
+        let mut place = place?;
+        blocking(move || {
+            place.keep();
+            place.leave();
+        })
+        .await;
         ran
     }
 
@@ -195,18 +200,16 @@ fn run_number(seq: u64, retries: u32, retry: u32) -> u32 {
 }
 
 /// The folder in the checkout that corresponds to the one that the plan was started in.
-fn inside(each: &Spec, place: &CleanPlace) -> camino::Utf8PathBuf {
+fn inside(each: &Spec, place: &CleanCheckout) -> camino::Utf8PathBuf {
     match each.working_dir.strip_prefix(&each.worktree) {
         Ok(inside) if !inside.as_str().is_empty() => place.folder().join(inside),
         Ok(_) | Err(_) => place.folder(),
     }
 }
 
-fn check_out(landing: &Landing, tree: &Oid, cancel: &Cancel) -> Result<CleanPlace, EngineError> {
-    let place = CleanPlace::take(&landing.project, &landing.state_home)?;
-    let (folder, index) = (place.folder(), place.index());
-    let request = CleanRequest { tree, over: &[], folder: &folder, index: &index, cancel: Some(cancel) };
-    landing.repository(Some(cancel))?.check_out_clean(request)?;
+fn check_out(landing: &Landing, tree: &Oid, cancel: &Cancel) -> Result<CleanCheckout, EngineError> {
+    let place = CleanCheckout::take(&landing.project, &landing.state_home)?;
+    place.fill(&landing.repository(Some(cancel))?, (tree, &[]), Some(cancel))?;
     Ok(place)
 }
 

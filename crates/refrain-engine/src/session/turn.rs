@@ -1,15 +1,12 @@
 //! One turn of a session: what it left behind, and what it is told next.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-
 use camino::Utf8Path;
 use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::promise::Scanner;
 use refrain_core::prompt::{self, Quoted};
 use refrain_core::work::WorkDigest;
 use refrain_core::{AttemptId, ChildId, Live, LoopState, Spec, Step, context, next_step};
+use refrain_files::Folder;
 use refrain_store::worktree::{self, WorktreeFiles};
 use refrain_store::{Journal, LoopDir};
 
@@ -76,8 +73,7 @@ pub(super) fn over(
 }
 
 fn keep(path: &Utf8Path, text: &str) {
-    let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(path);
-    let _ = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    let _ = refrain_files::write(path, text.as_bytes());
 }
 
 /// Goes on until it is the session's turn, the loop stands still, or a runner is needed.
@@ -134,7 +130,8 @@ fn tell(state: &LoopState, loop_dir: &LoopDir, id: AttemptId) -> Result<Turn, En
     WorktreeFiles::default().prepare(&state.spec, id.iteration, context.as_deref(), state.blocked > 0)?;
     let dir = loop_dir.attempt(id);
     let failed = |error| EngineError::Process("the attempt's folder cannot be written", error);
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(&dir.0).map_err(failed)?;
+    loop_dir.remove_links(Some(id))?;
+    Folder::make(&dir.0).map_err(failed)?;
     keep(&dir.prompt(), &prompt);
     mirror::write(&state.spec, &mirror::files(state, context.as_deref()));
     Ok(Turn::Next { marker: prompt::marker(state, id.iteration), prompt })

@@ -24,14 +24,8 @@ pub(crate) fn tell_of_session(host: &Host, state: &LoopState, dir: &LoopDir) {
     }
     let words = ["-C", state.spec.project.as_str(), "drive", state.spec.id.as_str(), "--tell"];
     // It says itself what goes wrong, as far as it gets; that it was not started harms nobody.
-    let _ = detach::start(
-        &host.program,
-        "refrain",
-        &words.map(str::to_owned),
-        &host.env,
-        dir.runner_log().as_std_path(),
-    )
-    .map(Detached::reap);
+    let _ = detach::start(&host.program, "refrain", &words.map(str::to_owned), &host.env, &dir.runner_log())
+        .map(Detached::reap);
 }
 
 impl Service {

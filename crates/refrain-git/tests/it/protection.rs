@@ -41,13 +41,15 @@ impl Guard {
 
     fn base(&self, place: &Place) -> Oid {
         let index = place.git_path("protected-index");
-        let request = ProtectRequest { paths: &self.0, parts: &self.1, index: &index, cancel: None };
+        let request =
+            ProtectRequest { paths: &self.0, parts: &self.1, index: &index, checkout: None, cancel: None };
         place.repository().protected(request).unwrap()
     }
 
     fn touched(&self, place: &Place, base: &Oid) -> Touches {
         let index = place.git_path("protected-index");
-        let request = ProtectRequest { paths: &self.0, parts: &self.1, index: &index, cancel: None };
+        let request =
+            ProtectRequest { paths: &self.0, parts: &self.1, index: &index, checkout: None, cancel: None };
         place.repository().touched(request, base).unwrap()
     }
 }

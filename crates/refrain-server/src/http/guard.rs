@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use super::address::Under;
 use super::door::Door;
 use super::failure::{Failure, wants_page};
+use super::guests::{Guest, MOST_OF_ONE};
 
 /// How large a request may be, in bytes.
 pub(super) const LARGEST: usize = 1 << 20;
@@ -27,9 +28,13 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 /// Lets in only who came under a name of this server: a name that leads here by somebody else's doing is none. A browser that
 /// came under one of programs is sent on to that of browsers, as it would show its cookie to all that is at this one.
 pub(super) async fn check_host(State(door): State<Arc<Door>>, mut request: Request, next: Next) -> Response {
-    let said = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    let said =
-        said.or_else(|| request.uri().authority().map(|authority| authority.as_str())).unwrap_or_default();
+    // A browser sends neither, and a proxy in between may take the other one for the name.
+    if request.uri().authority().is_some() || request.headers().get_all(header::HOST).iter().nth(1).is_some()
+    {
+        let error = "the request names more than one host; accepted is a path, and one Host";
+        return Failure::new(StatusCode::BAD_REQUEST, error).into_response();
+    }
+    let said = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     if let Some(under) = door.names.whose(said) {
         if under == Under::Programs && is_browser(&request) {
             let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
@@ -90,7 +95,9 @@ pub(super) async fn admit(State(door): State<Arc<Door>>, request: Request, next:
         (None, Some(Under::Programs) | None) => false,
     };
     if is_known {
-        return next.run(request).await;
+        let guest = request.extensions().get::<Arc<Guest>>();
+        let has_room = guest.zip(token.or(cookie)).is_none_or(|(guest, pass)| guest.shows(pass));
+        return if has_room { next.run(request).await } else { too_many_connections() };
     }
     let is_page = *request.method() == Method::GET && wants_page(headers) && token.is_none();
     if is_page {
@@ -114,6 +121,13 @@ pub(super) fn too_many() -> Response {
         Failure::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens; try again in a minute")
             .into_response();
     refused.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("60"));
+    refused
+}
+
+fn too_many_connections() -> Response {
+    let error = format!("too many connections with this token; accepted are {MOST_OF_ONE} at a time");
+    let mut refused = Failure::new(StatusCode::TOO_MANY_REQUESTS, error).into_response();
+    refused.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     refused
 }
 

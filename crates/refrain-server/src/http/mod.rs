@@ -10,6 +10,7 @@ mod copies;
 mod door;
 mod failure;
 mod guard;
+mod guests;
 mod live;
 mod login;
 mod openapi;

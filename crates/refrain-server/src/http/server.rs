@@ -10,7 +10,10 @@ use std::time::Duration;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Extension, Router, middleware};
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use refrain_engine::Key;
@@ -26,16 +29,18 @@ use tower_http::csrf::CsrfLayer;
 use super::address::{NAME, Names, Way};
 use super::door::Door;
 use super::failure::{self, Failure};
+use super::guests::{Guest, Guests};
 use super::paced::Paced;
 use super::stop::{Stop, stopped};
 use super::{Address, guard, login, pages, routes};
 use crate::desk::Desk;
 use crate::mcp;
 
-/// How many connections there may be at a time: others wait in the system's queue.
+/// How many connections there may be at a time. Where all are taken, the oldest on which nobody was let in is closed; others
+/// wait in the system's queue.
 const MOST: usize = 256;
 /// How long a client may take for the head of a request, and be silent between two.
-const HEAD: Duration = Duration::from_secs(20);
+const HEAD: Duration = Duration::from_secs(10);
 /// How long a client may take until it and the server are agreed on TLS.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How many may be at that at a time; others wait, within the same bound.
@@ -142,43 +147,50 @@ impl Server {
         format!("{}/open?code={}", self.url(), self.door.make_code())
     }
 
-    async fn accept(&self) -> io::Result<TcpStream> {
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let at_other = async {
             match &self.other {
                 Some(other) => other.accept().await,
                 None => std::future::pending().await,
             }
         };
-        let accepted = tokio::select! {
+        tokio::select! {
             accepted = self.listener.accept() => accepted,
             accepted = at_other => accepted,
-        };
-        accepted.map(|(stream, _)| stream)
+        }
     }
 
     /// Answers until it is to stop; what is being answered then gets a moment.
     pub async fn run(self, mut stop: Stop) {
         let app = app(&self.door, stop.clone());
         let (places, mut open) = (Arc::new(Semaphore::new(MOST)), JoinSet::new());
+        let guests = Arc::new(Guests::default());
         loop {
+            if places.available_permits() == 0 {
+                guests.make_room();
+            }
             // A place first: without one nobody is asked in.
             let place = tokio::select! {
                 Ok(place) = Arc::clone(&places).acquire_owned() => place,
                 () = stopped(&mut stop) => break,
             };
-            let stream = tokio::select! {
+            let (stream, from) = tokio::select! {
                 accepted = self.accept() => match accepted {
-                    Ok(stream) => stream,
+                    Ok(accepted) => accepted,
                     // The client is gone already, or the system has no descriptors left just now.
                     Err(_) => { tokio::time::sleep(AGAIN).await; continue }
                 },
                 () = stopped(&mut stop) => break,
             };
             let (app, tls, stop) = (app.clone(), self.tls.clone(), stop.clone());
-            open.spawn(async move {
-                answer(stream, tls, app, stop).await;
+            // Behind a proxy all come from one address.
+            let Some(guest) = guests.enter(from.ip(), self.tls.is_some()) else { continue };
+            let number = guest.number();
+            let close = open.spawn(async move {
+                answer(stream, tls, (app, Arc::new(guest)), stop).await;
                 drop(place);
             });
+            guests.can_close(number, close);
             // Those that are over are let go of.
             while open.try_join_next().is_some() {}
         }
@@ -253,7 +265,7 @@ fn app(door: &Arc<Door>, stop: Stop) -> Router {
 }
 
 /// One connection, to its end; one that says nothing of TLS where that is spoken is over at once.
-async fn answer(stream: TcpStream, tls: Option<Agreeing>, app: Router, mut stop: Stop) {
+async fn answer(stream: TcpStream, tls: Option<Agreeing>, app: (Router, Arc<Guest>), mut stop: Stop) {
     // What is answered is small, and is to be there at once.
     let _ = stream.set_nodelay(true);
     let Some(Agreeing { acceptor, places }) = tls else { return converse(stream, app, stop).await };
@@ -270,11 +282,19 @@ async fn answer(stream: TcpStream, tls: Option<Agreeing>, app: Router, mut stop:
     }
 }
 
-async fn converse(stream: impl AsyncRead + AsyncWrite + Unpin, app: Router, mut stop: Stop) {
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    (app, guest): (Router, Arc<Guest>),
+    mut stop: Stop,
+) {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LARGEST_HEAD);
-    let talk =
-        builder.serve_connection(TokioIo::new(Paced::new(stream, TAKE)), TowerToHyperService::new(app));
+    let app = TowerToHyperService::new(app);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&guest));
+        app.call(request)
+    });
+    let talk = builder.serve_connection(TokioIo::new(Paced::new(stream, TAKE)), service);
     let mut talk = std::pin::pin!(talk);
     // However it ends, there is nobody to be told.
     tokio::select! {

@@ -1,21 +1,21 @@
 //! The file of a journal, as its one writer sees it. The writer knows every byte that it wrote. What another process writes into the
 //! file is put aside, and the journal is written back as it was.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use refrain_core::Fold;
+use refrain_files::{Folder, OFlags};
 use rustix::fs::{AtFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 
 use super::JournalError;
-use crate::atomic::make_dir;
 use crate::layout::{JOURNAL, LoopDir, RUNNER_LOCK};
 use crate::lock::{AppendLock, RunnerLock, identity};
 use crate::notice::tell_above;
-use crate::{DiskError, OnPath, write_atomic};
+use crate::{DiskError, OnPath, make_dir_nofollow, write_nofollow};
 
 /// How often a journal is written back while somebody deletes its folder: a deletion ends, and each try takes its time.
 const RESTORE_TRIES: u32 = 100;
@@ -112,7 +112,7 @@ impl Written {
 pub(super) struct Disk {
     dir: LoopDir,
     /// The folder that the file lies in, by whatever path.
-    folder: File,
+    folder: Folder,
     file: Written,
     lock: AppendLock,
     /// Every byte of the journal, as this writer read and wrote it.
@@ -209,9 +209,14 @@ impl Disk {
         }
     }
 
-    /// Whether the file still lies in its folder, wherever that was moved to, as it was written. The number of its links does not
-    /// say so: it may have been given another name, and not every file system counts a file down that somebody has open.
+    /// Whether the file still lies in its folder, as it was written. The folder may have been moved, as long as nothing else has
+    /// its place. The number of the file's links does not say so: it may have been given another name, and not every file system
+    /// counts a file down that somebody has open.
     pub(super) fn place(&mut self) -> Result<Place, DiskError> {
+        let folder = fstat(&self.folder).map_err(io::Error::from).on("look at", &self.dir.0)?;
+        if identity(&self.dir.0).is_some_and(|now| now != (folder.st_dev, folder.st_ino)) {
+            return Ok(Place::Foreign);
+        }
         let file = self.file.file();
         let ours = fstat(&*file).map_err(io::Error::from).on("look at", &self.dir.journal())?;
         match statat(&self.folder, JOURNAL, AtFlags::SYMLINK_NOFOLLOW) {
@@ -249,19 +254,19 @@ impl Disk {
 
     /// Keeps what lies in the journal's place, which this writer did not write, under another name; returns that.
     fn put_foreign_aside(&self) -> Result<Option<String>, DiskError> {
-        let path = self.dir.journal();
-        if path.symlink_metadata().is_err() {
+        let is_there = |name: &str| statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        if !is_there(JOURNAL) {
             return Ok(None);
         }
-        let aside = |number| self.dir.0.join(format!("foreign-{number}"));
-        let is_free = |number: &u32| aside(*number).symlink_metadata().is_err();
+        let aside = |number| format!("foreign-{number}");
+        let is_free = |number: &u32| !is_there(&aside(*number));
         let aside = aside((1..MOST_FOREIGN).find(is_free).unwrap_or(MOST_FOREIGN));
         // A second name, so that readers find a journal at every moment; of a folder there is none.
-        let _ = fs::remove_file(&aside);
-        if fs::hard_link(&path, &aside).is_err() {
-            fs::rename(&path, &aside).on("move", &path)?;
+        let _ = self.folder.remove(&aside);
+        if self.folder.link(JOURNAL, &aside).is_err() {
+            self.folder.rename(JOURNAL, &aside).on("move", &self.dir.journal())?;
         }
-        Ok(aside.file_name().map(str::to_owned))
+        Ok(Some(aside))
     }
 
     /// Moves an unterminated last line beside the journal; returns the file's name.
@@ -276,7 +281,7 @@ impl Disk {
         let mut tail = &*file;
         tail.seek(SeekFrom::Start(good)).on("read", &path)?;
         tail.take(torn).read_to_end(&mut bytes).on("read", &path)?;
-        write_atomic(&self.dir.0.join(&kept_as), &bytes)?;
+        write_nofollow(&self.dir.0.join(&kept_as), &bytes)?;
         file.set_len(good).on("write", &path)?;
         self.stamp = None;
         Ok(Some(kept_as))
@@ -299,13 +304,13 @@ impl Disk {
             // Without the right to drive the loop the other may be its runner.
             return Err(JournalError::Foreign(self.dir.journal()));
         }
-        make_dir(&self.dir.0)?;
-        make_dir(&self.dir.inbox())?;
+        self.dir.remove_links(None)?;
+        make_dir_nofollow(&self.dir.inbox())?;
+        self.folder = folder(&self.dir)?;
         // Before there is a journal again, that somebody could find and take for one that nobody writes.
         self.keep_lock()?;
         let kept_as = self.put_foreign_aside()?;
-        write_atomic(&self.dir.journal(), &self.own)?;
-        self.folder = folder(&self.dir)?;
+        write_nofollow(&self.dir.journal(), &self.own)?;
         self.told = false;
         self.file.replace(open(&self.dir, false)?);
         self.stamp = None;
@@ -334,11 +339,12 @@ impl Disk {
     }
 }
 
-fn folder(dir: &LoopDir) -> Result<File, DiskError> {
-    File::open(&dir.0).on("open", &dir.0)
+pub(super) fn folder(dir: &LoopDir) -> Result<Folder, DiskError> {
+    Folder::open(&dir.0).on("open", &dir.0)
 }
 
 pub(super) fn open(dir: &LoopDir, create: bool) -> Result<File, DiskError> {
     let path = dir.journal();
-    OpenOptions::new().read(true).append(true).create(create).mode(0o600).open(&path).on("open", &path)
+    let flags = OFlags::RDWR | OFlags::APPEND | if create { OFlags::CREATE } else { OFlags::empty() };
+    refrain_files::open(&path, flags).on("open", &path)
 }

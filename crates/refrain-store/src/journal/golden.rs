@@ -23,7 +23,7 @@ use refrain_core::memory::{self, MemorySpec, Recalled};
 use refrain_core::mirror::Mirror;
 use refrain_core::promise::NearMiss;
 use refrain_core::protect::{
-    Change, Kind, OtherProgram, Part, PartViolation, Program, Rule, Touched, Violation,
+    Change, Kind, OtherProgram, OutsideLink, Part, PartViolation, Program, Rule, Touched, Violation,
 };
 use refrain_core::session::{self, Isolation, SessionSpec};
 use refrain_core::spec::{AgentKind, CritiqueSpec, Millis, OnStuck, ProtectSpec, StuckSpec};
@@ -184,6 +184,7 @@ fn touched() -> Vec<Touched> {
             before: Some("/usr/bin/cargo".into()),
             now: None,
         }),
+        Touched::Link(OutsideLink { path: path(b"sum.sh"), target: "/home/me/sum.sh".into() }),
     ]
 }
 

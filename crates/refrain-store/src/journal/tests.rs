@@ -227,7 +227,7 @@ fn a_journal_that_was_deleted_alone_is_written_back_too() {
 fn a_writer_whose_lock_was_deleted_takes_it_again_unless_another_has() {
     let sandbox = sandbox();
     let dir = &sandbox.loop_dir;
-    crate::make_dir(&dir.0).unwrap();
+    crate::make_dir_nofollow(&dir.0).unwrap();
     let _first = crate::RunnerLock::try_take(dir).unwrap().unwrap();
     let mut journal = sample(dir);
     assert!(journal.is_in_place());

@@ -12,14 +12,13 @@ use refrain_core::{Fold, LoopState, Record};
 use serde::Serialize;
 
 use super::JournalError;
-use super::disk::{Committed, Disk, Durability, Place, Stamp, Written, open};
+use super::disk::{Committed, Disk, Durability, Place, Stamp, Written, folder, open};
 use super::line::{self, Hash, ROOT};
 use super::read::{Snapshot, fold};
-use crate::atomic::{make_dir, sync_dir};
 use crate::layout::LoopDir;
 use crate::lock::AppendLock;
 use crate::signing::{LastSigned, Signing};
-use crate::{DiskError, OnPath};
+use crate::{DiskError, OnPath, make_dir_nofollow};
 
 /// How often one commit writes the journal back and records that, while another process changes it again and again.
 pub const MOST_RESTORED: u32 = 4;
@@ -86,8 +85,8 @@ impl<S: Fold> Journal<S> {
         at: Timestamp,
         signing: Option<Signing>,
     ) -> Result<Self, JournalError> {
-        make_dir(&dir.0)?;
-        make_dir(&dir.inbox())?;
+        dir.remove_links(None)?;
+        make_dir_nofollow(&dir.inbox())?;
         let path = dir.journal();
         let record = Record { seq: 1, at, event: started };
         let state = S::begin(&record).map_err(|damage| JournalError::impossible(&path, damage))?;
@@ -106,7 +105,7 @@ impl<S: Fold> Journal<S> {
                 let _ = file.set_len(0); // the disk is full, most likely: leave no half a loop
                 return Err(error).on("write", &path)?;
             }
-            sync_dir(&dir.0)?;
+            folder(&dir)?.sync().on("sync", &dir.0)?;
             Ok(file)
         })?;
         let mut disk = Disk::new(dir.clone(), file, lock, bytes, None)?;

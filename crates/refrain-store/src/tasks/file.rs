@@ -8,10 +8,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::plan::TaskId;
 use refrain_core::plan::file::{self, Change, Changed, FileError, Shape, Tasks};
+use refrain_files::OFlags;
 
 use super::TasksError;
-use crate::atomic::{make_dir, replace_atomic};
-use crate::{DiskError, OnPath, Project};
+use crate::atomic::replace_atomic;
+use crate::{DiskError, OnPath, Project, make_dir_nofollow};
 
 /// The longest task file, in bytes: a hundred times what ten thousand tasks take.
 const LONGEST: u64 = 64 << 20;
@@ -126,10 +127,10 @@ impl TaskFile {
 
     /// The lock of the file, by its real path: held while it is changed, so waiting for it is short.
     fn lock(&self, path: &Utf8Path) -> Result<File, DiskError> {
-        make_dir(&self.locks)?;
+        make_dir_nofollow(&self.locks)?;
         let name = blake3::hash(path.as_str().as_bytes()).to_hex();
         let path = self.locks.join(format!("{}.lock", &name[..16]));
-        OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&path).on("open", &path)
+        refrain_files::open(&path, OFlags::WRONLY | OFlags::CREATE).on("open", &path)
     }
 
     fn malformed(&self, source: FileError) -> TasksError {

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use rstest::rstest;
 use serde_json::json;
 use testkit::{Sandbox, write};
 
@@ -190,4 +191,119 @@ fn the_agent_is_told_where_gates_run_and_doctor_clears_up_after_projects_that_ar
     assert!(told.contains("/gone, which is gone") && gone.exists(), "{told}");
     sandbox.refrain(&["doctor", "--fix"]);
     assert!(!gone.exists() && here.exists());
+}
+
+/// What is protected is compared after each gate there, too.
+#[rstest]
+#[case::in_the_worktree(&[])]
+#[case::there(&["--clean-checkout"])]
+#[case::before_another_gate(&["--clean-checkout", "--gate", "after=true"])]
+fn code_that_rewrites_a_protected_test_while_a_gate_runs_proves_nothing(#[case] more: &[&str]) {
+    let (sandbox, _) = project();
+    fs::create_dir(sandbox.project().join("tests")).unwrap();
+    write(&sandbox.project().join("tests/sum.sh"), "exit 1\n");
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "Test"]);
+    let cheat = sandbox.agent("cheat", &format!("echo 'echo exit 0 > tests/sum.sh' > build.sh\n{CLAIM}"));
+    let gate = "tests=[ ! -e build.sh ] || sh build.sh; sh tests/sum.sh";
+    let words = ["--gate", gate, "--protect-existing", "tests/**"];
+    let run = sandbox.refrain(&start(&cheat, &[&words[..], more].concat())).with_code(10);
+    let refusal = run.stdout.lines().find(|line| line.contains("the claim is refused: "));
+    assert!(refusal.is_some_and(|line| line.contains("tests/sum.sh was changed")), "{}", run.stdout);
+    assert_eq!(sandbox.status("job")["verified"], false);
+}
+
+/// What git ignores stays between gates where a gate wrote it, and as it left it.
+#[test]
+fn what_no_gate_wrote_is_gone_before_the_next() {
+    let (sandbox, _) = project();
+    let plants = "for tree in \"$XDG_STATE_HOME\"/refrain/checkouts/*/1/tree/*; do
+echo 'exit 0' > $tree/plant.gen; echo 'exit 0' > $tree/target/plant; mkdir $tree/node_modules
+echo changed > $tree/target/changed; done";
+    let cheat = sandbox.agent("cheat", &format!("{plants}\necho wrong > work.txt\n{CLAIM}"));
+    let gate = "tests=for plant in plant.gen target/plant; do [ ! -e $plant ] || . ./$plant; done
+mkdir -p target; echo x >> target/built; [ -e target/changed ] || echo made > target/changed
+test \"$(cat work.txt)\" = right";
+    sandbox.refrain(&start(&cheat, &["--gate", gate, "--clean-checkout"])).with_code(10);
+    assert_eq!(sandbox.status("job")["verified"], false);
+    let checkouts = sandbox.root().join("home/state/refrain/checkouts");
+    let tree = fs::read_dir(checkouts).unwrap().next().unwrap().unwrap().path().join("1/tree/project");
+    let text = |path: &str| fs::read_to_string(tree.join(path)).unwrap();
+    assert_eq!((text("target/built"), text("target/changed")), ("x\nx\n".into(), "made\n".into()));
+    for planted in ["plant.gen", "target/plant", "node_modules"] {
+        assert!(!tree.join(planted).exists(), "{planted}");
+    }
+
+    // Nor between two loops.
+    write(&tree.join("target/plant"), "exit 0\n");
+    write(&tree.join("target/changed"), "changed\n");
+    let work = sandbox.agent("work", CLAIM);
+    let gate = "tests=test ! -e target/plant && test ! -e target/changed && test -e target/built";
+    let words = ["start", "--command", &work, "-m", "1", "-p", "Work.", "--clean-checkout", "--gate", gate];
+    sandbox.refrain(&words).with_code(0);
+}
+
+/// What is behind such a link is in no tree.
+#[rstest]
+#[case::absolute("ln -sf \"$HOME/sum.sh\" sum.sh", "sum.sh", &[])]
+#[case::absolute_there("ln -sf \"$HOME/sum.sh\" sum.sh", "sum.sh", &["--clean-checkout"])]
+#[case::above("mkdir -p src; ln -s ../../home/sum.sh src/sum.sh; ln -sf src/sum.sh sum.sh", "src/sum.sh", &[])]
+#[case::by_way_of_an_ignored_one("ln -s \"$HOME\" home.gen; ln -sf home.gen/sum.sh sum.sh", "sum.sh", &[])]
+#[case::committed("ln -sf \"$HOME/sum.sh\" sum.sh; git add .; git commit -qm Work", "sum.sh", &["--clean-checkout"])]
+fn a_link_out_of_the_worktree_proves_nothing(#[case] cheat: &str, #[case] path: &str, #[case] more: &[&str]) {
+    let (sandbox, _) = project();
+    write(&sandbox.project().join("sum.sh"), "wrong\n");
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "Sum"]);
+    let cheat =
+        format!("[ $REFRAIN_ITERATION != 1 ] || {{ echo right > \"$HOME/sum.sh\"; {cheat}; }}\n{CLAIM}");
+    let cheat = sandbox.agent("cheat", &cheat);
+    let words = [
+        "start",
+        "--command",
+        &cheat,
+        "--name",
+        "job",
+        "-p",
+        "Work.",
+        "-m",
+        "2",
+        "--gate",
+        "grep -q right sum.sh",
+    ];
+    let run = sandbox.refrain(&[&words[..], more].concat()).with_code(10);
+    let said = format!("{path} is a symbolic link out of the worktree, to ");
+    assert!(run.stdout.contains(&said), "{}", run.stdout);
+    let prompt = sandbox.kept_text("job", "0002", "prompt.md");
+    let told = "CLAIM REFUSED: links lead out of the worktree, so nothing is proven of it:\n- ";
+    assert!(prompt.contains(told) && prompt.contains(&said), "{prompt}");
+    assert!(prompt.contains("Replace such links by files"), "{prompt}");
+    assert_eq!(sandbox.status("job")["verified"], false);
+}
+
+#[test]
+fn links_inside_the_worktree_and_the_users_own_are_no_hindrance() {
+    let (sandbox, _) = project();
+    std::os::unix::fs::symlink("/etc/hostname", sandbox.project().join("own")).unwrap();
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "Link"]);
+    let work = sandbox
+        .agent("work", &format!("mkdir a b; echo right > b/c; ln -s ../b/c a/d; ln -s nowhere e\n{CLAIM}"));
+    for (name, more) in [("job", &[][..]), ("clean", &["--clean-checkout"])] {
+        let words = [
+            "start",
+            "--command",
+            &work,
+            "--name",
+            name,
+            "-p",
+            "Work.",
+            "-m",
+            "1",
+            "--worktree",
+            "--gate",
+            "grep -q right a/d",
+        ];
+        sandbox.refrain(&[&words[..], more].concat()).with_code(0);
+    }
 }

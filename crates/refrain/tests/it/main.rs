@@ -56,6 +56,8 @@ mod init;
 #[cfg(test)]
 mod journals;
 #[cfg(test)]
+mod links;
+#[cfg(test)]
 mod main_job;
 #[cfg(test)]
 mod mcp;

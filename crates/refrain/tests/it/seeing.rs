@@ -426,3 +426,19 @@ fn a_damaged_loop_is_named_and_the_others_are_listed() {
         status.stderr
     );
 }
+
+/// A terminal is no place for all that an agent may print; the log has it.
+#[test]
+fn what_an_agent_prints_is_shown_up_to_a_bound_and_kept_whole() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("yes 0123456789 | head -n 300000\n{CLAIM}"));
+    let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
+    assert!(run.stdout.contains("completed"), "the loop's own words are shown");
+    assert!((1_000_000..1_600_000).contains(&run.stdout.len()), "{}", run.stdout.len());
+    let log = sandbox.loop_dir("job").join("iterations/0001/output.log");
+    let said = format!("what is printed from here on is left out here; all of it: {}", log.display());
+    assert!(run.stdout.contains(&said));
+    assert!(sandbox.kept("job", "0001", "output.log").len() > 3_300_000);
+    let all = sandbox.refrain(&["logs", "job"]).with_code(0);
+    assert!(all.stdout.len() > 3_300_000, "{}", all.stdout.len());
+}

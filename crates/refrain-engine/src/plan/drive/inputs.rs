@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::plan::{PlanEvent, TaskEnded};
-use refrain_store::inbox;
+use refrain_store::{Doorbell, inbox};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::PlanDrive;
@@ -120,14 +120,14 @@ impl PlanDrive {
             let kept = [dir.journal(), dir.runner_lock(), dir.doorbell()];
             self.watch.arm(&kept, &[&self.journal.state().spec.tasks]);
         }
-        if !self.journal.is_in_place() || !dir.doorbell().exists() {
+        if !self.journal.is_in_place() || !Doorbell::is_in_place(&dir) {
             sleep(SETTLE).await;
         }
         keep_lock(&self.journal)?;
         if !self.journal.is_in_place() {
             self.write_back().await?;
         }
-        if !dir.doorbell().exists()
+        if !Doorbell::is_in_place(&dir)
             && let Ok(doorbell) = install_doorbell(&dir)
         {
             self.doorbell = doorbell;

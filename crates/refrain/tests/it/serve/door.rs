@@ -200,6 +200,46 @@ fn a_name_that_leads_here_by_anothers_doing_is_refused(#[case] host: &str) {
     served.ends();
 }
 
+/// A browser sends neither; a proxy in between may take the other host for the name.
+#[rstest]
+#[case::two_names("GET /api/v1/loops HTTP/1.1\r\nHost: HERE\r\nHost: evil.example")]
+#[case::the_same_twice("GET /api/v1/loops HTTP/1.1\r\nHost: HERE\r\nHost: HERE")]
+#[case::another_target("GET http://evil.example/api/v1/loops HTTP/1.1\r\nHost: HERE")]
+#[case::a_whole_target("GET http://HERE/api/v1/loops HTTP/1.1\r\nHost: HERE")]
+fn a_request_that_names_two_hosts_is_refused(#[case] head: &str) {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let head = head.replace("HERE", &served.host());
+    let reply = served.says(&format!("{head}\r\nAuthorization: Bearer {}\r\n\r\n", served.token()));
+    reply.with_status(400).says("names more than one host");
+    served.ends();
+}
+
+/// All connections there are, and nothing said on any of them: the oldest is closed for who comes next.
+#[test]
+fn who_says_nothing_shuts_nobody_out() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let mut silent: Vec<_> = (0..300).map(|_| served.connects()).collect();
+    assert_eq!(served.gets("/api/v1/loops").status, 200);
+    assert_eq!(silent[0].read(&mut [0]).unwrap(), 0, "it was closed");
+    served.ends();
+}
+
+/// Who was let in has but a part of the connections, for streams too.
+#[test]
+fn one_token_has_so_many_connections_and_another_is_let_in() {
+    let sandbox = sandbox();
+    let served = Served::begin(&sandbox, &[]);
+    let streams: Vec<_> = (0..64).map(|_| served.listens(None)).collect();
+    served.gets("/api/v1/loops").with_status(429).says("accepted are 64 at a time");
+    let other = sandbox.refrain(&["serve", "token"]).with_code(0).stdout;
+    let asks = format!("GET /api/v1/loops HTTP/1.1\r\nAuthorization: Bearer {}", other.trim());
+    assert_eq!(served.asks(&asks).status, 200);
+    drop(streams);
+    served.ends();
+}
+
 /// Who shows no token is refused before what they send is waited for.
 #[test]
 fn what_somebody_sends_who_is_not_let_in_is_not_taken_in() {

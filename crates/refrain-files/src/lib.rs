@@ -1,0 +1,366 @@
+//! Files and folders beneath a folder that an agent can write, where it can put a link in the place of anything.
+//!
+//! A [`Folder`] is opened by a path that has no link in it. All that happens in it is relative to its descriptor: nothing is
+//! written, renamed or removed where a link leads, also when the link is made meanwhile.
+
+#[cfg_attr(target_os = "linux", path = "linux.rs")]
+mod system;
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use camino::Utf8Path;
+pub use rustix::fs::OFlags;
+use rustix::fs::{
+    AtFlags, Dir, FileType, Mode, fcntl_setfl, linkat, mkdirat, mkfifoat, openat, renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+/// How a folder is opened.
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// Only the user may read and write.
+const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
+
+/// A folder that is open.
+#[derive(Debug)]
+pub struct Folder(OwnedFd);
+
+impl AsFd for Folder {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Folder {
+    /// Opens a folder.
+    ///
+    /// # Errors
+    /// Where it is missing, or a part of the path is a link or no folder: the error names that part.
+    pub fn open(path: &Utf8Path) -> io::Result<Self> {
+        system::open_folder(path.as_std_path()).map(Self).map_err(|error| explained(path, error))
+    }
+
+    /// Opens a folder that may be reached through links: one that is the user's, and no agent can replace.
+    ///
+    /// # Errors
+    /// Where it is missing or no folder.
+    pub fn open_trusted(path: &Utf8Path) -> io::Result<Self> {
+        let follow = FOLDER.difference(OFlags::NOFOLLOW);
+        Ok(Self(rustix::fs::open(path.as_std_path(), follow, Mode::empty())?))
+    }
+
+    /// Opens a folder, which is made with its parents where it is missing: private to the user, and synced.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn make(path: &Utf8Path) -> io::Result<Self> {
+        match Self::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+        let (parent, name) = split(path)?;
+        let parent = Self::make(parent)?;
+        parent.make_child(name).map_err(|error| named(path, error))
+    }
+
+    /// Opens the folder `name` in it.
+    ///
+    /// # Errors
+    /// Where it is missing, a link or no folder.
+    pub fn child(&self, name: &str) -> io::Result<Self> {
+        Ok(Self(openat(&self.0, single(name)?, FOLDER, Mode::empty())?))
+    }
+
+    fn make_child(&self, name: &str) -> io::Result<Self> {
+        match mkdirat(&self.0, name, Mode::RWXU) {
+            Err(Errno::EXIST) => {}
+            made => {
+                made?;
+                self.sync()?;
+            }
+        }
+        self.child(name)
+    }
+
+    /// Opens the folder `name` in it, which is Refrain's own. What has its place and is no folder is removed first; none
+    /// where there is no such folder then.
+    ///
+    /// # Errors
+    /// Where it can neither be opened nor removed.
+    pub fn reclaim(&self, name: &str) -> io::Result<Option<Self>> {
+        let name = single(name)?;
+        match openat(&self.0, name, FOLDER, Mode::empty()) {
+            Ok(folder) => Ok(Some(Self(folder))),
+            Err(Errno::NOENT) => Ok(None),
+            Err(Errno::LOOP | Errno::NOTDIR) => self.remove(name).map(|()| None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The same, and makes it where it is missing.
+    ///
+    /// # Errors
+    /// As [`Self::reclaim`].
+    pub fn reclaim_or_make(&self, name: &str) -> io::Result<Self> {
+        match self.reclaim(name)? {
+            Some(folder) => Ok(folder),
+            None => self.make_child(name),
+        }
+    }
+
+    /// Removes each link in it.
+    ///
+    /// # Errors
+    /// Where it cannot be listed, or one stays.
+    pub fn remove_links(&self) -> io::Result<()> {
+        for entry in Dir::read_from(&self.0)? {
+            let entry = entry?;
+            let kind = match entry.file_type() {
+                // Not every file system says it in the list.
+                FileType::Unknown => match statat(&self.0, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
+                    Ok(stat) => FileType::from_raw_mode(stat.st_mode),
+                    Err(Errno::NOENT) => continue,
+                    Err(error) => return Err(error.into()),
+                },
+                kind => kind,
+            };
+            if kind == FileType::Symlink {
+                match unlinkat(&self.0, entry.file_name(), AtFlags::empty()) {
+                    Ok(()) | Err(Errno::NOENT) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a regular file in it. A link, or what is no file, is an error.
+    ///
+    /// # Errors
+    /// Where it cannot be opened, or is no regular file.
+    pub fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
+        // A FIFO would wait for its other end.
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        match openat(&self.0, single(name)?, flags, PRIVATE).map(File::from) {
+            Err(Errno::LOOP) => Err(io::Error::other("it is a symbolic link, and Refrain follows none here")),
+            Err(Errno::NXIO) => Err(io::Error::other("it is no regular file")),
+            Err(error) => Err(error.into()),
+            Ok(file) if file.metadata()?.is_file() => {
+                fcntl_setfl(&file, flags.intersection(OFlags::APPEND))?;
+                Ok(file)
+            }
+            Ok(_) => Err(io::Error::other("it is no regular file")),
+        }
+    }
+
+    /// Makes a new file in it, in the place of whatever file or link has that name.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn create(&self, name: &str) -> io::Result<File> {
+        // A file that is there may have another name elsewhere.
+        self.remove(name)?;
+        self.file(name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
+    }
+
+    /// Replaces the file `name` in it: whoever reads it sees the old file or the new one, also after a power loss.
+    ///
+    /// # Errors
+    /// Where the new file cannot be written; the old one stays then.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.exchange(name, bytes, File::sync_all)?;
+        self.sync()
+    }
+
+    /// The same, but a power loss may leave an empty file.
+    ///
+    /// # Errors
+    /// As [`Self::replace`].
+    pub fn replace_unsynced(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        self.exchange(name, bytes, |_| Ok(()))
+    }
+
+    fn exchange(&self, name: &str, bytes: &[u8], settle: fn(&File) -> io::Result<()>) -> io::Result<()> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let name = single(name)?;
+        let (beside, mut file) = loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let beside = format!(".tmp-{}-{count}", std::process::id());
+            match self.file(&beside, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL) {
+                // One of another process that had this number.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                file => break (beside, file?),
+            }
+        };
+        let written = file.write_all(bytes).and_then(|()| settle(&file));
+        let replaced = written.and_then(|()| self.rename(&beside, name));
+        if replaced.is_err() {
+            // The first error is what matters.
+            let _ = self.remove(&beside);
+        }
+        replaced
+    }
+
+    /// Renames what is in it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.rename_to(from, self, to)
+    }
+
+    /// Renames what is in it into another folder.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn rename_to(&self, from: &str, folder: &Self, to: &str) -> io::Result<()> {
+        Ok(renameat(&self.0, single(from)?, &folder.0, single(to)?)?)
+    }
+
+    /// Gives a file in it a second name there.
+    ///
+    /// # Errors
+    /// What the system says: a folder has one name only.
+    pub fn link(&self, from: &str, to: &str) -> io::Result<()> {
+        Ok(linkat(&self.0, single(from)?, &self.0, single(to)?, AtFlags::empty())?)
+    }
+
+    /// Removes a file or a link in it; one that is missing is no error.
+    ///
+    /// # Errors
+    /// Where it stays: a folder does.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        match unlinkat(&self.0, single(name)?, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes a folder in it that holds only files; one that is missing is no error.
+    ///
+    /// # Errors
+    /// Where it stays.
+    pub fn remove_folder(&self, name: &str) -> io::Result<()> {
+        let Some(folder) = self.reclaim(name)? else { return Ok(()) };
+        for entry in Dir::read_from(&folder.0)? {
+            let entry = entry?;
+            if ![c".", c".."].contains(&entry.file_name()) {
+                unlinkat(&folder.0, entry.file_name(), AtFlags::empty())?;
+            }
+        }
+        Ok(unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// Makes a FIFO in it; whether it did. What is there already stays.
+    ///
+    /// # Errors
+    /// Where the file system has none.
+    pub fn make_fifo(&self, name: &str) -> io::Result<bool> {
+        match mkfifoat(&self.0, single(name)?, PRIVATE) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes what it lists survive a power loss.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn sync(&self) -> io::Result<()> {
+        Ok(rustix::fs::fsync(&self.0)?)
+    }
+}
+
+/// Opens a regular file by a path without links.
+///
+/// # Errors
+/// As [`Folder::open`] and [`Folder::file`].
+pub fn open(path: &Utf8Path, flags: OFlags) -> io::Result<File> {
+    let (folder, name) = split(path)?;
+    Folder::open(folder)?.file(name, flags)
+}
+
+/// Makes a new file in the place of whatever file or link has that path. Its folder is Refrain's own: it is made where it is
+/// missing, or something else has its place.
+///
+/// # Errors
+/// As [`Folder::make`], [`Folder::reclaim`] and [`Folder::create`].
+pub fn create(path: &Utf8Path) -> io::Result<File> {
+    let (folder, name) = split(path)?;
+    let (above, own) = split(folder)?;
+    Folder::make(above)?.reclaim_or_make(own)?.create(name)
+}
+
+/// Makes a file with this text as [`create`] does. It is not synced.
+///
+/// # Errors
+/// As [`create`].
+pub fn write(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
+    create(path)?.write_all(bytes)
+}
+
+/// Removes a file or a link by a path without links; one that is missing is no error.
+///
+/// # Errors
+/// As [`Folder::open`] and [`Folder::remove`].
+pub fn remove(path: &Utf8Path) -> io::Result<()> {
+    let (folder, name) = split(path)?;
+    match Folder::open(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        folder => folder?.remove(name),
+    }
+}
+
+/// The folder and the name of what lies at a path.
+///
+/// # Errors
+/// Where the path names nothing in a folder.
+pub fn split(path: &Utf8Path) -> io::Result<(&Utf8Path, &str)> {
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) => Ok((folder, name)),
+        _ => Err(io::Error::new(ErrorKind::InvalidInput, "the path has no file name")),
+    }
+}
+
+/// A name of something in a folder, and no path.
+fn single(name: &str) -> io::Result<&str> {
+    match name {
+        "" | "." | ".." => Err(ErrorKind::InvalidInput.into()),
+        name if name.contains('/') => Err(ErrorKind::InvalidInput.into()),
+        name => Ok(name),
+    }
+}
+
+/// The error of a folder that cannot be opened, with the part of its path that is in the way.
+fn explained(path: &Utf8Path, error: Errno) -> io::Error {
+    if ![Errno::LOOP, Errno::NOTDIR].contains(&error) {
+        return error.into();
+    }
+    let mut parts: Vec<_> = path.ancestors().collect();
+    parts.reverse();
+    for part in parts {
+        match part.symlink_metadata() {
+            Ok(meta) if meta.is_symlink() => {
+                let text = format!("{part} is a symbolic link, and Refrain follows none here; remove it");
+                return io::Error::other(text);
+            }
+            Ok(meta) if !meta.is_dir() => {
+                return io::Error::new(ErrorKind::NotADirectory, format!("{part} is no folder"));
+            }
+            _ => {}
+        }
+    }
+    error.into()
+}
+
+fn named(path: &Utf8Path, error: io::Error) -> io::Error {
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    errno.map_or(error, |errno| explained(path, errno))
+}
+
+#[cfg(test)]
+mod tests;
