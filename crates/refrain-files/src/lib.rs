@@ -111,13 +111,16 @@ impl Folder {
         }
     }
 
-    /// Removes each link in it.
+    /// Removes each link in it whose name is not to be kept.
     ///
     /// # Errors
     /// Where it cannot be listed, or one stays.
-    pub fn remove_links(&self) -> io::Result<()> {
+    pub fn remove_links(&self, is_kept: fn(&[u8]) -> bool) -> io::Result<()> {
         for entry in Dir::read_from(&self.0)? {
             let entry = entry?;
+            if is_kept(entry.file_name().to_bytes()) {
+                continue;
+            }
             let kind = match entry.file_type() {
                 // Not every file system says it in the list.
                 FileType::Unknown => match statat(&self.0, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {

@@ -13,6 +13,9 @@ use crate::{DiskError, OnPath};
 /// The journal's name in its loop's folder.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
+/// What the name of each file begins with that another process put in the journal's place.
+pub(crate) const FOREIGN: &str = "foreign-";
+
 /// The name of its runner's lock there.
 pub(crate) const RUNNER_LOCK: &str = "runner.lock";
 
@@ -248,7 +251,8 @@ impl LoopDir {
     }
 
     /// Removes links from the folder of the loop, and from that of an attempt, and whatever has the place of one of its folders
-    /// and is none. An agent can put them there. What is missing then is made again by whoever writes it.
+    /// and is none. An agent can put them there. What is missing then is made again by its writer. A link in the place of the
+    /// journal stays: the journal's writer puts it aside as `foreign-N`, records that, and opens neither.
     ///
     /// # Errors
     /// [`DiskError`] where something of it stays, or the folder of all loops is reached through a link.
@@ -263,14 +267,14 @@ impl LoopDir {
             above => above?,
         };
         let Some(folder) = above.reclaim(name)? else { return Ok(()) };
-        folder.remove_links()?;
+        folder.remove_links(|name| name == JOURNAL.as_bytes() || name.starts_with(FOREIGN.as_bytes()))?;
         folder.reclaim(INBOX)?;
         let iterations = folder.reclaim(ITERATIONS)?;
         let (Some(iterations), Some(of)) = (iterations, of) else { return Ok(()) };
         let Some(attempt) = iterations.reclaim(&of.dir_name())? else { return Ok(()) };
-        attempt.remove_links()?;
+        attempt.remove_links(|_| false)?;
         match attempt.reclaim(GATES)? {
-            Some(gates) => gates.remove_links(),
+            Some(gates) => gates.remove_links(|_| false),
             None => Ok(()),
         }
     }

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 
 use super::JournalError;
-use crate::layout::{JOURNAL, LoopDir, RUNNER_LOCK};
+use crate::layout::{FOREIGN, JOURNAL, LoopDir, RUNNER_LOCK};
 use crate::lock::{AppendLock, RunnerLock, identity};
 use crate::notice::tell_above;
 use crate::{DiskError, OnPath, make_dir_nofollow, write_nofollow};
@@ -258,7 +258,7 @@ impl Disk {
         if !is_there(JOURNAL) {
             return Ok(None);
         }
-        let aside = |number| format!("foreign-{number}");
+        let aside = |number| format!("{FOREIGN}{number}");
         let is_free = |number: &u32| !is_there(&aside(*number));
         let aside = aside((1..MOST_FOREIGN).find(is_free).unwrap_or(MOST_FOREIGN));
         // A second name, so that readers find a journal at every moment; of a folder there is none.

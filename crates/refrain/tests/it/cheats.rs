@@ -333,7 +333,7 @@ fn a_worktree_that_git_is_told_to_look_for_elsewhere_stops_the_loop() {
 #[case::empties_it(": > $f")]
 #[case::appends_half_a_line("printf '{\"seq\":' >> $f")]
 #[case::puts_a_link_there("cp $f copy; ln -sf $PWD/copy $f")]
-#[case::puts_a_fifo_there("rm $f; mkfifo $f")]
+#[case::puts_a_fifo_there("mkfifo pipe; mv -f pipe $f")]
 fn a_journal_that_the_agent_changed_is_put_aside_and_written_back(#[case] change: &str) {
     let sandbox = project();
     let agent = agent(&sandbox, &format!("{MEND}\nf=.git/refrain/loops/job/journal.jsonl; {change}"));
