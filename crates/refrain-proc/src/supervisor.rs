@@ -453,7 +453,8 @@ impl Keeper {
         proceed(process);
         let (pid, mut owed, mut is_killed) = (Pid::from_child(&child), Owed::within(PROMPTLY), false);
         while !is_killed && matches!(system::is_gone_within(pid, owed.left()), Ok(false)) {
-            is_killed = owed.is_given_up(process);
+            // One that is lost was killed, or is about to end.
+            is_killed = owed.is_given_up(process) || is_lost && owed.is_late();
         }
         if is_killed {
             let _ = child.kill();
