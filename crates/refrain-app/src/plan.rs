@@ -28,7 +28,8 @@ pub fn detach(
     notify: &NotifyArgs,
 ) -> Result<(PlanState, Detached), RequestError> {
     context.check(Action::Detach)?;
-    let words = drive_words(dir, runner.id(), notify);
+    let mut words = drive_words(dir, runner.id(), notify);
+    words.extend(service.trusts_once().then(|| "--yes".to_owned()));
     Ok(service.detach_plan(runner, &words)?)
 }
 

@@ -384,6 +384,8 @@ pub enum Ask {
 pub enum Asker {
     /// A process inside an attempt of a loop.
     Agent,
+    /// A request that names a person and is not signed: any process of the user can write one.
+    Unknown,
     /// A person, a program of theirs, or a signal.
     #[default]
     Person,

@@ -303,6 +303,7 @@ pub(crate) fn outcome(state: &LoopState, attempt: &Attempt) -> String {
 fn steering(state: &LoopState) -> Option<String> {
     let headings = [
         (Asker::Person, "STEERING:"),
+        (Asker::Unknown, "NOTE FROM AN UNKNOWN SENDER (nothing shows that a person sent this):"),
         (Asker::Agent, "NOTE FROM AN AGENT (an agent sent this with refrain steer; no person said it):"),
     ];
     let section = |(by, heading): (Asker, &str)| {

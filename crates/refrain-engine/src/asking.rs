@@ -69,7 +69,7 @@ impl Service {
         slow: impl FnOnce(SlowRunner),
     ) -> Result<LoopState, EngineError> {
         let dir = self.locate(id)?.dir;
-        let request = Request { id: RequestId::made(now(), rand::rng().random()), ask, by };
+        let request = request(self.host(), &dir, (ask, by));
         let refused = |why| EngineError::Refused { id: id.clone(), what, why };
         let before = journal::read_believed(&dir, &self.host().signing())?;
         before.admits(&request.ask).map_err(refused)?;
@@ -119,6 +119,12 @@ impl Service {
     }
 }
 
+/// A request of this asker to the loop or plan in `dir`.
+pub(crate) fn request(host: &Host, dir: &LoopDir, (ask, by): (Ask, Asker)) -> Request {
+    let id = RequestId::made(now(), rand::rng().random());
+    host.signing().sign_request(dir, Request { id, ask, by, signature: None })
+}
+
 /// Does what waits in the inbox of a loop that nobody drives, and returns how it stands then. With a runner alive, or an
 /// empty inbox, this does nothing.
 pub(crate) fn answer_without_runner(
@@ -131,7 +137,7 @@ pub(crate) fn answer_without_runner(
     }
     let Some(_lock) = RunnerLock::try_take(dir)? else { return Ok(None) };
     let mut journal: Journal = Journal::open_signed(dir.clone(), now(), host.signing())?;
-    let waiting = inbox::waiting(dir)?;
+    let waiting = host.signing().requests(dir)?;
     let is_new = |state: &LoopState, request: &Request| {
         !state.has_answered(&request.id) && state.admits(&request.ask).is_ok()
     };

@@ -191,7 +191,7 @@ pub enum EngineError {
     TaskGone(TaskId),
     /// The task file names a command that it did not name when the plan was started.
     #[error(
-        "its verification {0:?} is new in the task file and is not trusted: refrain trust shows it and asks, then refrain plan resume"
+        "its verification {0:?} is new in the task file and is not trusted: refrain trust shows it and asks, then refrain plan resume; or plan resume --yes"
     )]
     UntrustedCommand(String),
     /// The worktree of a task belongs to somebody else.

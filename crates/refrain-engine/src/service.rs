@@ -44,6 +44,12 @@ impl Service {
         Self { trusts_once: once, ..self }
     }
 
+    /// Whether [`Service::trusting`] said so.
+    #[must_use]
+    pub fn trusts_once(&self) -> bool {
+        self.trusts_once
+    }
+
     /// Whether the user trusts this content of the project.
     #[must_use]
     pub fn trusts(&self, content: Content<'_>) -> bool {

@@ -36,7 +36,8 @@ pub enum GitError {
     LineBreak(Utf8PathBuf),
     /// More is changed than can be kept in mind.
     #[error(
-        "more than {most} files are changed or new; commit them, name them in .gitignore, or start with --worktree"
+        "more than {most} files are changed or new; remove them, commit them, name them in .gitignore, or start with \
+         --worktree"
     )]
     TooManyChanges {
         /// How many there may be.

@@ -1,6 +1,7 @@
 //! Reading `git status --porcelain=v2 --branch -z`: where the head is, and every path that is not as it has it.
 
-use refrain_core::git::{Oid, RepoPath};
+use refrain_core::git::{MOST_CHANGES, Oid, RepoPath};
+use refrain_proc::tool::ToolError;
 
 use crate::error::GitError;
 use crate::git::Git;
@@ -74,13 +75,25 @@ impl Entry {
     }
 }
 
-/// Looks at the worktree, and not into its submodules.
+/// Looks at the worktree, and not into its submodules. Of more than [`MOST_CHANGES`] paths none is kept in mind.
 pub(crate) fn read(git: Git<'_>) -> Result<Status, GitError> {
-    let printed = git.output(ASKED, &[])?;
+    let most = MOST_CHANGES;
+    let printed = match git.output(ASKED, &[]) {
+        Err(GitError::Tool(ToolError::TooMuch { .. })) => return Err(GitError::TooManyChanges { most }),
+        printed => printed?,
+    };
+    if is_longer(&printed, most) {
+        return Err(GitError::TooManyChanges { most });
+    }
     parse(&printed).ok_or_else(|| GitError::Answer {
         command: "status",
         answer: String::from_utf8_lossy(&printed[..printed.len().min(200)]).into_owned(),
     })
+}
+
+/// Whether more than so many paths were printed.
+fn is_longer(printed: &[u8], most: usize) -> bool {
+    printed.split(|byte| *byte == 0).filter(|it| !it.is_empty() && !it.starts_with(b"# ")).nth(most).is_some()
 }
 
 /// A repository in a record of `git ls-files --stage -z`: `160000 <commit> 0<tab><path>`. None of one whose path is not UTF-8.
@@ -149,6 +162,12 @@ fn field(record: &[u8], before: usize) -> Option<&[u8]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_paths_are_counted() {
+        let printed = "# branch.oid (initial)\0# branch.head main\0? a\0? # b\0".as_bytes();
+        assert!(is_longer(printed, 1) && !is_longer(printed, 2));
+    }
 
     #[test]
     fn every_kind_of_record_is_read() {

@@ -393,12 +393,8 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
     /// Without its keeper nobody looks after the agent: it is ended with all that bears the loop's mark.
     fn keeper_died(&mut self, exit: Exit) {
         self.owed = None;
-        let Some(Keeper { mut child, process, socket, .. }) = self.keeper.take() else { return };
-        // Closed from here too, so that it ends whatever it was that failed.
-        drop(socket);
-        let _ = child.wait();
-        let session = self.attempt.as_ref().and_then(|attempt| attempt.process);
-        let killed = sweep(&Mark { variables: self.spec.marks.clone(), session, keeper: process });
+        let Some(keeper) = self.keeper.take() else { return };
+        let killed = keeper.end(self.mark(), true);
         let running = self.attempt.is_some();
         self.exited(exit, true);
         if running || std::mem::take(&mut self.sweep_owed) {
@@ -418,20 +414,15 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
 
     /// Ends the keeper, and with it everybody, and waits for that.
     fn close(mut self) {
-        let Some(Keeper { mut child, process, socket, .. }) = self.keeper.take() else { return };
-        drop(socket);
-        proceed(process);
-        let (pid, mut owed) = (Pid::from_child(&child), Owed::within(PROMPTLY));
-        while let Ok(false) = system::is_gone_within(pid, owed.left()) {
-            if owed.is_given_up(process) {
-                let _ = child.kill();
-                let session = self.attempt.as_ref().and_then(|attempt| attempt.process);
-                let _ = child.wait();
-                let _ = sweep(&Mark { variables: self.spec.marks, session, keeper: process });
-                return;
-            }
+        if let Some(keeper) = self.keeper.take() {
+            keeper.end(self.mark(), false);
         }
-        let _ = child.wait();
+    }
+
+    /// What marks the processes of this loop, for a sweep without the keeper.
+    fn mark(&self) -> Mark {
+        let session = self.attempt.as_ref().and_then(|attempt| attempt.process);
+        Mark { variables: self.spec.marks.clone(), session, keeper: None }
     }
 }
 
@@ -451,6 +442,29 @@ impl Keeper {
         limits::hand_down(child.id());
         let process = i32::try_from(child.id()).ok().and_then(identity::stat).map(|stat| stat.process);
         Ok(Self { child, process, socket, inlet: Inlet::default() })
+    }
+
+    /// Has it end, and waits for that. One that does not end is killed. It ends all that it looks after, unless it was killed:
+    /// then, and if `is_lost`, they are swept. Returns how many were.
+    fn end(self, mark: Mark, is_lost: bool) -> u32 {
+        let Self { mut child, process, socket, .. } = self;
+        // Closed from here too, so that it ends whatever it was that failed.
+        drop(socket);
+        proceed(process);
+        let (pid, mut owed, mut is_killed) = (Pid::from_child(&child), Owed::within(PROMPTLY), false);
+        while !is_killed && matches!(system::is_gone_within(pid, owed.left()), Ok(false)) {
+            // One that is lost was killed, or is about to end.
+            is_killed = owed.is_given_up(process) || is_lost && owed.is_late();
+        }
+        if is_killed {
+            let _ = child.kill();
+        }
+        let swept = if is_killed || is_lost { sweep(&Mark { keeper: process, ..mark }) } else { 0 };
+        // A tracer can hold it even when it is killed, and until the tracer ends only that can wait for it. The sweep ended the
+        // tracer if the loop started it; no other is waited for.
+        let _ = system::is_gone_within(pid, PROMPTLY);
+        let _ = child.try_wait();
+        swept
     }
 }
 

@@ -24,7 +24,7 @@ pub struct Mark {
     pub variables: Vec<String>,
     /// The leader of the attempt's session.
     pub session: Option<Process>,
-    /// The keeper that died under this process, if one did: what it looked after became this process's own.
+    /// The keeper that this process has lost, if it has: what it looks after becomes this process's own when it is dead.
     pub keeper: Option<Process>,
 }
 
@@ -161,7 +161,10 @@ fn marked(mark: &Mark) -> BTreeSet<(i32, u64)> {
         })
         .map(|stat| (stat.process.pid, stat.process.start))
         .collect();
-    let roots: Vec<i32> = found.iter().map(|(pid, _)| *pid).collect();
+    let is_keeper = |stat: &&Stat| mark.keeper == Some(stat.process);
+    // A keeper that cannot even die still has its children.
+    let keeper = all.iter().find(is_keeper).map(|stat| stat.process.pid);
+    let roots: Vec<i32> = found.iter().map(|(pid, _)| *pid).chain(keeper).collect();
     found.extend(descendants(&roots, &all));
     found.retain(|(pid, _)| *pid != own);
     found

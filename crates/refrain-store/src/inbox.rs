@@ -8,6 +8,7 @@ use std::os::unix::fs::FileTypeExt;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{Ask, Asker};
 use refrain_core::ids::RequestId;
+use refrain_core::signature::Signature;
 use refrain_files::Folder;
 use rustix::fs::{Mode, OFlags, open};
 use serde::{Deserialize, Serialize};
@@ -25,9 +26,12 @@ pub struct Request {
     pub id: RequestId,
     /// What is asked.
     pub ask: Ask,
-    /// Who asks.
+    /// Who asks, by the request's own word.
     #[serde(default, skip_serializing_if = "Asker::is_person")]
     pub by: Asker,
+    /// What shows that a person asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<Signature>,
 }
 
 impl Request {
@@ -142,7 +146,7 @@ mod tests {
     use super::*;
 
     fn request(id: &str, ask: Ask) -> Request {
-        Request { id: RequestId::try_from(id.to_owned()).unwrap(), ask, by: Asker::Person }
+        Request { id: RequestId::try_from(id.to_owned()).unwrap(), ask, by: Asker::Person, signature: None }
     }
 
     #[test]

@@ -7,7 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::signature::{Check, PublicKey, Signature, Signatures, Signed, SignedKind, statement};
+use refrain_core::signature::{
+    Check, PublicKey, Signature, Signatures, Signed, SignedKind, asker, request_statement, statement,
+};
 use refrain_core::{Fold, LoopId};
 use refrain_files::{Folder, split};
 use ring::rand::SystemRandom;
@@ -17,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::atomic::{make_dir, sync_dir};
 use crate::journal::{Hash, JournalError, SignedLine, Snapshot};
 use crate::layout::LoopDir;
-use crate::{DiskError, OnPath, config};
+use crate::{DiskError, OnPath, Request, config, inbox};
 
 /// The state home as far as it concerns signatures.
 #[derive(Clone, Debug)]
@@ -89,14 +91,7 @@ impl Signing {
         snapshot: &Snapshot<S>,
     ) -> Result<Signatures, JournalError> {
         self.check_last(dir, &snapshot.signed)?;
-        let trusted = OnceLock::new();
-        let trusts = |key: &PublicKey| {
-            let trusted = trusted.get_or_init(|| {
-                let others = config::trusted_signers(&self.config_home);
-                self.public_key().into_iter().chain(others).collect::<Vec<_>>()
-            });
-            trusted.contains(key)
-        };
+        let trusts = self.trusts();
         let last_end = snapshot.signed.iter().rev().find(|line| line.kind == SignedKind::End);
         let last_end = last_end.map(|line| line.seq);
         let counts = |line: &&SignedLine| match line.kind {
@@ -105,13 +100,48 @@ impl Signing {
             SignedKind::Runner | SignedKind::Resumed { approves: false } => false,
         };
         let id = snapshot.state.id();
-        let signed =
-            |line: &SignedLine| Signed { kind: line.kind, seq: line.seq, check: check(id, line, &trusts) };
+        let signed = |line: &SignedLine| Signed {
+            kind: line.kind,
+            seq: line.seq,
+            check: check_line(id, line, &trusts),
+        };
         let signed: Vec<_> = snapshot.signed.iter().filter(counts).map(signed).collect();
         if let Some(Signed { kind: SignedKind::Start, check: Check::Invalid, .. }) = signed.first() {
             return Err(JournalError::damaged(dir.journal(), 1, "its signature does not fit"));
         }
         Ok(snapshot.state.judge(&signed))
+    }
+
+    /// Whether a key is the user's, or one that the user trusts.
+    fn trusts(&self) -> impl Fn(&PublicKey) -> bool {
+        let trusted = OnceLock::new();
+        move |key| {
+            let trusted = trusted.get_or_init(|| {
+                let others = config::trusted_signers(&self.config_home);
+                self.public_key().into_iter().chain(others).collect::<Vec<_>>()
+            });
+            trusted.contains(key)
+        }
+    }
+
+    /// A request to the loop or plan in `dir`, signed if a person makes it.
+    #[must_use]
+    pub fn sign_request(&self, dir: &LoopDir, request: Request) -> Request {
+        let signature = request.by.is_person().then(|| self.sign(&statement_of(dir, &request))).flatten();
+        Request { signature, ..request }
+    }
+
+    /// The requests that wait in the inbox of the loop or plan in `dir`, with the file of each, and with whom it counts as from.
+    ///
+    /// # Errors
+    /// [`DiskError`] where the inbox cannot be listed.
+    pub fn requests(&self, dir: &LoopDir) -> Result<Vec<(Request, Utf8PathBuf)>, DiskError> {
+        let (mut waiting, trusts) = (inbox::waiting(dir)?, self.trusts());
+        for (request, _) in &mut waiting {
+            let found = check(request.signature.as_ref(), &statement_of(dir, request), &trusts);
+            request.by = asker(request.by, &found);
+        }
+        Ok(waiting)
     }
 
     fn check_last(&self, dir: &LoopDir, signed: &[SignedLine]) -> Result<(), JournalError> {
@@ -195,12 +225,24 @@ fn read_own(path: &Utf8Path) -> Option<Vec<u8>> {
     fs::read(path).ok()
 }
 
-fn check(id: &LoopId, line: &SignedLine, trusts: &impl Fn(&PublicKey) -> bool) -> Check {
-    let Some(Signature { key, value }) = &line.signature else { return Check::Missing };
+fn check_line(id: &LoopId, line: &SignedLine, trusts: &impl Fn(&PublicKey) -> bool) -> Check {
+    // A hash is text; of one that is none nothing was signed.
+    let hash = std::str::from_utf8(&line.unsigned as &Hash).unwrap_or_default();
+    check(line.signature.as_ref(), &statement(id, line.seq, hash), trusts)
+}
+
+/// What is signed of a request: [`request_statement`].
+fn statement_of(dir: &LoopDir, request: &Request) -> Vec<u8> {
+    let kind = dir.0.parent().and_then(Utf8Path::file_name).unwrap_or_default();
+    let of = format!("{kind}/{}", dir.0.file_name().unwrap_or_default());
+    request_statement(&of, &request.id, &serde_json::to_string(&request.ask).unwrap_or_default())
+}
+
+fn check(signature: Option<&Signature>, statement: &[u8], trusts: &impl Fn(&PublicKey) -> bool) -> Check {
+    let Some(Signature { key, value }) = signature else { return Check::Missing };
     let is_valid = || {
         let (public, value) = (unhex(key.as_str())?, unhex(value.as_str())?);
-        let statement = statement(id, line.seq, std::str::from_utf8(&line.unsigned as &Hash).ok()?);
-        UnparsedPublicKey::new(&ED25519, public).verify(&statement, &value).ok()
+        UnparsedPublicKey::new(&ED25519, public).verify(statement, &value).ok()
     };
     match is_valid() {
         None => Check::Invalid,

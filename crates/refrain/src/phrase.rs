@@ -160,6 +160,7 @@ pub(crate) fn coloured(status: StatusWord, text: &str) -> String {
 pub(crate) fn asked_by(by: Asker, text: &str) -> String {
     match by {
         Asker::Agent => format!("an agent asked, no person: {text}"),
+        Asker::Unknown => format!("an unknown sender asked: {text}"),
         Asker::Person => text.to_owned(),
     }
 }

@@ -38,7 +38,10 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
     (&["plan waves"], &[always("tag plan jobs json")]),
     (&["plan status"], &[always("tag json")]),
     (&["plan pause", "plan cancel"], &[always("tag now")]),
-    (&["plan resume"], &[always("tag max-iterations-per-task max-total-iterations max-duration max-cost")]),
+    (
+        &["plan resume"],
+        &[always("tag max-iterations-per-task max-total-iterations max-duration max-cost yes")],
+    ),
     (&["plan tune"], TUNE),
     (&["approve"], &[always("tree max-duration")]),
     (&["status", "show"], &[always("json")]),

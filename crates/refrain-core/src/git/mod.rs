@@ -22,6 +22,10 @@ pub use publish::{
 };
 pub use template::{Fill, Template, TemplateError};
 
+/// How many files may be changed or new for a tree to be made of them. Each is read, screened for secrets, and kept in mind until the
+/// loop ends: 200,000 take 200 MB of memory and about a minute. More than that is what was built or installed, which no commit wants.
+pub const MOST_CHANGES: usize = 200_000;
+
 /// What a loop does with git (contract.md, `--git-workflow`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

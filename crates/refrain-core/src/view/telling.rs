@@ -93,6 +93,7 @@ fn kept(state: &LoopState) -> String {
 pub(super) fn asked_by(by: Option<Asker>, person: &'static str) -> &'static str {
     match by {
         Some(Asker::Agent) => "by an agent",
+        Some(Asker::Unknown) => "by an unknown sender",
         Some(Asker::Person) | None => person,
     }
 }

@@ -126,7 +126,8 @@ impl Drive<'_> {
     /// Turns what waits in the inbox into events, each once; only then the requests are gone.
     async fn answer(&mut self) -> Result<(), EngineError> {
         let dir = self.journal.dir().clone();
-        let waiting = self.blocking(move || inbox::waiting(&dir)).await?;
+        let signing = self.host.signing();
+        let waiting = self.blocking(move || signing.requests(&dir)).await?;
         for (request, _) in &waiting {
             let state = self.journal.state();
             if !state.has_answered(&request.id) && state.admits(&request.ask).is_ok() {

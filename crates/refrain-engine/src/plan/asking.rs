@@ -2,20 +2,18 @@
 
 use std::time::Duration;
 
-use rand::RngExt;
 use refrain_agents::environment;
 use refrain_core::event::{Ask, Asker, Urgency};
-use refrain_core::ids::RequestId;
 use refrain_core::plan::{PlanEnd, PlanEvent, PlanState};
 use refrain_core::{LoopId, LoopState};
 use refrain_store::journal;
 use refrain_store::notice::Notice;
-use refrain_store::{Journal, LoopDir, Request, RunnerLock, inbox};
+use refrain_store::{Journal, LoopDir, RunnerLock, inbox};
 
 use super::landing::Landing;
 use super::statuses::Statuses;
-use crate::asking::{SlowRunner, SlowRunnerNotice};
-use crate::{EngineError, LoopRequest, Service, now};
+use crate::asking::{SlowRunner, SlowRunnerNotice, request};
+use crate::{EngineError, Host, LoopRequest, Service, now};
 
 /// How long somebody who asks waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
@@ -34,7 +32,7 @@ impl Service {
         slow: impl FnOnce(SlowRunner),
     ) -> Result<PlanState, EngineError> {
         let dir = self.plan_dir(id)?;
-        let request = Request { id: RequestId::made(now(), rand::rng().random()), ask, by };
+        let request = request(self.host(), &dir, (ask, by));
         let refused = |why| EngineError::Refused { id: id.clone(), what, why };
         let read = || -> Result<PlanState, EngineError> { Ok(journal::read_as(&dir)?.state) };
         read()?.admits(&request.ask).map_err(refused)?;
@@ -70,7 +68,7 @@ impl Service {
         }
         let Some(_lock) = RunnerLock::try_take(dir)? else { return Ok(()) };
         let mut journal: Journal<PlanState> = Journal::open(dir.clone(), now())?;
-        let waiting = inbox::waiting(dir)?;
+        let waiting = self.host.signing().requests(dir)?;
         Statuses::around(self, &mut journal, |journal| {
             for (request, _) in &waiting {
                 let state = journal.state();
@@ -134,10 +132,10 @@ impl Service {
 
 /// Asks a loop to rest, or to end for good, for this asker, without waiting for its answer.
 pub(super) fn tell(
+    host: &Host,
     dir: &LoopDir,
     (urgency, for_good, by): (Urgency, bool, Asker),
 ) -> Result<(), EngineError> {
     let ask = if for_good { Ask::Cancel(urgency) } else { Ask::Pause(urgency) };
-    let request = Request { id: RequestId::made(now(), rand::rng().random()), ask, by };
-    Ok(request.post(dir)?)
+    Ok(request(host, dir, (ask, by)).post(dir)?)
 }

@@ -91,8 +91,8 @@ pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet, turns: 
             // Whoever told the others did not find it yet.
             let told = match quiet.get() {
                 Some(how) => {
-                    let dir = round.landing.loop_dir(&round.running.id);
-                    blocking(move || tell(&dir, how)).await
+                    let (host, dir) = (host.clone(), round.landing.loop_dir(&round.running.id));
+                    blocking(move || tell(&host, &dir, how)).await
                 }
                 None => Ok(()),
             };

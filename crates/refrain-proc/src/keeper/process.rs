@@ -76,6 +76,8 @@ impl Keeper {
         // Agents must not get the socket: theirs is another standard input, and this copy closes on exec.
         rustix::process::setsid()?;
         crate::system::adopt_orphans()?;
+        // What it runs is the same user: it must not trace the keeper, nor take its socket. Root can all the same.
+        crate::system::deny_tracing()?;
         // Without a runner nobody else would have a stopped keeper continue, and end everybody.
         crate::system::continue_when_parent_ends()?;
         let (signals, wake) = UnixStream::pair()?;

@@ -43,6 +43,11 @@ impl Owed {
         self.next.saturating_duration_since(Instant::now())
     }
 
+    /// Whether its time is over.
+    pub(super) fn is_late(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
     /// Looks at the keeper if it is time to; says whether it is given up. Else it is told to continue.
     pub(super) fn is_given_up(&mut self, keeper: Option<Process>) -> bool {
         let now = Instant::now();

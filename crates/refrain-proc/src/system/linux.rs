@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use refrain_core::event::Process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::fcntl_setpipe_size;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::identity::Stat;
 
@@ -78,6 +78,15 @@ pub(crate) fn boot() -> String {
 /// Where the system does not let it.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
+}
+
+/// Has the system let no process of the same user trace this one, take its descriptors or read its memory. Programs that it
+/// starts are not affected.
+///
+/// # Errors
+/// Where the system does not let it.
+pub(crate) fn deny_tracing() -> io::Result<()> {
+    Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
 /// Has the system continue this process when the thread that started it ends, should it be stopped then.

@@ -18,13 +18,16 @@ pub(crate) struct Args {
     /// Do not drive it: tell a collector of it, now that it has ended
     #[arg(long)]
     tell: bool,
+    /// Trust what the project's files name for as long as it is driven
+    #[arg(long)]
+    yes: bool,
     #[command(flatten)]
     notify: NotifyArgs,
 }
 
 /// Takes the loop over and drives it to its end.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
-    let service = context.service()?;
+    let service = context.open(&context.dir, args.yes)?;
     if args.tell {
         telemetry::tell_whole(context, &service, &args.id)?;
         return Ok(Code::Done.into());

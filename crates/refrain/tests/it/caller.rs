@@ -2,8 +2,9 @@
 
 use std::fs;
 
+use rstest::rstest;
 use serde_json::{Value, json};
-use testkit::{Sandbox, write};
+use testkit::{Sandbox, eventually, write};
 
 use crate::{CLAIM, sandbox};
 
@@ -257,8 +258,10 @@ fn a_clone_runs_no_command_of_its_own_before_it_is_trusted() {
     assert!(run.stderr.contains("\"make test\""), "{}", run.stderr);
 }
 
-#[test]
-fn a_command_that_is_new_in_the_task_file_of_a_running_plan_does_not_run() {
+#[rstest]
+#[case::in_the_foreground(&[])]
+#[case::detached(&["--detach"])]
+fn a_command_that_is_new_in_the_task_file_of_a_running_plan_needs_trust(#[case] how: &[&str]) {
     let sandbox = sandbox();
     fs::create_dir_all(sandbox.project().join(".scud/tasks")).unwrap();
     let file = sandbox.project().join(".scud/tasks/x.json");
@@ -278,7 +281,20 @@ fn a_command_that_is_new_in_the_task_file_of_a_running_plan_does_not_run() {
     let plan = ["plan", "run", "--tag", "x", "--command", &worker, "--name", "x", "--verify", "true"];
     let run = sandbox.refrain(&plan).with_code(14);
     assert!(run.stdout.contains("is new in the task file and is not trusted"), "{}", run.stdout);
-    assert!(!sandbox.root().join("notes/pwn").exists());
+    let pwn = sandbox.root().join("notes/pwn");
+    sandbox.refrain(&["plan", "resume", "x"]).with_code(14);
+    assert!(!pwn.exists());
+    let trusting = ["plan", "resume", "x", "--yes"];
+    let env = ("REFRAIN_LOOP_ID", "another");
+    sandbox.command(&trusting).env(env.0, env.1).run().with_code(17);
+    assert!(!pwn.exists());
+    sandbox.refrain(&[&trusting[..], how].concat()).with_code(0);
+    eventually("the plan is completed", || {
+        let status = sandbox.refrain(&["plan", "status", "x", "--json"]).with_code(0).json();
+        (status["status"] == "completed").then_some(())
+    });
+    assert!(pwn.exists());
+    assert_eq!(sandbox.refrain(&["trust", "--list", "--json"]).with_code(0).json(), json!([]));
 }
 
 #[test]

@@ -238,3 +238,24 @@ fn a_fifo_in_the_place_of_the_state_file_holds_nobody_up() {
     sandbox.refrain(&["cancel", "apart"]).with_code(0);
     assert_eq!(sandbox.status("apart")["status"], "cancelled");
 }
+
+#[test]
+fn more_new_files_than_a_tree_is_made_of_block_the_loop() {
+    let sandbox = sandbox();
+    // They are only in the index, which git shows as new and gone: on disk they would take minutes.
+    let agent = format!(
+        "blob=$(git hash-object -w --stdin < /dev/null)
+seq -f \"100644 $blob\t%.0f\" 200001 | git update-index --index-info
+{CLAIM}"
+    );
+    let agent = sandbox.agent("agent", &agent);
+    let start = ["start", "--command", &agent, "--name", "job", "--gate", "true", "--auto-commit", "p"];
+    sandbox.refrain(&start).with_code(14);
+    let status = sandbox.status("job");
+    let reason = status["reason"].as_str().unwrap();
+    assert!(reason.contains("more than 200000 files are changed or new"), "{status}");
+    assert_eq!((&status["verified"], &status["charged"]), (&json!(false), &json!(1)), "{status}");
+    // They are gone: the claim is proven.
+    sandbox.git(&["read-tree", "HEAD"]);
+    sandbox.refrain(&["resume", "job"]).with_code(0);
+}

@@ -108,12 +108,17 @@ fn run(lab: &Lab, way: Way, script: &str, mistake: Option<(&str, &str)>) -> (Ver
 
 /// Whether all programs of the lab are there; says which one is not.
 fn is_there(lab: &Lab) -> bool {
-    let missing = lab.needs.iter().find(|program| {
+    has_programs(lab.name, lab.needs)
+}
+
+/// Whether all these programs are in `PATH`; says which one is not.
+pub(crate) fn has_programs(name: &str, needs: &[&str]) -> bool {
+    let missing = needs.iter().find(|program| {
         let folders = variable("PATH");
         !std::env::split_paths(&folders).any(|folder| folder.join(program).is_file())
     });
     if let Some(program) = missing {
-        eprintln!("skipped: {} needs {program}, which is not in PATH", lab.name);
+        eprintln!("skipped: {name} needs {program}, which is not in PATH");
     }
     missing.is_none()
 }

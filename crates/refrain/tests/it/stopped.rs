@@ -1,9 +1,11 @@
 //! Processes that are stopped (SIGSTOP): a loop's supervisor, which must not hold up anything, and its runner, of which everybody
 //! is told that it is stopped.
 
+use rstest::rstest;
 use serde_json::json;
 use testkit::{Sandbox, Signal, signal_process};
 
+use crate::red_team::has_programs;
 use crate::{CLAIM, sandbox};
 
 /// Starts a loop with this agent and these options.
@@ -44,6 +46,33 @@ fn an_agent_that_stops_its_supervisor_again_and_again_is_killed_after_its_stop_s
     sandbox.nobody_survives();
     let iteration = &sandbox.status("job")["iterations"][0];
     assert_eq!((&iteration["outcome"], &iteration["signal"]), (&json!("time-limit"), &json!(9)));
+}
+
+/// The agent's process is the only one that can wait for a supervisor that it traces, even when that is killed. With
+/// `PTRACE_O_TRACEEXIT` the supervisor cannot even die before it. Only root may trace a supervisor; another user is refused, and the
+/// agent then ends as any other.
+#[rstest]
+#[case::attached("trace(16, pid, 0, 0)")]
+#[case::held_at_its_end("trace(0x4206, pid, 0, ctypes.c_void_p(0x40)); trace(0x4207, pid, 0, 0)")]
+fn an_agent_that_traces_its_supervisor_ends_at_its_time_limit(#[case] calls: &str) {
+    if !has_programs("ptrace", &["python3"]) {
+        return;
+    }
+    let sandbox = sandbox();
+    let script = format!(
+        r#"until grep -q attempt.spawned "$REFRAIN_PROJECT/.git/refrain/loops/job/journal.jsonl"; do :; done
+exec python3 -c 'import ctypes, os, time
+trace, pid = ctypes.CDLL(None).ptrace, os.getppid()
+{calls}
+time.sleep(1000)'"#
+    );
+    let agent = sandbox.agent("agent", &script);
+    let limits = ["--timeout", "300ms", "--timeout-grace", "100ms", "-m", "1"];
+    sandbox.refrain(&start(&agent, &limits)).with_code(10);
+    sandbox.nobody_survives();
+    let status = sandbox.status("job");
+    let found = (&status["charged"], &status["iterations"][0]["outcome"]);
+    assert_eq!(found, (&json!(1), &json!("time-limit")));
 }
 
 #[test]

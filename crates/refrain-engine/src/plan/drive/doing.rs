@@ -109,8 +109,9 @@ impl PlanDrive {
         let how = (urgency, for_good, by);
         self.quiet.set(Some(how));
         let dirs: Vec<LoopDir> = self.driven.iter().map(|id| self.service.project().loop_dir(id)).collect();
+        let host = self.host.clone();
         let told = blocking(move || {
-            let tell = |dir: &LoopDir| tell(dir, how);
+            let tell = |dir: &LoopDir| tell(&host, dir, how);
             // Whoever can be told is told.
             let told: Vec<_> = dirs.iter().filter(|dir| dir.exists()).map(tell).collect();
             told.into_iter().collect::<Result<(), _>>()

@@ -139,7 +139,8 @@ impl PlanDrive {
     /// Turns what waits in the inbox into events, each once; only then the requests are gone.
     pub(super) async fn answer(&mut self) -> Result<(), EngineError> {
         let dir = self.journal.dir().clone();
-        let waiting = blocking(move || inbox::waiting(&dir)).await?;
+        let signing = self.host.signing();
+        let waiting = blocking(move || signing.requests(&dir)).await?;
         let mut is_told_again = false;
         for (request, _) in &waiting {
             let state = self.journal.state();

@@ -36,13 +36,16 @@ pub(crate) struct Args {
     /// How much money it may cost, in all, in US dollars
     #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = values::usd)]
     max_cost: Option<Usd>,
+    /// Trust the project's refrain.toml and the commands that its files name, until the plan stops
+    #[arg(long)]
+    yes: bool,
     #[command(flatten)]
     show: ShowArgs,
 }
 
 /// Takes the plan over and drives it, here or in a process of its own.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
-    let service = context.service()?;
+    let service = context.open(&context.dir, args.yes)?;
     let could_be = |plan: &PlanStatus| {
         let is_over = matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
         plan.status.has_stopped() && !is_over
