@@ -127,10 +127,7 @@ pub(super) fn drive(
             "note: the loop's worktree was gone; it is made anew from its branch: {worktree}\n"
         ));
     }
-    match show.detach {
-        true => run::detached(context, service, runner, &context.dir, &show),
-        false => run::in_foreground(context, runner, &show),
-    }
+    run::drive(context, service, runner, &context.dir, &show)
 }
 
 /// New totals, as a person types them in `top`.
@@ -230,9 +227,9 @@ fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
     if loops.is_empty() && !args.show.quiet && !args.show.json {
         out::print("Nothing to resume.\n");
     }
+    let show = ShowArgs { detach: true, ..args.show.clone() };
     for (service, id) in loops {
         if service.has_plan(&id) {
-            let show = ShowArgs { detach: true, ..args.show.clone() };
             if let Err(error) = super::plan::resume(context, &service, &id, &PlanGrant::default(), &show) {
                 out::report(&error);
                 code = Code::Failed;
@@ -241,8 +238,8 @@ fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
         }
         let resumed =
             service.resume(&id, &Grant::default(), args.now).map_err(RequestError::from).and_then(|runner| {
-                let show = configured(context, &service, &args.show);
-                run::detached(context, &service, runner, &service.project().worktree, &show)
+                let show = configured(context, &service, &show);
+                run::drive(context, &service, runner, &service.project().worktree, &show)
             });
         if let Err(error) = resumed {
             out::report(&error);

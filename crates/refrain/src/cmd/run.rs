@@ -148,10 +148,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
             resume::check(context, &service, &args.task, &grant)?;
             let runner = service.resume(&args.task, &grant, false)?;
             let show = args.show.clone().or_configured(&prepared.settings.config.notify);
-            match show.detach {
-                true => run::detached(context, &service, runner, &dir, &show),
-                false => run::in_foreground(context, runner, &show),
-            }
+            run::drive(context, &service, runner, &dir, &show)
         }
         _ => {
             put_aside(context, &service, &args.task)?;
