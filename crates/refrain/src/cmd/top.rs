@@ -16,7 +16,8 @@ use refrain_core::{AttemptId, LoopId, LoopState};
 use refrain_engine::{Service, Sight, chain};
 use refrain_tui::{Act, Narrator, Objection, Program};
 
-use super::{cancel, pause, resume, steer};
+use super::resume::read_grant;
+use super::{cancel, pause, steer};
 use crate::plan::board::{self, Art};
 use crate::said::Said;
 use crate::{narrator, out};
@@ -54,12 +55,11 @@ struct Verbs {
 
 impl Verbs {
     /// Not what waits for approval: one key alone does not send it back.
-    fn resume(&self, service: &Service, id: &LoopId, granted: &str) -> Result<String, RequestError> {
+    fn resume(&self, service: &Service, id: &LoopId, grant: (&Grant, bool)) -> Result<String, RequestError> {
         if !service.has_plan(id) && is_awaited(&service.status(id)?) {
             return Err(RequestError::new(Code::Refused, format!("{id} waits for approval: A asks for it")));
         }
-        let (grant, now) = resume::read_grant(granted)?;
-        resume_detached(&self.context, service, id, (&grant, now), &mut |_, _| {})?;
+        resume_detached(&self.context, service, id, grant, &mut |_, _| {})?;
         Ok(format!("{id} goes on"))
     }
 
@@ -89,7 +89,7 @@ impl Program for Verbs {
             Act::Steer { words } => {
                 steer::steer(context, service, id, Steering { text: words.clone() }, slow)
             }
-            Act::Resume { granted } => self.resume(service, id, granted),
+            Act::Resume { grant, now } => self.resume(service, id, (grant, *now)),
             Act::Approve { tree } => approve_detached(context, service, id, &Approve { tree: tree.clone() })
                 .map(|()| format!("{id} is approved, and finishes")),
             Act::SendBack { words } => self.send_back(service, id, words),
@@ -98,6 +98,10 @@ impl Program for Verbs {
             Some((used, flags)) => Objection::Lacks(used.clone(), flags.clone()),
             None => Objection::Refused(error.line()),
         })
+    }
+
+    fn grant(&self, line: &str) -> Result<(Grant, bool), String> {
+        read_grant(line).map_err(|error| error.line())
     }
 
     fn narrator(&self) -> Box<dyn Narrator> {
