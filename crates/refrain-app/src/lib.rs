@@ -15,7 +15,7 @@
 //! use refrain_app::verbs::cancel::cancel;
 //! use refrain_app::verbs::start::start;
 //! use refrain_app::verbs::steer::{Steering, steer};
-//! use refrain_app::verbs::{Outcome, Urgent};
+//! use refrain_app::verbs::{Outcome, Slow, Urgent};
 //! use refrain_app::{Caller, Context, Event, Host, Sight, keeper};
 //!
 //! /// Claims to be done once its prompt, the last argument, has the words that this surface says.
@@ -61,13 +61,13 @@
 //!             && let Event::IterationBegun { iteration: 1, .. } = record.event
 //!         {
 //!             let steering = Steering { text: "Use tabs.".to_owned() };
-//!             steer(&context, &service, &id, &steering, &mut |_, _| {})?;
+//!             steer(&context, &service, &id, &steering, Slow::Wait)?;
 //!             std::fs::write(context.dir.join("told"), "")?;
 //!         }
 //!     }
 //!     let state = driven.join().map_err(|_| "the runner panicked")??;
 //!     assert_eq!(state.iteration, 2);
-//!     let outcome = cancel(&context, &service, &id, Urgent { now: true }, &mut |_, _| {})?;
+//!     let outcome = cancel(&context, &service, &id, Urgent { now: true }, Slow::Wait)?;
 //!     assert!(matches!(outcome, Outcome::Over("completed")), "{outcome:?}");
 //!     Ok(())
 //! }

@@ -111,13 +111,16 @@ pub fn resume(
     service: &Service,
     id: &LoopId,
     (grant, proceed): (&Grant, bool),
-    slow: Slow<'_>,
+    mut slow: Slow<'_>,
 ) -> Result<Resumed, RequestError> {
     check(context, service, id, grant)?;
+    if proceed {
+        slow.check(service, id)?;
+    }
     match service.resume(id, grant, proceed) {
         Err(EngineError::Driven { .. }) if proceed && *grant == Grant::default() => {
             service.ask(id, LoopRequest::Hurry, (Ask::Proceed, context.caller.asker()), |runner| {
-                slow(id, runner)
+                slow.note(id, runner);
             })?;
             Ok(Resumed::Hurried)
         }

@@ -3,7 +3,6 @@
 mod acting;
 mod address;
 mod answer;
-mod asking;
 mod handovers;
 mod hearing;
 mod metrics;

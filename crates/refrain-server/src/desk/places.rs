@@ -9,7 +9,7 @@ use refrain_core::LoopId;
 use refrain_engine::{EngineError, Keys, Service};
 
 use super::seeing::name;
-use super::{Desk, DeskError, Handovers, Refusal, RefusalKind};
+use super::{Desk, DeskError, Handovers, Place, Refusal, RefusalKind};
 
 impl Desk {
     /// A desk for these folders, or for the project that `here` lies in where there are none.
@@ -163,6 +163,24 @@ impl Desk {
         }
         let is_open = |folder: Utf8PathBuf| self.roots.iter().any(|root| folder.starts_with(root));
         self.is_whole(service) || service.folder_of(id).is_ok_and(is_open)
+    }
+
+    /// A loop, or a plan, by the names in an address.
+    pub(crate) fn open_place(&self, place: &Place) -> Result<(Service, LoopId), Refusal> {
+        let id: LoopId = place.id.parse().map_err(|error| Refusal::new(format!("{}: {error}", place.id)))?;
+        self.at(&place.project, id)
+    }
+
+    /// The same by its id.
+    pub(super) fn at(&self, project: &str, id: LoopId) -> Result<(Service, LoopId), Refusal> {
+        let mut services = self.services().into_iter();
+        let service = services.find(|service| name(service).eq_ignore_ascii_case(project));
+        let nothing = |what: String| Refusal::of(RefusalKind::NotFound, format!("there is no {what}"));
+        let service = service.ok_or_else(|| nothing(format!("project {project} here")))?;
+        match self.sees(&service, &id) {
+            true => Ok((service, id)),
+            false => Err(nothing(format!("loop {id} in {project}"))),
+        }
     }
 
     /// The door to the project whose loop, or plan, this is; where several have one of that name, the workspace says which.

@@ -307,7 +307,7 @@ pub(super) async fn steer(
     At(place): At<Place>,
     Sent(asked): Sent<Steering>,
 ) -> Answer<Standing> {
-    door.at_desk(move |desk| desk.say(&place, asked)).await.map(Json)
+    door.at_desk(move |desk| desk.say(&place, &asked)).await.map(Json)
 }
 
 pub(super) async fn archive(State(door): Shared, At(place): At<Place>) -> Answer<Standing> {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use refrain_app::options::begin::BeginArgs;
+use refrain_app::verbs::Slow;
 use refrain_app::verbs::approve::refuse_by_accident;
 use refrain_app::verbs::resume::{self as app, Resumed};
 use refrain_app::{Action, Code, Context, RequestError};
@@ -81,7 +82,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         app::check(context, &service, &id, &grant)?;
         context.check(Action::Detach)?;
     }
-    match app::resume(context, &service, &id, (&grant, args.now), &mut out::tell_slow)? {
+    match app::resume(context, &service, &id, (&grant, args.now), Slow::Note(&mut out::tell_slow))? {
         Resumed::Runner(runner) => drive(context, &service, *runner, &args.show),
         Resumed::Hurried => {
             out::print(&format!("{id} waits no longer; refrain watch {id}\n"));
