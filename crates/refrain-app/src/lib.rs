@@ -2,7 +2,7 @@
 //!
 //! A surface (command line, HTTP, tools, Slack, sessions, `top`) decodes what was sent into a request, calls this crate, and
 //! encodes what comes back. Here the request and the configuration become a specification ([`resolve`]), the caller's
-//! permission is checked ([`caller`]), and [`Service`] does the work. What a loop decides lives in `refrain-core`; how a
+//! permission is checked ([`caller`]), and the engine does the work. What a loop decides lives in `refrain-core`; how a
 //! request is read and an answer is shown lives in the surface.
 //!
 //! A surface that starts a loop, follows it, tells its agent something, and finds it at its end:
@@ -79,18 +79,17 @@ pub mod effects;
 pub mod error;
 pub mod options;
 pub mod plan;
+pub mod remote;
 pub mod repository_command;
 pub mod resolve;
 pub mod trust;
 pub mod verbs;
-pub mod workspace;
 
 pub use caller::{Action, Attempt, Caller, Permission, Relation};
 pub use context::Context;
 pub use error::{Code, RequestError};
 pub use refrain_core::event::Event;
-pub use refrain_core::{LoopId, LoopState};
-pub use refrain_engine::{Follower, Host, Runner, Service, Sight, keeper};
+pub use refrain_engine::{Host, Sight, keeper};
 
 /// Receives notes for the user as they arise, even if the request is refused later.
 pub type Note<'a> = &'a mut dyn FnMut(String);

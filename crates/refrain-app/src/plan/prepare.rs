@@ -16,7 +16,7 @@ use super::spec_args::SpecArgs;
 use crate::error::RequestError;
 use crate::options::work::WorkArgs;
 use crate::repository_command::{self, RepositoryCommand};
-use crate::{Context, Note, resolve, trust, workspace};
+use crate::{Context, Note, resolve, trust};
 
 /// How many specifications that are too long are named one by one.
 const NAMED: usize = 5;
@@ -50,10 +50,10 @@ impl Prepared {
     /// Reads the tasks and makes a specification of all that was said; nothing is begun.
     pub fn of(context: &Context, request: RunPlan, note: Note<'_>) -> Result<Self, RequestError> {
         let RunPlan { source: source_args, spec, how, name, mut work } = request;
-        let dir = workspace::folder(context, work.working_dir.as_deref())?;
+        let dir = resolve::folder(context, work.working_dir.as_deref())?;
         let service = context.open(&dir, work.yes)?;
         let mut settings = settings(context, &service, &mut work)?;
-        workspace::note_untrusted(&settings, note);
+        resolve::note_untrusted(&settings, note);
         let why = "the tasks of a plan wait for no person: accepted are loops";
         resolve::forget_approval(&mut settings, why).into_iter().for_each(&mut *note);
         let source = source_args.read(context, note)?;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_app::{Caller, Context};
+use refrain_app::{Caller, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::{EngineError, Keys, Service};
 
@@ -119,8 +119,8 @@ impl Desk {
     }
 
     /// The door to the project that a folder lies in.
-    pub(super) fn service(&self, folder: &Utf8Path) -> Result<Service, EngineError> {
-        Service::open(folder, self.context.host.clone())
+    pub(super) fn service(&self, folder: &Utf8Path) -> Result<Service, RequestError> {
+        self.context.open(folder, false)
     }
 
     /// The doors to the projects of the roots, and to those in them that Refrain has worked in, each once.
