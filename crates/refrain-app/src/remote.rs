@@ -156,6 +156,35 @@ impl PlanRun {
     }
 }
 
+/// What the options that an error names are called in these requests.
+const PARAMETERS: [(&str, &str); 19] = [
+    ("agent", "agent"),
+    ("allow-missing-gates", "allow_missing_gates"),
+    ("command", "command"),
+    ("critique-every", "checkpoint_interval"),
+    ("gate", "gates"),
+    ("jobs", "jobs"),
+    ("max-cost", "max_cost_usd"),
+    ("max-iterations", "max_iterations"),
+    ("max-iterations-per-task", "max_iterations_per_task"),
+    ("model", "model"),
+    ("name", "name"),
+    ("plan", "plan"),
+    ("require-approval", "require_approval"),
+    ("success-command", "success_command"),
+    ("tag", "tag"),
+    ("timeout", "max_tick_duration_minutes"),
+    ("timeout-grace", "max_tick_duration_minutes"),
+    ("verify", "verify"),
+    ("working-dir", "workspace"),
+];
+
+/// What an option is called in these requests, if they have it.
+#[must_use]
+pub fn parameter(option: &str) -> Option<&'static str> {
+    PARAMETERS.iter().find(|(known, _)| *known == option).map(|(_, name)| *name)
+}
+
 /// Starts a loop in a process of its own. It works in the folder of the context, which the surface has chosen by `workspace`.
 pub fn start(context: &Context, asked: &Start, note: Note<'_>) -> Result<(Service, LoopId), RequestError> {
     context.check(Action::Detach)?;
@@ -246,10 +275,13 @@ fn refused(name: &str, value: impl Display, accepted: impl Display) -> RequestEr
 
 #[cfg(test)]
 mod tests {
+    use clap::Args;
     use rstest::rstest;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::options::begin::BeginArgs;
+    use crate::plan::{HowArgs, SourceArgs, SpecArgs};
 
     fn start(more: Value) -> Result<(), String> {
         let mut asked = json!({"goal": "Mend it."});
@@ -296,6 +328,18 @@ mod tests {
     fn what_is_not_is_refused_by_name(#[case] more: Value, #[case] says: &str) {
         let refused = start(more).unwrap_err();
         assert!(refused.contains(says), "{refused}");
+    }
+
+    #[test]
+    fn a_parameter_has_an_option_and_a_request() {
+        let command = clap::Command::new("refrain");
+        let command = HowArgs::augment_args(SourceArgs::augment_args(BeginArgs::augment_args(command)));
+        let command = SpecArgs::augment_args(command);
+        let schemas = [schemars::schema_for!(Start), schemars::schema_for!(PlanRun)].map(Value::from);
+        for (option, parameter) in PARAMETERS {
+            assert!(command.get_arguments().any(|arg| arg.get_long() == Some(option)), "{option}");
+            assert!(schemas.iter().any(|it| it["properties"].get(parameter).is_some()), "{parameter}");
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use refrain_engine::{DiskError, EngineError, GateProgramError, Service, Texts};
 use super::how::HowArgs;
 use super::source::{Source, SourceArgs};
 use super::spec_args::SpecArgs;
-use crate::error::RequestError;
+use crate::error::{Message, RequestError};
 use crate::options::work::WorkArgs;
 use crate::repository_command::{self, RepositoryCommand};
 use crate::{Context, Note, resolve, trust};
@@ -165,7 +165,8 @@ fn unreadable(context: &Context, spec: &PlanSpec, error: &DiskError) -> RequestE
     let flag = if spec.brief.document.as_ref() == Some(&error.path) { "--plan" } else { "--spec-file" };
     let path = error.path.strip_prefix(&context.dir).unwrap_or(&error.path);
     let path = if path.as_str().is_empty() { Utf8Path::new(".") } else { path };
-    RequestError::usage(format!("{flag} {path}: {}; accepted is a readable file of UTF-8 text", error.source))
+    let why = format!(" {path}: {}; accepted is a readable file of UTF-8 text", error.source);
+    RequestError::usage(Message::from(flag).then(why))
 }
 
 /// What is configured. Where nothing says who works, it is Claude Code: seed 001 knows no other.

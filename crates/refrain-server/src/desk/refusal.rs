@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use refrain_app::{Code, RequestError};
+use refrain_app::{Code, RequestError, remote};
 use refrain_core::text::printable;
 use refrain_engine::{EngineError, chain};
 
@@ -80,70 +80,6 @@ impl From<RequestError> for Refusal {
             Code::NotFound => RefusalKind::NotFound,
             _ => RefusalKind::Conflict,
         };
-        Self::of(kind, in_own_words(&error.line()))
-    }
-}
-
-/// What a refusal says of options, said of parameters: whoever called has no command line.
-fn in_own_words(text: &str) -> String {
-    /// Longer ones first, as one may begin like another.
-    const WORDS: [(&str, &str); 19] = [
-        ("--allow-missing-gates", "allow_missing_gates"),
-        ("--require-approval", "require_approval"),
-        ("--max-iterations-per-task", "max_iterations_per_task"),
-        ("--max-iterations", "max_iterations"),
-        ("--max-cost", "max_cost_usd"),
-        ("--timeout-grace", "max_tick_duration_minutes"),
-        ("--timeout", "max_tick_duration_minutes"),
-        ("--critique-every", "checkpoint_interval"),
-        ("--success-command", "success_command"),
-        ("--working-dir", "workspace"),
-        ("--command", "command"),
-        ("--verify", "verify"),
-        ("--agent", "agent"),
-        ("--model", "model"),
-        ("--gate", "gates"),
-        ("--name", "name"),
-        ("--jobs", "jobs"),
-        ("--plan", "plan"),
-        ("--tag", "tag"),
-    ];
-    let mut said = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("--") {
-        let (before, option) = rest.split_at(at);
-        said.push_str(before);
-        let goes_on = |known: &str| {
-            let behind = option[known.len()..].chars().next();
-            behind.is_some_and(|next| next.is_ascii_alphanumeric() || next == '-')
-        };
-        let known = WORDS.iter().find(|(known, _)| option.starts_with(known) && !goes_on(known));
-        let (skipped, own) = known.map_or((2, "--"), |(known, own)| (known.len(), own));
-        said.push_str(own);
-        rest = &option[skipped..];
-    }
-    said + rest
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_names_parameters_and_no_options() {
-        for (said, expected) in [
-            (
-                "--max-cost 5: claude …; leave --max-cost out",
-                "max_cost_usd 5: claude …; leave max_cost_usd out",
-            ),
-            ("--max-iterations 900: accepted are 1 to 200", "max_iterations 900: accepted are 1 to 200"),
-            (
-                "--gate-timeout stays, -- too, and --gate=x goes",
-                "--gate-timeout stays, -- too, and gates=x goes",
-            ),
-            ("--max-iterations-per-task", "max_iterations_per_task"),
-        ] {
-            assert_eq!(in_own_words(said), expected);
-        }
+        Self::of(kind, error.line_with(remote::parameter))
     }
 }
