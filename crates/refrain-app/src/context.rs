@@ -32,7 +32,7 @@ impl Context {
 
     /// The service of the project that the folder lies in.
     pub fn service(&self) -> Result<Service, RequestError> {
-        Ok(Service::open(&self.dir, self.host.clone())?)
+        self.open(&self.dir, false)
     }
 
     /// A variable of the user's environment that is not empty.
@@ -50,9 +50,7 @@ impl Context {
 
     /// The service of this folder's project. `once` says that this request trusts the project, which an attempt cannot say.
     pub fn open(&self, dir: &Utf8Path, once: bool) -> Result<Service, RequestError> {
-        if once {
-            self.check(Action::Trust)?;
-        }
+        self.check(if once { Action::Trust } else { Action::Look })?;
         Ok(Service::open(dir, self.host.clone())?.trusting(once))
     }
 

@@ -10,7 +10,7 @@ use clap::{ArgMatches, Command};
 use refrain_core::Spec;
 
 pub use self::table::TABLE;
-use crate::error::RequestError;
+use crate::error::{Message, RequestError};
 
 /// When some options have an effect. Where there are several rows for an option of a verb, all must hold.
 pub struct Row {
@@ -175,7 +175,8 @@ impl TypedOptions {
             for row in groups.flat_map(|(_, rows)| *rows) {
                 let typed = row.options.split_whitespace().find(|name| level.has(name));
                 if let Some(name) = typed.filter(|_| !holds(level, &row.when)) {
-                    return Err(RequestError::usage(format!("{}: {}", level.shown(name), row.text)));
+                    let error = Message::own(&level.shown(name)).then(": ").then(row.text);
+                    return Err(RequestError::usage(error));
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! One error for people: what failed, why, and what to do next; and the exit code that scripts rely on (contract.md).
 
+mod message;
+
 use std::error::Error;
 use std::fmt;
 use std::process::ExitCode;
@@ -7,12 +9,14 @@ use std::process::ExitCode;
 use camino::Utf8Path;
 use clap::error::ErrorKind;
 use refrain_core::view::StatusWord;
-use refrain_engine::config::ConfigError;
+use refrain_engine::config::{ConfigError, Origin};
 use refrain_engine::tasks::TasksError;
 use refrain_engine::{
     EngineError, EvolutionError, GateProgramFault, GitError, JournalError, LoopRequest, MemoryError,
     NoProgram, PluginError, RememberError, chain,
 };
+
+pub use self::message::Message;
 
 /// The documented exit codes. Public API: contract.md says what each means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,25 +78,25 @@ impl From<StatusWord> for Code {
 #[derive(Debug)]
 pub struct RequestError {
     code: Code,
-    message: String,
-    hints: Vec<String>,
+    message: Message,
+    hints: Vec<Message>,
     lacks: Option<(String, String)>,
     is_fault: bool,
 }
 
 impl RequestError {
     /// An error of this kind, that says what failed.
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: Code, message: impl Into<Message>) -> Self {
         Self { code, message: message.into(), hints: Vec::new(), lacks: None, is_fault: false }
     }
 
     /// Something on the command line that cannot be taken: names the value, and what is accepted.
-    pub fn usage(message: impl Into<String>) -> Self {
+    pub fn usage(message: impl Into<Message>) -> Self {
         Self::new(Code::Usage, message)
     }
 
     /// What to do next; never a part of the message.
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<Message>) -> Self {
         self.hints.push(hint.into());
         self
     }
@@ -109,7 +113,13 @@ impl RequestError {
 
     /// All of it in a line.
     pub fn line(&self) -> String {
-        std::iter::once(&self.message).chain(&self.hints).cloned().collect::<Vec<_>>().join("; ")
+        self.line_with(|_| None)
+    }
+
+    /// The same for callers that have other names for options.
+    pub fn line_with(&self, name: impl Fn(&str) -> Option<&'static str>) -> String {
+        let parts = std::iter::once(&self.message).chain(&self.hints);
+        parts.map(|part| part.with(&name)).collect::<Vec<_>>().join("; ")
     }
 
     /// What kind of error it is.
@@ -126,14 +136,13 @@ impl RequestError {
 
     /// What failed.
     #[must_use]
-    pub fn message(&self) -> &str {
-        &self.message
+    pub fn message(&self) -> String {
+        self.message.to_string()
     }
 
     /// What to do next.
-    #[must_use]
-    pub fn hints(&self) -> &[String] {
-        &self.hints
+    pub fn hints(&self) -> impl Iterator<Item = String> {
+        self.hints.iter().map(ToString::to_string)
     }
 }
 
@@ -150,34 +159,36 @@ impl From<EngineError> for RequestError {
         if let EngineError::Tasks(error) = error {
             return error.into();
         }
+        let text = |text: String| Some(Message::from(text));
+        let words = |text: &'static str| Some(Message::from(text));
         let (code, hint) = match &error {
             EngineError::NoLoop { nearest, .. } => {
                 let meant = nearest.as_ref().map(|nearest| format!("did you mean {nearest}? "));
                 let list = "refrain list shows what there is; refrain list --all-projects, everywhere";
-                (Code::NotFound, Some(format!("{}{list}", meant.unwrap_or_default())))
+                (Code::NotFound, text(format!("{}{list}", meant.unwrap_or_default())))
             }
             EngineError::NameTaken(id) => (
                 Code::Refused,
-                Some(format!(
-                    "take another --name; where {id} is a loop, refrain archive {id} frees its name"
-                )),
+                Some(
+                    Message::from("take another --name; ")
+                        .then(format!("where {id} is a loop, refrain archive {id} frees its name")),
+                ),
             ),
             EngineError::Driven { id, .. } => {
-                (Code::Refused, Some(format!("refrain watch {id} shows it; refrain pause {id} stops it")))
+                (Code::Refused, text(format!("refrain watch {id} shows it; refrain pause {id} stops it")))
             }
-            EngineError::TooDeep => (
-                Code::Refused,
-                Some("start it from outside: an agent in a loop in a loop is a runaway".to_owned()),
-            ),
+            EngineError::TooDeep => {
+                (Code::Refused, words("start it from outside: an agent in a loop in a loop is a runaway"))
+            }
             EngineError::Refused { why: refrain_core::Refusal::NothingGranted { flag, .. }, id, what } => {
                 let verb = if *what == LoopRequest::Approve { "approve" } else { "resume" };
-                (Code::Refused, Some(format!("refrain {verb} {id} {flag}")))
+                (Code::Refused, Some(Message::own(&format!("refrain {verb} {id} {flag}"))))
             }
             EngineError::Refused { why: refrain_core::Refusal::NotAsked(_), id, .. } => {
-                (Code::Refused, Some(format!("refrain status {id} says how it stands, and how it goes on")))
+                (Code::Refused, text(format!("refrain status {id} says how it stands, and how it goes on")))
             }
             EngineError::Refused { why: refrain_core::Refusal::AnotherTree { .. }, id, .. } => {
-                (Code::Refused, Some(format!("refrain status {id} says how to see what waits")))
+                (Code::Refused, text(format!("refrain status {id} says how to see what waits")))
             }
             EngineError::Refused {
                 why:
@@ -187,27 +198,26 @@ impl From<EngineError> for RequestError {
                 ..
             } => (Code::Usage, None),
             EngineError::Refused { why: refrain_core::Refusal::Untold { .. }, .. } => {
-                (Code::Usage, Some("--max-tokens can be kept with known agents".to_owned()))
+                (Code::Usage, words("--max-tokens can be kept with known agents"))
             }
             EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {
-                (Code::Refused, Some(format!("refrain status {id} says why, and how it goes on")))
+                (Code::Refused, text(format!("refrain status {id} says why, and how it goes on")))
             }
             EngineError::Refused { why: refrain_core::Refusal::Final(_), id, .. } => (
                 Code::Refused,
-                Some(format!("start another; where {id} is a loop, refrain archive {id} frees its name")),
+                text(format!("start another; where {id} is a loop, refrain archive {id} frees its name")),
             ),
             EngineError::NotStopped(id) => {
-                (Code::Refused, Some(format!("refrain cancel {id}, or refrain pause {id}, stops it")))
+                (Code::Refused, text(format!("refrain cancel {id}, or refrain pause {id}, stops it")))
             }
             EngineError::WorktreeTaken { .. } => (
                 Code::Refused,
-                Some(
-                    "--worktree gives the loop one of its own; --share-worktree, at both starts, allows it"
-                        .to_owned(),
+                words(
+                    "--worktree gives the loop one of its own; --share-worktree, at both starts, allows it",
                 ),
             ),
             EngineError::Git(GitError::BranchTaken(_)) => {
-                (Code::Refused, Some("--branch-template names another, as in loop/{loop}-2".to_owned()))
+                (Code::Refused, words("--branch-template names another, as in loop/{loop}-2"))
             }
             EngineError::Git(
                 GitError::NotARepository(_)
@@ -218,32 +228,30 @@ impl From<EngineError> for RequestError {
                 | GitError::LineBreak(_),
             )
             | EngineError::Template(_) => (Code::Usage, None),
-            EngineError::Unprotected(_) => (
-                Code::Usage,
-                Some("without --protect and --protect-existing a plain folder will do".to_owned()),
-            ),
-            EngineError::Unpublishable(_) => (
-                Code::Failed,
-                Some("nothing was begun; --git-workflow commit keeps the work here".to_owned()),
-            ),
+            EngineError::Unprotected(_) => {
+                (Code::Usage, words("without --protect and --protect-existing a plain folder will do"))
+            }
+            EngineError::Unpublishable(_) => {
+                (Code::Failed, words("nothing was begun; --git-workflow commit keeps the work here"))
+            }
             EngineError::TooLarge { .. } => (Code::Usage, None),
             EngineError::Git(GitError::BranchGone { .. } | GitError::BranchInUse { .. }) => {
-                (Code::Refused, Some("the loop is as it was; refrain cancel ends it for good".to_owned()))
+                (Code::Refused, words("the loop is as it was; refrain cancel ends it for good"))
             }
             EngineError::Git(_) => (Code::Failed, None),
             EngineError::NoProgram(NoProgram::NotExecutable(program)) => {
-                (Code::Failed, Some(format!("chmod +x {program}; nothing was begun")))
+                (Code::Failed, text(format!("chmod +x {program}; nothing was begun")))
             }
             EngineError::NoProgram(
                 NoProgram::Missing(_) | NoProgram::NotInPath(_) | NoProgram::NoFile(_),
-            ) => (Code::Failed, Some("install it, or give its path; nothing was begun".to_owned())),
+            ) => (Code::Failed, words("install it, or give its path; nothing was begun")),
             EngineError::GateProgram(error) => {
                 let next = match &error.fault {
                     GateProgramFault::NotExecutable(program) => format!("chmod +x {program}; "),
                     GateProgramFault::NotFound(_) | GateProgramFault::NoFile(_) => String::new(),
                 };
                 let anyway = "--allow-missing-gates starts without it, for what the agent is to create";
-                (Code::Usage, Some(format!("{next}nothing was started; {anyway}")))
+                (Code::Usage, Some(Message::from(format!("{next}nothing was started; ")).then(anyway)))
             }
             EngineError::Journal(JournalError::Damaged { path, .. }) => {
                 let id = path.parent().and_then(Utf8Path::file_name).unwrap_or("ID");
@@ -251,15 +259,15 @@ impl From<EngineError> for RequestError {
                     "nothing was changed; refrain verify {id} says how much of it is as it was written, refrain doctor looks at \
                      all loops; what its agent did is in your files"
                 );
-                (Code::Failed, Some(next))
+                (Code::Failed, text(next))
             }
             EngineError::Config(_) => (Code::Usage, None),
             EngineError::Plugin(PluginError::Taken(_)) => {
-                (Code::Usage, Some("nothing was changed; move it away first".to_owned()))
+                (Code::Usage, words("nothing was changed; move it away first"))
             }
             EngineError::Plugin(PluginError::NoHome(_)) => (Code::Usage, None),
             EngineError::Plugin(PluginError::Misfit { .. } | PluginError::Unread(_)) => {
-                (Code::Usage, Some("nothing was changed; mend that file, and try again".to_owned()))
+                (Code::Usage, words("nothing was changed; mend that file, and try again"))
             }
             EngineError::Unborn(_)
             | EngineError::InProgress { .. }
@@ -278,7 +286,11 @@ impl From<EngineError> for RequestError {
             | EngineError::Disk(_)
             | EngineError::Process(..) => (Code::Failed, None),
         };
-        let mut told = hint.into_iter().fold(Self::new(code, chain(&error)), Self::hint);
+        let message = match &error {
+            EngineError::Refused { .. } => Message::own(&chain(&error)),
+            _ => chain(&error).into(),
+        };
+        let mut told = hint.into_iter().fold(Self::new(code, message), Self::hint);
         told.is_fault = code == Code::Failed
             && matches!(
                 error,
@@ -300,21 +312,21 @@ impl From<EngineError> for RequestError {
 
 impl From<TasksError> for RequestError {
     fn from(error: TasksError) -> Self {
-        let (code, hint) = match &error {
+        let (code, hint): (Code, Option<Message>) = match &error {
             TasksError::NoTag { nearest, known, .. } => {
                 let meant = nearest.as_ref().map(|nearest| format!("did you mean {nearest}? "));
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                (Code::NotFound, Some(format!("{}there are: {known}", meant.unwrap_or_default())))
+                (Code::NotFound, Some(format!("{}there are: {known}", meant.unwrap_or_default()).into()))
             }
             TasksError::Nothing(_) => {
                 let next = "--plan FILE names a plan in Markdown, or a task file anywhere else";
-                (Code::NotFound, Some(next.to_owned()))
+                (Code::NotFound, Some(next.into()))
             }
-            TasksError::Which { .. } => (Code::Usage, Some("--tag TAG says which".to_owned())),
+            TasksError::Which { .. } => (Code::Usage, Some("--tag TAG says which".into())),
             TasksError::Unfit { .. } | TasksError::Malformed { .. } => {
-                (Code::Usage, Some("nothing was changed".to_owned()))
+                (Code::Usage, Some("nothing was changed".into()))
             }
-            TasksError::Busy(_) => (Code::Failed, Some("nothing was changed; try again".to_owned())),
+            TasksError::Busy(_) => (Code::Failed, Some("nothing was changed; try again".into())),
             TasksError::Disk(_) => (Code::Failed, None),
         };
         let is_fault = matches!(error, TasksError::Disk(_));
@@ -325,7 +337,12 @@ impl From<TasksError> for RequestError {
 
 impl From<ConfigError> for RequestError {
     fn from(error: ConfigError) -> Self {
-        Self::usage(error.to_string())
+        match error {
+            ConfigError::Wrong { at: Origin::Option(option), what } => {
+                Self::usage(Message::from(option).then(format!(": {what}")))
+            }
+            ConfigError::Wrong { .. } | ConfigError::Unusable { .. } => Self::usage(error.to_string()),
+        }
     }
 }
 

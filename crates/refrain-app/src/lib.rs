@@ -2,7 +2,7 @@
 //!
 //! A surface (command line, HTTP, tools, Slack, sessions, `top`) decodes what was sent into a request, calls this crate, and
 //! encodes what comes back. Here the request and the configuration become a specification ([`resolve`]), the caller's
-//! permission is checked ([`caller`]), and [`Service`] does the work. What a loop decides lives in `refrain-core`; how a
+//! permission is checked ([`caller`]), and the engine does the work. What a loop decides lives in `refrain-core`; how a
 //! request is read and an answer is shown lives in the surface.
 //!
 //! A surface that starts a loop, follows it, tells its agent something, and finds it at its end:
@@ -15,7 +15,7 @@
 //! use refrain_app::verbs::cancel::cancel;
 //! use refrain_app::verbs::start::start;
 //! use refrain_app::verbs::steer::{Steering, steer};
-//! use refrain_app::verbs::{Outcome, Urgent};
+//! use refrain_app::verbs::{Outcome, Slow, Urgent};
 //! use refrain_app::{Caller, Context, Event, Host, Sight, keeper};
 //!
 //! /// Claims to be done once its prompt, the last argument, has the words that this surface says.
@@ -61,13 +61,13 @@
 //!             && let Event::IterationBegun { iteration: 1, .. } = record.event
 //!         {
 //!             let steering = Steering { text: "Use tabs.".to_owned() };
-//!             steer(&context, &service, &id, &steering, &mut |_, _| {})?;
+//!             steer(&context, &service, &id, &steering, Slow::Wait)?;
 //!             std::fs::write(context.dir.join("told"), "")?;
 //!         }
 //!     }
 //!     let state = driven.join().map_err(|_| "the runner panicked")??;
 //!     assert_eq!(state.iteration, 2);
-//!     let outcome = cancel(&context, &service, &id, Urgent { now: true }, &mut |_, _| {})?;
+//!     let outcome = cancel(&context, &service, &id, Urgent { now: true }, Slow::Wait)?;
 //!     assert!(matches!(outcome, Outcome::Over("completed")), "{outcome:?}");
 //!     Ok(())
 //! }
@@ -79,18 +79,17 @@ pub mod effects;
 pub mod error;
 pub mod options;
 pub mod plan;
+pub mod remote;
 pub mod repository_command;
 pub mod resolve;
 pub mod trust;
 pub mod verbs;
-pub mod workspace;
 
 pub use caller::{Action, Attempt, Caller, Permission, Relation};
 pub use context::Context;
 pub use error::{Code, RequestError};
 pub use refrain_core::event::Event;
-pub use refrain_core::{LoopId, LoopState};
-pub use refrain_engine::{Follower, Host, Runner, Service, Sight, keeper};
+pub use refrain_engine::{Host, Sight, keeper};
 
 /// Receives notes for the user as they arise, even if the request is refused later.
 pub type Note<'a> = &'a mut dyn FnMut(String);

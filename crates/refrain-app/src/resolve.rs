@@ -1,7 +1,7 @@
 //! From options and configuration to a specification: what the command line leaves out, the configuration says; what that
 //! leaves out, is built in. Nothing past here sees an option that means "default".
 
-use camino::Utf8Path;
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::{Caps, Which};
 use refrain_core::git::GitSpec;
 use refrain_core::memory::{self, MemorySpec};
@@ -11,20 +11,64 @@ use refrain_core::spec::{
 };
 use refrain_core::values::{self, Limit};
 use refrain_core::{LoopId, Spec};
-use refrain_engine::config::Settings;
 use refrain_engine::config::keys::{Gate, Memory, PROMISE, Start};
+use refrain_engine::config::{Chosen, ProjectFile, Settings};
 use refrain_engine::{Service, objection, prompt_limit};
 
-use crate::Context;
-use crate::error::RequestError;
+use crate::error::{Message, RequestError};
 use crate::options::begin::BeginArgs;
 use crate::options::kinds::OnOff;
 use crate::options::review;
 use crate::options::work::{PromiseArgs, WorkArgs};
 use crate::repository_command::RepositoryCommand;
+use crate::{Context, Note};
 
 pub mod agents;
 pub mod prompt;
+
+/// Where a loop is to work, and what is configured there.
+#[derive(Debug)]
+pub struct Workspace {
+    /// The project.
+    pub service: Service,
+    /// What is configured for loops in it.
+    pub settings: Settings,
+    /// The folder.
+    pub dir: Utf8PathBuf,
+}
+
+impl Workspace {
+    /// Opens the folder that a request names, or the one that it was made in.
+    pub fn open(context: &Context, work: &WorkArgs, note: Note<'_>) -> Result<Self, RequestError> {
+        let dir = folder(context, work.working_dir.as_deref())?;
+        let service = context.open(&dir, work.yes)?;
+        let chosen = Chosen { agent: work.agent.as_deref(), command: work.command.is_some() };
+        let settings = service.settings(chosen, context.has_variables())?;
+        note_untrusted(&settings, note);
+        Ok(Self { service, settings, dir })
+    }
+}
+
+/// The folder that a request names, or the one that it was made in.
+pub fn folder(context: &Context, named: Option<&Utf8Path>) -> Result<Utf8PathBuf, RequestError> {
+    let dir = named.map_or_else(|| context.dir.clone(), |dir| context.dir.join(dir));
+    match dir.is_dir() {
+        true => Ok(dir),
+        false => {
+            let error = Message::from("--working-dir ").then(format!("{dir}: there is no such folder"));
+            Err(RequestError::usage(error))
+        }
+    }
+}
+
+/// Notes that the project's configuration is ignored because it is not trusted.
+pub fn note_untrusted(settings: &Settings, note: Note<'_>) {
+    if let ProjectFile::Untrusted(path) = &settings.project_file {
+        note(format!(
+            "{path} is not trusted and counts as not there; refrain trust shows what it would allow"
+        ));
+    }
+}
 
 /// A task in words.
 #[derive(Debug)]
@@ -98,11 +142,10 @@ pub fn spec(
             false => format!("{} = false", who(false, settings, "promise")),
         };
         let kind = spec.agent.kind;
-        let error = format!(
-            "{who}: {kind} exits with 0 whatever it did, so its exit code is no claim; accepted with a required gate \
-             (--gate CMD or --success-command CMD), or for a generic command"
-        );
-        return Err(RequestError::usage(error)
+        let error = format!("{who}: {kind} exits with 0 whatever it did, so its exit code is no claim; ");
+        let accepted =
+            "accepted with a required gate (--gate CMD or --success-command CMD), or for a generic command";
+        return Err(RequestError::usage(Message::from(error).then(accepted))
             .hint("without --no-promise, or with --completion-promise TEXT, the agent claims"));
     }
     Ok(Resolved { spec, notes, offered })
@@ -120,9 +163,9 @@ pub fn common(
     let project = service.project();
     let start = &settings.config.start;
     let agent = agent(args, settings)?;
-    let working_dir = dir
-        .canonicalize_utf8()
-        .map_err(|error| RequestError::usage(format!("--working-dir {dir}: {error}")))?;
+    let working_dir = dir.canonicalize_utf8().map_err(|error| {
+        RequestError::usage(Message::from("--working-dir ").then(format!("{dir}: {error}")))
+    })?;
     let limits = limits(args, start, &agent);
     let worker = (&agent, &limits);
     let review = args.reviews.check(&context.dir, worker, settings)?;
@@ -187,10 +230,10 @@ pub fn refuse_approval(
     spec: &Spec,
     is_option: bool,
     settings: &Settings,
-    why: &str,
+    why: &'static str,
 ) -> Result<(), RequestError> {
-    let refused = || format!("{}: {why}", who(is_option, settings, "require-approval"));
-    if spec.approval { Err(RequestError::usage(refused())) } else { Ok(()) }
+    let who = || Message::own(&who(is_option, settings, "require-approval"));
+    if spec.approval { Err(RequestError::usage(who().then(": ").then(why))) } else { Ok(()) }
 }
 
 /// Takes the configured key back where nothing waits for a person, and says so: it is meant for loops, and whoever set it for
@@ -221,8 +264,9 @@ fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError
     for (is_given, flag) in [(args.model.is_some(), "--model"), (args.permissions.is_some(), "--permissions")]
     {
         if is_given && !tellable {
-            let error = format!("{flag}: a generic command cannot be told; accepted are known agents");
-            return Err(RequestError::usage(error).hint("--agent-arg passes an argument of its own"));
+            let error = ": a generic command cannot be told; accepted are known agents";
+            return Err(RequestError::usage(Message::from(flag).then(error))
+                .hint("--agent-arg passes an argument of its own"));
         }
     }
     let model = args.model.clone().or_else(|| start.model.clone());
@@ -260,9 +304,8 @@ fn program(args: &WorkArgs, settings: &Settings) -> Result<(AgentKind, String, V
         );
     };
     let program = kind.program().ok_or_else(|| {
-        RequestError::usage(format!(
-            "--agent {kind}: accepted is that with --command, which says what to run"
-        ))
+        let accepted = ": accepted is that with --command, which says what to run";
+        RequestError::usage(Message::from("--agent ").then(kind.to_string()).then(accepted))
     })?;
     Ok((kind, program.to_owned(), Vec::new()))
 }
@@ -295,16 +338,17 @@ fn admits(args: &WorkArgs, settings: &Settings, agent: &AgentSpec) -> Result<(),
         (false, tokens.is_some(), args.max_tokens.is_some(), "max-tokens"),
     ] {
         agent.admits(cost, tokens).map_err(|refusal| {
+            let refusal = Message::own(&refusal.to_string());
             let error = RequestError::usage(match is_option {
-                true => refusal.to_string(),
-                false => format!("{}: {refusal}", who(false, settings, name)),
+                true => refusal,
+                false => Message::from(format!("{}: ", who(false, settings, name))).then(refusal),
             });
             let error = error.hint(if agent.kind.streams() {
                 "--max-tokens can be kept; --max-cost too, with --model and a price for that model in the configuration"
             } else {
                 "--max-tokens can be kept with known agents, --max-cost with some"
             });
-            if is_option { error } else { error.hint(format!("--{name} none takes it back")) }
+            if is_option { error } else { error.hint(Message::own(&format!("--{name} none takes it back"))) }
         })?;
     }
     let caps = Caps::from(&settings.config.budget);

@@ -65,18 +65,32 @@ impl Urgent {
     }
 }
 
-/// Takes note of a runner that answers late: it hangs, is stopped, or cannot be reached.
-pub type Slow<'a> = &'a mut dyn FnMut(&LoopId, SlowRunner);
+/// What becomes of a request to a runner that does not answer: it hangs, is stopped, or cannot be reached.
+pub enum Slow<'a> {
+    /// It waits, and this takes note of the runner.
+    Note(&'a mut dyn FnMut(&LoopId, SlowRunner)),
+    /// It waits.
+    Wait,
+    /// A runner that is stopped (`SIGSTOP`) is not asked: the caller could not see why an answer takes long.
+    Refuse,
+}
 
-/// Refuses to ask a runner that is stopped (`SIGSTOP`), for callers that cannot see why an answer takes long.
-pub fn check_runner(service: &Service, id: &LoopId) -> Result<(), RequestError> {
-    match service.stopped_runner(id) {
-        Some(pid) => {
-            let next = to_continue(pid);
-            let error =
-                format!("the runner of {id} is stopped (pid {pid}): {next} continues it, then ask again");
-            Err(RequestError::new(Code::Refused, error))
+impl Slow<'_> {
+    /// Refuses to ask a runner that is stopped, if the request does not wait for it.
+    fn check(&self, service: &Service, id: &LoopId) -> Result<(), RequestError> {
+        let stopped = match self {
+            Self::Note(_) | Self::Wait => None,
+            Self::Refuse => service.stopped_runner(id),
+        };
+        let Some(pid) = stopped else { return Ok(()) };
+        let next = to_continue(pid);
+        let error = format!("the runner of {id} is stopped (pid {pid}): {next} continues it, then ask again");
+        Err(RequestError::new(Code::Refused, error))
+    }
+
+    fn note(&mut self, id: &LoopId, runner: SlowRunner) {
+        if let Self::Note(note) = self {
+            note(id, runner);
         }
-        None => Ok(()),
     }
 }

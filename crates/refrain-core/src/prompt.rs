@@ -24,7 +24,7 @@ use crate::stuck::{self, Failing, Tried, Verdict};
 use crate::text::{cut_middle, inline_code};
 use crate::view::progress;
 
-pub use quote::{GateRun, Quote, Quoted, quotes};
+pub use quote::{GateRun, Quote, Quoted, Source, quotes};
 
 pub(crate) use gates::what_gates_said;
 pub(crate) use touching::what_was_touched;

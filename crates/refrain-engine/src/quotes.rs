@@ -1,54 +1,37 @@
 //! Reads the output that the core quotes: the printable ends of logs.
 
-use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::prompt::{GateRun, Quote};
+use camino::Utf8Path;
+use refrain_core::prompt::{Quote, Source};
 use refrain_core::text::printable;
-use refrain_core::{AttemptId, Spec, context};
+use refrain_core::{Spec, context};
 use refrain_proc::output;
 use refrain_store::LoopDir;
 
 use crate::notes::noted;
 
 /// The texts, each with its quote. Blocks.
-pub(crate) fn read(spec: &Spec, dir: &LoopDir, quotes: &[Quote]) -> Vec<(Quote, String)> {
-    let text = |quote: &Quote| match quote {
-        Quote::Notes => noted(spec, dir),
-        Quote::Attempt(_)
-        | Quote::Gate(_)
-        | Quote::Before(_)
-        | Quote::Earlier(..)
-        | Quote::Protected(_)
-        | Quote::Outside(_) => logs(spec, dir, *quote).iter().find_map(|log| {
-            let end = end_of(log)?;
-            (!end.trim().is_empty()).then_some(end)
-        }),
+pub(crate) fn read(spec: &Spec, dir: &LoopDir, quotes: &[(Quote, Vec<Source>)]) -> Vec<(Quote, String)> {
+    let first = |sources: &[Source]| {
+        let mut texts = sources.iter().filter_map(|source| text(spec, dir, source));
+        texts.find(|text| !text.trim().is_empty())
     };
-    quotes.iter().filter_map(|quote| Some((*quote, text(quote)?))).collect()
+    quotes.iter().filter_map(|(quote, sources)| Some((*quote, first(sources)?))).collect()
 }
 
-/// The logs that may have the text: the first that is not empty counts.
-fn logs(spec: &Spec, dir: &LoopDir, quote: Quote) -> Vec<Utf8PathBuf> {
-    let of_gate = |run: GateRun| {
-        let gate = spec.gates.get(run.gate);
-        gate.map(|gate| dir.attempt(run.of).gate(&gate.name, run.run)).into_iter().collect()
+fn text(spec: &Spec, dir: &LoopDir, source: &Source) -> Option<String> {
+    let log = match source {
+        Source::Stderr(id) => dir.attempt(*id).stderr(),
+        Source::Stdout(id) => dir.attempt(*id).stdout(false),
+        Source::Gate(name, run) => dir.attempt(run.of).gate(name, run.run),
+        Source::Touched(id) => dir.attempt(*id).touched(),
+        Source::Outside(id) => dir.attempt(*id).outside(),
+        Source::Notes => return noted(spec, dir),
     };
-    let of_agent = |id: AttemptId| {
-        let dir = dir.attempt(id);
-        // A stream of events is not readable text; the prompt names its fault anyway.
-        let stdout = (!spec.agent.streams()).then(|| dir.stdout(false));
-        std::iter::once(dir.stderr()).chain(stdout).collect()
-    };
-    match quote {
-        Quote::Gate(run) | Quote::Before(run) | Quote::Earlier(_, Some(run)) => of_gate(run),
-        Quote::Attempt(id) | Quote::Earlier(id, None) => of_agent(id),
-        Quote::Protected(id) => vec![dir.attempt(id).touched()],
-        Quote::Outside(id) => vec![dir.attempt(id).outside()],
-        Quote::Notes => Vec::new(),
-    }
+    end_of(&log, context::EXCERPT)
 }
 
-/// The printable end of a log.
-pub(crate) fn end_of(path: &Utf8Path) -> Option<String> {
-    let bytes = output::read_end(path, context::EXCERPT as u64).ok()?;
+/// The printable end of a log, of so many bytes.
+pub(crate) fn end_of(path: &Utf8Path, most: usize) -> Option<String> {
+    let bytes = output::read_end(path, most as u64).ok()?;
     Some(printable(&String::from_utf8_lossy(&bytes)).into_owned())
 }

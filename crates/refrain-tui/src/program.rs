@@ -2,7 +2,7 @@
 //! and what is done to it is said and done as on the command line.
 
 use jiff::Timestamp;
-use refrain_core::r#loop::LoopState;
+use refrain_core::r#loop::{Grant, LoopState};
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{AttemptId, LoopId};
 use refrain_engine::{Service, Sight};
@@ -17,8 +17,10 @@ pub enum Act {
     },
     /// Go on, in a process of its own.
     Resume {
-        /// What it is granted, as it stands on a command line; empty where nothing is.
-        granted: String,
+        /// Its new totals.
+        grant: Grant,
+        /// Whether it waits no longer for what it waits for.
+        now: bool,
     },
     /// Finish with what waits for a person, who says that it is good, in a process of its own.
     Approve {
@@ -58,6 +60,12 @@ pub trait Program: Send + Sync {
     /// # Errors
     /// [`Objection`]; nothing was done then.
     fn act(&self, service: &Service, id: &LoopId, act: &Act) -> Result<String, Objection>;
+
+    /// The new totals that a line says, and whether the loop waits no longer.
+    ///
+    /// # Errors
+    /// What the line has that is no total, in a line.
+    fn grant(&self, line: &str) -> Result<(Grant, bool), String>;
 
     /// Somebody who tells of a loop from its first event on.
     fn narrator(&self) -> Box<dyn Narrator>;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::Color;
+use refrain_core::r#loop::Grant;
 use refrain_core::plan::{PlanLimits, Priority};
 use refrain_core::spec::AgentKind;
 use refrain_core::view::plan::{CurrentTask, PlanStatus, PlanUsage, TaskView, TaskWord, WaveView, WaveWord};
@@ -25,6 +26,12 @@ struct Nobody;
 impl Program for Nobody {
     fn act(&self, _: &Service, _: &LoopId, _: &Act) -> Result<String, Objection> {
         unreachable!("what is to be done outside is done by nobody here")
+    }
+
+    fn grant(&self, line: &str) -> Result<(Grant, bool), String> {
+        let iterations = line.strip_prefix("--max-iterations ").and_then(|count| count.parse().ok());
+        let max_iterations = Some(iterations.ok_or_else(|| format!("{line}: there is no such option"))?);
+        Ok((Grant { max_iterations, ..Grant::default() }, false))
     }
 
     fn narrator(&self) -> Box<dyn Narrator> {
@@ -561,17 +568,21 @@ fn what_cannot_be_undone_is_asked_first() {
 #[test]
 fn what_is_used_up_is_asked_for_once() {
     let mut model = opened(ART);
-    let resume = |granted: &str| Act::Resume { granted: granted.into() };
-    assert_eq!(press(&mut model, "r"), [Effect::Act(key("job"), resume(""))]);
+    let resume =
+        |max_iterations| Act::Resume { grant: Grant { max_iterations, ..Grant::default() }, now: false };
+    assert_eq!(press(&mut model, "r"), [Effect::Act(key("job"), resume(None))]);
     let lacks = || Err(Objection::Lacks("5 iterations are used up".into(), "--max-iterations 10".into()));
-    update(&mut model, Message::Done(key("job"), resume(""), lacks()));
+    update(&mut model, Message::Done(key("job"), resume(None), lacks()));
     assert!(
         matches!(&model.asking, Some(Asking::Line(Wanted::Grant(..), line)) if line.text() == "--max-iterations 10")
     );
-    assert_eq!(press(&mut model, "0\n"), [Effect::Act(key("job"), resume("--max-iterations 100"))]);
+    assert_eq!(press(&mut model, "0\n"), [Effect::Act(key("job"), resume(Some(100)))]);
+    update(&mut model, Message::Done(key("job"), resume(None), lacks()));
+    assert_eq!(press(&mut model, "x\n"), []);
+    assert!(screen(&mut model, 80, 24).contains("there is no such option"));
     update(
         &mut model,
-        Message::Done(key("job"), resume(""), Err(Objection::Refused("it is completed".into()))),
+        Message::Done(key("job"), resume(None), Err(Objection::Refused("it is completed".into()))),
     );
     assert!(screen(&mut model, 80, 24).contains("it is completed"));
 }

@@ -5,6 +5,7 @@ use crossterm::event::{
 };
 use ratatui::layout::{Position, Rect};
 use refrain_core::AttemptId;
+use refrain_core::r#loop::Grant;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{Kind, Status};
 use refrain_engine::RosterNews;
@@ -193,7 +194,7 @@ fn press(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
         }
         KeyCode::Char('p') => act(model, Act::Pause { now: false }),
         KeyCode::Char('P') => act(model, Act::Pause { now: true }),
-        KeyCode::Char('r') => act(model, Act::Resume { granted: String::new() }),
+        KeyCode::Char('r') => act(model, Act::Resume { grant: Grant::default(), now: false }),
         KeyCode::Char('c') => match model.meant() {
             Some(key) => ask(model, Asking::Cancel(key)),
             None => Vec::new(),
@@ -288,7 +289,10 @@ fn entered(model: &mut Model, wanted: Wanted, text: &str) -> Vec<Effect> {
         Wanted::Steer(_) | Wanted::Grant(..) if text.trim().is_empty() => {}
         Wanted::Steer(key) => return done(model, key, Act::Steer { words: text.to_owned() }),
         Wanted::SendBack(key) => return done(model, key, Act::SendBack { words: text.trim().to_owned() }),
-        Wanted::Grant(key, _) => return done(model, key, Act::Resume { granted: text.to_owned() }),
+        Wanted::Grant(key, _) => match model.program.grant(text) {
+            Ok((grant, now)) => return done(model, key, Act::Resume { grant, now }),
+            Err(why) => model.said = Some((why, true)),
+        },
     }
     Vec::new()
 }

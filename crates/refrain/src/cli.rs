@@ -1,7 +1,6 @@
 //! The command line as a whole: which verbs there are, and what each leads to. The loop verbs stand at the top level and
 //! under `loop`, from one definition.
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
 use camino::Utf8PathBuf;
@@ -202,7 +201,7 @@ pub(crate) fn run() -> ExitCode {
     if forces_colour() {
         anstream::ColorChoice::AlwaysAnsi.write_global();
     }
-    let (cli, typed) = match parse(std::env::args_os()) {
+    let (cli, typed) = match parse() {
         Ok(parsed) => parsed,
         Err(error) if error.use_stderr() => return Cli::misread(error.into()),
         Err(asked_for) => {
@@ -219,24 +218,13 @@ pub(crate) fn run() -> ExitCode {
     }
 }
 
-/// These words, and what of them was typed.
-fn parse<W: Into<OsString> + Clone>(
-    words: impl IntoIterator<Item = W>,
-) -> Result<(Cli<Verb>, TypedOptions), clap::Error> {
+/// The command line, and what of it was typed.
+fn parse() -> Result<(Cli<Verb>, TypedOptions), clap::Error> {
     let mut command = Cli::<Verb>::command();
-    let mut matches = command.try_get_matches_from_mut(words)?;
+    let mut matches = command.try_get_matches_from_mut(std::env::args_os())?;
     let typed = TypedOptions::of(&command, &matches);
     let cli = Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))?;
     Ok((cli, typed))
-}
-
-/// Does what these words say, as if they had been typed: what `demo` shows is what a person would type.
-pub(crate) fn run_words(context: &Context, words: &[&str]) -> Result<ExitCode, RequestError> {
-    let (cli, typed) = parse(words)?;
-    typed.check()?;
-    let dir = cli.run_in.map_or_else(|| context.dir.clone(), |dir| context.dir.join(dir));
-    let context = Context { dir, typed, ..context.clone() };
-    execute(&context, cli.verb)
 }
 
 fn dispatch(cli: Cli<Verb>, typed: TypedOptions) -> Result<ExitCode, RequestError> {

@@ -57,7 +57,7 @@ pub(crate) fn print_part(text: &str) -> bool {
 pub(crate) fn report(error: &RequestError) -> ExitCode {
     tell_line("", &format!("refrain: {}", error.message()));
     for hint in error.hints() {
-        tell_line("  ", hint);
+        tell_line("  ", &hint);
     }
     error.code().into()
 }

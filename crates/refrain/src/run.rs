@@ -21,7 +21,7 @@ use crate::screen::Screen;
 use crate::telemetry;
 
 // How to show a run.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = heading::SHOWN)]
 pub(crate) struct ShowArgs {
     /// Hand the loop to a process of its own and return once that has taken over
@@ -48,12 +48,23 @@ impl ShowArgs {
     }
 }
 
-/// Drives the loop until it stops, showing it; answers with the exit code of its end.
-pub(crate) fn in_foreground(
+/// Drives the loop, here or in a process of its own.
+pub(crate) fn drive(
     context: &Context,
+    service: &Service,
     runner: Runner,
+    dir: &Utf8Path,
     show: &ShowArgs,
 ) -> Result<ExitCode, RequestError> {
+    // A loop that has used up what it has, or may not be tried again, is not handed over.
+    match show.detach && !runner.ends_at_once() {
+        true => detached(context, service, runner, dir, show),
+        false => in_foreground(context, runner, show),
+    }
+}
+
+/// Drives the loop until it stops, showing it; answers with the exit code of its end.
+fn in_foreground(context: &Context, runner: Runner, show: &ShowArgs) -> Result<ExitCode, RequestError> {
     let (follower, id) = (runner.follow(), runner.id().clone());
     note_objection(context, show, out::is_watched());
     let progress = match (show.quiet, show.json || show.events) {
@@ -110,17 +121,13 @@ pub(crate) fn tell_forgotten(remembrance: &Remembrance) {
 }
 
 /// Hands the loop to a process of its own.
-pub(crate) fn detached(
+fn detached(
     context: &Context,
     service: &Service,
     runner: Runner,
     dir: &Utf8Path,
     show: &ShowArgs,
 ) -> Result<ExitCode, RequestError> {
-    if runner.ends_at_once() {
-        // There is nothing to hand over: it has used up what it has, or may not be tried again.
-        return in_foreground(context, runner, show);
-    }
     let id = runner.id().to_string();
     note_objection(context, show, false);
     if !show.quiet {

@@ -4,7 +4,7 @@ use refrain_core::spec::{Limits, Until};
 
 use super::heading;
 use super::values;
-use crate::error::RequestError;
+use crate::error::{Message, RequestError};
 
 // When it ends.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -67,7 +67,8 @@ impl UntilArgs {
         most: Option<u32>,
         configured: Option<u32>,
     ) -> Result<(Until, Option<u32>), RequestError> {
-        let refused = |why| Err(RequestError::usage(format!("--max-iterations: {why}")));
+        let refused =
+            |why: &'static str| Err(RequestError::usage(Message::from("--max-iterations: ").then(why)));
         match (self.exact, self.infinite, most) {
             (Some(_), _, Some(_)) => refused("not with --exact, which sets the number of iterations"),
             (_, true, Some(_)) => {

@@ -13,10 +13,10 @@ use refrain_engine::{DiskError, EngineError, GateProgramError, Service, Texts};
 use super::how::HowArgs;
 use super::source::{Source, SourceArgs};
 use super::spec_args::SpecArgs;
-use crate::error::RequestError;
+use crate::error::{Message, RequestError};
 use crate::options::work::WorkArgs;
 use crate::repository_command::{self, RepositoryCommand};
-use crate::{Context, Note, resolve, trust, workspace};
+use crate::{Context, Note, resolve, trust};
 
 /// How many specifications that are too long are named one by one.
 const NAMED: usize = 5;
@@ -50,10 +50,10 @@ impl Prepared {
     /// Reads the tasks and makes a specification of all that was said; nothing is begun.
     pub fn of(context: &Context, request: RunPlan, note: Note<'_>) -> Result<Self, RequestError> {
         let RunPlan { source: source_args, spec, how, name, mut work } = request;
-        let dir = workspace::folder(context, work.working_dir.as_deref())?;
+        let dir = resolve::folder(context, work.working_dir.as_deref())?;
         let service = context.open(&dir, work.yes)?;
         let mut settings = settings(context, &service, &mut work)?;
-        workspace::note_untrusted(&settings, note);
+        resolve::note_untrusted(&settings, note);
         let why = "the tasks of a plan wait for no person: accepted are loops";
         resolve::forget_approval(&mut settings, why).into_iter().for_each(&mut *note);
         let source = source_args.read(context, note)?;
@@ -165,7 +165,8 @@ fn unreadable(context: &Context, spec: &PlanSpec, error: &DiskError) -> RequestE
     let flag = if spec.brief.document.as_ref() == Some(&error.path) { "--plan" } else { "--spec-file" };
     let path = error.path.strip_prefix(&context.dir).unwrap_or(&error.path);
     let path = if path.as_str().is_empty() { Utf8Path::new(".") } else { path };
-    RequestError::usage(format!("{flag} {path}: {}; accepted is a readable file of UTF-8 text", error.source))
+    let why = format!(" {path}: {}; accepted is a readable file of UTF-8 text", error.source);
+    RequestError::usage(Message::from(flag).then(why))
 }
 
 /// What is configured. Where nothing says who works, it is Claude Code: seed 001 knows no other.

@@ -5,7 +5,7 @@ use refrain_core::plan::{Graph, Problem};
 use refrain_core::text::nearest;
 use refrain_engine::tasks::{self, TaskFile, TasksError};
 
-use crate::error::{Code, RequestError};
+use crate::error::{Code, Message, RequestError};
 use crate::{Context, Note};
 
 /// Whose tasks.
@@ -58,7 +58,8 @@ impl SourceArgs {
             match (&error, &self.plan) {
                 // A file that was named on the command line: what was said of it cannot be taken.
                 (TasksError::Disk(cause), Some(plan)) => {
-                    let error = RequestError::usage(format!("--plan {plan}: {}", cause.source));
+                    let error = Message::from("--plan ").then(format!("{plan}: {}", cause.source));
+                    let error = RequestError::usage(error);
                     match beside(&cause.path) {
                         Some(meant) => error.hint(format!("did you mean {}?", plan.with_file_name(meant))),
                         None => error,

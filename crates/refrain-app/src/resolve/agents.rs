@@ -5,7 +5,7 @@ use refrain_core::spec::{AgentKind, AgentSpec, Limits, OutputFormat, PromptMode}
 use refrain_engine::config::{Command, Settings};
 use refrain_engine::objection;
 
-use crate::error::RequestError;
+use crate::error::{Message, RequestError};
 
 /// What the agent called `name` is: all that nothing says of it is as it is for the worker.
 pub fn agent(
@@ -110,7 +110,8 @@ pub fn judge(
         return Err(RequestError::usage(format!("{who}: {why}")));
     }
     judge.admits(limits.max_cost.is_some(), limits.max_tokens.is_some()).map_err(|refusal| {
-        RequestError::usage(format!("{who}: {refusal}")).hint("what it costs counts against the loop's caps")
+        let error = Message::from(format!("{who}: ")).then(Message::own(&refusal.to_string()));
+        RequestError::usage(error).hint("what it costs counts against the loop's caps")
     })?;
     Ok(judge)
 }

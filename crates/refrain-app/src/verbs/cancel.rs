@@ -13,11 +13,12 @@ pub fn cancel(
     service: &Service,
     id: &LoopId,
     how: Urgent,
-    slow: Slow<'_>,
+    mut slow: Slow<'_>,
 ) -> Result<Outcome, RequestError> {
     context.check_on(Action::Cancel, service, id)?;
     let ask = (Ask::Cancel(how.urgency()), context.caller.asker());
-    let slow = |runner| slow(id, runner);
+    slow.check(service, id)?;
+    let slow = |runner| slow.note(id, runner);
     let asked = match service.has_plan(id) {
         true => {
             service.ask_plan(id, LoopRequest::Cancel, ask, slow).map(|state| Outcome::Plan(Box::new(state)))

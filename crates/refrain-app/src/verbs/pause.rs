@@ -13,11 +13,12 @@ pub fn pause(
     service: &Service,
     id: &LoopId,
     how: Urgent,
-    slow: Slow<'_>,
+    mut slow: Slow<'_>,
 ) -> Result<Outcome, RequestError> {
     context.check_on(Action::Pause, service, id)?;
     let ask = (Ask::Pause(how.urgency()), context.caller.asker());
-    let slow = |runner| slow(id, runner);
+    slow.check(service, id)?;
+    let slow = |runner| slow.note(id, runner);
     Ok(match service.has_plan(id) {
         true => Outcome::Plan(Box::new(service.ask_plan(id, LoopRequest::Pause, ask, slow)?)),
         false => Outcome::Loop(Box::new(service.ask(id, LoopRequest::Pause, ask, slow)?)),

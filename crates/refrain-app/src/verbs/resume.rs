@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::approve::is_awaited;
 use super::{Slow, start};
-use crate::error::Code;
+use crate::error::{Code, Message};
 use crate::options::notify::NotifyArgs;
 use crate::{Action, Context, RequestError, plan};
 
@@ -64,13 +64,12 @@ impl Resume {
 }
 
 fn read<T>(
-    flag: &str,
+    flag: &'static str,
     text: Option<&str>,
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Result<Option<T>, RequestError> {
-    let value =
-        text.map(|text| parse(text).map_err(|why| RequestError::usage(format!("{flag} {text}: {why}"))));
-    value.transpose()
+    let refused = |text, why| RequestError::usage(Message::from(flag).then(format!(" {text}: {why}")));
+    text.map(|text| parse(text).map_err(|why| refused(text, why))).transpose()
 }
 
 /// The totals of a plan, which has fewer of them than a loop.
@@ -111,13 +110,16 @@ pub fn resume(
     service: &Service,
     id: &LoopId,
     (grant, proceed): (&Grant, bool),
-    slow: Slow<'_>,
+    mut slow: Slow<'_>,
 ) -> Result<Resumed, RequestError> {
     check(context, service, id, grant)?;
+    if proceed {
+        slow.check(service, id)?;
+    }
     match service.resume(id, grant, proceed) {
         Err(EngineError::Driven { .. }) if proceed && *grant == Grant::default() => {
             service.ask(id, LoopRequest::Hurry, (Ask::Proceed, context.caller.asker()), |runner| {
-                slow(id, runner)
+                slow.note(id, runner);
             })?;
             Ok(Resumed::Hurried)
         }
@@ -137,7 +139,7 @@ pub fn resume_plan(
         // A plan's options are not those of a loop.
         EngineError::Refused { why: Refusal::NothingGranted { used, flag }, .. } => {
             RequestError::new(Code::Refused, format!("plan {id} cannot be resumed: {used}"))
-                .hint(format!("refrain plan resume {id} {flag}"))
+                .hint(Message::own(&format!("refrain plan resume {id} {flag}")))
                 .lacking(used, flag)
         }
         EngineError::Refused { why: Refusal::Final(word), .. } => {

@@ -9,8 +9,7 @@ use crate::caller::Action;
 use crate::error::{Code, RequestError};
 use crate::options::notify::NotifyArgs;
 use crate::repository_command::RepositoryCommand;
-use crate::resolve::{self, Resolved, StartLoop};
-use crate::workspace::Workspace;
+use crate::resolve::{self, Resolved, StartLoop, Workspace};
 use crate::{Context, Note, trust};
 
 /// A loop that can be started: nothing is begun yet.
@@ -119,12 +118,10 @@ pub fn detach(
 /// Starts a loop in a process of its own, with the notify options of the configuration.
 pub fn start_detached(
     context: &Context,
-    request: &StartLoop,
+    prepared: PreparedLoop,
     note: Note<'_>,
 ) -> Result<(Service, LoopId), RequestError> {
-    context.check(Action::Detach)?;
-    context.typed.check()?;
-    let StartedLoop { service, settings, dir, runner, notes } = start(context, request, note)?;
+    let StartedLoop { service, settings, dir, runner, notes } = prepared.start(context, note)?;
     let id = runner.id().clone();
     let notify = NotifyArgs::default().or_configured(&settings.config.notify);
     notes.into_iter().chain(notify.notes(context, &settings, false)).for_each(note);

@@ -36,13 +36,14 @@ pub fn steer(
     service: &Service,
     id: &LoopId,
     steering: &Steering,
-    slow: Slow<'_>,
+    mut slow: Slow<'_>,
 ) -> Result<Vec<LoopId>, RequestError> {
     context.check_on(Action::Steer, service, id)?;
     steering.check()?;
+    slow.check(service, id)?;
     let mut tell = |id: &LoopId| {
         let ask = (Ask::Steer(steering.text.clone()), context.caller.asker());
-        service.ask(id, LoopRequest::Steer, ask, |runner| slow(id, runner))
+        service.ask(id, LoopRequest::Steer, ask, |runner| slow.note(id, runner))
     };
     if !service.has_plan(id) {
         tell(id)?;

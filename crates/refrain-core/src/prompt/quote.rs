@@ -3,9 +3,10 @@
 use super::failing;
 use super::gates::failed_gates;
 use crate::context::earlier;
-use crate::gate::Check;
+use crate::gate::{Check, GateName};
 use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
+use crate::spec::Spec;
 
 /// Output that is quoted, by its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,9 +44,45 @@ impl From<&GateResult> for GateRun {
     }
 }
 
-/// All that the prompt of the next attempt, and its `context.md`, quote.
+/// Where the text of a quote may stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// What the agent of an attempt printed on standard error.
+    Stderr(AttemptId),
+    /// What it printed on standard output, if that is text.
+    Stdout(AttemptId),
+    /// What a gate printed.
+    Gate(GateName, GateRun),
+    /// `git diff` of the protected files that were changed, as it was kept with an attempt.
+    Touched(AttemptId),
+    /// What failed outside, as it was kept with an attempt.
+    Outside(AttemptId),
+    /// `state.md`.
+    Notes,
+}
+
+impl Quote {
+    fn sources(self, spec: &Spec) -> Vec<Source> {
+        let of_gate = |run: GateRun| {
+            let gate = spec.gates.get(run.gate);
+            gate.map(|gate| Source::Gate(gate.name.clone(), run)).into_iter().collect()
+        };
+        match self {
+            Self::Gate(run) | Self::Before(run) | Self::Earlier(_, Some(run)) => of_gate(run),
+            // A stream of events is not readable text; the prompt names its fault anyway.
+            Self::Attempt(id) | Self::Earlier(id, None) if spec.agent.streams() => vec![Source::Stderr(id)],
+            Self::Attempt(id) | Self::Earlier(id, None) => vec![Source::Stderr(id), Source::Stdout(id)],
+            Self::Protected(id) => vec![Source::Touched(id)],
+            Self::Outside(id) => vec![Source::Outside(id)],
+            Self::Notes => vec![Source::Notes],
+        }
+    }
+}
+
+/// All that the prompt of the next attempt, and its `context.md`, quote, and where each text may stand: the first source that
+/// has one counts.
 #[must_use]
-pub fn quotes(state: &LoopState) -> Vec<Quote> {
+pub fn quotes(state: &LoopState) -> Vec<(Quote, Vec<Source>)> {
     let is_failure = |outcome| matches!(outcome, Outcome::Failed | Outcome::TimeLimit | Outcome::Silence);
     let last = state.last_charged();
     let attempt = last.filter(|last| is_failure(last.outcome)).map(|last| Quote::Attempt(last.id));
@@ -62,7 +99,8 @@ pub fn quotes(state: &LoopState) -> Vec<Quote> {
     let outside = last.filter(|last| objected == Some(last.id.iteration)).map(|last| Quote::Outside(last.id));
     let earlier = earlier(state).map(|(id, run)| Quote::Earlier(id, run));
     let quotes = attempt.into_iter().chain(gates).chain(before).chain(protected).chain(outside);
-    quotes.chain(earlier).chain([Quote::Notes]).collect()
+    let quotes = quotes.chain(earlier).chain([Quote::Notes]);
+    quotes.map(|quote| (quote, quote.sources(&state.spec))).collect()
 }
 
 /// The texts of [`quotes`]: the printable ends of logs. A text that could not be read is missing.

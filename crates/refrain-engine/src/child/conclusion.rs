@@ -15,7 +15,7 @@ use refrain_store::layout::AttemptDir;
 
 use super::output::ChildKind;
 use super::{AgentRole, ChildOutput};
-use crate::seal;
+use crate::{quotes, seal};
 
 /// How much of a failure is read for its fingerprint, in bytes.
 const MOST_READ: usize = 256 << 10;
@@ -160,8 +160,7 @@ fn failure(exit: Exit, heard: &Heard, stderr: &str) -> Option<Fingerprint> {
 /// The end of a gate that is a command, from its log.
 fn command(gate: GateFinished, log: &Utf8Path, expected_summaries: u32) -> GateFinished {
     let exit = gate.exit;
-    let end = output::read_end(log, MOST_READ as u64).unwrap_or_default();
-    let end = printable(&String::from_utf8_lossy(&end)).into_owned();
+    let end = quotes::end_of(log, MOST_READ).unwrap_or_default();
     let last = end.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let summaries = summaries(&end);
     // Of a longer output the first summaries are not read.

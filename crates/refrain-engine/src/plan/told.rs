@@ -4,6 +4,7 @@
 use std::{fs, io};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::context;
 use refrain_core::gate::Check;
 use refrain_core::plan::brief::{self, Again, Brief, PlanDocument, Sources, SpecFile};
 use refrain_core::plan::{Graph, PlanSpec, Return, TaskId};
@@ -124,7 +125,8 @@ fn again(round: &Round, repository: &Repository, begin: &Begin) -> Result<Option
                 Check::Command(command) => Some(command.clone()),
                 Check::Review(_) => None,
             });
-            let output = quotes::end_of(&round.plan_dir.0.join(&failed.log)).unwrap_or_default();
+            let log = round.plan_dir.0.join(&failed.log);
+            let output = quotes::end_of(&log, context::EXCERPT).unwrap_or_default();
             Some(Again::Refused { command: command.unwrap_or_else(|| failed.gate.to_string()), output })
         }
         Some(Return::Tuned(text)) => Some(Again::Refined { text: text.clone() }),

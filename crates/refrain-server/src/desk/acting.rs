@@ -7,11 +7,11 @@ use refrain_app::verbs::pause::pause;
 use refrain_app::verbs::resume::{Resume, resume_detached};
 use refrain_app::verbs::steer::{Steering, steer};
 use refrain_app::verbs::tune::{Tune, tune};
-use refrain_app::verbs::{Outcome, Standing, Urgent, check_runner};
+use refrain_app::verbs::{Outcome, Slow, Standing, Urgent};
 use refrain_core::{LoopId, Refusal as Refused};
 use refrain_engine::{EngineError, LoopRequest, Service};
 
-use super::{Desk, Place, Refusal};
+use super::{Desk, Place, Refusal, Steer, Steered, Stop, Stopped, Which};
 
 impl Desk {
     /// How it stands.
@@ -23,39 +23,58 @@ impl Desk {
     /// Asks it to stop for now.
     pub(crate) fn pause(&self, place: &Place, how: Urgent) -> Result<Standing, Refusal> {
         let (service, id) = self.open_place(place)?;
-        check_runner(&service, &id)?;
-        pause(&self.context, &service, &id, how, &mut |_, _| {})?;
+        pause(&self.context, &service, &id, how, Slow::Refuse)?;
         standing(&service, &id)
     }
 
     /// Asks it to stop for good.
     pub(crate) fn cancel(&self, place: &Place, how: Urgent) -> Result<Standing, Refusal> {
         let (service, id) = self.open_place(place)?;
-        check_runner(&service, &id)?;
-        match cancel(&self.context, &service, &id, how, &mut |_, _| {})? {
+        match cancel(&self.context, &service, &id, how, Slow::Refuse)? {
             Outcome::Loop(_) | Outcome::Plan(_) => standing(&service, &id),
             Outcome::Over(word) => Err(is_over(&id, word)),
         }
     }
 
+    /// Asks for the end of a loop, or a plan. One that has stopped already stays as it is: that is no error, and what it waits
+    /// for a person with is not thrown away.
+    pub(crate) fn stop(&self, asked: &Stop) -> Result<Stopped, Refusal> {
+        let which = Which { loop_id: asked.loop_id.clone(), workspace: asked.workspace.clone() };
+        let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
+        let before = self.status(&which)?.view;
+        if before.has_stopped() {
+            return Ok(Stopped { stop_requested: false, loop_id: id, status: before.status });
+        }
+        let how = Urgent { now: asked.now };
+        // One that came to its end in between is over.
+        let outcome = cancel(&self.context, &service, &id, how, Slow::Refuse)?;
+        let stop_requested = !matches!(outcome, Outcome::Over(_));
+        Ok(Stopped { stop_requested, loop_id: id, status: self.status(&which)?.view.status })
+    }
+
     /// Has its agent told something with its next iteration.
-    pub(crate) fn say(&self, place: &Place, asked: Steering) -> Result<Standing, Refusal> {
+    pub(crate) fn say(&self, place: &Place, asked: &Steering) -> Result<Standing, Refusal> {
         asked.check()?;
         let (service, id) = self.open_place(place)?;
-        check_runner(&service, &id)?;
-        steer(&self.context, &service, &id, &asked, &mut |_, _| {})?;
+        steer(&self.context, &service, &id, asked, Slow::Refuse)?;
         standing(&service, &id)
+    }
+
+    /// The same for a tool.
+    pub(crate) fn steer(&self, asked: &Steer) -> Result<Steered, Refusal> {
+        let steering = Steering { text: asked.text.clone() };
+        steering.check()?;
+        let (service, id) = self.of_loop(&asked.loop_id, asked.workspace.as_deref())?;
+        steer(&self.context, &service, &id, &steering, Slow::Refuse)?;
+        Ok(Steered { steered: true, loop_id: id })
     }
 
     /// Lets it go on, with a runner of its own.
     pub(crate) fn resume(&self, place: &Place, asked: &Resume) -> Result<Standing, Refusal> {
         let (service, id) = self.open_place(place)?;
         let grant = (&asked.grant()?, asked.now);
-        if asked.now {
-            check_runner(&service, &id)?;
-        }
         let _handover = self.handovers.begin();
-        resume_detached(&self.context, &service, &id, grant, &mut |_, _| {})?;
+        resume_detached(&self.context, &service, &id, grant, Slow::Refuse)?;
         standing(&service, &id)
     }
 

@@ -3,7 +3,6 @@
 mod acting;
 mod address;
 mod answer;
-mod asking;
 mod handovers;
 mod hearing;
 mod metrics;
@@ -29,7 +28,7 @@ pub(crate) use hearing::Activity;
 pub(crate) use reading::{Round, UsageOf, Verified, addresses};
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use seeing::name as project_name;
-pub(crate) use wanted::{List, MOST_MONEY, PlanRun, Start, Steer, Stop, Which, WithWait};
+pub(crate) use wanted::{List, Steer, Stop, Which, WithWait};
 pub(crate) use watching::{Difference, Filter, Found, LogPart, Place, ProjectView, Row, STATUSES};
 
 /// Where loops may be started and looked at: the folders that a person opened, and the projects in them.

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_app::{Caller, Context};
+use refrain_app::{Caller, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_engine::{EngineError, Keys, Service};
 
 use super::seeing::name;
-use super::{Desk, DeskError, Handovers, Refusal, RefusalKind};
+use super::{Desk, DeskError, Handovers, Place, Refusal, RefusalKind};
 
 impl Desk {
     /// A desk for these folders, or for the project that `here` lies in where there are none.
@@ -119,8 +119,8 @@ impl Desk {
     }
 
     /// The door to the project that a folder lies in.
-    pub(super) fn service(&self, folder: &Utf8Path) -> Result<Service, EngineError> {
-        Service::open(folder, self.context.host.clone())
+    pub(super) fn service(&self, folder: &Utf8Path) -> Result<Service, RequestError> {
+        self.context.open(folder, false)
     }
 
     /// The doors to the projects of the roots, and to those in them that Refrain has worked in, each once.
@@ -163,6 +163,24 @@ impl Desk {
         }
         let is_open = |folder: Utf8PathBuf| self.roots.iter().any(|root| folder.starts_with(root));
         self.is_whole(service) || service.folder_of(id).is_ok_and(is_open)
+    }
+
+    /// A loop, or a plan, by the names in an address.
+    pub(crate) fn open_place(&self, place: &Place) -> Result<(Service, LoopId), Refusal> {
+        let id: LoopId = place.id.parse().map_err(|error| Refusal::new(format!("{}: {error}", place.id)))?;
+        self.at(&place.project, id)
+    }
+
+    /// The same by its id.
+    pub(super) fn at(&self, project: &str, id: LoopId) -> Result<(Service, LoopId), Refusal> {
+        let mut services = self.services().into_iter();
+        let service = services.find(|service| name(service).eq_ignore_ascii_case(project));
+        let nothing = |what: String| Refusal::of(RefusalKind::NotFound, format!("there is no {what}"));
+        let service = service.ok_or_else(|| nothing(format!("project {project} here")))?;
+        match self.sees(&service, &id) {
+            true => Ok((service, id)),
+            false => Err(nothing(format!("loop {id} in {project}"))),
+        }
     }
 
     /// The door to the project whose loop, or plan, this is; where several have one of that name, the workspace says which.

@@ -9,7 +9,7 @@ use refrain_core::plan::PlanEvent;
 use refrain_core::report::Verdict;
 use refrain_core::usage::{By, Report, Since};
 use refrain_core::{Event, LoopId, Record};
-use refrain_engine::{Changes, Screen, Service, now};
+use refrain_engine::{Changes, Screen, now};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -58,7 +58,7 @@ const LARGEST: usize = 1 << 20;
 impl Desk {
     /// What stands at an address.
     pub(crate) fn read(&self, address: &Address) -> Result<String, Refusal> {
-        let (service, id) = self.at(address)?;
+        let (service, id) = self.at(&address.project, address.id.clone())?;
         match address.part {
             Part::State if service.has_plan(&id) => {
                 Err(Refusal::new(format!("{id} is a plan, which has no state.md")))
@@ -145,7 +145,7 @@ impl Desk {
 
     /// Says when something at an address changes.
     pub(crate) fn changes_at(&self, address: &Address) -> Result<Changes, Refusal> {
-        let (service, id) = self.at(address)?;
+        let (service, id) = self.at(&address.project, address.id.clone())?;
         Ok(service.changes(&id)?)
     }
 
@@ -153,17 +153,6 @@ impl Desk {
     pub(crate) fn changes(&self, which: &Which) -> Result<Changes, Refusal> {
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
         Ok(service.changes(&id)?)
-    }
-
-    pub(super) fn at(&self, address: &Address) -> Result<(Service, LoopId), Refusal> {
-        let mut services = self.services().into_iter();
-        let service = services.find(|service| name(service).eq_ignore_ascii_case(&address.project));
-        let nothing = |what: String| Refusal::of(RefusalKind::NotFound, format!("there is no {what}"));
-        let service = service.ok_or_else(|| nothing(format!("project {} here", address.project)))?;
-        match self.sees(&service, &address.id) {
-            true => Ok((service, address.id.clone())),
-            false => Err(nothing(format!("loop {} in {}", address.id, address.project))),
-        }
     }
 }
 

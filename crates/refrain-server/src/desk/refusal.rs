@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use refrain_app::{Code, RequestError, remote};
 use refrain_core::text::printable;
 use refrain_engine::{EngineError, chain};
 
@@ -68,5 +69,17 @@ impl From<EngineError> for Refusal {
             _ => RefusalKind::Conflict,
         };
         Self::of(kind, format!("{}{meant}", chain(&error)))
+    }
+}
+
+impl From<RequestError> for Refusal {
+    fn from(error: RequestError) -> Self {
+        let kind = match error.code() {
+            _ if error.is_fault() => RefusalKind::Failed,
+            Code::Usage => RefusalKind::Asked,
+            Code::NotFound => RefusalKind::NotFound,
+            _ => RefusalKind::Conflict,
+        };
+        Self::of(kind, error.line_with(remote::parameter))
     }
 }

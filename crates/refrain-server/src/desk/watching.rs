@@ -1,7 +1,7 @@
 //! What can be seen of one loop, or plan, that is named by its project and its id, and of all of them in a list.
 
+use refrain_core::AttemptId;
 use refrain_core::gate::GateName;
-use refrain_core::{AttemptId, LoopId};
 use refrain_engine::{Brief, Detail, Differences, Kept, Listed, Service};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -126,12 +126,6 @@ impl Desk {
             folder: service.project().root.to_string(),
         };
         self.services().iter().map(view).collect()
-    }
-
-    /// The door of that name, and the loop or plan in it.
-    pub(crate) fn open_place(&self, place: &Place) -> Result<(Service, LoopId), Refusal> {
-        let id: LoopId = place.id.parse().map_err(|error| Refusal::new(format!("{}: {error}", place.id)))?;
-        self.at(&Address { project: place.project.clone(), id, part: Part::TAIL })
     }
 
     /// Loops and plans, last touched first.

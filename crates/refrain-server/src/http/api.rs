@@ -8,6 +8,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use refrain_app::remote::{PlanRun, Start};
 use refrain_app::verbs::approve::Approve;
 use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::steer::Steering;
@@ -25,8 +26,8 @@ use super::failure::Failure;
 use super::stop::Stop;
 use super::words::{of_body, of_query};
 use crate::desk::{
-    Activity, Difference, Filter, Found, LogPart, Place, PlanRun, ProjectView, Refusal, Round, Start,
-    Started, UsageOf, Verified, Which,
+    Activity, Difference, Filter, Found, LogPart, Place, ProjectView, Refusal, Round, Started, UsageOf,
+    Verified, Which,
 };
 
 type Shared = State<Arc<Door>>;
@@ -152,7 +153,7 @@ pub(super) async fn preview(State(door): Shared, Sent(asked): Sent<Start>) -> An
 }
 
 pub(super) async fn run_plan(State(door): Shared, Sent(asked): Sent<PlanRun>) -> Answer<Started> {
-    door.at_desk(move |desk| desk.run_plan(&asked)).await.map(Json)
+    door.at_desk(move |desk| desk.run_plan(asked)).await.map(Json)
 }
 
 pub(super) async fn events(
@@ -307,7 +308,7 @@ pub(super) async fn steer(
     At(place): At<Place>,
     Sent(asked): Sent<Steering>,
 ) -> Answer<Standing> {
-    door.at_desk(move |desk| desk.say(&place, asked)).await.map(Json)
+    door.at_desk(move |desk| desk.say(&place, &asked)).await.map(Json)
 }
 
 pub(super) async fn archive(State(door): Shared, At(place): At<Place>) -> Answer<Standing> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::routing::{MethodRouter, get, post};
+use refrain_app::remote::{PlanRun, Start};
 use refrain_app::verbs::approve::Approve;
 use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::steer::Steering;
@@ -15,8 +16,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use super::door::Door;
 use super::{api, openapi};
 use crate::desk::{
-    Activity, Difference, Filter, Found, LogPart, PlanRun, ProjectView, Round, Start, Started, UsageOf,
-    Verified,
+    Activity, Difference, Filter, Found, LogPart, ProjectView, Round, Started, UsageOf, Verified,
 };
 
 /// What stands before every path.

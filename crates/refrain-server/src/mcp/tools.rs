@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use refrain_app::remote::{PlanRun, Start};
 use refrain_core::view::StatusWord;
 use refrain_engine::Changes;
 use rmcp::handler::server::tool::IntoCallToolResult;
@@ -13,8 +14,8 @@ use rmcp::{ErrorData, RoleServer, tool, tool_router};
 
 use super::Mcp;
 use crate::desk::{
-    List, Listing, PlanRun, Progress, Refusal, Reported, Start, Started, Status, Steer, Steered, Stop,
-    Stopped, Which, WithWait,
+    List, Listing, Progress, Refusal, Reported, Started, Status, Steer, Steered, Stop, Stopped, Which,
+    WithWait,
 };
 
 /// How often somebody who waits makes sure that they are still waited for.
@@ -111,7 +112,7 @@ impl Mcp {
         )
     )]
     async fn plan_run(&self, Parameters(asked): Parameters<PlanRun>) -> Result<Json<Started>, Refusal> {
-        self.at_desk(move |desk| desk.run_plan(&asked)).await.map(Json)
+        self.at_desk(move |desk| desk.run_plan(asked)).await.map(Json)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use refrain_app::remote::Start;
 use refrain_core::LoopId;
 use refrain_core::view::{progress, sum};
 use refrain_engine::{Sent, Service, StopAsked, Talk};
@@ -13,7 +14,7 @@ use super::face::{escaped, said};
 use super::heard::Request;
 use super::words::{HELP, Wish};
 use super::{Office, at_desk};
-use crate::desk::{List, LoopView, Refusal, Start, Steer, Stop, Which};
+use crate::desk::{List, LoopView, Refusal, Steer, Stop, Which};
 
 /// How often somebody is answered who may not get to hear it.
 const TRIES: u32 = 4;

@@ -38,7 +38,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     if !args.all {
         let id = values::only_one(&service, args.id.as_ref(), "refrain cancel", could_be)?;
-        out::print(&cancel(context, &service, &id, args.now, &mut out::tell_slow)?);
+        out::print(&cancel(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
         return Ok(Code::Done.into());
     }
     let rows = service.list()?;
@@ -53,7 +53,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         out::print("No running loops to cancel.\n");
     }
     for id in &open {
-        out::print(&cancel(context, &service, id, args.now, &mut out::tell_slow)?);
+        out::print(&cancel(context, &service, id, args.now, Slow::Note(&mut out::tell_slow))?);
     }
     Ok(Code::Done.into())
 }

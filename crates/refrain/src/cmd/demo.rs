@@ -1,15 +1,23 @@
 //! `refrain demo`: the main job without any key or server. A real loop on a real little repository with a failing test;
 //! the agent is a small script that mends one thing an iteration.
 
-use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;
+use std::str::FromStr;
+use std::{fmt, fs};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_app::options::begin::BeginArgs;
+use refrain_app::options::gates::GateArgs;
+use refrain_app::options::work::{TaskArgs, WorkArgs};
+use refrain_app::resolve::StartLoop;
+use refrain_app::verbs::start::start;
 use refrain_app::{Code, Context, RequestError};
 use refrain_engine::{Host, chain, tool};
 
+use super::start::launch;
 use crate::out;
+use crate::run::ShowArgs;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -40,23 +48,18 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     out::print(&format!("A little repository in {dir}: roman.sh, and test.sh, which fails.\n\n"));
 
     let prompt = "Make ./test.sh pass. Output <promise>COMPLETE</promise> when it does.";
-    let start = [
-        "refrain",
-        "-C",
-        dir.as_str(),
-        "start",
-        "--command",
-        "./agent.sh",
-        "--gate",
-        "./test.sh",
-        "--name",
-        "demo",
-        "--max-iterations",
-        "10",
-        "--prompt",
-        prompt,
-    ];
-    let code = crate::cli::run_words(&unconfigured(context, &dir), &start)?;
+    let gates = GateArgs { gate: vec![read("./test.sh")?], ..GateArgs::default() };
+    let options = BeginArgs {
+        task: TaskArgs { prompt: Some(prompt.to_owned()), ..TaskArgs::default() },
+        name: Some(read("demo")?),
+        work: WorkArgs { command: Some(read("./agent.sh")?), gates, ..WorkArgs::default() },
+        max_iterations: Some(10),
+        ..BeginArgs::default()
+    };
+    let request = StartLoop { options, ..StartLoop::default() };
+    let context = unconfigured(context, &dir);
+    let started = start(&context, &request, &mut out::tell_note)?;
+    let code = launch(&context, started, ShowArgs::default())?;
 
     let program = std::env::args_os().next().unwrap_or_else(|| "refrain".into());
     // One that was called by a path is to be found from the demo's folder, too.
@@ -81,7 +84,12 @@ fn unconfigured(context: &Context, dir: &Utf8Path) -> Context {
     // A folder of that repository, where nobody has put a file.
     let host =
         Host { env: env.cloned().collect(), config_home: dir.join(".git/refrain"), ..context.host.clone() };
-    Context { host, ..context.clone() }
+    Context { dir: dir.to_owned(), host, ..context.clone() }
+}
+
+/// A value that the demo gives itself.
+fn read<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, RequestError> {
+    text.parse().map_err(|error| RequestError::new(Code::Failed, format!("{text}: {error}")))
 }
 
 fn make(context: &Context, args: &Args) -> Result<Utf8PathBuf, RequestError> {

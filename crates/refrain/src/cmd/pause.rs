@@ -27,7 +27,7 @@ pub(super) fn could_be(status: &Brief) -> bool {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain pause", could_be)?;
-    out::print(&pause(context, &service, &id, args.now, &mut out::tell_slow)?);
+    out::print(&pause(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
     Ok(Code::Done.into())
 }
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use refrain_app::options::begin::BeginArgs;
+use refrain_app::verbs::Slow;
 use refrain_app::verbs::approve::refuse_by_accident;
 use refrain_app::verbs::resume::{self as app, Resumed};
 use refrain_app::{Action, Code, Context, RequestError};
@@ -81,7 +82,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         app::check(context, &service, &id, &grant)?;
         context.check(Action::Detach)?;
     }
-    match app::resume(context, &service, &id, (&grant, args.now), &mut out::tell_slow)? {
+    match app::resume(context, &service, &id, (&grant, args.now), Slow::Note(&mut out::tell_slow))? {
         Resumed::Runner(runner) => drive(context, &service, *runner, &args.show),
         Resumed::Hurried => {
             out::print(&format!("{id} waits no longer; refrain watch {id}\n"));
@@ -127,10 +128,7 @@ pub(super) fn drive(
             "note: the loop's worktree was gone; it is made anew from its branch: {worktree}\n"
         ));
     }
-    match show.detach {
-        true => run::detached(context, service, runner, &context.dir, &show),
-        false => run::in_foreground(context, runner, &show),
-    }
+    run::drive(context, service, runner, &context.dir, &show)
 }
 
 /// New totals, as a person types them in `top`.
@@ -230,9 +228,9 @@ fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
     if loops.is_empty() && !args.show.quiet && !args.show.json {
         out::print("Nothing to resume.\n");
     }
+    let show = ShowArgs { detach: true, ..args.show.clone() };
     for (service, id) in loops {
         if service.has_plan(&id) {
-            let show = ShowArgs { detach: true, ..args.show.clone() };
             if let Err(error) = super::plan::resume(context, &service, &id, &PlanGrant::default(), &show) {
                 out::report(&error);
                 code = Code::Failed;
@@ -241,8 +239,8 @@ fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
         }
         let resumed =
             service.resume(&id, &Grant::default(), args.now).map_err(RequestError::from).and_then(|runner| {
-                let show = configured(context, &service, &args.show);
-                run::detached(context, &service, runner, &service.project().worktree, &show)
+                let show = configured(context, &service, &show);
+                run::drive(context, &service, runner, &service.project().worktree, &show)
             });
         if let Err(error) = resumed {
             out::report(&error);

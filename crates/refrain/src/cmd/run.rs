@@ -13,11 +13,10 @@ use refrain_app::options::stuck::StuckArgs;
 use refrain_app::options::values;
 use refrain_app::options::work::{PromiseArgs, TaskArgs, WorkArgs};
 use refrain_app::repository_command::of_gates;
-use refrain_app::resolve::StartLoop;
+use refrain_app::resolve::{StartLoop, Workspace, note_untrusted};
 use refrain_app::verbs::approve::refuse_by_accident;
 use refrain_app::verbs::resume;
 use refrain_app::verbs::start::PreparedLoop;
-use refrain_app::workspace::{Workspace, note_untrusted};
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::detect::Offer;
@@ -148,10 +147,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
             resume::check(context, &service, &args.task, &grant)?;
             let runner = service.resume(&args.task, &grant, false)?;
             let show = args.show.clone().or_configured(&prepared.settings.config.notify);
-            match show.detach {
-                true => run::detached(context, &service, runner, &dir, &show),
-                false => run::in_foreground(context, runner, &show),
-            }
+            run::drive(context, &service, runner, &dir, &show)
         }
         _ => {
             put_aside(context, &service, &args.task)?;

@@ -131,8 +131,5 @@ pub(super) fn launch(
         started.notes.into_iter().for_each(out::tell_note);
     }
     let show = show.or_configured(&started.settings.config.notify);
-    match show.detach {
-        true => run::detached(context, &started.service, started.runner, &started.dir, &show),
-        false => run::in_foreground(context, started.runner, &show),
-    }
+    run::drive(context, &started.service, started.runner, &started.dir, &show)
 }

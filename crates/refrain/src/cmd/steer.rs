@@ -30,7 +30,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain steer", could_be)?;
     let text = args.words.join(" ");
-    out::print(&steer(context, &service, &id, Steering { text }, &mut out::tell_slow)?);
+    out::print(&steer(context, &service, &id, Steering { text }, Slow::Note(&mut out::tell_slow))?);
     Ok(Code::Done.into())
 }
 

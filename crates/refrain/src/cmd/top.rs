@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use refrain_app::verbs::Slow;
 use refrain_app::verbs::approve::{Approve, approve_detached, is_awaited};
 use refrain_app::verbs::resume::{check, resume_detached};
 use refrain_app::verbs::steer::Steering;
@@ -16,7 +17,8 @@ use refrain_core::{AttemptId, LoopId, LoopState};
 use refrain_engine::{Service, Sight, chain};
 use refrain_tui::{Act, Narrator, Objection, Program};
 
-use super::{cancel, pause, resume, steer};
+use super::resume::read_grant;
+use super::{cancel, pause, steer};
 use crate::plan::board::{self, Art};
 use crate::said::Said;
 use crate::{narrator, out};
@@ -54,12 +56,11 @@ struct Verbs {
 
 impl Verbs {
     /// Not what waits for approval: one key alone does not send it back.
-    fn resume(&self, service: &Service, id: &LoopId, granted: &str) -> Result<String, RequestError> {
+    fn resume(&self, service: &Service, id: &LoopId, grant: (&Grant, bool)) -> Result<String, RequestError> {
         if !service.has_plan(id) && is_awaited(&service.status(id)?) {
             return Err(RequestError::new(Code::Refused, format!("{id} waits for approval: A asks for it")));
         }
-        let (grant, now) = resume::read_grant(granted)?;
-        resume_detached(&self.context, service, id, (&grant, now), &mut |_, _| {})?;
+        resume_detached(&self.context, service, id, grant, Slow::Wait)?;
         Ok(format!("{id} goes on"))
     }
 
@@ -71,9 +72,9 @@ impl Verbs {
         check(&self.context, service, id, &Grant::default())?;
         if !words.is_empty() {
             let steering = Steering { text: words.to_owned() };
-            steer::steer(&self.context, service, id, steering, &mut |_, _| {})?;
+            steer::steer(&self.context, service, id, steering, Slow::Wait)?;
         }
-        resume_detached(&self.context, service, id, (&Grant::default(), false), &mut |_, _| {})?;
+        resume_detached(&self.context, service, id, (&Grant::default(), false), Slow::Wait)?;
         Ok(format!("{id} is sent back, and goes on"))
     }
 }
@@ -82,14 +83,13 @@ impl Program for Verbs {
     fn act(&self, service: &Service, id: &LoopId, act: &Act) -> Result<String, Objection> {
         let context = &self.context;
         // The screen shows that it takes long.
-        let slow = &mut |_: &LoopId, _| {};
         let done = match act {
-            Act::Pause { now } => pause::pause(context, service, id, *now, slow),
-            Act::Cancel { now } => cancel::cancel(context, service, id, *now, slow),
+            Act::Pause { now } => pause::pause(context, service, id, *now, Slow::Wait),
+            Act::Cancel { now } => cancel::cancel(context, service, id, *now, Slow::Wait),
             Act::Steer { words } => {
-                steer::steer(context, service, id, Steering { text: words.clone() }, slow)
+                steer::steer(context, service, id, Steering { text: words.clone() }, Slow::Wait)
             }
-            Act::Resume { granted } => self.resume(service, id, granted),
+            Act::Resume { grant, now } => self.resume(service, id, (grant, *now)),
             Act::Approve { tree } => approve_detached(context, service, id, &Approve { tree: tree.clone() })
                 .map(|()| format!("{id} is approved, and finishes")),
             Act::SendBack { words } => self.send_back(service, id, words),
@@ -98,6 +98,10 @@ impl Program for Verbs {
             Some((used, flags)) => Objection::Lacks(used.clone(), flags.clone()),
             None => Objection::Refused(error.line()),
         })
+    }
+
+    fn grant(&self, line: &str) -> Result<(Grant, bool), String> {
+        read_grant(line).map_err(|error| error.line())
     }
 
     fn narrator(&self) -> Box<dyn Narrator> {

@@ -57,7 +57,7 @@ fn done(desk: &Desk, place: &Place, action: &str, said: Said) -> Result<(), Refu
         "pause" => desk.pause(place, how),
         "cancel" => desk.cancel(place, how),
         "archive" => desk.archive(place),
-        "steer" => desk.say(place, Steering { text }),
+        "steer" => desk.say(place, &Steering { text }),
         "resume" => {
             let max_iterations = number("max_iterations", said.max_iterations)?;
             let max_cost_usd = number("max_cost_usd", said.max_cost_usd)?;

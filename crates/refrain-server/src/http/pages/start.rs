@@ -5,13 +5,14 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::{Form, State};
 use axum::response::{IntoResponse, Redirect, Response};
+use refrain_app::remote::{MOST_MONEY, Start};
 use refrain_app::verbs::tune::LONGEST;
 use refrain_core::spec::Limits;
 use serde::Deserialize;
 
 use super::act::number;
 use super::frame::{Frame, page};
-use crate::desk::{Desk, MOST_MONEY, Refusal, Start};
+use crate::desk::{Desk, Refusal};
 use crate::http::door::Door;
 
 #[derive(Template)]

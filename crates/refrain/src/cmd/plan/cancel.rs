@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use refrain_app::verbs::Slow;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;
@@ -27,6 +28,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let could_be = |plan: &PlanStatus| !matches!(plan.status, StatusWord::Completed | StatusWord::Cancelled);
     let id = args.which.only(&service, "refrain plan cancel", could_be)?;
-    out::print(&cancel(context, &service, &id, args.now, &mut out::tell_slow)?);
+    out::print(&cancel(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
     Ok(Code::Done.into())
 }

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use refrain_app::verbs::Slow;
 use refrain_app::{Code, Context, RequestError};
 
 use super::which::WhichArgs;
@@ -22,6 +23,6 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = args.which.only(&service, "refrain plan pause", |plan| !plan.status.has_stopped())?;
-    out::print(&pause(context, &service, &id, args.now, &mut out::tell_slow)?);
+    out::print(&pause(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
     Ok(Code::Done.into())
 }

@@ -27,6 +27,7 @@ use crate::{CLAIM, sandbox};
 #[case::an_option_for_a_name(json!({"goal": "p", "name": "--share-worktree"}), "--share-worktree")]
 #[case::a_path_for_a_name(json!({"goal": "p", "name": "../other"}), "../other")]
 #[case::an_agent_that_is_none(json!({"goal": "p", "agent": "nobody", "command": null}), "nobody")]
+#[case::an_agent_with_an_option_in_its_name(json!({"goal": "p", "agent": "my--name", "command": null}), "no agent \"my--name\"")]
 #[case::a_command_that_is_not_there(json!({"goal": "p", "command": "/no/such/agent"}), "/no/such/agent")]
 #[case::a_command_that_cannot_be_read(json!({"goal": "p", "command": "'half"}), "command")]
 #[case::a_name_with_a_nul(json!({"goal": "p", "name": "a\u{0}b"}), "name")]

@@ -1,0 +1,105 @@
+//! A text for the caller. It keeps apart which of its words are options: each surface shows these by its own names.
+
+use std::fmt;
+
+/// A text that may name options.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Message(Vec<Part>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    /// By its long name.
+    Option(String),
+}
+
+impl Message {
+    /// Words of our own: a word that begins with two hyphens is an option.
+    pub(crate) fn own(text: &str) -> Self {
+        let (mut parts, mut rest) = (Vec::new(), text);
+        let is_name = |c: char| c.is_ascii_lowercase() || c == '-';
+        while let Some(at) = rest.find("--") {
+            let (before, option) = (&rest[..at], &rest[at + 2..]);
+            let (option, behind) = option.split_at(option.find(|c| !is_name(c)).unwrap_or(option.len()));
+            let begins = !before.ends_with(|c: char| c.is_ascii_alphanumeric());
+            parts.push(Part::Text(before.to_owned()));
+            parts.push(match begins && !option.is_empty() {
+                true => Part::Option(option.to_owned()),
+                false => Part::Text(format!("--{option}")),
+            });
+            rest = behind;
+        }
+        parts.push(Part::Text(rest.to_owned()));
+        Self(parts)
+    }
+
+    /// The text with something behind it.
+    #[must_use]
+    pub fn then(mut self, more: impl Into<Self>) -> Self {
+        self.0.extend(more.into().0);
+        self
+    }
+
+    /// The text, where options have these names; one without a name is shown as it is typed.
+    pub(super) fn with(&self, name: impl Fn(&str) -> Option<&'static str>) -> String {
+        let shown = self.0.iter().map(|part| match part {
+            Part::Text(text) => text.clone(),
+            Part::Option(option) => name(option).map_or_else(|| format!("--{option}"), str::to_owned),
+        });
+        shown.collect()
+    }
+}
+
+impl From<String> for Message {
+    /// A text of whatever content: it names no option.
+    fn from(text: String) -> Self {
+        Self(vec![Part::Text(text)])
+    }
+}
+
+impl From<&'static str> for Message {
+    fn from(text: &'static str) -> Self {
+        Self::own(text)
+    }
+}
+
+impl fmt::Display for Message {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.with(|_| None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parameter(option: &str) -> Option<&'static str> {
+        match option {
+            "gate" => Some("gates"),
+            "max-iterations" => Some("max_iterations"),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn options_have_the_names_of_the_surface() {
+        for (text, shown) in [
+            ("--max-iterations: accepted are 1 to 200", "max_iterations: accepted are 1 to 200"),
+            (
+                "--gate-timeout stays, -- too, and --gate CMD goes",
+                "--gate-timeout stays, -- too, and gates CMD goes",
+            ),
+            ("leave out --gate", "leave out gates"),
+            ("no option of a--gate", "no option of a--gate"),
+        ] {
+            let message = Message::from(text);
+            assert_eq!((message.to_string().as_str(), message.with(parameter).as_str()), (text, shown));
+        }
+    }
+
+    #[test]
+    fn a_value_names_no_option() {
+        let message = Message::from("--gate ").then("./check --gate x".to_owned()).then(": it is not there");
+        assert_eq!(message.with(parameter), "gates ./check --gate x: it is not there");
+    }
+}
