@@ -15,7 +15,7 @@ use crate::git::{Base, CommitReport, Effect, Oid, PublishReport, RepoPath};
 use crate::ids::{AttemptId, RequestId};
 use crate::protect::Touched;
 use crate::session::Session;
-use crate::signature::SignedKind;
+use crate::signature::{Check, SignedKind};
 use crate::spec::{AgentSpec, Limits, Secret, Spec};
 use crate::work::WorkDigest;
 
@@ -392,6 +392,17 @@ pub enum Asker {
 }
 
 impl Asker {
+    /// Who a request counts as from that names this one. An agent can write a request too, and name a person in it: only a signature
+    /// shows a person.
+    #[must_use]
+    pub fn checked(self, signature: &Check) -> Self {
+        match (self, signature) {
+            (Self::Person, Check::Valid) => Self::Person,
+            (Self::Person | Self::Unknown, _) => Self::Unknown,
+            (Self::Agent, _) => Self::Agent,
+        }
+    }
+
     /// Whether it is a person, or a signal.
     #[must_use]
     pub fn is_person(&self) -> bool {

@@ -4,7 +4,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::Asker;
 use crate::hex::Hex;
 use crate::ids::{LoopId, RequestId};
 
@@ -64,16 +63,6 @@ pub fn statement(id: &LoopId, seq: u64, hash: &str) -> Vec<u8> {
 #[must_use]
 pub fn request_statement(of: &str, id: &RequestId, ask: &str) -> Vec<u8> {
     format!("refrain request\n{of}\n{}\n{ask}\n", id.as_str()).into_bytes()
-}
-
-/// Who a request counts as from. An agent can write one too, and name a person in it: only a signature shows a person.
-#[must_use]
-pub fn asker(named: Asker, check: &Check) -> Asker {
-    match (named, check) {
-        (Asker::Person, Check::Valid) => Asker::Person,
-        (Asker::Person | Asker::Unknown, _) => Asker::Unknown,
-        (Asker::Agent, _) => Asker::Agent,
-    }
 }
 
 /// What a check of a signature came to.
@@ -221,17 +210,6 @@ mod tests {
 
     fn unknown() -> Check {
         Check::Unknown("ab".repeat(32).parse().unwrap())
-    }
-
-    #[rstest]
-    #[case::a_persons(Asker::Person, Check::Valid, Asker::Person)]
-    #[case::of_0_1_0(Asker::Person, Check::Missing, Asker::Unknown)]
-    #[case::forged(Asker::Person, Check::Invalid, Asker::Unknown)]
-    #[case::of_another_home(Asker::Person, unknown(), Asker::Unknown)]
-    #[case::an_agents(Asker::Agent, Check::Missing, Asker::Agent)]
-    #[case::nothing_makes_it_a_persons(Asker::Unknown, Check::Valid, Asker::Unknown)]
-    fn who_a_request_is_from(#[case] named: Asker, #[case] check: Check, #[case] from: Asker) {
-        assert_eq!(asker(named, &check), from);
     }
 
     #[rstest]

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::signature::{
-    Check, PublicKey, Signature, Signatures, Signed, SignedKind, asker, request_statement, statement,
+    Check, PublicKey, Signature, Signatures, Signed, SignedKind, request_statement, statement,
 };
 use refrain_core::{Fold, LoopId};
 use refrain_files::{Folder, split};
@@ -139,7 +139,7 @@ impl Signing {
         let (mut waiting, trusts) = (inbox::waiting(dir)?, self.trusts());
         for (request, _) in &mut waiting {
             let found = check(request.signature.as_ref(), &statement_of(dir, request), &trusts);
-            request.by = asker(request.by, &found);
+            request.by = request.by.checked(&found);
         }
         Ok(waiting)
     }

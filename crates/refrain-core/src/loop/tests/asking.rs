@@ -5,12 +5,24 @@ use std::time::Duration;
 use rstest::rstest;
 
 use super::journal::{Journal, grant, id, pace, request, runner, spec, stop, time};
-use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
+use crate::event::{Ask, Asker, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
 use crate::r#loop::{ChildId, MAX_STEERING, Refusal, Step};
+use crate::signature::Check;
 use crate::spec::{Limits, Millis};
 
 const COMPLETED: End = End::Completed { claim: ClaimSource::Promise };
 const BLOCKED: End = End::Blocked { why: Blocked::Churn };
+
+#[rstest]
+#[case::a_persons(Asker::Person, Check::Valid, Asker::Person)]
+#[case::of_0_1_0(Asker::Person, Check::Missing, Asker::Unknown)]
+#[case::forged(Asker::Person, Check::Invalid, Asker::Unknown)]
+#[case::of_another_home(Asker::Person, Check::Unknown("ab".repeat(32).parse().unwrap()), Asker::Unknown)]
+#[case::an_agents(Asker::Agent, Check::Missing, Asker::Agent)]
+#[case::nothing_makes_it_a_persons(Asker::Unknown, Check::Valid, Asker::Unknown)]
+fn only_a_signature_shows_a_person(#[case] named: Asker, #[case] check: Check, #[case] from: Asker) {
+    assert_eq!(named.checked(&check), from);
+}
 
 #[rstest]
 fn everything_may_be_asked_of_a_loop_that_goes_on(
