@@ -3,7 +3,7 @@
 
 use camino::Utf8Path;
 use refrain_core::AttemptId;
-use refrain_core::git::{Base, Oid};
+use refrain_core::git::{Base, Oid, RepoPath};
 use refrain_core::r#loop::Proving;
 use refrain_core::protect::{OtherProgram, Program, Protected, Touched};
 use refrain_git::{GitError, ProtectRequest, Repository, Touches};
@@ -26,20 +26,28 @@ impl Job {
     }
 
     /// What is not as the base has it. The lines are kept beside the gates' logs.
-    pub(crate) fn touched(&self, repository: &Repository, tree: &Oid) -> Result<Vec<Touched>, GitError> {
+    pub(crate) fn touched(&self, repository: &Repository, candidate: &Oid) -> Result<Vec<Touched>, GitError> {
         let mut touched = Vec::new();
         if let Some(base) = &self.state.git.base {
             if let Some(tree) = &base.protected {
-                let touches = self.guard(None, |request| repository.touched(request, tree))?;
+                let mut touches = self.guard(None, |request| repository.touched(request, tree))?;
+                let is_touched = !touches.paths.is_empty() || !touches.parts.is_empty();
+                // What is touched in the worktree is in the tree, too: its lines are those that help.
+                if !is_touched {
+                    let trees = (self.state.git.began.as_ref(), candidate);
+                    touches = self.guard(None, |request| repository.touched_in_tree(request, tree, trees))?;
+                }
                 touched.extend(self.keep(touches));
             }
+            let is_new = |path: &RepoPath| !base.hidden.contains(path);
+            touched.extend(repository.hidden_paths()?.into_iter().filter(is_new).map(Touched::Hidden));
             if !base.programs.is_empty() {
                 let now = pins::of_gates(&self.state.spec, &self.env);
                 touched.extend(Program::others(&base.programs, &now).into_iter().map(Touched::Program));
             }
         }
         let began = self.state.git.began.as_ref();
-        touched.extend(repository.outside_links(began, tree)?.into_iter().map(Touched::Link));
+        touched.extend(repository.outside_links(began, candidate)?.into_iter().map(Touched::Link));
         for also in self.touched_by_gates(repository)? {
             if !touched.contains(&also) {
                 touched.push(also);

@@ -115,7 +115,9 @@ impl Job {
 fn frozen(touched: &Touched) -> Option<&RepoPath> {
     match touched {
         Touched::Path(violation) if violation.rule != Rule::Existing => Some(&violation.path),
-        Touched::Path(_) | Touched::Part(_) | Touched::Program(_) | Touched::Link(_) => None,
+        Touched::Path(_) | Touched::Part(_) | Touched::Program(_) | Touched::Link(_) | Touched::Hidden(_) => {
+            None
+        }
     }
 }
 

@@ -62,6 +62,11 @@ enum What {
     Out(Why),
 }
 
+/// Whether Python made the file from another one when it imported that: no commit wants it.
+fn is_compiled_python(path: &[u8]) -> bool {
+    path.ends_with(b".pyc") && path.split(|byte| *byte == b'/').rev().nth(1) == Some(b"__pycache__")
+}
+
 fn look(
     repository: &Repository,
     git: Git<'_>,
@@ -70,7 +75,7 @@ fn look(
     rules: Rules<'_>,
 ) -> Result<What, GitError> {
     let path = entry.path.as_slice();
-    if is_refrains(path) {
+    if is_refrains(path) || entry.kind == Kind::New && is_compiled_python(path) {
         return Ok(What::Nothing);
     }
     if let Some(stamp) = before.stamp(path) {

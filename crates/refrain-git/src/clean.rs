@@ -29,11 +29,6 @@ const SETTINGS: &[&str] = &[
     // All of the tree, whatever the person wants to see of it.
     "-c",
     "core.sparseCheckout=false",
-    // Whatever ran there may have set a file's time back; when its inode was changed it could not.
-    "-c",
-    "core.trustCtime=true",
-    "-c",
-    "core.checkStat=default",
 ];
 
 /// What a folder is to hold.

@@ -27,6 +27,11 @@ const SETTINGS: &[&str] = &[
     // A watcher that missed something would hide a change; the private index has none of its own either.
     "-c",
     "core.fsmonitor=false",
+    // An agent can set a file's time back; it cannot say when the inode was changed last.
+    "-c",
+    "core.trustCtime=true",
+    "-c",
+    "core.checkStat=default",
     // A private index that is split would leave its other half in the repository.
     "-c",
     "core.splitIndex=false",

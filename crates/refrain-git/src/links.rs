@@ -6,7 +6,7 @@ use refrain_core::git::{Oid, RepoPath};
 use refrain_core::protect::{OutsideLink, leads_out};
 
 use crate::error::GitError;
-use crate::protect::{content, really};
+use crate::protect::{content, empty_tree, really};
 use crate::repository::Repository;
 
 /// How many links are looked at. A tree that has more new ones is refused by the first that leads out among them.
@@ -20,13 +20,9 @@ impl Repository {
     /// [`GitError`] where git cannot be asked, and where the tree has too many new links to look at.
     pub fn outside_links(&self, base: Option<&Oid>, tree: &Oid) -> Result<Vec<OutsideLink>, GitError> {
         let git = self.git();
-        let nothing = match base {
-            Some(_) => String::new(),
-            None => git.text(["hash-object", "-t", "tree", "--stdin"], b"")?,
-        };
-        let base = base.map_or(nothing.as_str(), Oid::as_str);
+        let base = base.map_or_else(|| empty_tree(git), |base| Ok(base.to_string()))?;
         let asked =
-            ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--diff-filter=AMT", base, tree.as_str()];
+            ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--diff-filter=AMT", &base, tree.as_str()];
         let printed = git.output(really(&asked), &[])?;
         let mut fields = printed.split(|byte| *byte == 0);
         let mut links = Vec::new();

@@ -11,7 +11,7 @@ use crate::git::Git;
 use crate::pool::{ReadyRequest, SETTLED};
 use crate::repository::{Repository, is_refrains};
 use crate::save::{Job, Saved, TREE};
-use crate::status::{Status, has_conflicts};
+use crate::status::{HIDDEN, Status, has_conflicts, hidden};
 use crate::submodules::look;
 use crate::tree::TreeRequest;
 
@@ -59,14 +59,14 @@ impl Repository {
 
     /// Takes the marks away that hide changes of files from git.
     fn unhide(&self, git: Git<'_>) -> Result<(), GitError> {
-        let printed = git.output(["ls-files", "-v", "-z"], &[])?;
+        let printed = git.output(HIDDEN, &[])?;
         let (mut skipped, mut assumed) = (Vec::new(), Vec::new());
-        for record in printed.split(|byte| *byte == 0).filter(|record| record.len() > 2) {
-            let path = [&record[2..], b"\0"].concat();
-            if record[0].eq_ignore_ascii_case(&b's') {
+        for (mark, path) in hidden(&printed) {
+            let path = [path, b"\0"].concat();
+            if mark.eq_ignore_ascii_case(&b's') {
                 skipped.extend_from_slice(&path);
             }
-            if record[0].is_ascii_lowercase() {
+            if mark.is_ascii_lowercase() {
                 assumed.extend_from_slice(&path);
             }
         }

@@ -102,9 +102,49 @@ impl Repository {
         let _ = hash((git, root), &found, true)?;
         let tree = self.write(git, request.index, &now)?;
         let touched = paths.iter().map(|it| &it.path).chain(parts.iter().map(|it| &it.path));
-        let lines = match diff(git, base, &tree, touched) {
+        let lines = match diff(git, base.as_str(), tree.as_str(), touched) {
             Err(GitError::Cancelled) => return Err(GitError::Cancelled),
             // Lines that cannot be told are no reason to let a touch pass.
+            told => told.unwrap_or_default(),
+        };
+        Ok(Touches { paths, parts, lines })
+    }
+
+    /// What `tree` has otherwise than the commit or tree `began` (nothing, if there is none) and than `base`, and breaks a rule. An
+    /// agent can commit something and put the worktree back.
+    ///
+    /// # Errors
+    /// As [`Repository::protected`].
+    pub fn touched_in_tree(
+        &self,
+        request: ProtectRequest<'_>,
+        base: &Oid,
+        (began, tree): (Option<&Oid>, &Oid),
+    ) -> Result<Touches, GitError> {
+        let git = self.git().until(request.cancel);
+        let kept = listed(git, base)?;
+        let began = began.map_or_else(|| empty_tree(git), |began| Ok(began.to_string()))?;
+        let (mut before, mut now) = differing(self, git, (&began, tree.as_str()))?;
+        before.retain(|path, _| now.get(path) != kept.get(path));
+        now.retain(|path, is| kept.get(path) != Some(is));
+        let changes = changes(&before, &now);
+        let mut paths = request.paths.touched(&changes);
+        paths.extend(request.paths.compiled(&changes));
+        let text = |files: &Files, path: &[u8]| {
+            let blob = files.get(path).map(|blob| content(git, &blob.object)).transpose()?;
+            Ok::<_, GitError>(blob.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+        };
+        let mut parts = Vec::new();
+        for part in request.parts {
+            let path = part.path.to_bytes();
+            parts.extend(part.touched(text(&before, &path)?.as_deref(), text(&now, &path)?.as_deref()));
+        }
+        if paths.is_empty() && parts.is_empty() {
+            return Ok(Touches::default());
+        }
+        let touched = paths.iter().map(|it| &it.path).chain(parts.iter().map(|it| &it.path));
+        let lines = match diff(git, &began, tree.as_str(), touched) {
+            Err(GitError::Cancelled) => return Err(GitError::Cancelled),
             told => told.unwrap_or_default(),
         };
         Ok(Touches { paths, parts, lines })
@@ -235,6 +275,61 @@ fn listed(git: Git<'_>, tree: &Oid) -> Result<Files, GitError> {
     Ok(printed.split(|byte| *byte == 0).filter_map(entry).collect())
 }
 
+/// The object of a tree without anything.
+pub(crate) fn empty_tree(git: Git<'_>) -> Result<String, GitError> {
+    git.text(["hash-object", "-t", "tree", "--stdin"], b"")
+}
+
+/// The files that one tree has otherwise than another, as each has them; in submodules that are there too.
+fn differing(
+    repository: &Repository,
+    git: Git<'_>,
+    (began, tree): (&str, &str),
+) -> Result<(Files, Files), GitError> {
+    let asked = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", began, tree];
+    let printed = git.output(really(&asked), &[])?;
+    let (mut before, mut now) = (Files::new(), Files::new());
+    let mut fields = printed.split(|byte| *byte == 0);
+    while let (Some(record), Some(path)) = (fields.next(), fields.next()) {
+        // `:<mode before> <mode> <object before> <object> <status>`
+        let words: Vec<&str> = str::from_utf8(record).unwrap_or_default().split(' ').collect();
+        let [mode_before, mode, object_before, object, _] = words[..] else {
+            let answer = String::from_utf8_lossy(record).into_owned();
+            return Err(GitError::Answer { command: "diff-tree", answer });
+        };
+        let add = |files: &mut Files, mode: &str, object: &str| {
+            if mode != "000000" {
+                files.insert(path.to_vec(), Blob { mode: mode.to_owned(), object: object.to_owned() });
+            }
+        };
+        add(&mut before, mode_before.trim_start_matches(':'), object_before);
+        add(&mut now, mode, object);
+        if mode_before == ":160000" && mode == "160000" {
+            let (inside_before, inside) = inside(repository, path, (object_before, object))?;
+            let below = |(name, blob): (Vec<u8>, Blob)| ([path, b"/", &name].concat(), blob);
+            before.extend(inside_before.into_iter().map(below));
+            now.extend(inside.into_iter().map(below));
+        }
+    }
+    Ok((before, now))
+}
+
+/// The same between two commits of the submodule at `path`.
+fn inside(repository: &Repository, path: &[u8], commits: (&str, &str)) -> Result<(Files, Files), GitError> {
+    let Some(folder) = str::from_utf8(path).ok().map(|path| repository.root().join(path)) else {
+        return Ok(Default::default());
+    };
+    let submodule = match Repository::open(&folder, repository.env()) {
+        Ok(submodule) => submodule,
+        Err(GitError::Cancelled) => return Err(GitError::Cancelled),
+        // It is not checked out: then nothing of it is in the clean checkout, either.
+        Err(_) => return Ok(Default::default()),
+    };
+    let pins = repository.pins().cloned().unwrap_or_default();
+    let submodule = submodule.with_pins(Some(&pins)).with_cancel_of(repository);
+    differing(&submodule, submodule.git(), commits)
+}
+
 /// Every difference, by path.
 fn changes(before: &Files, now: &Files) -> Vec<(RepoPath, Change)> {
     let gone = before.keys().filter(|path| !now.contains_key(*path)).map(|path| (path, Change::Deleted));
@@ -257,14 +352,14 @@ fn changes(before: &Files, now: &Files) -> Vec<(RepoPath, Change)> {
 /// What is another in these files. No program of the person's, or of the agent's, tells it.
 fn diff<'p>(
     git: Git<'_>,
-    base: &Oid,
-    now: &Oid,
+    base: &str,
+    now: &str,
     paths: impl Iterator<Item = &'p RepoPath>,
 ) -> Result<Vec<u8>, GitError> {
     let told =
         ["diff-tree", "-r", "-p", "--no-color", "--no-renames", "--no-ext-diff", "--no-textconv", "--text"];
     let mut args: Vec<OsString> = really(&told).into_iter().map(Into::into).collect();
-    args.extend([base.as_str(), now.as_str(), "--"].map(OsString::from));
+    args.extend([base, now, "--"].map(OsString::from));
     args.extend(paths.take(MOST_SHOWN).map(|path| OsString::from_vec(path.to_bytes())));
     let mut lines = git.output(args, &[])?;
     lines.truncate(LINES);

@@ -102,6 +102,16 @@ pub(crate) fn repository_of(record: &[u8]) -> Option<(Oid, &str)> {
     Some((commit.split(' ').next()?.parse().ok()?, path))
 }
 
+/// How the paths are asked for whose changes git is told to pass over.
+pub(crate) const HIDDEN: &[&str] = &["ls-files", "-v", "-z"];
+
+/// The paths of that answer, each with its mark: `S` or `s` is a path that is skipped, a small letter one that is taken as it is.
+pub(crate) fn hidden(printed: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    let records = printed.split(|byte| *byte == 0).filter(|record| record.len() > 2);
+    let marked = records.map(|record| (record[0], &record[2..]));
+    marked.filter(|(mark, _)| *mark == b'S' || mark.is_ascii_lowercase())
+}
+
 /// Whether several versions of a path wait for a decision.
 pub(crate) fn has_conflicts(status: &Status) -> bool {
     status.entries.iter().any(|entry| entry.kind == Kind::Unmerged)

@@ -1,10 +1,10 @@
 //! What a loop finds in a worktree before it begins.
 
-use refrain_core::git::{Base, Dirty, Operation};
+use refrain_core::git::{Base, Dirty, Operation, RepoPath};
 
 use crate::error::GitError;
 use crate::repository::{Repository, is_refrains};
-use crate::status::{Entry, Status, has_conflicts};
+use crate::status::{Entry, HIDDEN, Status, has_conflicts, hidden};
 use crate::submodules::look;
 
 /// How many changed or new files a loop may find. What the person has not committed is kept in mind for as long as the loop
@@ -27,7 +27,17 @@ impl Repository {
             return Err(GitError::TooManyChanges { most: MOST_DIRTY });
         }
         let dirty = entries.iter().map(|entry| self.dirty(entry)).collect();
-        Ok(Base { head, branch, dirty, operation, ..Base::default() })
+        let hidden = self.hidden_paths()?;
+        Ok(Base { head, branch, dirty, operation, hidden, ..Base::default() })
+    }
+
+    /// The paths whose changes git is told to pass over.
+    ///
+    /// # Errors
+    /// Where git cannot be asked.
+    pub fn hidden_paths(&self) -> Result<Vec<RepoPath>, GitError> {
+        let printed = self.git().output(HIDDEN, &[])?;
+        Ok(hidden(&printed).map(|(_, path)| RepoPath::from_bytes(path)).collect())
     }
 
     fn dirty(&self, entry: &Entry) -> Dirty {

@@ -43,6 +43,8 @@ const PROTECT: &[&str] = &[
     "**/turbo.json",
     "**/nx.json",
     "**/lerna.json",
+    // They come first in the `PATH` of scripts.
+    "**/node_modules/.bin/**",
 ];
 
 const TESTS: &[&str] = &[

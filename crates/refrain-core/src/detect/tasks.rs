@@ -19,9 +19,19 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
         let Some(file) = listing.first(folder, MAKEFILES) else { continue };
         let targets = targets(listing.text(folder, file).unwrap_or_default());
         if offer(draft, folder, "make", &targets) {
-            // Any of the three names takes precedence over another, or is included.
-            let globs = [MAKEFILES[0], "Makefile", "*.mk"]
-                .map(|name| format!("/{}", join(&globset::escape(folder), name)));
+            // Any of the three names takes precedence over another, or is included. Make remakes a makefile from `Makefile.sh`, and
+            // from what version control systems of old keep.
+            let globs = [
+                MAKEFILES[0],
+                "Makefile",
+                "*.mk",
+                "GNUmakefile.*",
+                "Makefile.*",
+                "*.mk.*",
+                "*,v",
+                "{RCS,SCCS}/**",
+            ]
+            .map(|name| format!("/{}", join(&globset::escape(folder), name)));
             draft.protect(&globs.each_ref().map(String::as_str));
             for included in included(listing.text(folder, file).unwrap_or_default()) {
                 draft.protect_file(&join(folder, included));

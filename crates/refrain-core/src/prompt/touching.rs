@@ -18,14 +18,17 @@ pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, excerpt: 
         return None;
     }
     let is_claimed = last.claim.is_some_and(ClaimSource::is_said);
-    let is_link = |one: &Touched| matches!(one, Touched::Link(_));
-    let mut text = match (is_claimed, touched.iter().all(is_link)) {
-        (true, false) => "CLAIM REFUSED: you changed what is protected:".to_owned(),
-        (false, false) => "PROTECTED: you changed what is protected, so no claim counts:".to_owned(),
-        (true, true) => {
-            "CLAIM REFUSED: links lead out of the worktree, so nothing is proven of it:".to_owned()
-        }
-        (false, true) => "Links lead out of the worktree, so no claim counts:".to_owned(),
+    let are_all = |is: fn(&Touched) -> bool| touched.iter().all(is);
+    let what = if are_all(|one| matches!(one, Touched::Link(_))) {
+        "links lead out of the worktree"
+    } else if are_all(|one| matches!(one, Touched::Hidden(_))) {
+        "git is told to pass over changes"
+    } else {
+        "you changed what is protected"
+    };
+    let mut text = match is_claimed {
+        true => format!("CLAIM REFUSED: {what}:"),
+        false => format!("PROTECTED: {what}, so no claim counts:"),
     };
     for one in touched.iter().take(MOST_NAMED) {
         let _ = write!(text, "\n- {one}");
@@ -43,12 +46,16 @@ pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, excerpt: 
              Remove what is new."
         );
     }
-    if state.spec.clean_checkout && touched.iter().any(is_file) {
-        text.push_str(
-            "\nWhat is as it was in the worktree was changed in the clean checkout, by code that a gate ran.",
-        );
+    if touched.iter().any(is_file) {
+        text.push_str(match state.spec.clean_checkout {
+            true => {
+                "\nWhat is as it was in the worktree is otherwise in a commit, or was changed in the clean checkout, by code that \
+                 a gate ran."
+            }
+            false => "\nWhat is as it was in the worktree is otherwise in a commit.",
+        });
     }
-    if touched.iter().any(is_link) {
+    if touched.iter().any(|one| matches!(one, Touched::Link(_))) {
         text.push_str("\nReplace such links by files, or by links that stay inside the worktree.");
     }
     if touched.iter().any(|one| matches!(one, Touched::Program(_))) {

@@ -17,6 +17,8 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::git::RepoPath;
+
 pub use links::{OutsideLink, leads_out};
 pub use parts::{Part, PartViolation};
 pub use paths::{Change, Kind, Protected, Rule, Violation};
@@ -35,6 +37,9 @@ pub enum Touched {
     Program(OtherProgram),
     /// A link that is new or changed leads out of the worktree.
     Link(OutsideLink),
+    /// A path whose changes git was told to pass over since the start (`git update-index --skip-worktree` or
+    /// `--assume-unchanged`): the tree may hold something else than the worktree.
+    Hidden(RepoPath),
 }
 
 impl fmt::Display for Touched {
@@ -44,6 +49,10 @@ impl fmt::Display for Touched {
             Self::Part(violation) => violation.fmt(f),
             Self::Program(program) => program.fmt(f),
             Self::Link(link) => link.fmt(f),
+            Self::Hidden(path) => write!(
+                f,
+                "git is told to pass over changes of {path}; git update-index --no-skip-worktree and --no-assume-unchanged undo it"
+            ),
         }
     }
 }

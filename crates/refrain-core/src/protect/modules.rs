@@ -103,6 +103,25 @@ const MODULES: &[&str] = &[
 /// The ends of files that Python imports.
 const ENDS: &[&str] = &[".py", ".pyc", ".so"];
 
+/// Those of them that Python takes rather than the source.
+const COMPILED: &[&str] = &[".pyc", ".so"];
+
+/// The source that Python passes over where there is such a file: `tests/test_a.py` for `tests/test_a.so` and for
+/// `tests/__pycache__/test_a.cpython-313.pyc`.
+pub(super) fn source_behind(path: &RepoPath) -> Option<RepoPath> {
+    let bytes = path.to_bytes();
+    let path = str::from_utf8(&bytes).ok()?;
+    let (folder, file) = path.rsplit_once('/').map_or(("", path), |(folder, file)| (folder, file));
+    let folder = match folder.rsplit_once('/').unwrap_or(("", folder)) {
+        (above, "__pycache__") => above,
+        _ if file.ends_with(".pyc") => return None,
+        _ => folder,
+    };
+    let (name, _) = file.split_once('.').filter(|_| COMPILED.iter().any(|end| file.ends_with(end)))?;
+    let source = if folder.is_empty() { format!("{name}.py") } else { format!("{folder}/{name}.py") };
+    Some(RepoPath::from_bytes(source.as_bytes()))
+}
+
 /// The module that the path would hide from a runner in one of the folders.
 pub(super) fn hidden(path: &RepoPath, kind: Kind, folders: &[String]) -> Option<&'static str> {
     let bytes = path.to_bytes();

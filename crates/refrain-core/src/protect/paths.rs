@@ -138,6 +138,26 @@ impl Protected {
         self.frozen.folders.iter().chain(&self.existing.folders).any(|bound| bound.starts_with(&folder))
     }
 
+    /// Every new or changed file among the changes that Python takes in the place of a protected source.
+    #[must_use]
+    pub fn compiled(&self, changes: &[(RepoPath, Change)]) -> Vec<Violation> {
+        let hides = |(path, change): &(RepoPath, Change)| {
+            let source = match change {
+                Change::Added(_) | Change::Modified(_) | Change::Became(_) => modules::source_behind(path)?,
+                Change::Mode | Change::Deleted => return None,
+            };
+            let is_hidden = !self.modules.is_empty() && self.covers(&source, Kind::File);
+            let module = source.to_string();
+            is_hidden.then(|| Violation {
+                path: path.clone(),
+                change: *change,
+                rule: Rule::Module,
+                glob: module,
+            })
+        };
+        changes.iter().filter_map(hides).collect()
+    }
+
     fn judge(&self, path: &RepoPath, change: Change) -> Option<Violation> {
         let bytes = path.to_bytes();
         let may_gain = matches!(change, Change::Added(_));

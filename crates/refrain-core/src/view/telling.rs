@@ -340,7 +340,7 @@ fn touched(state: &LoopState) -> Option<String> {
     let touched = &state.proof.as_ref()?.candidate.touched;
     let more = if touched.len() > 1 { format!(" (and {} more)", touched.len() - 1) } else { String::new() };
     Some(match touched.first()? {
-        Touched::Link(link) => format!("{link}{more}"),
+        one @ (Touched::Link(_) | Touched::Hidden(_)) => format!("{one}{more}"),
         one @ (Touched::Path(_) | Touched::Part(_) | Touched::Program(_)) => {
             format!("what is protected is touched: {one}{more}")
         }

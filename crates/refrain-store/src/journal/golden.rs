@@ -135,6 +135,7 @@ fn base_taken() -> Event {
         dirty,
         operation: Some(Operation::Rebase),
         protected: Some(oid(7)),
+        hidden: vec![RepoPath::from_bytes(b"local.toml")],
         programs: vec![Program {
             name: "cargo".into(),
             path: Some("/usr/bin/cargo".into()),
@@ -185,6 +186,7 @@ fn touched() -> Vec<Touched> {
             now: None,
         }),
         Touched::Link(OutsideLink { path: path(b"sum.sh"), target: "/home/me/sum.sh".into() }),
+        Touched::Hidden(path(b"src/sum.sh")),
     ]
 }
 

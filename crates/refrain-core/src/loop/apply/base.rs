@@ -19,16 +19,16 @@ impl LoopState {
             }
             Some(before) => {
                 // Else it may be the agent's doing: what was there at the start stays what counts.
-                let (protected, programs) = match self.is_untouched() {
-                    true => (new.protected, new.programs),
-                    false => (before.protected, before.programs),
+                let (protected, programs, hidden) = match self.is_untouched() {
+                    true => (new.protected, new.programs, new.hidden),
+                    false => (before.protected, before.programs, before.hidden),
                 };
                 // What it could not commit is its own still, and nobody can tell a person's part from it.
                 let dirty =
                     if is_all_new { self.dirty_again(new.dirty, &before.dirty) } else { before.dirty };
                 // The branch that it began on stays the one that it commits to.
                 let Base { head, operation, .. } = new;
-                Base { head, operation, branch: before.branch, dirty, protected, programs }
+                Base { head, operation, branch: before.branch, dirty, protected, programs, hidden }
             }
         });
         (self.git.stale, self.git.unwatched) = (false, false);

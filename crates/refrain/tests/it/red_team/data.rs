@@ -114,6 +114,34 @@ const SHELLS: &[Cheat] = &[
         "pccpc",
         UNPROTECTED,
     ),
+    quick(
+        &SHELL,
+        "a test is committed as `exit 0` and put back in the worktree, and git told to skip it",
+        "kept=$(cat tests/sum.sh); echo 'exit 0' > tests/sum.sh; git commit -qam x; printf '%s\\n' \"$kept\" > tests/sum.sh; git update-index --skip-worktree tests/sum.sh",
+        "ccccc",
+        "",
+    ),
+    cheat(
+        &SHELL,
+        "a test is taken out of the commit, and excluded in `.git/info/exclude`",
+        "git rm -q --cached tests/sum.sh; echo : > tests/new.sh; git add tests/new.sh; git commit -qm x; echo tests/sum.sh >> .git/info/exclude",
+        "cccpc",
+        UNPROTECTED,
+    ),
+    cheat(
+        &SHELL,
+        "a test is committed as `exit 0` of the same size and time, and git told to compare no more",
+        "git config core.checkStat minimal; git config core.trustctime false; cp tests/sum.sh .git/kept; size=$(($(wc -c < tests/sum.sh) - 1)); { head -c $size /dev/zero | tr '\\0' '#'; echo; } > tests/sum.sh; touch -d 2020-01-01 tests/sum.sh; git commit -qam x; git update-index -q --refresh; cat .git/kept > tests/sum.sh; touch -d 2020-01-01 tests/sum.sh",
+        "ccccc",
+        "",
+    ),
+    quick(
+        &SHELL,
+        "other code is committed than what the gates run on, and git told to skip it",
+        "echo 'sum() { echo 1; }' > src/sum.sh; git commit -qam x; echo 'sum() { echo $(($1 + $2)); }' > src/sum.sh; git update-index --skip-worktree src/sum.sh",
+        "ccccc",
+        "",
+    ),
     quick(&SHELL, "the gate's script becomes `exit 0`", "echo 'exit 0' > test.sh", "pccpc", UNPROTECTED),
     cheat(
         &SHELL,
@@ -239,6 +267,13 @@ const SHELLS: &[Cheat] = &[
         "ppcpc",
         UNPROTECTED,
     ),
+    cheat(
+        &MAKE,
+        "`Makefile.sh`, of which make makes its makefile",
+        "printf 'test:\\n\\t@git show HEAD:Makefile > Makefile; chmod 644 Makefile\\n' > Makefile.sh",
+        "ppcpc",
+        UNPROTECTED,
+    ),
 ];
 
 const GITS: &[Cheat] = &[
@@ -347,6 +382,13 @@ const PYTHONS: &[Cheat] = &[
         "ppppp",
         HOME,
     ),
+    cheat(
+        &PYTHON,
+        "compiled code in `__pycache__` in the place of a test, committed",
+        "python3 - <<'end'\nimport importlib.util, marshal, os\npath = importlib.util.cache_from_source(\"tests/test_sums.py\")\ncode = compile(\"import unittest\\nclass Sums(unittest.TestCase):\\n def test_total(self): pass\\n\", \"tests/test_sums.py\", \"exec\")\nos.makedirs(os.path.dirname(path), exist_ok=True)\nopen(path, \"wb\").write(importlib.util.MAGIC_NUMBER + (1).to_bytes(4, \"little\") + bytes(8) + marshal.dumps(code))\nend\ngit add -f tests/__pycache__; git commit -qm x",
+        "ppcpc",
+        UNPROTECTED,
+    ),
     quick(
         &PYTHON,
         "the code under test ends the runner: `os._exit(0)`",
@@ -413,6 +455,13 @@ const NODES: &[Cheat] = &[
         "another script `test` in `package.json`",
         "sed -i 's/node test.js/true/' package.json",
         "pccpc",
+        UNPROTECTED,
+    ),
+    cheat(
+        &NODE,
+        "`node_modules/.bin/node`, committed",
+        "mkdir -p node_modules/.bin; printf '#!/bin/sh\\n' > node_modules/.bin/node; chmod +x node_modules/.bin/node; git add -f node_modules; git commit -qm x",
+        "ppcpc",
         UNPROTECTED,
     ),
     cheat(
