@@ -122,6 +122,11 @@ impl RequestError {
         parts.map(|part| part.with(&name)).collect::<Vec<_>>().join("; ")
     }
 
+    /// The options that it names; it is about the first.
+    pub fn options(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.message).chain(&self.hints).flat_map(Message::options)
+    }
+
     /// What kind of error it is.
     #[must_use]
     pub fn code(&self) -> Code {

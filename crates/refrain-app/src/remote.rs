@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::effects::TypedOptions;
+use crate::error::Message;
 use crate::plan::{MOST_JOBS, run_detached};
 use crate::verbs::start::{PreparedLoop, start_detached};
 use crate::verbs::tune::LONGEST as LONGEST_TEXT;
@@ -83,19 +84,19 @@ pub struct Start {
 
 impl Start {
     fn check(&self) -> Result<(), RequestError> {
-        text("goal", &self.goal, LONGEST_TEXT)?;
+        text("prompt", &self.goal, LONGEST_TEXT)?;
         words(&[
-            ("workspace", &self.workspace),
+            ("working-dir", &self.workspace),
             ("agent", &self.agent),
             ("command", &self.command),
             ("model", &self.model),
             ("name", &self.name),
-            ("success_command", &self.success_command),
+            ("success-command", &self.success_command),
         ])?;
-        commands("gates", &self.gates)?;
-        within("max_iterations", self.max_iterations, &ITERATIONS)?;
-        within("max_tick_duration_minutes", self.max_tick_duration_minutes, &MINUTES)?;
-        within("checkpoint_interval", self.checkpoint_interval, &CHECKPOINTS)?;
+        commands("gate", &self.gates)?;
+        within("max-iterations", self.max_iterations, &ITERATIONS)?;
+        within("timeout", self.max_tick_duration_minutes, &MINUTES)?;
+        within("critique-every", self.checkpoint_interval, &CHECKPOINTS)?;
         money(self.max_cost_usd)
     }
 }
@@ -142,7 +143,7 @@ impl PlanRun {
         words(&[
             ("tag", &self.tag),
             ("plan", &self.plan),
-            ("workspace", &self.workspace),
+            ("working-dir", &self.workspace),
             ("agent", &self.agent),
             ("command", &self.command),
             ("model", &self.model),
@@ -150,14 +151,14 @@ impl PlanRun {
             ("verify", &self.verify),
         ])?;
         within("jobs", self.jobs, &JOBS)?;
-        within("max_iterations_per_task", self.max_iterations_per_task, &ITERATIONS)?;
-        within("max_tick_duration_minutes", self.max_tick_duration_minutes, &MINUTES)?;
+        within("max-iterations-per-task", self.max_iterations_per_task, &ITERATIONS)?;
+        within("timeout", self.max_tick_duration_minutes, &MINUTES)?;
         money(self.max_cost_usd)
     }
 }
 
 /// What the options that an error names are called in these requests.
-const PARAMETERS: [(&str, &str); 19] = [
+const PARAMETERS: [(&str, &str); 20] = [
     ("agent", "agent"),
     ("allow-missing-gates", "allow_missing_gates"),
     ("command", "command"),
@@ -170,6 +171,7 @@ const PARAMETERS: [(&str, &str); 19] = [
     ("model", "model"),
     ("name", "name"),
     ("plan", "plan"),
+    ("prompt", "goal"),
     ("require-approval", "require_approval"),
     ("success-command", "success_command"),
     ("tag", "tag"),
@@ -223,11 +225,15 @@ fn with_options(context: &Context, verb: &str, options: &[resolve::GivenOption])
     Context { typed, ..context.clone() }
 }
 
-fn within(name: &str, value: Option<u32>, accepted: &RangeInclusive<u32>) -> Result<(), RequestError> {
+fn within(
+    option: &'static str,
+    value: Option<u32>,
+    accepted: &RangeInclusive<u32>,
+) -> Result<(), RequestError> {
     match value {
         Some(value) if !accepted.contains(&value) => {
             let (least, most) = accepted.clone().into_inner();
-            Err(refused(name, value, format!("whole numbers from {least} to {most}")))
+            Err(refused(option, value, format!("whole numbers from {least} to {most}")))
         }
         _ => Ok(()),
     }
@@ -237,40 +243,40 @@ fn money(value: Option<f64>) -> Result<(), RequestError> {
     match value {
         // Written so that what is no number is none of them.
         Some(value) if !(value > 0.0 && value <= MOST_MONEY) => {
-            Err(refused("max_cost_usd", value, format!("more than 0, and at most {MOST_MONEY}")))
+            Err(refused("max-cost", value, format!("more than 0, and at most {MOST_MONEY}")))
         }
         _ => Ok(()),
     }
 }
 
-fn text(name: &str, value: &str, most: usize) -> Result<(), RequestError> {
+fn text(option: &'static str, value: &str, most: usize) -> Result<(), RequestError> {
     let length = value.chars().count();
     let accepted = format!("1 to {most} characters, and no NUL");
     if length > most {
-        return Err(refused(name, format!("of {length} characters"), accepted));
+        return Err(refused(option, format!("of {length} characters"), accepted));
     }
     match value.trim().is_empty() || value.contains('\0') {
-        true => Err(refused(name, "that is empty or has a NUL", accepted)),
+        true => Err(refused(option, "that is empty or has a NUL", accepted)),
         false => Ok(()),
     }
 }
 
-fn words(given: &[(&str, &Option<String>)]) -> Result<(), RequestError> {
-    given.iter().try_for_each(|(name, value)| match value {
-        Some(value) => text(name, value, LONGEST_WORD),
+fn words(given: &[(&'static str, &Option<String>)]) -> Result<(), RequestError> {
+    given.iter().try_for_each(|(option, value)| match value {
+        Some(value) => text(option, value, LONGEST_WORD),
         None => Ok(()),
     })
 }
 
-fn commands(name: &str, given: &[String]) -> Result<(), RequestError> {
+fn commands(option: &'static str, given: &[String]) -> Result<(), RequestError> {
     if given.len() > MOST_GATES {
-        return Err(refused(name, format!("of {}", given.len()), format!("at most {MOST_GATES}")));
+        return Err(refused(option, format!("of {}", given.len()), format!("at most {MOST_GATES}")));
     }
-    given.iter().try_for_each(|command| text(name, command, LONGEST_WORD))
+    given.iter().try_for_each(|command| text(option, command, LONGEST_WORD))
 }
 
-fn refused(name: &str, value: impl Display, accepted: impl Display) -> RequestError {
-    RequestError::usage(format!("{name} {value}: accepted are {accepted}"))
+fn refused(option: &'static str, value: impl Display, accepted: impl Display) -> RequestError {
+    RequestError::usage(Message::option(option).then(format!(" {value}: accepted are {accepted}")))
 }
 
 #[cfg(test)]
@@ -289,7 +295,7 @@ mod tests {
             asked[name] = value.clone();
         }
         let start: Start = serde_json::from_value(asked).map_err(|error| error.to_string())?;
-        start.check().map_err(|refusal| refusal.to_string())
+        start.check().map_err(|refusal| refusal.line_with(parameter))
     }
 
     #[rstest]

@@ -14,6 +14,12 @@ enum Part {
 }
 
 impl Message {
+    /// The name of an option.
+    #[must_use]
+    pub fn option(name: &str) -> Self {
+        Self(vec![Part::Option(name.to_owned())])
+    }
+
     /// Words of our own: a word that begins with two hyphens is an option.
     pub(crate) fn own(text: &str) -> Self {
         let (mut parts, mut rest) = (Vec::new(), text);
@@ -38,6 +44,14 @@ impl Message {
     pub fn then(mut self, more: impl Into<Self>) -> Self {
         self.0.extend(more.into().0);
         self
+    }
+
+    /// The options that it names, in order.
+    pub(super) fn options(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Option(option) => Some(option.as_str()),
+            Part::Text(_) => None,
+        })
     }
 
     /// The text, where options have these names; one without a name is shown as it is typed.

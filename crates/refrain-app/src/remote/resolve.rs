@@ -9,6 +9,7 @@ use refrain_core::values::{self, Limit};
 use refrain_engine::config::{Command, Settings};
 
 use super::{PlanRun, Start};
+use crate::error::Message;
 use crate::options::begin::BeginArgs;
 use crate::options::gates::GateArgs;
 use crate::options::review::ReviewArgs;
@@ -39,16 +40,16 @@ impl Start {
         let mut untrusted = Vec::new();
         let workspace = Workspace::open(context, &work, &mut |note| untrusted.push(note))?;
         let kind = kind(&work, &workspace.settings).ok_or_else(|| {
-            let accepted = "accepted are agent (claude, codex, opencode, gemini) or command";
-            RequestError::usage(format!(
-                "nothing says who works: {accepted}, or start.agent of the configuration"
-            ))
+            RequestError::usage(
+                "nothing says who works: accepted are --agent (claude, codex, opencode, gemini) or --command, \
+                 or start.agent of the configuration",
+            )
         })?;
         let uncapped =
             bound(&mut work, &workspace.settings, kind, (self.max_cost_usd, self.max_tick_duration_minutes))?;
         uncapped.into_iter().chain(untrusted).for_each(note);
         work.gates = GateArgs {
-            gate: self.gates.iter().map(|gate| read("gates", gate)).collect::<Result<_, _>>()?,
+            gate: self.gates.iter().map(|gate| read("gate", gate)).collect::<Result<_, _>>()?,
             success_command: self.success_command.clone(),
             allow_missing_gates: self.allow_missing_gates,
             require_approval: self.require_approval,
@@ -137,8 +138,12 @@ fn seconds(time: Millis) -> String {
     }
 }
 
-fn read<T: FromStr<Err: Display>>(name: &str, text: &str) -> Result<T, RequestError> {
-    text.parse().map_err(|error| RequestError::usage(format!("{name} {text}: {error}")))
+fn read<T: FromStr<Err: Display>>(option: &str, text: &str) -> Result<T, RequestError> {
+    text.parse().map_err(|error| refused(option, format!(" {text}: {error}")))
+}
+
+fn refused(option: &str, why: String) -> RequestError {
+    RequestError::usage(Message::option(option).then(why))
 }
 
 /// Who works.
@@ -148,7 +153,7 @@ fn worker(
     model: &Option<String>,
 ) -> Result<WorkArgs, RequestError> {
     let command = command.as_deref().map(str::parse::<Command>).transpose();
-    let command = command.map_err(|error| RequestError::usage(format!("command: {error}")))?;
+    let command = command.map_err(|error| refused("command", format!(": {error}")))?;
     Ok(WorkArgs { agent: agent.clone(), command, model: model.clone(), ..WorkArgs::default() })
 }
 
@@ -182,7 +187,7 @@ fn bound(
         Some(cost) if !tells => {
             let accepted = "accepted are agents that do (claude, opencode, acp; codex and gemini with a model that the \
                             configuration has a price for), or leaving it out";
-            return Err(RequestError::usage(format!("max_cost_usd {cost}: {why}; {accepted}")));
+            return Err(refused("max-cost", format!(" {cost}: {why}; {accepted}")));
         }
         Some(cost) => work.max_cost = Some(Limit::At(dollars(cost)?)),
         None if start.max_cost.is_some() => {}
@@ -196,5 +201,5 @@ fn bound(
 }
 
 fn dollars(cost: f64) -> Result<Usd, RequestError> {
-    values::usd(&cost.to_string()).map_err(|why| RequestError::usage(format!("max_cost_usd {cost}: {why}")))
+    values::usd(&cost.to_string()).map_err(|why| refused("max-cost", format!(" {cost}: {why}")))
 }

@@ -90,7 +90,8 @@ impl Desk {
         // One text for what is not there and for what is outside: what lies there is nobody's business.
         let refused = || {
             let roots = named(&self.roots);
-            Refusal::new(format!("workspace {asked}: accepted is a folder inside {roots}, links followed"))
+            let error = format!("workspace {asked}: accepted is a folder inside {roots}, links followed");
+            Refusal::new(error).about("workspace")
         };
         let found = first.join(asked).canonicalize_utf8().map_err(|_| refused())?;
         let is_inside = open.iter().any(|root| found.starts_with(root));

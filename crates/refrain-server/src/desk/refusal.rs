@@ -11,6 +11,8 @@ use refrain_engine::{EngineError, chain};
 pub(crate) struct Refusal {
     text: String,
     kind: RefusalKind,
+    /// The parameter that it is about, if it names one.
+    parameter: Option<&'static str>,
 }
 
 /// What kind of refusal it is, for protocols that have a code for that.
@@ -34,7 +36,16 @@ impl Refusal {
     pub(crate) fn of(kind: RefusalKind, text: impl AsRef<str>) -> Self {
         // What is named in it was said by somebody else.
         let text = printable(text.as_ref()).split_whitespace().collect::<Vec<_>>().join(" ");
-        Self { text, kind }
+        Self { text, kind, parameter: None }
+    }
+
+    /// The same, about this parameter.
+    pub(crate) fn about(self, parameter: &'static str) -> Self {
+        Self { parameter: Some(parameter), ..self }
+    }
+
+    pub(crate) fn parameter(&self) -> Option<&'static str> {
+        self.parameter
     }
 
     pub(crate) fn kind(&self) -> RefusalKind {
@@ -80,6 +91,7 @@ impl From<RequestError> for Refusal {
             Code::NotFound => RefusalKind::NotFound,
             _ => RefusalKind::Conflict,
         };
-        Self::of(kind, error.line_with(remote::parameter))
+        let parameter = error.options().find_map(remote::parameter);
+        Self { parameter, ..Self::of(kind, error.line_with(remote::parameter)) }
     }
 }

@@ -23,6 +23,10 @@ pub(super) struct Failure {
     #[serde(skip)]
     #[schemars(skip)]
     status: StatusCode,
+    /// The parameter that it is about, if it names one.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub(super) parameter: Option<&'static str>,
 }
 
 /// A failure, as a page.
@@ -52,7 +56,7 @@ impl Failure {
     pub(super) fn new(status: StatusCode, error: impl Into<String>) -> Self {
         let code = CODES.iter().find(|(known, _)| *known == status.as_u16());
         let code = code.map_or("failed", |(_, code)| code);
-        Self { error: error.into(), code, status }
+        Self { error: error.into(), code, status, parameter: None }
     }
 
     pub(super) fn status(&self) -> StatusCode {
@@ -99,7 +103,8 @@ impl From<Refusal> for Failure {
             RefusalKind::Conflict => StatusCode::CONFLICT,
             RefusalKind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Self::new(status, refusal.to_string().replace("; loop_list shows what there is", ""))
+        let error = refusal.to_string().replace("; loop_list shows what there is", "");
+        Self { parameter: refusal.parameter(), ..Self::new(status, error) }
     }
 }
 

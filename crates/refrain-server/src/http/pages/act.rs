@@ -78,9 +78,11 @@ fn done(desk: &Desk, place: &Place, action: &str, said: Said) -> Result<(), Refu
 }
 
 /// A number that somebody typed, or left out.
-pub(super) fn number<T: std::str::FromStr>(name: &str, said: Option<String>) -> Result<Option<T>, Refusal> {
+pub(super) fn number<T: std::str::FromStr>(
+    name: &'static str,
+    said: Option<String>,
+) -> Result<Option<T>, Refusal> {
     let said = said.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
-    let parse =
-        |text: String| text.parse().map_err(|_| Refusal::new(format!("{name} {text}: accepted are numbers")));
-    said.map(parse).transpose()
+    let refused = |text: &str| Refusal::new(format!("{name} {text}: accepted are numbers")).about(name);
+    said.map(|text| text.parse().map_err(|_| refused(&text))).transpose()
 }
