@@ -1,6 +1,7 @@
 //! What an adapter is: how one coding agent is started, read and stopped. Nothing here does anything.
 
 use std::ffi::OsString;
+use std::sync::LazyLock;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::tz::TimeZone;
@@ -62,8 +63,8 @@ pub struct Call<'a> {
     pub capped: bool,
     /// What its final message is to be, where its program can be held to that.
     pub schema: Option<Schema<'a>>,
-    /// The clock of this machine.
-    pub clock: &'a Clock,
+    /// The clock of this machine, made only if an adapter asks for it: finding the zone reads the folders of all of them.
+    pub clock: &'a LazyLock<Clock>,
     /// Whether Refrain runs as root: some programs refuse to bypass their questions then.
     pub root: bool,
 }

@@ -14,9 +14,5 @@ pub fn now() -> Timestamp {
     now.round(Unit::Millisecond).unwrap_or(now)
 }
 
-/// The same, for whoever reads what programs say of a clock on the wall. The zone is looked up once.
-#[must_use]
-pub(crate) fn on_the_wall() -> &'static Clock {
-    static CLOCK: LazyLock<Clock> = LazyLock::new(|| Clock { now, zone: TimeZone::system() });
-    &CLOCK
-}
+/// The same, for whoever reads what programs say of a clock on the wall.
+pub(crate) static ON_THE_WALL: LazyLock<Clock> = LazyLock::new(|| Clock { now, zone: TimeZone::system() });

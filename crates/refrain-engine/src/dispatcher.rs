@@ -98,6 +98,8 @@ pub(crate) struct Drive<'a> {
     account: Option<Account>,
     /// What is known of its worktree; only lent to the thread that looks at it.
     seen: Option<WorkWatch>,
+    /// The work as the attempt that ended last left it; none once anything was waited for since.
+    attempt_work: Option<WorkDigest>,
     /// Only lent to the thread that asks for money.
     purse: Option<Purse>,
     /// The attempt, or the gate, in flight.
@@ -144,6 +146,7 @@ impl<'a> Drive<'a> {
             crew: Crew::new(),
             account: None,
             seen: None,
+            attempt_work: None,
             purse: Some(Purse::new(&journal.state().spec, journal.dir(), host)),
             flight: None,
             journal,
@@ -218,7 +221,10 @@ impl<'a> Drive<'a> {
                 }
                 Step::BeginIteration { .. } if self.door_was_gone() => self.look_again = true,
                 Step::BeginIteration { iteration } => {
-                    let (work, _) = self.look_at_work().await;
+                    let work = match self.attempt_work.take() {
+                        Some(work) => Some(work),
+                        None => self.look_at_work().await.0,
+                    };
                     self.journal.push(Event::IterationBegun { iteration, work }, now)?;
                 }
                 Step::Start(_) if self.lacks_ground(step) => self.work(step).await?,
@@ -337,6 +343,7 @@ impl<'a> Drive<'a> {
 
     /// Makes everything so far durable, waits for one input, and handles it.
     async fn take(&mut self, until: Option<Timestamp>) -> Result<(), EngineError> {
+        self.attempt_work = None;
         if self.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }

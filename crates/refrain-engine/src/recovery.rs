@@ -30,7 +30,7 @@ pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Dia
 
 /// What an agent was told that was started already, as far as that says how to read it.
 fn told<'a>(spec: &'a Spec, prompt: &'a str, prompt_file: &'a Utf8Path) -> Call<'a> {
-    let (budget, schema, clock) = (None, None, clock::on_the_wall());
+    let (budget, schema, clock) = (None, None, &clock::ON_THE_WALL);
     Call { spec, prompt, prompt_file, env: &[], budget, capped: false, schema, clock, root: false }
 }
 

@@ -125,6 +125,8 @@ fn host() -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use rustix::process::Signal;
 
     use super::*;
@@ -147,6 +149,25 @@ mod tests {
         system::signal(process, Signal::CONT);
         wait(false);
         child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_process_is_seen_whatever_bytes_are_its_name() {
+        let rename = "printf '\\377) T 1' > /proc/$$/comm; echo; read end";
+        #[expect(clippy::disallowed_methods, reason = "a process with a name")]
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", rename])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut renamed = [0];
+        child.stdout.take().unwrap().read_exact(&mut renamed).unwrap();
+        let stat = stat(i32::try_from(child.id()).unwrap()).unwrap();
+        assert_eq!(stat.parent, rustix::process::getpid().as_raw_nonzero().get());
+        assert!(!stat.stopped);
+        drop(child.stdin.take());
         child.wait().unwrap();
     }
 

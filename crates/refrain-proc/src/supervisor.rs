@@ -273,7 +273,6 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         system::widen(&stdout, PIPE);
         let order = Order::Start { argv: job.argv, dir: job.dir.into_string(), env: job.env };
         let keeper = self.keep()?;
-        proceed(keeper.process);
         send(&keeper.socket, &order, &[stdin.as_fd(), stdout_end.as_fd(), stderr_end.as_fd()])?;
         self.attempt = Some(Attempt {
             stdout: Stream { pipe: Some(stdout), log: Log::new(job.stdout_log, job.cap) },

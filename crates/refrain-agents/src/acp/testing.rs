@@ -1,5 +1,7 @@
 //! What the bridge's tests share: a recording, a specification, an attempt's stream heard to its end.
 
+use std::sync::LazyLock;
+
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, AgentReport};
 use refrain_core::event::Exit;
@@ -76,7 +78,8 @@ pub(crate) fn spec(program: &str, args: &[&str]) -> Spec {
     }
 }
 
-static CLOCK: Clock = Clock { now: || Timestamp::UNIX_EPOCH, zone: TimeZone::UTC };
+static CLOCK: LazyLock<Clock> =
+    LazyLock::new(|| Clock { now: || Timestamp::UNIX_EPOCH, zone: TimeZone::UTC });
 
 fn call(spec: &Spec) -> Call<'_> {
     Call {

@@ -14,7 +14,7 @@ mod wire;
 
 pub(crate) use launch::begin_anew;
 
-use crate::adapter::{Adapter, Call, Dialect, Launch};
+use crate::adapter::{Adapter, Call, Clock, Dialect, Launch};
 use crate::checkup::Checkup;
 
 /// Codex.
@@ -31,7 +31,7 @@ impl Adapter for Codex {
     }
 
     fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect> {
-        Box::new(reader::Reader::new(call.clock.clone()))
+        Box::new(reader::Reader::new(Clock::clone(call.clock)))
     }
 
     fn takes_schema(&self) -> bool {

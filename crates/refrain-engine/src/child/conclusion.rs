@@ -5,7 +5,9 @@ use std::io;
 use camino::Utf8Path;
 use refrain_agents::ear::Heard;
 use refrain_core::context;
-use refrain_core::event::{AttemptFinished, CritiqueFinished, Event, Exit, GateFinished, Reviewed, Sealed};
+use refrain_core::event::{
+    AttemptFinished, CritiqueFinished, Event, Exit, GateFinished, Reviewed, Seal, Sealed,
+};
 use refrain_core::fingerprint::{self, Fingerprint};
 use refrain_core::gate::{GateName, Verdict, cannot_run, found_no_test, lacks_summary, summaries};
 use refrain_core::review;
@@ -39,7 +41,8 @@ pub(crate) struct Ending {
 impl ChildOutput {
     /// The event that records the child's end. Blocks.
     pub(crate) fn conclude(self, ending: Ending) -> Event {
-        let Self { kind, log, stderr_log, began } = self;
+        let Self { kind, log, stderr_log, began, sealing } = self;
+        let seal = seal::of_log(&log, &sealing);
         let gate = |gate: GateName| GateFinished {
             gate,
             exit: ending.exit,
@@ -51,7 +54,7 @@ impl ChildOutput {
             preview: String::new(),
             left: ending.left,
             output_error: ending.output_error.clone(),
-            log: seal::of(&log).ok(),
+            log: seal.clone(),
             review: None,
         };
         let (role, output) = match kind {
@@ -67,7 +70,7 @@ impl ChildOutput {
         let heard = output.parser.conclude(ending.exit, &stderr);
         match role {
             AgentRole::Worker(dir) => {
-                Event::AttemptFinished(Box::new(attempt((&dir, &log), &ending, heard, &stderr)))
+                Event::AttemptFinished(Box::new(attempt((&dir, seal), &ending, heard, &stderr)))
             }
             AgentRole::Reviewer(name) => {
                 let verdict = match kept_message(&heard, &log, &ending, &stderr) {
@@ -97,7 +100,7 @@ impl ChildOutput {
 }
 
 fn attempt(
-    (dir, log): (&AttemptDir, &Utf8Path),
+    (dir, output): (&AttemptDir, Option<Seal>),
     ending: &Ending,
     heard: Heard,
     stderr: &str,
@@ -108,7 +111,7 @@ fn attempt(
     }
     AttemptFinished {
         fingerprint: failure(ending.exit, &heard, stderr),
-        sealed: seal::attempt(dir, log),
+        sealed: Sealed { prompt: seal::of(&dir.prompt()).ok(), output },
         stdout_bytes: ending.stdout,
         stderr_bytes: ending.stderr,
         left: ending.left,

@@ -6,6 +6,7 @@ use camino::Utf8PathBuf;
 use refrain_agents::adapter::Call;
 use refrain_agents::ear::Ear;
 use refrain_core::gate::GateName;
+use refrain_core::seal::Sealing;
 use refrain_proc::Listener;
 use refrain_store::layout::AttemptDir;
 use tokio::sync::mpsc;
@@ -27,6 +28,8 @@ pub(crate) struct ChildOutput {
     pub(super) log: Utf8PathBuf,
     pub(super) stderr_log: Utf8PathBuf,
     pub(super) began: Instant,
+    /// The seal of standard output, as it passes.
+    pub(super) sealing: Sealing,
 }
 
 pub(super) enum ChildKind {
@@ -52,23 +55,25 @@ impl ChildOutput {
     pub(crate) fn of_agent(
         role: AgentRole,
         call: &Call<'_>,
-        (log, stderr_log): (Utf8PathBuf, Utf8PathBuf),
+        logs: (Utf8PathBuf, Utf8PathBuf),
         news: mpsc::Sender<ChildEvent>,
     ) -> Self {
         // Only the loop's own agent opens the gate of its account.
         let is_answered = !matches!(role, AgentRole::Worker(_));
         let output = AgentOutput { parser: Ear::new(call), news, is_answered, retry: None };
-        let kind = ChildKind::Agent(role, Box::new(output));
-        Self { kind, log, stderr_log, began: Instant::now() }
+        Self::new(ChildKind::Agent(role, Box::new(output)), logs)
+    }
+
+    fn new(kind: ChildKind, (log, stderr_log): (Utf8PathBuf, Utf8PathBuf)) -> Self {
+        Self { kind, log, stderr_log, began: Instant::now(), sealing: Sealing::default() }
     }
 
     /// With the number of test runners that have to print their summary if the gate passes.
     pub(crate) fn of_command(
         (gate, expected_summaries): (GateName, u32),
-        (log, stderr_log): (Utf8PathBuf, Utf8PathBuf),
+        logs: (Utf8PathBuf, Utf8PathBuf),
     ) -> Self {
-        let kind = ChildKind::Command { gate, expected_summaries };
-        Self { kind, log, stderr_log, began: Instant::now() }
+        Self::new(ChildKind::Command { gate, expected_summaries }, logs)
     }
 }
 
@@ -99,6 +104,7 @@ impl AgentOutput {
 
 impl Listener for ChildOutput {
     fn hear(&mut self, chunk: &[u8]) {
+        self.sealing.add(chunk);
         if let ChildKind::Agent(_, output) = &mut self.kind {
             output.hear(chunk);
         }

@@ -65,7 +65,7 @@ impl AgentStart {
             budget: budget.0,
             capped: budget.1,
             schema: schema.as_ref().map(|text| Schema { text, file: &schema_file }),
-            clock: clock::on_the_wall(),
+            clock: &clock::ON_THE_WALL,
             root: identity::is_root(),
         };
         let launch = ear::launch(&call);

@@ -92,6 +92,7 @@ impl Drive<'_> {
                 self.flight = None;
                 if let Event::AttemptFinished(finished) = &mut *event {
                     (finished.work, finished.git_changed) = self.look_at_work().await;
+                    self.attempt_work.clone_from(&finished.work);
                 }
                 let is_attempt = matches!(*event, Event::AttemptFinished(_));
                 if let Event::GateFinished(finished) = &*event {

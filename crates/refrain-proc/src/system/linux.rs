@@ -1,7 +1,7 @@
 //! Linux: `/proc`, descriptors of processes, subreapers.
 
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -15,8 +15,11 @@ use crate::identity::Stat;
 
 /// Looks a process up; none where there is no such process (any more).
 pub(crate) fn stat(pid: i32) -> Option<Stat> {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything, parentheses too.
+    // All of it is shorter, and comes with one read.
+    let mut bytes = [0; 1024];
+    let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut bytes).ok()?;
+    // The name in parentheses may hold any bytes, parentheses too.
+    let text = String::from_utf8_lossy(&bytes[..length]);
     let mut fields = text.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
     let parent = fields.next()?.parse().ok()?;
