@@ -42,18 +42,14 @@ pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, excerpt: 
     {
         let _ = write!(
             text,
-            "\nRestore all of it, and do the work without that change: `git show {base}:PATH` prints a file as it was. \
+            "\nRestore all of it, also in commits, and do the work without that change: `git show {base}:PATH` prints a file as it was. \
              Remove what is new."
         );
     }
-    if touched.iter().any(is_file) {
-        text.push_str(match state.spec.clean_checkout {
-            true => {
-                "\nWhat is as it was in the worktree is otherwise in a commit, or was changed in the clean checkout, by code that \
-                 a gate ran."
-            }
-            false => "\nWhat is as it was in the worktree is otherwise in a commit.",
-        });
+    if state.spec.clean_checkout && touched.iter().any(is_file) {
+        text.push_str(
+            "\nWhat is as it was in the worktree was changed in the clean checkout, by code that a gate ran.",
+        );
     }
     if touched.iter().any(|one| matches!(one, Touched::Link(_))) {
         text.push_str("\nReplace such links by files, or by links that stay inside the worktree.");
