@@ -30,6 +30,7 @@ impl Job {
         let mut touched = Vec::new();
         if let Some(base) = &self.state.git.base {
             if let Some(tree) = &base.protected {
+                self.verify_protected(repository, tree)?;
                 let touches = self.guard(None, |request| repository.touched(request, tree))?;
                 touched.extend(self.keep(touches));
             }
@@ -47,6 +48,12 @@ impl Job {
         }
         touched.truncate(MOST);
         Ok(touched)
+    }
+
+    /// What is compared with the worktree lies in git's object store, where the agent can write.
+    fn verify_protected(&self, repository: &Repository, tree: &Oid) -> Result<(), GitError> {
+        let parts = self.state.spec.protect.parts.iter().map(|part| part.path.clone());
+        repository.verify_protected(tree, &parts.collect())
     }
 
     /// What is protected in a clean checkout, as it is now; none where nothing is.
@@ -70,6 +77,7 @@ impl Job {
     ) -> Result<Vec<Touched>, GitError> {
         let mut touched = Vec::new();
         if let Some(before) = before {
+            self.verify_protected(repository, before)?;
             let touches = self.guard(Some((folder, index)), |request| repository.touched(request, before))?;
             touched.extend(self.keep(touches));
         }
