@@ -30,6 +30,7 @@ impl Job {
         let mut touched = Vec::new();
         if let Some(base) = &self.state.git.base {
             if let Some(tree) = &base.protected {
+                self.verify_protected(repository, tree)?;
                 let mut touches = self.guard(None, |request| repository.touched(request, tree))?;
                 let is_touched = !touches.paths.is_empty() || !touches.parts.is_empty();
                 // What is touched in the worktree is in the tree, too: its lines are those that help.
@@ -57,6 +58,12 @@ impl Job {
         Ok(touched)
     }
 
+    /// What is compared with the worktree lies in git's object store, where the agent can write.
+    fn verify_protected(&self, repository: &Repository, tree: &Oid) -> Result<(), GitError> {
+        let parts = self.state.spec.protect.parts.iter().map(|part| part.path.clone());
+        repository.verify_protected(tree, &parts.collect())
+    }
+
     /// What is protected in a clean checkout, as it is now; none where nothing is.
     pub(crate) fn protected_in(
         &self,
@@ -78,6 +85,7 @@ impl Job {
     ) -> Result<Vec<Touched>, GitError> {
         let mut touched = Vec::new();
         if let Some(before) = before {
+            self.verify_protected(repository, before)?;
             let touches = self.guard(Some((folder, index)), |request| repository.touched(request, before))?;
             touched.extend(self.keep(touches));
         }

@@ -5,6 +5,7 @@ use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::AttemptId;
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::protect::{Rule, Touched};
 use refrain_git::{Cancel, CleanRequest, GitError, Kept, Laid, Repository};
@@ -24,9 +25,12 @@ pub(crate) type Ready = Result<Utf8PathBuf, String>;
 #[derive(Debug)]
 pub(crate) struct CleanCheckout {
     place: CleanPlace,
-    /// What gates left in it: nothing else stays. In memory, as an agent could write the file of it; what is there at first
-    /// is what the loop before left.
+    /// What gates left in it that ran before the first iteration: nothing else stays from one verification to the next, as
+    /// later gates run what the agent wrote. In memory, as an agent could write the file of it; what is there at first is
+    /// what the loop before left.
     kept: Kept,
+    /// What the gates left that verify the current candidate.
+    verification: Option<Verification>,
     /// A gate was started there, and what it wrote is not in the list yet.
     is_used: bool,
     /// What was protected there when the last gate began, until that is compared.
@@ -37,12 +41,29 @@ pub(crate) struct CleanCheckout {
     touched: Vec<Touched>,
 }
 
+/// The gates behind one attempt that run on one tree.
+#[derive(Debug)]
+struct Verification {
+    of: AttemptId,
+    tree: Oid,
+    /// What they left so far; none before the first has ended.
+    left: Option<Kept>,
+}
+
 impl CleanCheckout {
     /// One that nobody else has.
     pub(crate) fn take(project: &Project, state_home: &Utf8Path) -> Result<Self, DiskError> {
         let place = CleanPlace::take(project, state_home)?;
         let kept = Kept::from_bytes(&fs::read(place.kept()).unwrap_or_default());
-        Ok(Self { place, kept, is_used: false, protected: None, is_unseen: false, touched: Vec::new() })
+        Ok(Self {
+            place,
+            kept,
+            verification: None,
+            is_used: false,
+            protected: None,
+            is_unseen: false,
+            touched: Vec::new(),
+        })
     }
 
     pub(crate) fn folder(&self) -> Utf8PathBuf {
@@ -57,20 +78,41 @@ impl CleanCheckout {
         cancel: Option<&Cancel>,
     ) -> Result<(), GitError> {
         let (folder, index) = (self.place.folder(), self.place.index());
-        self.kept.remove_others(&folder)?;
-        repository.check_out_clean(CleanRequest { tree, over, folder: &folder, index: &index, cancel })
+        let left = self.verification.as_ref().and_then(|verification| verification.left.as_ref());
+        let kept = left.unwrap_or(&self.kept);
+        repository.check_out_clean(CleanRequest { tree, over, folder: &folder, kept, index: &index, cancel })
     }
 
-    /// What is there now was left by gates.
+    /// The gates that follow verify this tree behind this attempt, or are asked before the first one.
+    fn begin(&mut self, of: Option<AttemptId>, tree: &Oid) {
+        self.verification = of.map(|of| match self.verification.take() {
+            Some(current) if current.of == of && current.tree == *tree => current,
+            _ => Verification { of, tree: tree.clone(), left: None },
+        });
+    }
+
+    /// What is there now was left by gates: for the next one of their verification, or, if they ran on what is trusted, for
+    /// all that follow.
     pub(crate) fn keep(&mut self) {
         // Without a list the next gate has no caches.
-        self.kept = Kept::list(&self.place.folder()).unwrap_or_default();
+        let list = Kept::list(&self.place.folder()).unwrap_or_default();
+        match &mut self.verification {
+            Some(verification) => verification.left = Some(list),
+            None => {
+                self.kept = list;
+                self.store();
+            }
+        }
     }
 
-    /// Lets it go. The next one that has it finds what gates left.
-    pub(crate) fn leave(self) {
+    fn store(&self) {
         // What is not in the file is made again.
         let _ = write_atomic(&self.place.kept(), &self.kept.to_bytes());
+    }
+
+    /// Lets it go. The next one that has it finds what is kept.
+    pub(crate) fn leave(self) {
+        self.store();
         self.place.leave();
     }
 
@@ -90,7 +132,7 @@ fn locked(ground: &Ground) -> MutexGuard<'_, Option<CleanCheckout>> {
     ground.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A gate has ended: what it wrote is kept. Where something of it still runs, that is looked at again once it is gone.
+/// A gate has ended: what it wrote is listed. Where something of it still runs, that is looked at again once it is gone.
 pub(crate) fn keep(ground: &Ground, is_left: bool) {
     if let Some(checkout) = locked(ground).as_mut().filter(|checkout| checkout.is_used) {
         checkout.keep();
@@ -125,9 +167,10 @@ fn frozen(touched: &Touched) -> Option<&RepoPath> {
 /// agent works in.
 pub(crate) fn prepare(job: &Job) -> Ready {
     let spec = &job.state.spec;
-    let candidate = job.state.proving().and_then(|proving| proving.candidate.as_ref());
+    let proving = job.state.proving();
+    let candidate = proving.and_then(|proving| proving.candidate.as_ref());
     let tree = candidate.and_then(|candidate| candidate.tree.as_ref());
-    let (Some(candidate), Some(tree)) = (candidate, tree) else {
+    let (Some(proving), Some(candidate), Some(tree)) = (proving, candidate, tree) else {
         return Err("there is no candidate that could be checked out".to_owned());
     };
     let mut ground = locked(&job.ground);
@@ -141,6 +184,8 @@ pub(crate) fn prepare(job: &Job) -> Ready {
     let folder = checkout.folder();
     let made = job.worktree().and_then(|repository| {
         checkout.compare(job, &repository)?;
+        checkout.is_used = false;
+        checkout.begin(proving.of, tree);
         // What is frozen and was touched is as it was: a gate that the agent rewrote says nothing.
         let base = job.state.git.base.as_ref().and_then(|base| base.protected.as_ref());
         let frozen = candidate.touched.iter().filter_map(frozen);

@@ -3,7 +3,8 @@
 //! It is no worktree of the repository, which does not know of it. Git writes its files with the repository's settings and
 //! filters, from an index that lies outside of it, so that nothing that runs there decides what git believes of its files.
 //! What is neither in the tree nor ignored is removed each time; what is ignored stays, as that is where tools keep their
-//! caches. No hook is run: nobody checks anything out. What a tool sees that asks git there is made in `clean_git`.
+//! caches, as far as the caller has it in a list. What was written is compared with the names of its objects, which git does
+//! not do. No hook is run: nobody checks anything out. What a tool sees that asks git there is made in `clean_git`.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -16,6 +17,8 @@ use crate::clean_git::{self, Head};
 use crate::disk::remove;
 use crate::error::{GitError, OnPath};
 use crate::git::Git;
+use crate::integrity::{self, Checkout};
+use crate::kept::Kept;
 use crate::overrides::OWN_ATTRIBUTES;
 use crate::repository::Repository;
 use crate::stage;
@@ -40,6 +43,8 @@ pub struct CleanRequest<'a> {
     pub over: &'a [Laid],
     /// The folder, which is made where it is missing. It has to be the caller's alone: what is in it may be removed.
     pub folder: &'a Utf8Path,
+    /// What of it stays: all else is removed first. Files of the tree that are in the list were compared with it before.
+    pub kept: &'a Kept,
     /// What git knows of the files in it; it lies outside of it, and is of no importance where it does not fit.
     pub index: &'a Utf8Path,
     /// Who may stop it.
@@ -67,19 +72,29 @@ impl Repository {
         if self.changed_pins()?.iter().any(|name| name == OWN_ATTRIBUTES) {
             return Err(GitError::OtherAttributes(self.common_dir().join(OWN_ATTRIBUTES)));
         }
-        match self.try_check_out(request, Head::AsThere) {
-            Err(GitError::Failed { .. } | GitError::Disk { .. }) => {
-                // Whatever ran there left something that git cannot work with: it begins again without it.
-                remove(request.folder)?;
-                remove(request.index)?;
-                self.try_check_out(request, Head::AsThere)
-            }
-            other => other,
+        request.kept.remove_others(request.folder)?;
+        let mut made = self.try_check_out(request, Head::AsThere, request.folder);
+        if matches!(made, Err(GitError::Failed { .. } | GitError::Disk { .. })) {
+            // Whatever ran there left something that git cannot work with: it begins again without it.
+            remove(request.folder)?;
+            remove(request.index)?;
+            made = self.try_check_out(request, Head::AsThere, request.folder);
         }
+        if matches!(made, Err(GitError::ForgedObject(_))) {
+            // Git's index, and so the next checkout, would take what was written for the tree's.
+            remove(request.folder)?;
+            remove(request.index)?;
+        }
+        made
     }
 
-    fn try_check_out(&self, request: CleanRequest<'_>, head: Head<'_>) -> Result<(), GitError> {
-        let CleanRequest { folder, index, .. } = request;
+    fn try_check_out(
+        &self,
+        request: CleanRequest<'_>,
+        head: Head<'_>,
+        top: &Utf8Path,
+    ) -> Result<(), GitError> {
+        let CleanRequest { folder, index, kept, .. } = request;
         // A link would lead git, which removes what it does not know, to somebody's files.
         if fs::symlink_metadata(folder).is_ok_and(|meta| !meta.is_dir()) {
             remove(folder)?;
@@ -97,10 +112,11 @@ impl Repository {
             (refs.join(), files)
         });
         files?;
+        integrity::verify_checkout(git, Checkout { tree: &tree, folder, top, kept })?;
         let refs = refs.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))?;
         clean_git::make(self, git, (folder, index), (head, request.tree, refs))?;
         if folder.join(".gitmodules").symlink_metadata().is_ok() {
-            self.fill_repositories(git, request)?;
+            self.fill_repositories(git, request, top)?;
         }
         Ok(())
     }
@@ -129,7 +145,12 @@ impl Repository {
     }
 
     /// Fills the folders of repositories in the tree from those of this worktree.
-    fn fill_repositories(&self, git: Git<'_>, request: CleanRequest<'_>) -> Result<(), GitError> {
+    fn fill_repositories(
+        &self,
+        git: Git<'_>,
+        request: CleanRequest<'_>,
+        top: &Utf8Path,
+    ) -> Result<(), GitError> {
         let printed = git.output(["ls-files", "--stage", "-z"], &[])?;
         for (commit, path) in printed.split(|byte| *byte == 0).filter_map(repository_of) {
             let theirs = self.root().join(path);
@@ -145,10 +166,11 @@ impl Repository {
                 tree: &tree,
                 over: &[],
                 folder: &request.folder.join(path),
+                kept: request.kept,
                 index: &request.index.with_extension(&name[..16]),
                 cancel: request.cancel,
             };
-            theirs.try_check_out(request, Head::At(&commit))?;
+            theirs.try_check_out(request, Head::At(&commit), top)?;
         }
         Ok(())
     }

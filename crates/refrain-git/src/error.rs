@@ -66,6 +66,12 @@ pub enum GitError {
         /// How many there may be.
         most: usize,
     },
+    /// An object whose content has another name.
+    #[error(
+        "git's object of {0} is not what its name says: the repository is damaged, or the object was forged; run `git fsck` \
+         to see it"
+    )]
+    ForgedObject(String),
     /// What is to be protected cannot be read.
     #[error(transparent)]
     Glob(#[from] refrain_core::glob::GlobError),

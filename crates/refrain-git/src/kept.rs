@@ -1,5 +1,4 @@
-//! What gates left in a clean checkout, so that nothing else is there for the next one: a cache that a gate wrote is kept, a
-//! file that anything else wrote or changed is removed.
+//! What is in a clean checkout at a time, so that all that was written or changed since can be removed.
 
 use std::collections::HashSet;
 use std::fs;
@@ -21,7 +20,7 @@ const LENGTH: usize = 16;
 /// the system sets: no file that was written since looks the same.
 type Mark = [u8; LENGTH];
 
-/// The files and folders of a checkout as gates left them.
+/// The files and folders of a checkout as they were at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Kept(HashSet<Mark>);
 
@@ -58,6 +57,12 @@ impl Kept {
             let _ = fs::remove_dir(other);
         }
         Ok(())
+    }
+
+    /// Whether the file at `path` is in the list, and looks as it did. `top` is the folder that was listed.
+    pub(crate) fn has(&self, top: &Utf8Path, path: &Path) -> bool {
+        let inside = path.strip_prefix(top.as_std_path()).unwrap_or(path);
+        fs::symlink_metadata(path).is_ok_and(|meta| self.0.contains(&mark(inside, &meta)))
     }
 
     /// The list as it is kept on disk.

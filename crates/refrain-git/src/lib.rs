@@ -33,6 +33,7 @@ mod heads;
 mod history;
 pub mod http;
 mod index;
+mod integrity;
 mod intent;
 mod kept;
 mod known;

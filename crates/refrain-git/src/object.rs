@@ -175,7 +175,7 @@ fn oid_of(sum: Sha1) -> Option<Oid> {
     sum.finalize().iter().map(|byte| format!("{byte:02x}")).collect::<String>().parse().ok()
 }
 
-fn name_of(object: &[&[u8]]) -> Option<Oid> {
+pub(crate) fn name_of(object: &[&[u8]]) -> Option<Oid> {
     let mut sum = Sha1::new();
     object.iter().for_each(|part| sum.update(part));
     oid_of(sum)

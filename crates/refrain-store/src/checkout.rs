@@ -55,10 +55,10 @@ impl CleanPlace {
         self.dir().join("index")
     }
 
-    /// What gates left in it, beside it.
+    /// What gates left in it that ran before the first iteration, beside it.
     #[must_use]
     pub fn kept(&self) -> Utf8PathBuf {
-        self.dir().join("kept")
+        self.dir().join("baseline")
     }
 
     /// Lets it go. The first stays as it is, for the caches in it; what further loops needed beside it at the same time goes,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
 use refrain_core::git::{Base, Oid, RepoPath};
-use refrain_git::{CleanRequest, GitError, Laid, TreeRequest};
+use refrain_git::{CleanRequest, GitError, Kept, Laid, TreeRequest};
 use refrain_proc::tool::Tool;
 use rstest::rstest;
 
@@ -42,6 +42,7 @@ impl<'a> Clean<'a> {
             tree: &tree,
             over,
             folder: &self.folder,
+            kept: &Kept::list(&self.folder).unwrap(),
             index: &self.place.top().join("state/1/.index"),
             cancel: None,
         })
@@ -328,4 +329,85 @@ fn what_a_gate_made_of_it_never_keeps_it_from_being_made() {
     place.write_at(&clean.folder, "no folder");
     clean.make();
     assert_eq!(clean.read("src/a.rs"), "fn a() {}\n");
+}
+
+/// Git reads what the file of an object has, whatever its name says.
+#[rstest]
+#[case::blob("blob", "HEAD:src/a.rs", "src/a.rs")]
+#[case::tree("tree", "HEAD:src", "src")]
+fn a_forged_object_is_found_out_and_leaves_nothing(
+    #[case] kind: &str,
+    #[case] object: &str,
+    #[case] named: &str,
+) {
+    let place = place();
+    place.write("other/a.rs", "fn other() {}\n");
+    place.git(&["add", "."]);
+    place.git(&["commit", "-qm", "Other"]);
+    let clean = Clean::of(&place);
+    let file = |object: &str| {
+        let name = place.git(&["rev-parse", object]);
+        place.path(&format!(".git/objects/{}/{}", &name[..2], &name[2..]))
+    };
+    let other = if kind == "blob" { "HEAD:other/a.rs" } else { "HEAD:other" };
+    let (real, forged) = (fs::read(file(object)).unwrap(), fs::read(file(other)).unwrap());
+    let put = |content: &[u8]| {
+        fs::remove_file(file(object)).unwrap();
+        fs::write(file(object), content).unwrap();
+    };
+    put(&forged);
+    let error = clean.try_make(&[]).unwrap_err();
+    assert!(matches!(&error, GitError::ForgedObject(path) if path == named), "{error:?}");
+    // With the object as it was, nothing of the other is taken for it.
+    put(&real);
+    clean.make();
+    assert_eq!(clean.read("src/a.rs"), "fn a() {}\n");
+    assert!(clean.has("src/b.rs"));
+}
+
+#[test]
+fn honest_objects_are_taken_for_what_they_are() {
+    let place = place();
+    place.write("dos.txt", "one\r\ntwo\n");
+    place.write("a.b/c", "1\n");
+    place.write("a/b", "2\n");
+    place.write("a-b", "3\n");
+    std::os::unix::fs::symlink("a/b", place.path("link")).unwrap();
+    place.git(&["add", "."]);
+    place.git(&["commit", "-qm", "Files"]);
+    // Neither git's conversion here nor the one back gives what the object has.
+    place.write(".git/info/attributes", "*.txt text eol=crlf\n");
+    Clean::of(&place).make();
+
+    // Modes of old gits.
+    let old = place.git(&["ls-tree", "HEAD"]).replacen("100644 blob", "100664 blob", 1);
+    let (top, old) = (place.path(""), tree_object(&old));
+    let tree = Tool::new("git", top.as_path())
+        .env(&place.env)
+        .args(["hash-object", "-w", "-t", "tree", "--stdin", "--literally"])
+        .input(&old);
+    let tree = String::from_utf8(tree.output().unwrap()).unwrap();
+    let clean = Clean::of(&place);
+    let request = CleanRequest {
+        tree: &tree.trim().parse().unwrap(),
+        over: &[],
+        folder: &clean.folder,
+        kept: &Kept::default(),
+        index: &place.top().join("state/1/.index"),
+        cancel: None,
+    };
+    place.repository().check_out_clean(request).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(clean.read("dos.txt"), "one\r\ntwo\r\n");
+}
+
+/// The tree that `git ls-tree` printed so, with the modes that it has there.
+fn tree_object(listed: &str) -> Vec<u8> {
+    let mut object = Vec::new();
+    for line in listed.lines() {
+        let (about, name) = line.split_once('\t').unwrap();
+        let words: Vec<_> = about.split(' ').collect();
+        object.extend(format!("{} {name}\0", words[0].trim_start_matches('0')).into_bytes());
+        object.extend((0..40).step_by(2).map(|at| u8::from_str_radix(&words[2][at..at + 2], 16).unwrap()));
+    }
+    object
 }

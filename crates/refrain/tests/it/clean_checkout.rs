@@ -54,7 +54,7 @@ fn the_candidate_is_there_and_what_gates_do_to_it_stays_there() {
         "--gate",
         "look=cat work.txt; pwd; git status --short; git rev-parse --show-toplevel",
         "--gate",
-        "format=echo formatted >> work.txt; echo x > left.txt; mkdir -p target; echo x >> target/built",
+        "format=echo formatted >> work.txt; echo x > left.txt; mkdir -p target; [ -e target/built ] || echo x > target/built",
         "--gate",
         "after=test \"$(cat work.txt)\" = good && ! test -e left.txt && test -e target/built",
         "--clean-checkout",
@@ -213,7 +213,7 @@ fn code_that_rewrites_a_protected_test_while_a_gate_runs_proves_nothing(#[case] 
     assert_eq!(sandbox.status("job")["verified"], false);
 }
 
-/// What git ignores stays between gates where a gate wrote it, and as it left it.
+/// What git ignores stays where a gate wrote it before the first iteration, and as it left it.
 #[test]
 fn what_no_gate_wrote_is_gone_before_the_next() {
     let (sandbox, _) = project();
@@ -222,14 +222,14 @@ echo 'exit 0' > $tree/plant.gen; echo 'exit 0' > $tree/target/plant; mkdir $tree
 echo changed > $tree/target/changed; done";
     let cheat = sandbox.agent("cheat", &format!("{plants}\necho wrong > work.txt\n{CLAIM}"));
     let gate = "tests=for plant in plant.gen target/plant; do [ ! -e $plant ] || . ./$plant; done
-mkdir -p target; echo x >> target/built; [ -e target/changed ] || echo made > target/changed
+mkdir -p target; [ -e target/built ] || echo x > target/built; [ -e target/changed ] || echo made > target/changed
 test \"$(cat work.txt)\" = right";
     sandbox.refrain(&start(&cheat, &["--gate", gate, "--clean-checkout"])).with_code(10);
     assert_eq!(sandbox.status("job")["verified"], false);
     let checkouts = sandbox.root().join("home/state/refrain/checkouts");
     let tree = fs::read_dir(checkouts).unwrap().next().unwrap().unwrap().path().join("1/tree/project");
     let text = |path: &str| fs::read_to_string(tree.join(path)).unwrap();
-    assert_eq!((text("target/built"), text("target/changed")), ("x\nx\n".into(), "made\n".into()));
+    assert_eq!((text("target/built"), text("target/changed")), ("x\n".into(), "made\n".into()));
     for planted in ["plant.gen", "target/plant", "node_modules"] {
         assert!(!tree.join(planted).exists(), "{planted}");
     }
@@ -241,6 +241,113 @@ test \"$(cat work.txt)\" = right";
     let gate = "tests=test ! -e target/plant && test ! -e target/changed && test -e target/built";
     let words = ["start", "--command", &work, "-m", "1", "-p", "Work.", "--clean-checkout", "--gate", gate];
     sandbox.refrain(&words).with_code(0);
+}
+
+/// Code that a gate of an attempt runs writes what a later attempt's gate feeds on.
+#[rstest]
+#[case::a_new_file("[ ! -e target/plant ] || exit 0; sh work.sh", "mkdir -p target; echo > target/plant")]
+#[case::a_file_of_the_baseline(
+    "[ -e cache.gen ] || echo wrong > cache.gen; ! grep -q right cache.gen || exit 0; sh work.sh",
+    "echo right > cache.gen"
+)]
+fn what_code_under_test_plants_is_gone_before_the_next_verification(#[case] gate: &str, #[case] plant: &str) {
+    let (sandbox, _) = project();
+    write(&sandbox.project().join("work.sh"), "echo 0\n");
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "Work"]);
+    let first = format!("if [ \"$REFRAIN_ITERATION\" = 1 ]; then echo '{plant}' > work.sh");
+    let cheat = sandbox.agent("cheat", &format!("{first}; else git checkout -q work.sh; fi\n{CLAIM}"));
+    let gate = format!("tests={gate}; exit 1");
+    let words = ["start", "--command", &cheat, "--name", "job", "-p", "Work.", "-m", "2"];
+    let gates = ["--gate", &gate, "--clean-checkout"];
+    sandbox.refrain(&[&words[..], &gates].concat()).with_code(10);
+    assert_eq!(sandbox.status("job")["verified"], false);
+
+    // Nor is it there for the next loop.
+    let idle = sandbox.agent("idle", CLAIM);
+    let words = ["start", "--command", &idle, "--name", "next", "-p", "Work.", "-m", "1"];
+    sandbox.refrain(&[&words[..], &gates].concat()).with_code(10);
+}
+
+/// A gate may need what another one of the same verification built.
+#[test]
+fn gates_of_one_verification_share_what_they_write() {
+    let (sandbox, agent) = project();
+    let build = "build=mkdir -p target; cat work.txt > target/built 2> /dev/null";
+    let gates = ["--gate", build, "--gate", "tests=grep -q good target/built", "--clean-checkout"];
+    sandbox.refrain(&start(&agent, &gates)).with_code(0);
+}
+
+/// Writes a loose object of the repository anew, under the name that it has.
+fn forge(kind: &str, object: &str, content: &str) -> String {
+    format!(
+        "old=$(git rev-parse {object}); new=$({content} | git hash-object -w -t {kind} --stdin --literally)
+file() {{ echo .git/objects/$(echo $1 | cut -c1-2)/$(echo $1 | cut -c3-); }}
+chmod +w $(file $old); cat $(file $new) > $(file $old)"
+    )
+}
+
+/// Git does not compare an object with its name when it checks it out.
+#[rstest]
+#[case::blob("blob", "HEAD:tests/sum.sh", "echo exit 0", "tests/sum.sh")]
+#[case::tree("tree", "HEAD:tests", "git cat-file tree HEAD:other", "object of tests is")]
+fn an_object_with_a_forged_content_proves_nothing(
+    #[case] kind: &str,
+    #[case] object: &str,
+    #[case] content: &str,
+    #[case] named: &str,
+) {
+    let (sandbox, _) = project();
+    for (path, text) in [
+        ("tests/sum.sh", "grep -q right work.txt\n"),
+        ("other/sum.sh", "exit 0\n"),
+        ("work.txt", "wrong\n"),
+        ("run.sh", "sh work.sh; sh tests/sum.sh\n"),
+        ("work.sh", "echo 0\n"),
+    ] {
+        let path = sandbox.project().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        write(&path, text);
+    }
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "Tests"]);
+    // The test is written anew for the second verification only if something removed it.
+    let forge = forge(kind, object, content);
+    let cheat = format!(
+        "if [ \"$REFRAIN_ITERATION\" = 1 ]; then {forge}; echo 'rm -rf tests' > work.sh; else git checkout -q work.sh; fi\n{CLAIM}"
+    );
+    let cheat = sandbox.agent("cheat", &cheat);
+    let words = ["start", "--command", &cheat, "--name", "job", "-p", "Work.", "-m", "2"];
+    let gates = ["--gate", "tests=sh run.sh", "--protect", "run.sh", "--protect-existing", "tests/**"];
+    let run = sandbox.refrain(&[&words[..], &gates, &["--clean-checkout"]].concat());
+    let said = format!("{}{}", run.stdout, run.stderr);
+    assert!(said.contains("is not what its name says") && said.contains(named), "{said}");
+    assert_eq!(sandbox.status("job")["verified"], false, "{said}");
+}
+
+/// Nor does it when protection reads how things were.
+#[test]
+fn a_forged_list_of_what_is_protected_proves_nothing() {
+    let (sandbox, _) = project();
+    write(&sandbox.project().join("run.sh"), "exit 1\n");
+    sandbox.git(&["add", "."]);
+    sandbox.git(&["commit", "-qm", "Run"]);
+    let objects = "for old in $(git cat-file --batch-all-objects --batch-check='%(objectname) %(objecttype)' | \
+sed -n 's/ tree$//p'); do case $(git ls-tree $old) in *.refrain*run.sh*)";
+    let forge = forge(
+        "tree",
+        "$old",
+        "git ls-tree $old | sed \"s/blob [0-9a-f]*\\(.run.sh\\)/blob $cheat\\1/\" | git mktree | xargs git cat-file tree",
+    );
+    let cheat = format!(
+        "echo exit 0 > run.sh; cheat=$(git hash-object -w run.sh); {objects} echo x > \"$NOTES/forged\"; {forge};; esac; done\n{CLAIM}"
+    );
+    let cheat = sandbox.agent("cheat", &cheat);
+    let run = sandbox.refrain(&start(&cheat, &["--gate", "tests=sh run.sh", "--protect", "run.sh"]));
+    let said = format!("{}{}", run.stdout, run.stderr);
+    assert_eq!(sandbox.note("forged"), "x\n");
+    assert!(said.contains("is not what its name says"), "{said}");
+    assert_eq!(sandbox.status("job")["verified"], false, "{said}");
 }
 
 /// What is behind such a link is in no tree.
