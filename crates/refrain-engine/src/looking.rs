@@ -9,6 +9,7 @@ use refrain_core::agent::AgentEvent;
 use refrain_core::gate::GateName;
 use refrain_core::text::printable;
 use refrain_core::{AttemptId, LoopId, Spec};
+use refrain_files::read_text;
 use refrain_proc::output;
 use refrain_store::journal;
 use refrain_store::layout::AttemptDir;
@@ -66,7 +67,7 @@ impl Service {
     pub fn told(&self, id: &LoopId, attempt: AttemptId) -> Result<Option<String>, EngineError> {
         let dir = self.locate(id)?.dir;
         let redactor = Redactor::new(&journal::read(&dir)?.state.spec, []);
-        let text = std::fs::read_to_string(dir.attempt(attempt).prompt()).ok();
+        let text = read_text(&dir.attempt(attempt).prompt()).ok();
         Ok(text.map(|text| redactor.clean(&printable(&text))))
     }
 

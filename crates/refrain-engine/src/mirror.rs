@@ -8,7 +8,7 @@ use std::io::{self, ErrorKind};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::mirror::{Mirror, Mirrored, Owner, Standing, shown_by};
 use refrain_core::{LoopState, Spec};
-use refrain_files::{Folder, remove, split};
+use refrain_files::{Folder, read_text, remove, split};
 use refrain_proc::identity;
 use refrain_store::LoopDir;
 
@@ -128,7 +128,7 @@ pub fn left_to_others(spec: &Spec) -> Vec<Utf8PathBuf> {
 /// The process of another system that works in a loop's folder by its own lock, and lives. A lock of the dead is nobody's.
 #[must_use]
 pub fn foreign_lock(spec: &Spec) -> Option<i32> {
-    let text = fs::read_to_string(lock(spec)).ok()?;
+    let text = read_text(&lock(spec)).ok()?;
     let pid = text.trim().parse().ok().filter(|pid| *pid > 0)?;
     identity::stat(pid).map(|_| pid)
 }

@@ -3,15 +3,15 @@
 use refrain_core::event::End;
 use refrain_core::state_file::{self, WorkStatus};
 use refrain_core::{LoopState, Spec};
+use refrain_files::read_text;
 use refrain_store::{LoopDir, worktree, write_nofollow};
-use std::fs;
 
 /// What the agent noted, from its worktree or, where that was given back, as it was kept. A link that the agent put in its
 /// place would show any file of the person's, and is not followed.
 pub(crate) fn noted(spec: &Spec, dir: &LoopDir) -> Option<String> {
     match in_worktree(spec) {
         Some(own) => worktree::notes(&own),
-        None => fs::read_to_string(dir.state_file()).ok(),
+        None => read_text(&dir.state_file()).ok(),
     }
 }
 

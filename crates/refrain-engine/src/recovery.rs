@@ -10,6 +10,7 @@ use refrain_core::agent::AgentReport;
 use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::spec::OutputFormat;
 use refrain_core::{LoopState, Spec};
+use refrain_files::read_text;
 use refrain_proc::{identity, output};
 use refrain_store::layout::LoopDir;
 use refrain_store::worktree::{self, WorktreeFiles};
@@ -24,7 +25,7 @@ pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Dia
     if spec.agent.output_format == OutputFormat::Json {
         return None;
     }
-    let prompt = fs::read_to_string(prompt_file).unwrap_or_default();
+    let prompt = read_text(prompt_file).unwrap_or_default();
     ear::dialect(&told(spec, &prompt, prompt_file))
 }
 
@@ -37,7 +38,7 @@ fn told<'a>(spec: &'a Spec, prompt: &'a str, prompt_file: &'a Utf8Path) -> Call<
 /// What is heard of an agent whose end nobody saw, in what is kept of its output, and how long that is; nothing of one that
 /// does not stream.
 fn hear_again(spec: &Spec, prompt_file: &Utf8Path, log: &Utf8Path) -> Option<(Heard, u64)> {
-    let prompt = fs::read_to_string(prompt_file).ok()?;
+    let prompt = read_text(prompt_file).ok()?;
     let mut ear = Ear::new(&told(spec, &prompt, prompt_file));
     let mut kept = output::read(log).ok()?;
     let (mut chunk, mut total) = (vec![0; 64 << 10], 0);

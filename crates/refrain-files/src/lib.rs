@@ -7,7 +7,7 @@
 mod system;
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,6 +20,9 @@ use rustix::io::Errno;
 
 /// How a folder is opened.
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// The largest text that is read, in bytes.
+const LARGEST_TEXT: u64 = 64 << 20;
 
 /// Only the user may read and write.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
@@ -285,6 +288,45 @@ impl Folder {
 pub fn open(path: &Utf8Path, flags: OFlags) -> io::Result<File> {
     let (folder, name) = split(path)?;
     Folder::open(folder)?.file(name, flags)
+}
+
+/// Opens a regular file to read it. Links are followed: the path may be the user's own.
+///
+/// # Errors
+/// If it cannot be opened, or is no regular file: a FIFO would wait for its other end, and a device may never end.
+pub fn open_regular(path: &Utf8Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path.as_std_path(), flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::other("it is no regular file"));
+    }
+    fcntl_setfl(&file, OFlags::empty())?;
+    Ok(file)
+}
+
+/// Reads a regular file of at most `most` bytes. Links are followed, as by [`open_regular`].
+///
+/// # Errors
+/// As [`open_regular`]; and if the file is larger.
+pub fn read_regular(path: &Utf8Path, most: u64) -> io::Result<Vec<u8>> {
+    let file = open_regular(path)?;
+    let is_larger = || io::Error::new(ErrorKind::FileTooLarge, format!("it is larger than {most} bytes"));
+    if file.metadata()?.len() > most {
+        return Err(is_larger());
+    }
+    let mut bytes = Vec::new();
+    // It may grow meanwhile.
+    file.take(most + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most { Err(is_larger()) } else { Ok(bytes) }
+}
+
+/// Reads a regular file of text of at most 64 MiB. Links are followed, as by [`open_regular`].
+///
+/// # Errors
+/// As [`read_regular`]; and if it is not UTF-8.
+pub fn read_text(path: &Utf8Path) -> io::Result<String> {
+    let bytes = read_regular(path, LARGEST_TEXT)?;
+    String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
 
 /// Makes a new file in the place of whatever file or link has that path. Its folder is Refrain's own: it is made where it is

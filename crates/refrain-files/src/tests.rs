@@ -155,3 +155,23 @@ fn a_name_is_no_path(#[case] name: &str) {
     assert!(folder.create(name).is_err() && folder.remove(name).is_err() && folder.reclaim(name).is_err());
     at.assert_other_is_as_it_was();
 }
+
+#[test]
+fn only_a_regular_file_that_is_not_too_large_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = Utf8Path::from_path(dir.path()).unwrap();
+    std::fs::write(dir.join("file"), "12345").unwrap();
+    std::os::unix::fs::symlink("file", dir.join("link")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", dir.join("device")).unwrap();
+    assert!(Folder::open(&dir.canonicalize_utf8().unwrap()).unwrap().make_fifo("fifo").unwrap());
+    File::create(dir.join("sparse")).unwrap().set_len(1 << 40).unwrap();
+    for name in ["file", "link"] {
+        assert_eq!(read_text(&dir.join(name)).unwrap(), "12345", "{name}");
+        assert_eq!(read_regular(&dir.join(name), 4).unwrap_err().kind(), ErrorKind::FileTooLarge, "{name}");
+    }
+    for name in ["fifo", "device", "sparse", "."] {
+        assert!(read_regular(&dir.join(name), 5).is_err(), "{name}");
+        assert!(read_text(&dir.join(name)).is_err(), "{name}");
+    }
+    assert_eq!(read_regular(&dir.join("missing"), 5).unwrap_err().kind(), ErrorKind::NotFound);
+}

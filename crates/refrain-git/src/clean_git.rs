@@ -12,7 +12,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use camino::Utf8Path;
 use refrain_core::git::Oid;
 
-use crate::disk::remove;
+use crate::disk::{read, remove};
 use crate::error::{GitError, OnPath};
 use crate::git::Git;
 use crate::index::is_summed_by_us;
@@ -50,8 +50,8 @@ pub(crate) fn make(
         ("HEAD", Some(head.into_bytes())),
         ("config", Some(config(format, &common, folder).into_bytes())),
         ("packed-refs", Some(refs)),
-        ("shallow", fs::read(common.join("shallow")).ok()),
-        ("index", fs::read(index).ok()),
+        ("shallow", read(&common.join("shallow")).ok()),
+        ("index", read(index).ok()),
     ];
     let known = files.iter().filter(|(_, content)| content.is_some()).map(|(name, _)| *name);
     let known: Vec<&str> = known.collect();
@@ -71,7 +71,7 @@ pub(crate) fn make(
     }
     write(&at.join("objects/info/alternates"), format!("{}\n", common.join("objects")).as_bytes())?;
     for name in ["exclude", "attributes"] {
-        if let Ok(content) = fs::read(common.join("info").join(name)) {
+        if let Ok(content) = read(&common.join("info").join(name)) {
             write(&at.join("info").join(name), &content)?;
         }
     }
@@ -112,7 +112,7 @@ fn config(format: &str, common: &Utf8Path, folder: &Utf8Path) -> String {
 /// Writes a file unless it holds just that. Nothing is written through a link that somebody left there.
 fn write(path: &Utf8Path, content: &[u8]) -> Result<(), GitError> {
     let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
-    if is_file && fs::read(path).is_ok_and(|found| found == content) {
+    if is_file && read(path).is_ok_and(|found| found == content) {
         return Ok(());
     }
     remove(path)?;

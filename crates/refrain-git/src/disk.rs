@@ -1,10 +1,12 @@
 //! Files on disk: how one looks, and taking away whatever is there.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 
 use camino::Utf8Path;
+/// Reads a text of git's own.
+pub(crate) use refrain_files::read_text as text;
 
 use crate::error::{GitError, OnPath};
 
@@ -15,6 +17,14 @@ pub(crate) type Seen = Option<(u64, u64, i64, i64, i64, i64)>;
 pub(crate) fn seen(path: &Utf8Path) -> Seen {
     let meta = fs::metadata(path).ok()?;
     Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()))
+}
+
+/// The largest file of git's own that is read, in bytes: an index, or packed references.
+pub(crate) const LARGEST: u64 = 1 << 30;
+
+/// Reads a file of git's own, where an agent can put a FIFO or a file without end.
+pub(crate) fn read(path: &Utf8Path) -> io::Result<Vec<u8>> {
+    refrain_files::read_regular(path, LARGEST)
 }
 
 /// Removes whatever is there, and of a link the link.

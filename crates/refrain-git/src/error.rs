@@ -163,6 +163,19 @@ pub enum GitError {
         "{0} was changed since the loop started, so no checkout holds just what the tree holds; change it back"
     )]
     OtherAttributes(Utf8PathBuf),
+    /// A file of a git folder that git would wait for.
+    #[error(
+        "{0} is no regular file, and git would wait for it; remove it and put the file back (`git reset` writes a new index)"
+    )]
+    NoFile(Utf8PathBuf),
+    /// An index that no repository has.
+    #[error("{path} has more than {} MiB, which is no index of git; remove it, and `git reset` writes a new one", .most >> 20)]
+    LargeIndex {
+        /// Where.
+        path: Utf8PathBuf,
+        /// How large it may be, in bytes.
+        most: u64,
+    },
     /// A file operation that failed.
     #[error("{action} {path}")]
     Disk {

@@ -106,6 +106,10 @@ const FILTERING: &[&str] = &[
     "update-index",
 ];
 
+/// The commands that talk to a remote. One that is a folder of this machine has hooks and a configuration that an agent can
+/// write, and what they start is a child of these.
+const TALKING: &[&str] = &["fetch", "ls-remote", "push"];
+
 /// Which command the words are of.
 fn command_of(args: &[OsString]) -> Option<&str> {
     let mut words = args.iter().filter_map(|word| word.to_str());
@@ -292,9 +296,10 @@ impl<'a> Git<'a> {
             tool = tool.with(name, value);
         }
         let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
-        let is_filtering = || command_of(&args).is_some_and(|command| FILTERING.contains(&command));
+        let is_one_of = |commands: &[&str]| command_of(&args).is_some_and(|it| commands.contains(&it));
         let runs_programs = (runs_hooks && overrides.has_programs)
-            || (overrides.has_filters && is_filtering())
+            || (overrides.has_filters && is_one_of(FILTERING))
+            || is_one_of(TALKING)
             || command_of(&args) == Some("commit-tree") && overrides.has_programs;
         let sweeper = self.guard.and_then(Guard::sweeper).filter(|_| runs_programs);
         let mut tool = tool.args(args).input(input).cancel(self.cancel).swept_by(sweeper);

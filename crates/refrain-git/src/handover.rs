@@ -15,7 +15,7 @@ use refrain_core::LoopId;
 use refrain_core::git::{Oid, Operation, RepoPath};
 
 use crate::Cancel;
-use crate::disk::remove;
+use crate::disk::{remove, text};
 use crate::error::{GitError, OnPath};
 use crate::git::{Git, said};
 use crate::handover_disk::{Disk, Step};
@@ -140,13 +140,13 @@ impl Note {
 
     /// What was begun in this worktree and is not over: from where, and to where.
     pub(crate) fn begun(repository: &Repository) -> Option<(Oid, Oid)> {
-        let text = fs::read_to_string(repository.git_dir().join(NOTE)).ok()?;
+        let text = text(&repository.git_dir().join(NOTE)).ok()?;
         let (expected, to) = text.trim_end().split_once(' ')?;
         Some((expected.parse().ok()?, to.parse().ok()?))
     }
 
     pub(crate) fn is_there(&self) -> bool {
-        fs::read_to_string(&self.path).is_ok_and(|text| text == self.text)
+        text(&self.path).is_ok_and(|text| text == self.text)
     }
 
     /// It need not survive a power loss: what git writes does not either.

@@ -32,7 +32,7 @@ impl Brought {
 }
 
 /// What looks like a secret in what these commits brought, in their order. Files larger than what is committed are not
-/// looked at, nor is what a merge took as it was from one of its sides.
+/// looked at (see [`unscreened`]), nor is what a merge took as it was from one of its sides.
 pub(crate) fn screen_commits(
     git: Git<'_>,
     commits: &[Oid],
@@ -48,12 +48,7 @@ pub(crate) fn screen_unknown(
     rules: Rules<'_>,
     known: &Known,
 ) -> Result<Vec<Exposed>, GitError> {
-    if commits.is_empty() {
-        return Ok(Vec::new());
-    }
-    let input = lines(commits.iter());
-    let list = ["diff-tree", "--stdin", "-r", "-c", "-z", "--raw", "--root", "--no-renames"];
-    let mut brought = parse(&Git::output(git, list, input.as_bytes())?);
+    let mut brought = brought(git, commits)?;
     // The same content at the same path in two commits is one find.
     let mut seen = HashSet::new();
     brought
@@ -146,7 +141,46 @@ fn screen_chunk(
     Ok(())
 }
 
-/// The first commit whose message has what looks like a secret, in words.
+/// The first file that these commits brought and that is too large to be screened, in words; none where secrets may be.
+pub(crate) fn unscreened(
+    git: Git<'_>,
+    commits: &[Oid],
+    rules: Rules<'_>,
+) -> Result<Option<String>, GitError> {
+    let brought = brought(git, commits)?;
+    let sizes = sizes(git, &brought)?;
+    let is_large = |it: &&Brought| sizes.get(&it.new).is_some_and(|size| *size > rules.largest);
+    let large = brought.iter().find(|it| is_large(it) && !rules.allow(&it.path));
+    Ok(large.map(|it| {
+        let (path, commit) = (RepoPath::from_bytes(&it.path), it.commit.short());
+        format!(
+            "{path} of commit {commit}: it has more than {} bytes, so it was not screened for secrets (largest-file and \
+             allow-secrets under [git] change that)",
+            rules.largest
+        )
+    }))
+}
+
+/// The files that these commits brought.
+fn brought(git: Git<'_>, commits: &[Oid]) -> Result<Vec<Brought>, GitError> {
+    if commits.is_empty() {
+        return Ok(Vec::new());
+    }
+    let list = ["diff-tree", "--stdin", "-r", "-c", "-z", "--raw", "--root", "--no-renames"];
+    Ok(parse(&Git::output(git, list, lines(commits.iter()).as_bytes())?))
+}
+
+/// What of a commit somebody can choose: all but the names of its tree and of its parents, before its message.
+fn header(object: &[u8]) -> Vec<u8> {
+    let is_name = |line: &[u8]| {
+        let name = [b"tree ".as_slice(), b"parent "].iter().find_map(|field| line.strip_prefix(*field));
+        name.and_then(|name| str::from_utf8(name).ok())
+            .is_some_and(|name| name.trim_end().parse::<Oid>().is_ok())
+    };
+    object.split_inclusive(|byte| *byte == b'\n').filter(|line| !is_name(line)).flatten().copied().collect()
+}
+
+/// The first commit whose message, author or other header has what looks like a secret, in words.
 pub(crate) fn screen_messages(git: Git<'_>, commits: &[Oid]) -> Result<Option<String>, GitError> {
     for commits in commits.chunks(1000) {
         let printed =
@@ -154,9 +188,15 @@ pub(crate) fn screen_messages(git: Git<'_>, commits: &[Oid]) -> Result<Option<St
         let mut rest = printed.as_slice();
         for commit in commits {
             let Some(object) = next_object(&mut rest) else { break };
-            let message = memchr::memmem::find(object, b"\n\n").map_or(object, |end| &object[end..]);
-            if let Some(what) = secrets::screen_name(message) {
-                return Ok(Some(format!("the message of commit {}: it looks like {what}", commit.short())));
+            let end = memchr::memmem::find(object, b"\n\n").unwrap_or(object.len());
+            let (fields, message) = object.split_at(end);
+            for (part, text) in [("message", message), ("header", &header(fields))] {
+                if let Some(what) = secrets::screen_name(text) {
+                    return Ok(Some(format!(
+                        "the {part} of commit {}: it looks like {what}",
+                        commit.short()
+                    )));
+                }
             }
         }
     }

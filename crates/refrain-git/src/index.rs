@@ -14,7 +14,7 @@ use refrain_core::git::Oid;
 use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
 use sha1::{Digest, Sha1};
 
-use crate::disk::{Seen, remove, seen};
+use crate::disk::{LARGEST, Seen, remove, seen};
 use crate::error::{GitError, OnPath};
 use crate::repository::Repository;
 
@@ -52,6 +52,19 @@ pub(crate) fn seal(path: &Utf8Path) -> io::Result<()> {
     set_modified(path, meta.mtime(), meta.mtime_nsec())
 }
 
+/// Copies an index, if it is a regular file of a size that indexes have.
+fn copy_regular(path: &Utf8Path, copy: &Utf8Path) -> io::Result<()> {
+    let from = refrain_files::open_regular(path)?;
+    let meta = from.metadata()?;
+    if meta.len() > LARGEST {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    let mut to = File::create(copy)?;
+    to.set_permissions(meta.permissions())?;
+    io::copy(&mut from.take(LARGEST), &mut to)?;
+    Ok(())
+}
+
 /// Takes the lock of a private index away, which only a git that was killed over it leaves: nobody else knows the place.
 pub(crate) fn unlock_private(index: &Utf8Path) -> Result<(), GitError> {
     remove(&Utf8PathBuf::from(format!("{index}.lock")))
@@ -82,8 +95,8 @@ impl Index {
     pub(crate) fn copy_to(&self, copy: &Utf8Path) -> Result<Seen, GitError> {
         unlock_private(copy)?;
         let seen = self.seen();
-        match fs::copy(&self.path, copy) {
-            Ok(_) => {
+        match copy_regular(&self.path, copy) {
+            Ok(()) => {
                 if let Some((_, _, seconds, nanoseconds, ..)) = seen {
                     set_modified(copy, seconds, nanoseconds).on("write", copy)?;
                 }
@@ -93,6 +106,9 @@ impl Index {
                 Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("take away", copy),
                 _ => Ok(None),
             },
+            Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+                Err(GitError::LargeIndex { path: self.path.clone(), most: LARGEST })
+            }
             Err(error) => Err(error).on("copy", &self.path),
         }
     }
@@ -130,7 +146,8 @@ impl Index {
 
     fn is_left_by(&self, id: &LoopId) -> bool {
         let mut begin = Vec::new();
-        let read = File::open(&self.lock).and_then(|file| file.take(128).read_to_end(&mut begin));
+        let read =
+            refrain_files::open_regular(&self.lock).and_then(|file| file.take(128).read_to_end(&mut begin));
         read.is_ok() && begin == format!("{MARK}{id}\n").into_bytes()
     }
 }

@@ -1,12 +1,13 @@
 //! What a loop is about to commit on, written down before it does: whoever comes after a crash knows its own commit by that.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 
 use refrain_core::git::Oid;
 
 use crate::adopt::Intent;
 use crate::commit::CommitRequest;
+use crate::disk::text;
 use crate::error::{GitError, OnPath};
 
 impl CommitRequest<'_> {
@@ -20,7 +21,7 @@ impl CommitRequest<'_> {
 
     /// What the commit of this iteration was to be made on; none where nobody came so far.
     pub(crate) fn intended(&self) -> Option<Intent> {
-        let text = fs::read_to_string(self.index.with_extension("intended")).ok()?;
+        let text = text(&self.index.with_extension("intended")).ok()?;
         // Half a line is of one who was killed before it committed.
         let (iteration, parent) = text.strip_suffix('\n')?.split_once(' ')?;
         let is_this = iteration.parse() == Ok(self.iteration);

@@ -27,6 +27,7 @@ mod error;
 mod evidence;
 pub mod forge;
 mod git;
+mod git_files;
 mod handover;
 mod handover_disk;
 mod heads;

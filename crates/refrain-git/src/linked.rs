@@ -7,6 +7,7 @@ use std::io::{self, ErrorKind, Write};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
 
+use crate::disk::{read, text};
 use crate::listed::Worktree;
 use crate::object::now;
 use crate::repository::Repository;
@@ -26,7 +27,7 @@ impl Repository {
             return is_none.then(Vec::new);
         };
         let look = |dir: &Utf8Path| {
-            let file = fs::read_to_string(dir.join("gitdir")).ok()?;
+            let file = text(&dir.join("gitdir")).ok()?;
             let path = dir.join(file.trim_end()).parent()?.to_owned();
             Some(Worktree { path, branch: head_of(dir)?, ..Worktree::default() })
         };
@@ -36,7 +37,7 @@ impl Repository {
     /// Begins a worktree without files in an empty folder, its head on a branch that is at a commit, as `git worktree add` would;
     /// says whether it did. Where it did not nothing is left, and git is to be asked.
     pub(crate) fn link(&self, path: &Utf8Path, branch: &str, at: &Oid) -> bool {
-        let config = fs::read(self.common_dir().join("config")).unwrap_or_default().to_ascii_lowercase();
+        let config = read(&self.common_dir().join("config")).unwrap_or_default().to_ascii_lowercase();
         let is_usual = !OTHERWISE.iter().any(|about| memchr::memmem::find(&config, about).is_some());
         let name = path.file_name().filter(|name| {
             let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
@@ -96,7 +97,7 @@ fn write(path: &Utf8Path, text: &str) -> io::Result<()> {
 
 /// The branch that the head in a git folder is on, none where it is on none; nothing where its file does not say that.
 pub(crate) fn head_of(git_dir: &Utf8Path) -> Option<Option<String>> {
-    let head = fs::read_to_string(git_dir.join("HEAD")).ok()?;
+    let head = text(&git_dir.join("HEAD")).ok()?;
     let Some(name) = head.strip_prefix("ref: ") else { return Some(None) };
     // With references that are kept in another way than in files, git names one there that nobody can have.
     let branch = name.trim_end().strip_prefix("refs/heads/").filter(|name| *name != ".invalid")?;
@@ -105,7 +106,7 @@ pub(crate) fn head_of(git_dir: &Utf8Path) -> Option<Option<String>> {
 
 /// The git folder that a `.git` file names, whether it is there or not.
 pub(crate) fn named(dot_git: &Utf8Path) -> Option<Utf8PathBuf> {
-    let text = fs::read_to_string(dot_git).ok()?;
+    let text = text(dot_git).ok()?;
     let path = text.strip_prefix("gitdir:")?.trim();
     Some(dot_git.parent()?.join(path))
 }

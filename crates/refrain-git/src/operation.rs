@@ -3,6 +3,8 @@
 use camino::Utf8Path;
 use refrain_core::git::Operation;
 
+use crate::disk::text;
+
 const SIGNS: &[(&str, Operation)] = &[
     // A rebase first: it may stop in the middle of a cherry-pick or a merge of its own.
     ("rebase-merge", Operation::Rebase),
@@ -22,7 +24,7 @@ pub(crate) fn in_progress(git_dir: &Utf8Path) -> Option<Operation> {
 /// Between two commits of `git cherry-pick A B` or `git revert A B`, when one was committed by hand, only the list of what
 /// is left to do says so.
 fn picking(git_dir: &Utf8Path) -> Option<Operation> {
-    let todo = std::fs::read_to_string(git_dir.join("sequencer/todo")).ok()?;
+    let todo = text(&git_dir.join("sequencer/todo")).ok()?;
     match todo.split_whitespace().next()? {
         "revert" => Some(Operation::Revert),
         _ => Some(Operation::CherryPick),

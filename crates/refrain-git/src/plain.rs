@@ -3,13 +3,14 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::PoisonError;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::{GitPin, GitPins};
+use refrain_files::open_regular;
 use refrain_proc::program::in_path;
 use refrain_proc::tool::Sweeper;
 
@@ -18,6 +19,7 @@ use crate::configuration::{Configured, PROGRAM, is_no};
 use crate::disk::seen;
 use crate::error::GitError;
 use crate::git::{Git, Guard};
+use crate::git_files;
 use crate::overrides::{ATTRIBUTES, HOOKS, OWN_ATTRIBUTES, Overrides, Setting, rule};
 use crate::repository::Repository;
 
@@ -79,6 +81,7 @@ impl Guard for Repository {
     }
 
     fn overrides(&self, git: Git<'_>) -> Result<Overrides, GitError> {
+        git_files::check(self.git_dir(), self.common_dir())?;
         configured(self, git, |it| it.overrides(self.pins()))?
     }
 }
@@ -218,7 +221,7 @@ fn content(path: &Utf8Path) -> String {
     let mut hasher = blake3::Hasher::new();
     if meta.len() > LARGEST_PROGRAM {
         hasher.update(format!("{:?}", seen(path)).as_bytes());
-    } else if let Ok(file) = File::open(path) {
+    } else if let Ok(file) = open_regular(path) {
         // What cannot be read says nothing.
         let _ = hasher.update_reader(file);
     }

@@ -1,11 +1,9 @@
 //! What would be lost in a worktree of the pool if another task took it, and how it is saved on a branch of its own.
 
-use std::fs;
-
 use refrain_core::git::{Base, LeftOut, Oid, Operation};
 
 use crate::Cancel;
-use crate::disk::remove;
+use crate::disk::{remove, text};
 use crate::error::GitError;
 use crate::git::Git;
 use crate::pool::{ReadyRequest, SETTLED};
@@ -80,7 +78,7 @@ impl Repository {
 
     /// The commit that the head was at when somebody looked last, as its log says.
     fn last_head(&self) -> Option<Oid> {
-        let log = fs::read_to_string(self.git_dir().join("logs/HEAD")).ok()?;
+        let log = text(&self.git_dir().join("logs/HEAD")).ok()?;
         log.lines().last()?.split(' ').nth(1)?.parse().ok()
     }
 

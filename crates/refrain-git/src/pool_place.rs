@@ -7,7 +7,7 @@ use std::io::Write;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
 
-use crate::disk::remove;
+use crate::disk::{remove, text};
 use crate::error::{GitError, OnPath};
 use crate::linked::{has_modules, named};
 use crate::repository::Repository;
@@ -51,7 +51,7 @@ pub(crate) fn folder(repository: &Repository, folder: &Utf8Path) -> Result<Folde
 
 /// Whether a git folder is that of a worktree of the repository; none where that cannot be told.
 fn is_of(git_dir: &Utf8Path, repository: &Repository) -> Option<bool> {
-    let common = fs::read_to_string(git_dir.join("commondir")).ok()?;
+    let common = text(&git_dir.join("commondir")).ok()?;
     let common = git_dir.join(common.trim_end()).canonicalize_utf8().ok()?;
     Some(common == repository.common_dir().canonicalize_utf8().ok()?)
 }
@@ -84,7 +84,7 @@ fn nothing(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitErro
 
 /// Whether git knows a git folder by its head.
 fn has_head(git_dir: &Utf8Path) -> bool {
-    let head = fs::read_to_string(git_dir.join("HEAD")).unwrap_or_default();
+    let head = text(&git_dir.join("HEAD")).unwrap_or_default();
     head.starts_with("ref: refs/") || head.trim_end().parse::<Oid>().is_ok()
 }
 

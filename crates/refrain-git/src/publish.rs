@@ -18,7 +18,7 @@ use crate::error::GitError;
 use crate::git::{Git, said};
 use crate::plain::configured;
 use crate::publish_refusal::{Answer, Refusal, of_push, of_transport};
-use crate::push::{ASKS_NOBODY, exposed, exposed_name};
+use crate::push::{ASKS_NOBODY, exposed, exposed_by_loop, exposed_name};
 use crate::repository::Repository;
 use crate::worktree_git::{is_over_half_made, past};
 
@@ -272,11 +272,11 @@ impl Repository {
         cancel: Option<&Cancel>,
     ) -> Result<Option<String>, GitError> {
         let git = self.git().until(cancel);
-        if exposed(git, &new, rules)?.is_none() {
+        if exposed_by_loop(git, &new, rules)?.is_none() {
             return Ok(None);
         }
         new.extend(self.heads_at(upstream, cancel)?.iter().map(|head| format!("^{head}")));
-        exposed(git, &new, rules)
+        exposed_by_loop(git, &new, rules)
     }
 
     /// The commits at which branches of the remote are, as far as they are here.

@@ -14,7 +14,7 @@ use crate::candidate::Rules;
 use crate::error::GitError;
 use crate::forge::Token;
 use crate::git::{Git, said};
-use crate::history::{screen_commits, screen_messages};
+use crate::history::{screen_commits, screen_messages, unscreened};
 use crate::plain::configured;
 use crate::publish::Upstream;
 use crate::publish_refusal::{Refusal, of_transport};
@@ -143,19 +143,36 @@ fn is_ssh(command: &str) -> bool {
     program.trim_matches(['"', '\'']).rsplit('/').next() == Some("ssh")
 }
 
-/// What looks like a secret in what would be seen for the first time, in words: in the files, paths and messages of commits,
+/// What looks like a secret in what would be seen for the first time, in words: in the files, paths, headers and messages of commits,
 /// said as `git rev-list` is told them. None where nothing does, or all of it may be there.
 pub(crate) fn exposed(git: Git<'_>, new: &[String], rules: Rules<'_>) -> Result<Option<String>, GitError> {
+    let commits = commits(git, new)?;
+    if let Some(found) = screen_commits(git, &commits, rules)?.into_iter().find(|found| !found.allowed) {
+        return Ok(Some(found.to_string()));
+    }
+    screen_messages(git, &commits)
+}
+
+/// The same of a loop's own commits, of which no file may be too large to be screened.
+pub(crate) fn exposed_by_loop(
+    git: Git<'_>,
+    new: &[String],
+    rules: Rules<'_>,
+) -> Result<Option<String>, GitError> {
+    match exposed(git, new, rules)? {
+        None => unscreened(git, &commits(git, new)?, rules),
+        found => Ok(found),
+    }
+}
+
+/// These commits, the oldest first.
+fn commits(git: Git<'_>, new: &[String]) -> Result<Vec<Oid>, GitError> {
     // There may be more than arguments can be.
     let (how, new): (Vec<&str>, Vec<&str>) =
         new.iter().map(String::as_str).partition(|it| it.starts_with("--"));
     let words = ["rev-list", "--reverse", "--stdin"].into_iter().chain(how);
     let printed = Git::text(git, words, new.join("\n").as_bytes())?;
-    let commits: Vec<Oid> = printed.lines().filter_map(|line| line.parse().ok()).collect();
-    if let Some(found) = screen_commits(git, &commits, rules)?.into_iter().find(|found| !found.allowed) {
-        return Ok(Some(found.to_string()));
-    }
-    screen_messages(git, &commits)
+    Ok(printed.lines().filter_map(|line| line.parse().ok()).collect())
 }
 
 /// The same of the name of a branch.

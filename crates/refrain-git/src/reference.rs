@@ -1,10 +1,9 @@
 //! Where references are, read from the files that git keeps them in (gitrepository-layout(5)). What is kept in another way,
 //! or names something else than a plain reference, is git's to answer.
 
-use std::fs;
-
 use refrain_core::git::Oid;
 
+use crate::disk::{read, text};
 use crate::repository::Repository;
 
 /// Where a reference is, as far as the files say.
@@ -21,7 +20,7 @@ pub(crate) enum Place {
 impl Repository {
     /// Where a branch is, or another reference that all worktrees share, or the head.
     pub(crate) fn place_of(&self, name: &str) -> Place {
-        let Ok(head) = fs::read_to_string(self.git_dir().join("HEAD")) else { return Place::Unclear };
+        let Ok(head) = text(&self.git_dir().join("HEAD")) else { return Place::Unclear };
         let on = head.strip_prefix("ref: ").map(str::trim_end);
         // References that are kept in another way than in files have one there that nobody can have.
         if on == Some("refs/heads/.invalid") {
@@ -42,7 +41,7 @@ impl Repository {
         if !is_plain(name) {
             return Place::Unclear;
         }
-        match fs::read_to_string(self.common_dir().join(name)) {
+        match text(&self.common_dir().join(name)) {
             // One that names another is no plain one.
             Ok(text) => text.trim_end().parse().map_or(Place::Unclear, Place::At),
             // It may be with the packed ones, to which git moves it before its own file goes.
@@ -51,7 +50,7 @@ impl Repository {
     }
 
     fn packed(&self, name: &str) -> Place {
-        match fs::read(self.common_dir().join("packed-refs")) {
+        match read(&self.common_dir().join("packed-refs")) {
             Ok(all) if memchr::memmem::find(&all, format!(" {name}\n").as_bytes()).is_some() => {
                 Place::Unclear
             }

@@ -17,6 +17,7 @@ use crate::configuration::Configurations;
 use crate::error::{GitError, OnPath};
 use crate::forge::FROM_FILE;
 use crate::git::{Git, environment, path_outside, program, said};
+use crate::git_files;
 use crate::known::Known;
 use crate::memory::Memory;
 use crate::operation;
@@ -82,6 +83,7 @@ impl Repository {
         if worktree.as_str().contains('\n') {
             return Err(GitError::LineBreak(worktree.to_owned()));
         }
+        git_files::check_above(worktree)?;
         let done = git.run(asked, &[])?;
         let answer = String::from_utf8_lossy(&done.stdout).into_owned();
         if !done.status.success() {

@@ -12,6 +12,7 @@ use camino::Utf8Path;
 use refrain_core::git::RepoPath;
 use refrain_core::protect::{Kind, Part, Protected};
 
+use crate::disk;
 use crate::error::GitError;
 use crate::git::Git;
 use crate::repository::Repository;
@@ -172,6 +173,7 @@ pub(crate) fn rules_elsewhere(repository: &Repository, git: Git<'_>) -> Result<V
         }
     };
     let own = repository.common_dir().join("info/exclude").into_std_path_buf();
-    let read = |path: PathBuf| fs::read(path).unwrap_or_default();
+    let read =
+        |path: PathBuf| Utf8Path::from_path(&path).and_then(|path| disk::read(path).ok()).unwrap_or_default();
     Ok([read(own), b"\n".to_vec(), general.map(read).unwrap_or_default()].concat())
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
 
+use crate::disk::text;
 use crate::error::{GitError, OnPath};
 use crate::git::{Git, said};
 use crate::linked::{has_modules, head_of};
@@ -238,9 +239,7 @@ impl Repository {
     pub(crate) fn git_dir_of(&self, path: &Utf8Path) -> Option<Utf8PathBuf> {
         let all = self.common_dir().join("worktrees").read_dir_utf8().ok()?;
         let own = real(path).join(".git");
-        let is_its = |dir: &Utf8PathBuf| {
-            fs::read_to_string(dir.join("gitdir")).is_ok_and(|file| file.trim_end() == own)
-        };
+        let is_its = |dir: &Utf8PathBuf| text(&dir.join("gitdir")).is_ok_and(|file| file.trim_end() == own);
         all.filter_map(Result::ok).map(|entry| entry.path().to_owned()).find(is_its)
     }
 

@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
 
+use crate::disk::text;
 use crate::error::{GitError, OnPath};
 use crate::git::Git;
 use crate::linked::named;
@@ -127,7 +128,7 @@ impl Worktree {
 /// Whether a worktree was begun and never finished, as its files say.
 #[must_use]
 pub fn is_half_made(path: &Utf8Path) -> bool {
-    let reason = named(&path.join(".git")).and_then(|dir| fs::read_to_string(dir.join(LOCKED)).ok());
+    let reason = named(&path.join(".git")).and_then(|dir| text(&dir.join(LOCKED)).ok());
     reason.is_some_and(|reason| reason.trim_end() == HALF_MADE)
 }
 

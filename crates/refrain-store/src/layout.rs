@@ -1,12 +1,12 @@
 //! Where everything lies. Paths are made here and nowhere else.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::gate::GateName;
 use refrain_core::{AttemptId, LoopId};
-use refrain_files::{Folder, split};
+use refrain_files::{Folder, open_regular, read_text, split};
 
 use crate::{DiskError, OnPath};
 
@@ -61,7 +61,8 @@ impl Project {
         let dir = dir.canonicalize_utf8().on("find the folder", dir)?;
         for folder in dir.ancestors() {
             let dot_git = folder.join(".git");
-            if dot_git.join("HEAD").is_file() {
+            // Also of a git folder that an agent broke, the loops are known.
+            if dot_git.join("HEAD").metadata().is_ok_and(|meta| !meta.is_dir()) {
                 // Where it is a link, that is how the user has it.
                 let data = dot_git.canonicalize_utf8().on("find the git folder", &dot_git)?.join("refrain");
                 return Ok(Self { root: folder.to_owned(), worktree: folder.to_owned(), data });
@@ -75,9 +76,9 @@ impl Project {
 
     /// A linked worktree names its own git folder in `.git`, and that one names the common folder in `commondir`.
     fn of_linked_worktree(folder: &Utf8Path, dot_git: &Utf8Path) -> Result<Self, DiskError> {
-        let text = fs::read_to_string(dot_git).on("read", dot_git)?;
+        let text = read_text(dot_git).on("read", dot_git)?;
         let git_dir = folder.join(text.trim().trim_start_matches("gitdir:").trim());
-        let common = match fs::read_to_string(git_dir.join("commondir")) {
+        let common = match read_text(&git_dir.join("commondir")) {
             Ok(common) => git_dir.join(common.trim()),
             // A submodule, or a repository with a separate git folder: it is its own project.
             Err(_) => git_dir,
@@ -296,7 +297,7 @@ impl LoopDir {
     fn has_first_line(&self) -> bool {
         let mut line = Vec::new();
         let read =
-            File::open(self.journal()).and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));
+            open_regular(&self.journal()).and_then(|file| BufReader::new(file).read_until(b'\n', &mut line));
         read.is_ok() && line.ends_with(b"\n")
     }
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use refrain_files::OFlags;
+use refrain_files::{OFlags, open_regular};
 
 use crate::layout::{LoopDir, Project};
 use crate::{DiskError, OnPath, make_dir_nofollow};
@@ -57,7 +57,7 @@ impl RunnerLock {
     /// Whether no runner holds it. The question shares the lock for an instant, which [`Self::try_take`] tells from an owner.
     #[must_use]
     pub fn is_free(dir: &LoopDir) -> bool {
-        File::open(dir.runner_lock()).map_or(true, |file| file.try_lock_shared().is_ok())
+        open_regular(&dir.runner_lock()).map_or(true, |file| file.try_lock_shared().is_ok())
     }
 }
 
@@ -205,7 +205,7 @@ fn names(project: &Project, mut file: &File) -> Vec<String> {
     let _ = file.rewind();
     let _ = file.take(MOST_NAMES).read_to_string(&mut text);
     let is_left = |id: &LoopId| {
-        File::open(project.loop_dir(id).runner_lock()).is_ok_and(|lock| lock.try_lock_shared().is_ok())
+        open_regular(&project.loop_dir(id).runner_lock()).is_ok_and(|lock| lock.try_lock_shared().is_ok())
     };
     let signed = text.lines().filter_map(|line| line.parse().ok()).filter(|id| !is_left(id));
     let mut names: Vec<String> = Vec::new();

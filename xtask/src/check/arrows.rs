@@ -13,7 +13,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("refrain-store", &["refrain-files", "refrain-core"]),
     ("refrain-proc", &["refrain-files", "refrain-core"]),
     ("refrain-agents", &["refrain-proc", "refrain-core"]),
-    ("refrain-git", &["refrain-proc", "refrain-core"]),
+    ("refrain-git", &["refrain-proc", "refrain-files", "refrain-core"]),
     (
         "refrain-engine",
         &["refrain-agents", "refrain-git", "refrain-store", "refrain-proc", "refrain-files", "refrain-core"],

@@ -326,7 +326,12 @@ fn decide(state: &LoopState, resume: &str) -> String {
     let look = match (&state.git.began, tree) {
         (Some(began), Some(tree)) => {
             let worktree = shlex::try_quote(state.spec.worktree.as_str()).unwrap_or_default();
-            format!("git -C {worktree} diff {} {}", began.short(), tree.short())
+            // An agent can write the repository's configuration: nothing that it names is run.
+            format!(
+                "git -C {worktree} -c core.fsmonitor=false --no-pager diff --no-ext-diff --no-textconv --submodule=short {} {}",
+                began.short(),
+                tree.short()
+            )
         }
         (Some(_) | None, _) => format!("refrain logs {id}"),
     };

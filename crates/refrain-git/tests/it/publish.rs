@@ -268,6 +268,49 @@ fn a_secret_in_a_path_a_message_or_the_name_of_the_branch_is_not_pushed() {
 }
 
 #[test]
+fn a_secret_in_the_header_of_a_commit_is_not_pushed() {
+    let it = Published::new();
+    let refused = || {
+        let said = it.refused().to_string();
+        assert!(said.starts_with("the header of commit ") && !said.contains(&token()), "{said}");
+        it.place.git(&["reset", "-q", "--hard", it.begin.as_str()]);
+    };
+    let author = format!("{} <a@localhost>", token());
+    it.place.git(&["commit", "-q", "--allow-empty", "--author", &author, "-m", "By a token"]);
+    refused();
+    let tree = it.place.git(&["rev-parse", "HEAD^{tree}"]);
+    for field in ["x-note", "tree", "gpgsig"] {
+        let who = "A <a@localhost> 1 +0000";
+        let text = format!(
+            "tree {tree}\nparent {}\nauthor {who}\ncommitter {who}\n{field} {}\n\nMessage\n",
+            it.begin,
+            token()
+        );
+        it.place.write_at(it.place.top().join("commit"), text);
+        let words = ["hash-object", "-t", "commit", "-w", "--literally", "../commit"];
+        let commit = it.place.git(&words);
+        it.place.git(&["reset", "-q", "--hard", &commit]);
+        refused();
+    }
+    assert!(matches!(it.publish(), Push::UpToDate { .. }), "nothing of it is left");
+}
+
+#[test]
+fn a_file_that_is_too_large_to_be_screened_is_not_pushed() {
+    let it = Published::new();
+    it.commit("big.txt", &"x".repeat((1 << 20) + 1));
+    it.place.git(&["rm", "-q", "big.txt"]);
+    it.place.git(&["commit", "-qm", "Second thoughts"]);
+    let said = it.refused().to_string();
+    assert!(
+        said.starts_with("big.txt of commit ")
+            && said.contains("more than 1048576 bytes, so it was not screened"),
+        "{said}"
+    );
+    assert_eq!(it.there("main"), Some(it.begin.clone()));
+}
+
+#[test]
 fn a_secret_behind_a_thousand_commits_is_not_pushed() {
     let it = Published::new();
     it.commit("keys.txt", &format!("{}\n", token()));

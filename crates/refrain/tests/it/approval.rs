@@ -40,7 +40,15 @@ fn what_is_proven_waits_for_a_person_who_approves_it() {
     // What a person is told to type shows what the loop made, and lets it finish.
     let diff = needs.split("see what it changed with git -C ").nth(1).unwrap();
     let diff: Vec<_> = diff.split(", then ").next().unwrap().split(' ').skip(1).collect();
+    // Nothing that an agent configured is run.
+    let planted = ["diff.external", "core.pager", "core.fsmonitor", "diff.evil.textconv"];
+    let evil = format!("touch {}; false", sandbox.root().join("fired").display());
+    planted.iter().for_each(|key| drop(sandbox.git(&["config", key, &evil])));
+    write(&sandbox.project().join(".git/info/attributes"), "* diff=evil\n");
     assert!(sandbox.git(&diff).contains("+line 1"), "{needs}");
+    assert!(!sandbox.root().join("fired").exists(), "{needs}");
+    planted.iter().for_each(|key| drop(sandbox.git(&["config", "--unset", key])));
+    std::fs::remove_file(sandbox.project().join(".git/info/attributes")).unwrap();
     assert!(needs.contains("refrain approve job; or send it back: refrain steer job TEXT"), "{needs}");
     sandbox.nobody_survives();
     let run = sandbox.approve("job", &[]).with_code(0);

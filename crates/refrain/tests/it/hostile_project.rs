@@ -240,6 +240,27 @@ fn a_fifo_in_the_place_of_the_state_file_holds_nobody_up() {
 }
 
 #[test]
+fn a_git_folder_in_which_git_would_wait_blocks_the_loop_by_name() {
+    for (plant, says) in [
+        ("rm .git/index; mkfifo .git/index", "/.git/index is no regular file"),
+        ("truncate -s 8G .git/index", "/.git/index has more than 1024 MiB"),
+        ("rm .git/HEAD; mkfifo .git/HEAD", "/.git/HEAD is no regular file"),
+        ("rm .git/refs/heads/main; mkfifo .git/refs/heads/main", "/.git/refs/heads/main is no regular file"),
+        ("rm -f .git/info/exclude; mkdir -p .git/info; mkfifo .git/info/exclude", "/.git/info/exclude is no"),
+    ] {
+        let sandbox = sandbox();
+        let agent = sandbox.agent("agent", &format!("echo x > work.txt\n{plant}\n{CLAIM}"));
+        let start = ["start", "--command", &agent, "--name", "job", "--gate", "true", "-p", "p"];
+        let run = sandbox.refrain(&start).with_code(14);
+        assert!(run.stdout.contains(says), "{plant}: {run:?}");
+        // Who looks at it is told the same, and does not wait.
+        let status = sandbox.refrain(&["status", "job"]);
+        assert!(format!("{status:?}").contains(says), "{plant}: {status:?}");
+        sandbox.nobody_survives();
+    }
+}
+
+#[test]
 fn more_new_files_than_a_tree_is_made_of_block_the_loop() {
     let sandbox = sandbox();
     // They are only in the index, which git shows as new and gone: on disk they would take minutes.

@@ -53,7 +53,7 @@ fn a_person_is_asked_once_the_gates_passed_and_their_yes_completes_it() {
     assert!(status.reason.contains("a person is to approve it"), "{}", status.reason);
     let needs = status.needs.unwrap();
     for said in [
-        "git -C /project diff 0000000",
+        "git -C /project -c core.fsmonitor=false --no-pager diff --no-ext-diff --no-textconv --submodule=short 0000000",
         "refrain approve mend",
         "refrain steer mend TEXT",
         "refrain resume mend",

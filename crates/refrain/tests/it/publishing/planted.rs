@@ -83,6 +83,35 @@ fn no_helper_of_an_agent_is_asked_for_a_password() {
 }
 
 #[test]
+fn a_hook_of_a_remote_on_this_machine_is_inside_and_is_ended() {
+    let sandbox = sandbox();
+    let origin = sandbox.root().join("origin.git");
+    sandbox.git(&["init", "-q", "--bare", origin.to_str().unwrap()]);
+    sandbox.git(&["remote", "add", "origin", &format!("file://{}", origin.display())]);
+    sandbox.git(&["push", "-q", "origin", "main"]);
+    let (said, hook) = (sandbox.root().join("said"), origin.join("hooks/pre-receive"));
+    let refrain = env!("CARGO_BIN_EXE_refrain");
+    let script = format!(
+        "#!/bin/sh\ncd '{}'; exec > '{}' 2>&1\nenv -u GIT_DIR -u REFRAIN_LOOP_ID {refrain} serve token\necho $?\n\
+         setsid tail -f /dev/null < /dev/null &\n",
+        sandbox.project().display(),
+        said.display()
+    );
+    // No hook is there when the loop starts, so nothing is pinned.
+    let planted = sandbox.root().join("hook");
+    write(&planted, script);
+    fs::set_permissions(&planted, fs::Permissions::from_mode(0o755)).unwrap();
+    let plant = format!("cp '{}' '{}'", planted.display(), hook.display());
+    let agent = agent(&sandbox, &plant);
+    let words = ["start", "--command", &agent, "--name", "job", "-p", "Work.", "--git-workflow", "push"];
+    let run = sandbox.refrain(&words).with_code(0);
+    let said = fs::read_to_string(said).unwrap_or_default();
+    assert!(said.contains("loop job cannot let anybody in from inside an attempt"), "{said}: {run:?}");
+    assert!(said.ends_with("17\n"), "{said}");
+    sandbox.nobody_survives();
+}
+
+#[test]
 fn what_a_loop_gives_up_is_pushed_to_the_same_place() {
     let sandbox = sandbox();
     let origin = sandbox.root().join("origin.git");
