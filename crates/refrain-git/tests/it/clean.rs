@@ -1,6 +1,7 @@
 //! A checkout for gates: exactly a tree, with caches kept, and nothing of the worktree's.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
@@ -347,13 +348,13 @@ fn a_forged_object_is_found_out_and_leaves_nothing(
     let clean = Clean::of(&place);
     let file = |object: &str| {
         let name = place.git(&["rev-parse", object]);
-        place.path(&format!(".git/objects/{}/{}", &name[..2], &name[2..]))
+        place.path(format!(".git/objects/{}/{}", &name[..2], &name[2..]))
     };
     let other = if kind == "blob" { "HEAD:other/a.rs" } else { "HEAD:other" };
     let (real, forged) = (fs::read(file(object)).unwrap(), fs::read(file(other)).unwrap());
     let put = |content: &[u8]| {
         fs::remove_file(file(object)).unwrap();
-        fs::write(file(object), content).unwrap();
+        File::create(file(object)).unwrap().write_all(content).unwrap();
     };
     put(&forged);
     let error = clean.try_make(&[]).unwrap_err();
