@@ -64,6 +64,10 @@ mod tests {
 
     use super::*;
 
+    fn write(path: &Utf8Path, text: &str) {
+        testkit::write(path.as_std_path(), text);
+    }
+
     /// A git folder with a branch, as far as it is looked at.
     fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
         let dir = tempfile::tempdir().unwrap();
@@ -71,8 +75,8 @@ mod tests {
         for folder in ["inner", ".git/refs/heads", ".git/info", ".git/objects/info"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
-        fs::write(root.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
-        fs::write(root.join(".git/index"), "DIRC").unwrap();
+        write(&root.join(".git/HEAD"), "ref: refs/heads/main\n");
+        write(&root.join(".git/index"), "DIRC");
         (dir, root)
     }
 
@@ -114,8 +118,8 @@ mod tests {
         let (_dir, root) = folder();
         let git_dir = root.join(".git/worktrees/inner");
         fs::create_dir_all(&git_dir).unwrap();
-        fs::write(root.join("inner/.git"), format!("gitdir: {git_dir}\n")).unwrap();
-        fs::write(git_dir.join("commondir"), "../..\n").unwrap();
+        write(&root.join("inner/.git"), &format!("gitdir: {git_dir}\n"));
+        write(&git_dir.join("commondir"), "../..\n");
         assert!(check_above(&root.join("inner")).is_ok());
         make_fifo(&git_dir.join("HEAD"));
         assert!(matches!(check_above(&root.join("inner")), Err(GitError::NoFile(_))));

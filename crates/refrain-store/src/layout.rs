@@ -1,6 +1,5 @@
 //! Where everything lies. Paths are made here and nowhere else.
 
-use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind};
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -361,6 +360,8 @@ impl AttemptDir {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn write(path: &Utf8Path, text: &str) {
