@@ -8,7 +8,6 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::disk::{LARGEST, text};
 use crate::error::GitError;
-use crate::linked::named;
 
 /// The folders whose files git reads, below the git folder that all worktrees share.
 const FOLDERS: [&str; 3] = ["", "info", "objects/info"];
@@ -49,6 +48,13 @@ pub(crate) fn check_above(folder: &Utf8Path) -> Result<(), GitError> {
     let common = text(&git_dir.join("commondir"));
     let common = common.map_or_else(|_| git_dir.clone(), |common| git_dir.join(common.trim_end()));
     check(&git_dir, &common)
+}
+
+/// The git folder that a `.git` file names, whether it is there or not.
+pub(crate) fn named(dot_git: &Utf8Path) -> Option<Utf8PathBuf> {
+    let text = text(dot_git).ok()?;
+    let path = text.strip_prefix("gitdir:")?.trim();
+    Some(dot_git.parent()?.join(path))
 }
 
 /// Refuses what never ends, or never begins; a link counts as what it leads to.
