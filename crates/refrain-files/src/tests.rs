@@ -160,7 +160,7 @@ fn a_name_is_no_path(#[case] name: &str) {
 fn only_a_regular_file_that_is_not_too_large_is_read() {
     let dir = tempfile::tempdir().unwrap();
     let dir = Utf8Path::from_path(dir.path()).unwrap();
-    std::fs::write(dir.join("file"), "12345").unwrap();
+    File::create(dir.join("file")).unwrap().write_all(b"12345").unwrap();
     std::os::unix::fs::symlink("file", dir.join("link")).unwrap();
     std::os::unix::fs::symlink("/dev/zero", dir.join("device")).unwrap();
     assert!(Folder::open(&dir.canonicalize_utf8().unwrap()).unwrap().make_fifo("fifo").unwrap());

@@ -8,7 +8,6 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use crate::disk::{LARGEST, text};
 use crate::error::GitError;
-use crate::linked::named;
 
 /// The folders whose files git reads, below the git folder that all worktrees share.
 const FOLDERS: [&str; 3] = ["", "info", "objects/info"];
@@ -51,6 +50,13 @@ pub(crate) fn check_above(folder: &Utf8Path) -> Result<(), GitError> {
     check(&git_dir, &common)
 }
 
+/// The git folder that a `.git` file names, whether it is there or not.
+pub(crate) fn named(dot_git: &Utf8Path) -> Option<Utf8PathBuf> {
+    let text = text(dot_git).ok()?;
+    let path = text.strip_prefix("gitdir:")?.trim();
+    Some(dot_git.parent()?.join(path))
+}
+
 /// Refuses what never ends, or never begins; a link counts as what it leads to.
 fn check_kind(path: &Utf8Path) -> Result<(), GitError> {
     let kind = fs::metadata(path).map(|meta| meta.file_type());
@@ -64,6 +70,10 @@ mod tests {
 
     use super::*;
 
+    fn write(path: &Utf8Path, text: &str) {
+        testkit::write(path.as_std_path(), text);
+    }
+
     /// A git folder with a branch, as far as it is looked at.
     fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
         let dir = tempfile::tempdir().unwrap();
@@ -71,8 +81,8 @@ mod tests {
         for folder in ["inner", ".git/refs/heads", ".git/info", ".git/objects/info"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
-        fs::write(root.join(".git/HEAD"), "ref: refs/heads/main\n").unwrap();
-        fs::write(root.join(".git/index"), "DIRC").unwrap();
+        write(&root.join(".git/HEAD"), "ref: refs/heads/main\n");
+        write(&root.join(".git/index"), "DIRC");
         (dir, root)
     }
 
@@ -114,8 +124,8 @@ mod tests {
         let (_dir, root) = folder();
         let git_dir = root.join(".git/worktrees/inner");
         fs::create_dir_all(&git_dir).unwrap();
-        fs::write(root.join("inner/.git"), format!("gitdir: {git_dir}\n")).unwrap();
-        fs::write(git_dir.join("commondir"), "../..\n").unwrap();
+        write(&root.join("inner/.git"), &format!("gitdir: {git_dir}\n"));
+        write(&git_dir.join("commondir"), "../..\n");
         assert!(check_above(&root.join("inner")).is_ok());
         make_fifo(&git_dir.join("HEAD"));
         assert!(matches!(check_above(&root.join("inner")), Err(GitError::NoFile(_))));

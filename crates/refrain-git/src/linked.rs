@@ -104,13 +104,6 @@ pub(crate) fn head_of(git_dir: &Utf8Path) -> Option<Option<String>> {
     Some(Some(branch.to_owned()))
 }
 
-/// The git folder that a `.git` file names, whether it is there or not.
-pub(crate) fn named(dot_git: &Utf8Path) -> Option<Utf8PathBuf> {
-    let text = text(dot_git).ok()?;
-    let path = text.strip_prefix("gitdir:")?.trim();
-    Some(dot_git.parent()?.join(path))
-}
-
 /// Whether the git folders of submodules lie in the git folder of a worktree.
 pub(crate) fn has_modules(git_dir: &Utf8Path) -> bool {
     fs::read_dir(git_dir.join("modules")).is_ok_and(|mut entries| entries.next().is_some())

@@ -9,7 +9,8 @@ use refrain_core::git::Oid;
 
 use crate::disk::{remove, text};
 use crate::error::{GitError, OnPath};
-use crate::linked::{has_modules, named};
+use crate::git_files::named;
+use crate::linked::has_modules;
 use crate::repository::Repository;
 
 /// How the folder of a worktree is found.

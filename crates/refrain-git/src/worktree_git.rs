@@ -10,7 +10,7 @@ use refrain_core::git::Oid;
 use crate::disk::text;
 use crate::error::{GitError, OnPath};
 use crate::git::Git;
-use crate::linked::named;
+use crate::git_files::named;
 use crate::listed::{Worktree, parse, real};
 use crate::repository::Repository;
 
