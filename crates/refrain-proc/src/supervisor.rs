@@ -137,7 +137,7 @@ impl<L: Listener> Supervisor<L> {
             Worker { spec, inbox, woken, keeper: None, attempt: None, report, sweep_owed: false, owed: None };
         let thread = std::thread::Builder::new()
             .name("supervisor".to_owned())
-            .stack_size(256 << 10)
+            .stack_size(1 << 20)
             .spawn(move || worker.run())?;
         Ok(Self { requests: Some(requests), wake, thread: Some(thread) })
     }

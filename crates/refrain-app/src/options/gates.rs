@@ -60,7 +60,7 @@ pub struct GateArgs {
     /// Gates that are commands get no REFRAIN_ variable otherwise.
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub gate_env: Vec<GateVariable>,
-    /// Run gates in a clean checkout elsewhere, which has only what a commit would have, and the caches of earlier runs
+    /// Run gates in a clean checkout elsewhere, which has only what a commit would have, and the caches that gates wrote on the commit that the loop starts from
     #[arg(long)]
     pub clean_checkout: bool,
     /// Ask a person last of all: what all else proved is done once they say refrain approve

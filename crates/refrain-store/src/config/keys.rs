@@ -148,7 +148,7 @@ pub struct Start {
     /// What is done with a loop that is stuck: "stop", "ask", "model=NAME", "agent=NAME".
     #[schemars(extend("default" = "stop"))]
     pub on_stuck: Option<OnStuck>,
-    /// Run gates in a clean checkout elsewhere, which has only what a commit would have, and the caches of earlier runs.
+    /// Run gates in a clean checkout elsewhere, which has only what a commit would have, and the caches that gates wrote on the commit that the loop starts from.
     #[schemars(extend("default" = false))]
     pub clean_checkout: Option<bool>,
     /// A claim that its gates proved ends a loop only once a person approved it: refrain approve.
