@@ -52,9 +52,9 @@ mod tests {
         let mut written = Sealing::default();
         assert_eq!(of_log(&path, &written), Some(written.done()), "nothing was printed");
         written.add(b"1 failed");
-        std::fs::write(&path, "1 passed").unwrap();
+        refrain_files::write(&path, b"1 passed").unwrap();
         assert_eq!(of_log(&path, &written), Some(written.done()), "the agent rewrote it");
-        std::fs::write(&path, "1 f").unwrap();
+        refrain_files::write(&path, b"1 f").unwrap();
         assert_eq!(of_log(&path, &written), of(&path).ok());
         assert_eq!(of(&path).unwrap().bytes, 3);
     }
