@@ -144,7 +144,12 @@ pub(super) fn plan_run(world: &World, row: &Row) {
 pub(super) fn pause_and_resume(world: &World, row: &Row) {
     let resume = TABLE.iter().find(|row| row.verb == "resume").unwrap();
     world.at_work("paused");
-    let is_paused = || drop(world.sandbox.wait_for_status("paused", "paused"));
+    // Its runner ends right behind the event; until then a resumption is refused.
+    let is_paused = || {
+        world.sandbox.wait_for_status("paused", "paused");
+        let has_no_runner = || (world.sandbox.status("paused")["runner"]["alive"] == false).then_some(());
+        eventually("the runner has ended", has_no_runner);
+    };
     world.sandbox.refrain(&["pause", "paused", "--now"]).with_code(0);
     is_paused();
     world.sandbox.refrain(&["resume", "paused", "--detach", "--quiet"]).with_code(0);
