@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use camino::Utf8Path;
 use refrain_core::Spec;
@@ -57,10 +57,15 @@ fn find(spec: &Spec, folders: &[PathBuf], name: String) -> Program {
         return Program { name, path: None, blake3: None };
     };
     // In the worktree by its own name, or by what is behind a link.
-    let is_inside = |path: &Path| path.starts_with(&spec.worktree);
-    let is_work = is_inside(&path) || fs::canonicalize(&path).is_ok_and(|real| is_inside(&real));
+    let is_work = is_inside(&path, spec) || fs::canonicalize(&path).is_ok_and(|real| is_inside(&real, spec));
     let blake3 = (!is_work).then(|| hash(&path).unwrap_or_default());
     Program { name, path: Some(path.to_string_lossy().into_owned()), blake3 }
+}
+
+/// Whether the path itself says that it is in the worktree.
+pub(crate) fn is_inside(path: &Path, spec: &Spec) -> bool {
+    let leads_out = |rest: &Path| rest.components().any(|part| part == Component::ParentDir);
+    path.strip_prefix(&spec.worktree).is_ok_and(|rest| !leads_out(rest))
 }
 
 /// What a file holds; nothing where it cannot be read, as for a program that may only be run.

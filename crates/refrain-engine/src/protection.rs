@@ -1,6 +1,8 @@
 //! What a loop's base says of what is protected, and what of that a candidate touches. Which changes break a rule is said
 //! in `refrain_core::protect`; how they are found lives with git.
 
+use std::path::Path;
+
 use camino::Utf8Path;
 use refrain_core::AttemptId;
 use refrain_core::git::{Base, Oid, RepoPath};
@@ -95,7 +97,7 @@ impl Job {
             let now = pins::in_checkout(spec, folder, &self.env);
             // One that is missing there may lie around in the worktree: only what the gates made counts.
             let is_made = |other: &OtherProgram| {
-                other.now.as_ref().is_some_and(|now| Utf8Path::new(now).starts_with(&spec.worktree))
+                other.now.as_ref().is_some_and(|now| pins::is_inside(Path::new(now), spec))
             };
             let others = Program::others(programs, &now).into_iter().filter(is_made);
             touched.extend(others.map(Touched::Program));

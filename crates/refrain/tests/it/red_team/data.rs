@@ -104,8 +104,8 @@ const SHELLS: &[Cheat] = &[
         &SHELL,
         "a test is changed, and git told to skip it",
         "git update-index --skip-worktree tests/sum.sh; echo 'exit 0' > tests/sum.sh",
-        "pcccc",
-        UNPROTECTED,
+        "ccccc",
+        "",
     ),
     cheat(
         &SHELL,
@@ -132,8 +132,8 @@ const SHELLS: &[Cheat] = &[
         &SHELL,
         "a test is committed as `exit 0` of the same size and time, and git told to compare no more",
         "git config core.checkStat minimal; git config core.trustctime false; cp tests/sum.sh .git/kept; size=$(($(wc -c < tests/sum.sh) - 1)); { head -c $size /dev/zero | tr '\\0' '#'; echo; } > tests/sum.sh; touch -d 2020-01-01 tests/sum.sh; git commit -qam x; git update-index -q --refresh; cat .git/kept > tests/sum.sh; touch -d 2020-01-01 tests/sum.sh",
-        "ccccc",
-        "",
+        "cccpc",
+        UNPROTECTED,
     ),
     quick(
         &SHELL,
@@ -281,8 +281,8 @@ const GITS: &[Cheat] = &[
         &GIT,
         "`git update-index --assume-unchanged` before `git diff --exit-code`",
         "echo 1 > kept.txt; git update-index --assume-unchanged kept.txt",
-        "pp-c-",
-        "git believes its index of the worktree; --clean-checkout has an index of its own",
+        "cc-c-",
+        "",
     ),
     cheat(
         &SHELL,
