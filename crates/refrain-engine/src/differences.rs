@@ -132,7 +132,7 @@ fn note(began: Option<&Oid>, known: bool, left_out: Option<&[LeftOut]>, is_open:
 struct Index(Utf8PathBuf);
 
 impl Index {
-    /// One that nobody else has.
+    /// One that no other loop has.
     fn beside(path: &Utf8PathBuf) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);

@@ -51,7 +51,7 @@ struct Verification {
 }
 
 impl CleanCheckout {
-    /// One that nobody else has.
+    /// One that no other loop has.
     pub(crate) fn take(project: &Project, state_home: &Utf8Path) -> Result<Self, DiskError> {
         let place = CleanPlace::take(project, state_home)?;
         let kept = Kept::from_bytes(&fs::read(place.kept()).unwrap_or_default());

@@ -172,7 +172,7 @@ impl Folder {
         self.file(name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)
     }
 
-    /// Replaces the file `name` in it: whoever reads it sees the old file or the new one, also after a power loss.
+    /// Replaces the file `name` in it: a reader sees the old file or the new one, also after a power loss.
     ///
     /// # Errors
     /// Where the new file cannot be written; the old one stays then.

@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use super::*;
 
-/// A folder that is Refrain's, and one that is somebody else's, with a file in it.
+/// A folder that is Refrain's, and one of another owner, with a file in it.
 struct Folders {
     _dir: tempfile::TempDir,
     own: Utf8PathBuf,

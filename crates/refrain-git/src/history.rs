@@ -170,7 +170,7 @@ fn brought(git: Git<'_>, commits: &[Oid]) -> Result<Vec<Brought>, GitError> {
     Ok(parse(&Git::output(git, list, lines(commits.iter()).as_bytes())?))
 }
 
-/// What of a commit somebody can choose: all but the names of its tree and of its parents, before its message.
+/// What of a commit its author can choose: all but the names of its tree and of its parents, before its message.
 fn header(object: &[u8]) -> Vec<u8> {
     let is_name = |line: &[u8]| {
         let name = [b"tree ".as_slice(), b"parent "].iter().find_map(|field| line.strip_prefix(*field));
