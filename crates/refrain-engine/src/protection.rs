@@ -17,14 +17,16 @@ use crate::repository::Job;
 const MOST: usize = 200;
 
 impl Job {
-    /// The base, with what is protected as it is now.
+    /// The base, with what is protected, and what git is told to pass over, as it is now.
     pub(crate) fn with_protection(&self, repository: &Repository, base: Base) -> Result<Base, GitError> {
         let spec = &self.state.spec;
         let protected = match spec.protect.is_empty() {
             true => None,
             false => Some(self.guard(None, |request| repository.protected(request))?),
         };
-        Ok(Base { protected, programs: pins::of_gates(spec, &self.env), ..base })
+        // Without gates nothing is proven of a tree.
+        let hidden = if spec.gates.is_empty() { Vec::new() } else { repository.hidden_paths()? };
+        Ok(Base { protected, programs: pins::of_gates(spec, &self.env), hidden, ..base })
     }
 
     /// What is not as the base has it. The lines are kept beside the gates' logs.

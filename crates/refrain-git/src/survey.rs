@@ -27,8 +27,7 @@ impl Repository {
             return Err(GitError::TooManyChanges { most: MOST_DIRTY });
         }
         let dirty = entries.iter().map(|entry| self.dirty(entry)).collect();
-        let hidden = self.hidden_paths()?;
-        Ok(Base { head, branch, dirty, operation, hidden, ..Base::default() })
+        Ok(Base { head, branch, dirty, operation, ..Base::default() })
     }
 
     /// The paths whose changes git is told to pass over.
