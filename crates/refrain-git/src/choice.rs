@@ -7,6 +7,7 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 
 use refrain_core::git::{LeftOut, Why};
+use refrain_core::protect::is_compiled_python;
 use rustix::fs::{Mode, OFlags};
 
 use crate::before::Before;
@@ -60,11 +61,6 @@ enum What {
     /// It looks like a secret, and may be committed.
     Allowed(Kept, Found),
     Out(Why),
-}
-
-/// Whether Python made the file from another one when it imported that: no commit wants it.
-fn is_compiled_python(path: &[u8]) -> bool {
-    path.ends_with(b".pyc") && path.split(|byte| *byte == b'/').rev().nth(1) == Some(b"__pycache__")
 }
 
 fn look(

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use crate::git::RepoPath;
 
 pub use links::{OutsideLink, leads_out};
+pub use modules::is_compiled_python;
 pub use parts::{Part, PartViolation};
 pub use paths::{Change, Kind, Protected, Rule, Violation};
 pub use programs::{OtherProgram, Program, first_program, programs};

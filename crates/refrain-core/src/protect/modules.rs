@@ -106,6 +106,12 @@ const ENDS: &[&str] = &[".py", ".pyc", ".so"];
 /// Those of them that Python takes rather than the source.
 const COMPILED: &[&str] = &[".pyc", ".so"];
 
+/// Whether Python made the file from its source when it imported that: no commit wants it.
+#[must_use]
+pub fn is_compiled_python(path: &[u8]) -> bool {
+    path.ends_with(b".pyc") && path.split(|byte| *byte == b'/').rev().nth(1) == Some(b"__pycache__")
+}
+
 /// The source that Python passes over where there is such a file: `tests/test_a.py` for `tests/test_a.so` and for
 /// `tests/__pycache__/test_a.cpython-313.pyc`.
 pub(super) fn source_behind(path: &RepoPath) -> Option<RepoPath> {
@@ -114,6 +120,7 @@ pub(super) fn source_behind(path: &RepoPath) -> Option<RepoPath> {
     let (folder, file) = path.rsplit_once('/').map_or(("", path), |(folder, file)| (folder, file));
     let folder = match folder.rsplit_once('/').unwrap_or(("", folder)) {
         (above, "__pycache__") => above,
+        // Python takes one that lies beside its source only if that is missing.
         _ if file.ends_with(".pyc") => return None,
         _ => folder,
     };
@@ -156,6 +163,24 @@ mod tests {
     #[test]
     fn modules_are_sorted() {
         assert!(MODULES.is_sorted());
+    }
+
+    #[rstest]
+    #[case::imported("tests/__pycache__/test_a.cpython-313.pyc", Some("tests/test_a.py"), true)]
+    #[case::at_the_top("__pycache__/test_a.cpython-313.pyc", Some("test_a.py"), true)]
+    #[case::an_extension("tests/test_a.so", Some("tests/test_a.py"), false)]
+    #[case::of_one_version("test_a.cpython-313-x86_64-linux-gnu.so", Some("test_a.py"), false)]
+    #[case::beside_its_source("tests/test_a.pyc", None, false)]
+    #[case::a_source("tests/test_a.py", None, false)]
+    #[case::another_library("tests/__pycache__/notes.txt", None, false)]
+    fn python_takes_compiled_code_for_its_source(
+        #[case] path: &str,
+        #[case] source: Option<&str>,
+        #[case] is_made_by_import: bool,
+    ) {
+        let behind = source_behind(&RepoPath::from_bytes(path.as_bytes()));
+        assert_eq!(behind, source.map(|source| RepoPath::from_bytes(source.as_bytes())));
+        assert_eq!(is_compiled_python(path.as_bytes()), is_made_by_import);
     }
 
     #[rstest]
