@@ -6,7 +6,7 @@ use refrain_core::git::{Oid, RepoPath};
 use refrain_core::protect::{OutsideLink, leads_out};
 
 use crate::error::GitError;
-use crate::protect::{content, empty_tree, really};
+use crate::protect::{Difference, content, diff_trees, differences, empty_tree};
 use crate::repository::Repository;
 
 /// How many links are looked at. A tree that has more new ones is refused by the first that leads out among them.
@@ -21,24 +21,15 @@ impl Repository {
     pub fn outside_links(&self, base: Option<&Oid>, tree: &Oid) -> Result<Vec<OutsideLink>, GitError> {
         let git = self.git();
         let base = base.map_or_else(|| empty_tree(git), |base| Ok(base.to_string()))?;
-        let asked =
-            ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--diff-filter=AMT", &base, tree.as_str()];
-        let printed = git.output(really(&asked), &[])?;
-        let mut fields = printed.split(|byte| *byte == 0);
-        let mut links = Vec::new();
-        while let (Some(record), Some(path)) = (fields.next(), fields.next()) {
-            // `:<mode before> <mode> <object before> <object> <status>`
-            let words: Vec<&str> = str::from_utf8(record).unwrap_or_default().split(' ').collect();
-            if let [_, "120000", _, object, ..] = words[..] {
-                links.push((path, object));
-            }
-        }
+        let printed = diff_trees(git, (&base, tree.as_str()), &["--diff-filter=AMT"])?;
+        let mut links = differences(&printed)?;
+        links.retain(|difference| difference.now.0 == "120000");
         if links.len() > MOST {
             return Err(GitError::TooManyLinks { most: MOST });
         }
         let top = fs::canonicalize(self.root()).ok();
         let mut outside = Vec::new();
-        for (path, object) in links {
+        for Difference { path, now: (_, object), .. } in links {
             let target = content(git, object)?;
             // By way of another link, it may lead out all the same.
             let is_elsewhere = || {

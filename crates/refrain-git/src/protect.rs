@@ -280,32 +280,53 @@ pub(crate) fn empty_tree(git: Git<'_>) -> Result<String, GitError> {
     git.text(["hash-object", "-t", "tree", "--stdin"], b"")
 }
 
+/// A path that two trees have otherwise: its mode and object in each, zeros if it is missing.
+pub(crate) struct Difference<'a> {
+    pub(crate) path: &'a [u8],
+    pub(crate) before: (&'a str, &'a str),
+    pub(crate) now: (&'a str, &'a str),
+}
+
+/// What git prints of the paths that two trees have otherwise; [`differences`] reads it.
+pub(crate) fn diff_trees(git: Git<'_>, trees: (&str, &str), filter: &[&str]) -> Result<Vec<u8>, GitError> {
+    let asked = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev"];
+    git.output(really(&[&asked, filter, &[trees.0, trees.1]].concat()), &[])
+}
+
+/// Reads `:<mode before> <mode> <object before> <object> <status>`, each with its path behind it.
+pub(crate) fn differences(printed: &[u8]) -> Result<Vec<Difference<'_>>, GitError> {
+    let mut fields = printed.split(|byte| *byte == 0);
+    let mut all = Vec::new();
+    while let (Some(record), Some(path)) = (fields.next(), fields.next()) {
+        let words: Vec<&str> = str::from_utf8(record).unwrap_or_default().split(' ').collect();
+        let [mode_before, mode, object_before, object, _] = words[..] else {
+            let answer = String::from_utf8_lossy(record).into_owned();
+            return Err(GitError::Answer { command: "diff-tree", answer });
+        };
+        let before = (mode_before.trim_start_matches(':'), object_before);
+        all.push(Difference { path, before, now: (mode, object) });
+    }
+    Ok(all)
+}
+
 /// The files that one tree has otherwise than another, as each has them; in submodules that are there too.
 fn differing(
     repository: &Repository,
     git: Git<'_>,
     (began, tree): (&str, &str),
 ) -> Result<(Files, Files), GitError> {
-    let asked = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", began, tree];
-    let printed = git.output(really(&asked), &[])?;
+    let printed = diff_trees(git, (began, tree), &[])?;
     let (mut before, mut now) = (Files::new(), Files::new());
-    let mut fields = printed.split(|byte| *byte == 0);
-    while let (Some(record), Some(path)) = (fields.next(), fields.next()) {
-        // `:<mode before> <mode> <object before> <object> <status>`
-        let words: Vec<&str> = str::from_utf8(record).unwrap_or_default().split(' ').collect();
-        let [mode_before, mode, object_before, object, _] = words[..] else {
-            let answer = String::from_utf8_lossy(record).into_owned();
-            return Err(GitError::Answer { command: "diff-tree", answer });
-        };
-        let add = |files: &mut Files, mode: &str, object: &str| {
+    for Difference { path, before: was, now: is } in differences(&printed)? {
+        let add = |files: &mut Files, (mode, object): (&str, &str)| {
             if mode != "000000" {
                 files.insert(path.to_vec(), Blob { mode: mode.to_owned(), object: object.to_owned() });
             }
         };
-        add(&mut before, mode_before.trim_start_matches(':'), object_before);
-        add(&mut now, mode, object);
-        if mode_before == ":160000" && mode == "160000" {
-            let (inside_before, inside) = inside(repository, path, (object_before, object))?;
+        add(&mut before, was);
+        add(&mut now, is);
+        if was.0 == "160000" && is.0 == "160000" {
+            let (inside_before, inside) = inside(repository, path, (was.1, is.1))?;
             let below = |(name, blob): (Vec<u8>, Blob)| ([path, b"/", &name].concat(), blob);
             before.extend(inside_before.into_iter().map(below));
             now.extend(inside.into_iter().map(below));
