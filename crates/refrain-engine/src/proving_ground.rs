@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::AttemptId;
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::protect::{Rule, Touched};
-use refrain_git::{Cancel, CleanRequest, GitError, Kept, Laid, Repository};
+use refrain_git::{Cancel, CleanRequest, FolderSnapshot, GitError, Laid, Repository};
 use refrain_store::{CleanPlace, DiskError, Project, write_atomic};
 
 use crate::chain;
@@ -28,7 +28,7 @@ pub(crate) struct CleanCheckout {
     /// What gates left in it that ran before the first iteration: nothing else stays from one verification to the next, as
     /// later gates run what the agent wrote. In memory, as an agent could write the file of it; what is there at first is
     /// what the loop before left.
-    kept: Kept,
+    kept: FolderSnapshot,
     /// What the gates left that verify the current candidate.
     verification: Option<Verification>,
     /// A gate was started there, and what it wrote is not in the list yet.
@@ -47,14 +47,14 @@ struct Verification {
     of: AttemptId,
     tree: Oid,
     /// What they left so far; none before the first has ended.
-    left: Option<Kept>,
+    left: Option<FolderSnapshot>,
 }
 
 impl CleanCheckout {
     /// One that no other loop has.
     pub(crate) fn take(project: &Project, state_home: &Utf8Path) -> Result<Self, DiskError> {
         let place = CleanPlace::take(project, state_home)?;
-        let kept = Kept::from_bytes(&fs::read(place.kept()).unwrap_or_default());
+        let kept = FolderSnapshot::from_bytes(&fs::read(place.kept()).unwrap_or_default());
         Ok(Self {
             place,
             kept,
@@ -95,7 +95,7 @@ impl CleanCheckout {
     /// all that follow.
     pub(crate) fn keep(&mut self) {
         // Without a list the next gate has no caches.
-        let list = Kept::list(&self.place.folder()).unwrap_or_default();
+        let list = FolderSnapshot::list(&self.place.folder()).unwrap_or_default();
         match &mut self.verification {
             Some(verification) => verification.left = Some(list),
             None => {

@@ -16,9 +16,9 @@ use crate::Cancel;
 use crate::clean_git::{self, Head};
 use crate::disk::remove;
 use crate::error::{GitError, OnPath};
+use crate::folder_snapshot::FolderSnapshot;
 use crate::git::Git;
 use crate::integrity::{self, Checkout};
-use crate::kept::Kept;
 use crate::overrides::OWN_ATTRIBUTES;
 use crate::repository::Repository;
 use crate::stage;
@@ -44,7 +44,7 @@ pub struct CleanRequest<'a> {
     /// The folder, which is made where it is missing. It has to be the caller's alone: what is in it may be removed.
     pub folder: &'a Utf8Path,
     /// What of it stays: all else is removed first. Files of the tree that are in the list were compared with it before.
-    pub kept: &'a Kept,
+    pub kept: &'a FolderSnapshot,
     /// What git knows of the files in it; it lies outside of it, and is of no importance where it does not fit.
     pub index: &'a Utf8Path,
     /// Who may stop it.

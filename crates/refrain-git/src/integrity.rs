@@ -11,9 +11,9 @@ use refrain_core::git::{Oid, RepoPath};
 
 use crate::candidate::next_object;
 use crate::error::{GitError, OnPath};
+use crate::folder_snapshot::FolderSnapshot;
 use crate::git::Git;
 use crate::index::is_summed_by_us;
-use crate::kept::Kept;
 use crate::object::{blob, blob_of, name_of};
 use crate::repository::Repository;
 use crate::walk::RULES;
@@ -30,7 +30,7 @@ pub(crate) struct Checkout<'a> {
     /// The folder that `kept` lists.
     pub(crate) top: &'a Utf8Path,
     /// Files that were compared before.
-    pub(crate) kept: &'a Kept,
+    pub(crate) kept: &'a FolderSnapshot,
 }
 
 /// An entry of an index or a tree.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
 use refrain_core::git::{Base, Oid, RepoPath};
-use refrain_git::{CleanRequest, GitError, Kept, Laid, TreeRequest};
+use refrain_git::{CleanRequest, FolderSnapshot, GitError, Laid, TreeRequest};
 use refrain_proc::tool::Tool;
 use rstest::rstest;
 
@@ -43,7 +43,7 @@ impl<'a> Clean<'a> {
             tree: &tree,
             over,
             folder: &self.folder,
-            kept: &Kept::list(&self.folder).unwrap(),
+            kept: &FolderSnapshot::list(&self.folder).unwrap(),
             index: &self.place.top().join("state/1/.index"),
             cancel: None,
         })
@@ -393,7 +393,7 @@ fn honest_objects_are_taken_for_what_they_are() {
         tree: &tree.trim().parse().unwrap(),
         over: &[],
         folder: &clean.folder,
-        kept: &Kept::default(),
+        kept: &FolderSnapshot::default(),
         index: &place.top().join("state/1/.index"),
         cancel: None,
     };

@@ -22,9 +22,9 @@ type Mark = [u8; LENGTH];
 
 /// The files and folders of a checkout as they were at a time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept(HashSet<Mark>);
+pub struct FolderSnapshot(HashSet<Mark>);
 
-impl Kept {
+impl FolderSnapshot {
     /// All that is in `folder` now, but git's own folder.
     ///
     /// # Errors
@@ -151,10 +151,10 @@ mod tests {
         for name in ["top/target/a", "top/target/b", "top/c", "top/.git/HEAD"] {
             write(name, "one");
         }
-        let kept = Kept::list(&top).unwrap();
-        let kept = Kept::from_bytes(&kept.to_bytes());
+        let kept = FolderSnapshot::list(&top).unwrap();
+        let kept = FolderSnapshot::from_bytes(&kept.to_bytes());
         kept.remove_others(&top).unwrap();
-        assert_eq!(Kept::list(&top).unwrap(), kept, "nothing changed");
+        assert_eq!(FolderSnapshot::list(&top).unwrap(), kept, "nothing changed");
 
         let before = fs::metadata(top.join("target/b")).unwrap();
         write("top/target/b", "two");
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(names("top/.git"), ["HEAD", "config"]);
         assert_eq!(fs::read_to_string(other.join("file")).unwrap(), "kept");
 
-        Kept::default().remove_others(&top).unwrap();
+        FolderSnapshot::default().remove_others(&top).unwrap();
         assert_eq!(names("top"), [".git"]);
     }
 }
