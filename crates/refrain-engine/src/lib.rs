@@ -48,7 +48,7 @@ pub use refrain_agents::ear::{ladder, objection};
 pub use refrain_agents::generic::{NoProgram, prompt_limit};
 pub use refrain_agents::hook;
 pub use refrain_git::GitError;
-pub use refrain_git::http;
+pub use refrain_forge::http;
 pub use refrain_proc::OWN_PROGRAM;
 pub use refrain_proc::detach::{Detached, READY as DETACHED_READY, leave_terminal};
 pub use refrain_proc::keeper;

@@ -5,7 +5,7 @@ use refrain_core::glob::PathGlob;
 
 use crate::error::GitError;
 use crate::git::Git;
-use crate::secrets::{self, Found};
+use refrain_secrets::{self as secrets, Found};
 use crate::status::Blob;
 
 /// The mode of a submodule.

@@ -17,7 +17,7 @@ use crate::git::Git;
 use crate::object::blob;
 use crate::plain::configured;
 use crate::repository::{Repository, is_refrains};
-use crate::secrets::Found;
+use refrain_secrets::Found;
 use crate::status::{Entry, Kind, Status, Tracked};
 
 /// Sorts out what git sees.

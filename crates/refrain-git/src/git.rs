@@ -11,7 +11,7 @@ use refrain_proc::program::is_executable;
 use refrain_proc::tool::{Begun, Cancel, Done, Sweeper, Tool};
 
 use crate::error::GitError;
-use crate::forge::FROM_FILE;
+use refrain_forge::FROM_FILE;
 use crate::overrides::Overrides;
 
 /// What overrules the person's configuration: each only where the answer, or the person's comfort, would suffer.

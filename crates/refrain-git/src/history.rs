@@ -9,7 +9,7 @@ use crate::candidate::{Rules, next_object, screen, what};
 use crate::error::GitError;
 use crate::git::Git;
 use crate::known::Known;
-use crate::secrets;
+use refrain_secrets as secrets;
 use crate::status::Blob;
 
 /// How much of files is held at once, in bytes.

@@ -12,14 +12,14 @@ use refrain_proc::tool::{Done, ToolError};
 use crate::Cancel;
 use crate::candidate::Rules;
 use crate::error::GitError;
-use crate::forge::Token;
+use refrain_forge::Token;
 use crate::git::{Git, said};
 use crate::history::{screen_commits, screen_messages, unscreened};
 use crate::plain::configured;
 use crate::publish::Upstream;
 use crate::publish_refusal::{Refusal, of_transport};
 use crate::repository::Repository;
-use crate::secrets;
+use refrain_secrets as secrets;
 
 /// How long a push may take.
 const LONGEST: Duration = Duration::from_secs(60);

@@ -15,7 +15,7 @@ use refrain_proc::tool::{Cancel, Sweeper};
 
 use crate::configuration::Configurations;
 use crate::error::{GitError, OnPath};
-use crate::forge::FROM_FILE;
+use refrain_forge::FROM_FILE;
 use crate::git::{Git, environment, path_outside, program, said};
 use crate::git_files;
 use crate::known::Known;

@@ -11,7 +11,7 @@ use crate::error::GitError;
 use crate::git::Git;
 use crate::index::Locked;
 use crate::repository::Repository;
-use crate::secrets::Found;
+use refrain_secrets::Found;
 
 /// The tree without anything, by the length of a name: git knows it without having it.
 pub(crate) fn empty_tree(commit: &Oid) -> &'static str {

@@ -1,17 +1,19 @@
 //! GitLab, by `glab api`. Fields that are not named here do not matter.
 
+mod checks;
+
 use refrain_core::git::Oid;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::api::Api;
-use super::checks::Checks;
-use super::exchange::Method;
-use super::kind::{Host, Opening};
-use super::merging::{Hindrance, Mergeable};
-use super::place::encoded;
-use super::pull_request::{Project, PullRequest, State};
-use super::trouble::Trouble;
+use crate::api::Api;
+use crate::checks::Checks;
+use crate::api::exchange::Method;
+use crate::kind::{Host, Opening};
+use crate::merging::{Hindrance, Mergeable};
+use crate::place::encoded;
+use crate::pull_request::{Project, PullRequest, State};
+use crate::trouble::Trouble;
 
 /// What GitLab makes a draft of a merge request by: the begin of its title.
 const DRAFT: &str = "Draft: ";

@@ -1,19 +1,21 @@
 //! GitHub, by `gh api` or a token: REST, and GraphQL where only that has it. Fields that are not named here do not matter.
 
+mod checks;
+
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::api::{Api, not_understood};
-use super::checks::Checks;
-use super::exchange::Method;
-use super::kind::{Host, Opening};
-use super::merging::{Hindrance, Mergeable};
-use super::place::encoded;
-use super::pull_request::{Project, PullRequest, State};
-use super::trouble::{SECONDARY, Trouble, Until};
+use crate::api::{Api, not_understood};
+use crate::checks::Checks;
+use crate::api::exchange::Method;
+use crate::kind::{Host, Opening};
+use crate::merging::{Hindrance, Mergeable};
+use crate::place::encoded;
+use crate::pull_request::{Project, PullRequest, State};
+use crate::trouble::{SECONDARY, Trouble, Until};
 
 /// A project at GitHub.
 #[derive(Debug)]

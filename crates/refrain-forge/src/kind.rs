@@ -4,10 +4,10 @@ use std::fmt::Debug;
 
 use refrain_core::git::Oid;
 
-use super::checks::Checks;
-use super::merging::Mergeable;
-use super::pull_request::{Project, PullRequest};
-use super::trouble::Trouble;
+use crate::checks::Checks;
+use crate::merging::Mergeable;
+use crate::pull_request::{Project, PullRequest};
+use crate::trouble::Trouble;
 
 /// What each kind of forge can be asked. Nothing here looks twice.
 pub(super) trait Host: Debug + Send + Sync {

@@ -9,17 +9,13 @@
 
 mod api;
 mod checks;
-mod client;
-mod exchange;
 mod github;
-mod github_checks;
 mod gitlab;
-mod gitlab_checks;
 mod host;
+pub mod http;
 mod kind;
 mod merging;
 mod place;
-mod program;
 mod pull_request;
 mod token;
 mod trouble;
@@ -30,6 +26,5 @@ pub use kind::Opening;
 pub use merging::{Hindrance, Mergeable, Merged};
 pub use place::Place;
 pub use pull_request::{Project, PullRequest, State};
-pub use token::FROM_FILE;
-pub(crate) use token::Token;
+pub use token::{FROM_FILE, Token};
 pub use trouble::{Trouble, Until};

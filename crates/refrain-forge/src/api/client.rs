@@ -14,18 +14,18 @@ use serde_json::Value;
 use tokio::net::unix::pipe::Receiver;
 use tokio::runtime::Builder;
 
-use super::exchange::{Answer, Method};
-use super::program::LIMIT;
-use super::token::{Token, host_of, is_private, variable};
-use super::trouble::{Trouble, of_status, told};
-use crate::Cancel;
+use crate::api::exchange::{Answer, Method};
+use crate::api::program::LIMIT;
+use crate::token::{Token, host_of, is_private, variable};
+use crate::trouble::{Trouble, of_status, told};
+use refrain_proc::tool::Cancel;
 use crate::http::{self, BodyError};
 
 /// The longest answer that is read, in bytes.
 const LONGEST: usize = 64 << 20;
 
 /// Who asks, and where.
-pub(super) struct Client {
+pub(crate) struct Client {
     host: String,
     token: Token,
     /// Scheme and authority of the API.
@@ -39,7 +39,7 @@ pub(super) struct Client {
 impl Client {
     /// For `host`, which may be shown `token`. Where its API lies follows from its name, or is said as GitHub's own runners
     /// say it.
-    pub(super) fn new(
+    pub(crate) fn new(
         host: &str,
         token: Token,
         env: &[(OsString, OsString)],
@@ -65,7 +65,7 @@ impl Client {
     ///
     /// # Errors
     /// [`Trouble`], also where the answer's status is none of success.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &self,
         method: Method,
         endpoint: &str,

@@ -7,19 +7,19 @@ use camino::Utf8Path;
 use refrain_core::git::Oid;
 use refrain_core::text::{clip, cut_middle};
 
-use super::api::Api;
-use super::checks::{Check, Checks};
-use super::client::Client;
-use super::github::GitHub;
-use super::gitlab::GitLab;
-use super::kind::{Host, Opening};
-use super::merging::{Hindrance, Mergeable, Merged};
-use super::place::Place;
-use super::program::Program;
-use super::pull_request::{Project, PullRequest, State};
-use super::token::{Token, is_githubs};
-use super::trouble::Trouble;
-use crate::Cancel;
+use crate::api::Api;
+use crate::checks::{Check, Checks};
+use crate::api::client::Client;
+use crate::github::GitHub;
+use crate::gitlab::GitLab;
+use crate::kind::{Host, Opening};
+use crate::merging::{Hindrance, Mergeable, Merged};
+use crate::place::Place;
+use crate::api::program::Program;
+use crate::pull_request::{Project, PullRequest, State};
+use crate::token::{Token, is_githubs};
+use crate::trouble::Trouble;
+use refrain_proc::tool::Cancel;
 
 /// The longest title, in bytes: both forges have a little more.
 const TITLE: usize = 240;

@@ -1,12 +1,16 @@
 //! One question of HTTP's at a forge, whoever puts it: the forge's program, or ourselves.
 
+pub(crate) mod client;
+pub(crate) mod exchange;
+pub(crate) mod program;
+
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::client::Client;
-use super::exchange::{Answer, Method};
-use super::program::Program;
-use super::trouble::Trouble;
+use crate::api::client::Client;
+use crate::api::exchange::{Answer, Method};
+use crate::api::program::Program;
+use crate::trouble::Trouble;
 
 /// How many of a list are asked for at once: the most that both give.
 const PAGE: usize = 100;

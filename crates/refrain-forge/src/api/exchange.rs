@@ -2,7 +2,7 @@
 
 /// What is to be done with a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Method {
+pub(crate) enum Method {
     Get,
     Post,
     Patch,
@@ -12,15 +12,15 @@ pub(super) enum Method {
 
 /// What came back.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     /// Their names in small letters.
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: Vec<u8>,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Method {
-    pub(super) const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
@@ -32,7 +32,7 @@ impl Method {
 }
 
 impl Answer {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 }

@@ -8,10 +8,10 @@ use refrain_core::text::{clip, printable};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::checks::{Check, CheckState, Checks, Configured};
-use super::gitlab::GitLab;
-use super::place::encoded;
-use super::trouble::Trouble;
+use crate::checks::{Check, CheckState, Checks, Configured};
+use crate::gitlab::GitLab;
+use crate::place::encoded;
+use crate::trouble::Trouble;
 
 /// How much a check may say of itself, in bytes.
 const SUMMARY: usize = 4 << 10;
@@ -55,7 +55,7 @@ struct Project {
 }
 
 impl GitLab {
-    pub(super) fn all_checks(&self, head: &Oid) -> Result<Checks, Trouble> {
+    pub(crate) fn all_checks(&self, head: &Oid) -> Result<Checks, Trouble> {
         let endpoint = self.at(&format!("pipelines?sha={head}&order_by=id&sort=desc&per_page=30"));
         let mut pipelines: Vec<Pipeline> = self.api.get(&endpoint)?;
         let mut seen = HashSet::new();

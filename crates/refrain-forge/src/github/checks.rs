@@ -5,9 +5,9 @@ use refrain_core::git::Oid;
 use refrain_core::text::{clip, printable};
 use serde::Deserialize;
 
-use super::checks::{Check, CheckState, Checks, Configured};
-use super::github::{GitHub, path};
-use super::trouble::Trouble;
+use crate::checks::{Check, CheckState, Checks, Configured};
+use crate::github::{GitHub, path};
+use crate::trouble::Trouble;
 
 /// How much a check may say of itself, in bytes.
 const SUMMARY: usize = 4 << 10;
@@ -112,7 +112,7 @@ struct Context {
 }
 
 impl GitHub {
-    pub(super) fn all_checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble> {
+    pub(crate) fn all_checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble> {
         let commit = |rest: &str| self.at(&format!("commits/{head}/{rest}"));
         let runs = self.api.all(&commit("check-runs?filter=latest"), |page: Runs| page.check_runs)?;
         let statuses = self.api.all(&commit("status"), |page: Combined| page.statuses)?;

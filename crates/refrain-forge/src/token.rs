@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 
-use super::place::Place;
+use crate::place::Place;
 
 /// Under this name the engine hands over what the person's own file of a token says. No program that we start is given it.
 pub const FROM_FILE: &str = "REFRAIN_GITHUB_TOKEN";
@@ -23,7 +23,7 @@ const HELPER: &str =
 
 /// A token, and where it is from.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Token {
+pub struct Token {
     value: String,
     from: &'static str,
 }
@@ -64,7 +64,7 @@ fn host_of_any(url: &str) -> Option<String> {
 
 impl Token {
     /// The one that may be shown to this host.
-    pub(crate) fn of(host: &str, env: &[(OsString, OsString)]) -> Option<Self> {
+    pub fn of(host: &str, env: &[(OsString, OsString)]) -> Option<Self> {
         let names = match is_githubs(host) {
             true => OWN,
             false if is_named(host, env) => ENTERPRISE,
@@ -92,7 +92,7 @@ impl Token {
 
     /// The environment in which git shows it to the host of a remote's address, and nobody keeps it; none where that address
     /// is no host's that may be shown one, or where others could read along.
-    pub(crate) fn for_git(
+    pub fn for_git(
         url: &str,
         env: &[(OsString, OsString)],
         known: &[(OsString, OsString)],

@@ -74,7 +74,7 @@ pub fn screen_name(name: &[u8]) -> Option<&'static str> {
 }
 
 /// The lines of a file that have the [`MARK`].
-pub(crate) fn marked_lines(bytes: &[u8]) -> Vec<u8> {
+pub fn marked_lines(bytes: &[u8]) -> Vec<u8> {
     let text = text::readable(bytes);
     text.split_inclusive(|byte| *byte == b'\n').filter(|line| is_marked(line)).flatten().copied().collect()
 }

@@ -10,13 +10,13 @@ use refrain_core::text::printable;
 use refrain_proc::tool::{Tool, ToolError};
 use serde_json::Value;
 
-use super::exchange::{Answer, Method};
-use super::token::FROM_FILE;
-use super::trouble::{Trouble, of_program, of_status, told};
-use crate::Cancel;
+use crate::api::exchange::{Answer, Method};
+use crate::token::FROM_FILE;
+use crate::trouble::{Trouble, of_program, of_status, told};
+use refrain_proc::tool::Cancel;
 
 /// How long an answer may take.
-pub(super) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// What would bend an answer: a terminal's colours, another host or repository, and what is printed for those who debug.
 const BENDING: &[&str] = &[
@@ -60,7 +60,7 @@ const SET: &[(&str, &str)] = &[
 ];
 
 /// A forge's program, and who it asks.
-pub(super) struct Program {
+pub(crate) struct Program {
     name: &'static str,
     host: String,
     dir: Utf8PathBuf,
@@ -72,7 +72,7 @@ pub(super) struct Program {
 
 impl Program {
     /// `name` for `host`, run in `dir` with the person's environment.
-    pub(super) fn new(
+    pub(crate) fn new(
         name: &'static str,
         host: &str,
         dir: &Utf8Path,
@@ -94,7 +94,7 @@ impl Program {
 
     /// Whether the person has a login at the host, be it one that does not work. No host is shown a token for that which may be
     /// another's. Of a host that is not reached it cannot be said.
-    pub(super) fn is_logged_in(&self) -> Result<bool, Trouble> {
+    pub(crate) fn is_logged_in(&self) -> Result<bool, Trouble> {
         const BROKEN: &[&str] =
             &["authentication failed", "failed to log in", "is invalid", "api call failed"];
         let is_shown = |name: &OsString| self.is_named || !TOKENS.iter().any(|token| name == token);
@@ -120,7 +120,7 @@ impl Program {
     ///
     /// # Errors
     /// [`Trouble`], also where the answer's status is none of success.
-    pub(super) fn ask(
+    pub(crate) fn ask(
         &self,
         method: Method,
         endpoint: &str,
