@@ -8,9 +8,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::api::exchange::Method;
 use crate::api::{Api, not_understood};
 use crate::checks::Checks;
-use crate::api::exchange::Method;
 use crate::kind::{Host, Opening};
 use crate::merging::{Hindrance, Mergeable};
 use crate::place::encoded;

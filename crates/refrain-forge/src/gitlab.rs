@@ -7,8 +7,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::api::Api;
-use crate::checks::Checks;
 use crate::api::exchange::Method;
+use crate::checks::Checks;
 use crate::kind::{Host, Opening};
 use crate::merging::{Hindrance, Mergeable};
 use crate::place::encoded;

@@ -8,14 +8,14 @@ use refrain_core::git::Oid;
 use refrain_core::text::{clip, cut_middle};
 
 use crate::api::Api;
-use crate::checks::{Check, Checks};
 use crate::api::client::Client;
+use crate::api::program::Program;
+use crate::checks::{Check, Checks};
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
 use crate::kind::{Host, Opening};
 use crate::merging::{Hindrance, Mergeable, Merged};
 use crate::place::Place;
-use crate::api::program::Program;
 use crate::pull_request::{Project, PullRequest, State};
 use crate::token::{Token, is_githubs};
 use crate::trouble::Trouble;

@@ -15,10 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("refrain-agents", &["refrain-proc", "refrain-core"]),
     ("refrain-secrets", &[]),
     ("refrain-forge", &["refrain-proc", "refrain-core"]),
-    (
-        "refrain-git",
-        &["refrain-forge", "refrain-secrets", "refrain-proc", "refrain-files", "refrain-core"],
-    ),
+    ("refrain-git", &["refrain-forge", "refrain-secrets", "refrain-proc", "refrain-files", "refrain-core"]),
     (
         "refrain-engine",
         &[

@@ -16,10 +16,10 @@ use tokio::runtime::Builder;
 
 use crate::api::exchange::{Answer, Method};
 use crate::api::program::LIMIT;
+use crate::http::{self, BodyError};
 use crate::token::{Token, host_of, is_private, variable};
 use crate::trouble::{Trouble, of_status, told};
 use refrain_proc::tool::Cancel;
-use crate::http::{self, BodyError};
 
 /// The longest answer that is read, in bytes.
 const LONGEST: usize = 64 << 20;
