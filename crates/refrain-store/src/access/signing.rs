@@ -16,10 +16,11 @@ use ring::rand::SystemRandom;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use serde::{Deserialize, Serialize};
 
-use crate::atomic::{make_dir, sync_dir};
+use crate::disk::atomic::{make_dir, sync_dir};
 use crate::journal::{Hash, JournalError, SignedLine, Snapshot};
-use crate::layout::LoopDir;
-use crate::{DiskError, OnPath, Request, config, inbox};
+use crate::project::inbox;
+use crate::project::layout::LoopDir;
+use crate::{DiskError, OnPath, Request, config};
 
 /// The state home as far as it concerns signatures.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use refrain_core::spec::AgentKind;
 use refrain_core::splice::Splice;
 use serde::{Deserialize, Serialize};
 
-use crate::atomic::{replace_atomic, sync_dir};
+use crate::disk::atomic::{replace_atomic, sync_dir};
 use crate::{DiskError, OnPath, make_dir, write_atomic};
 
 /// More is no settings file, in bytes.

@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_files::{OFlags, open_regular};
 
-use crate::layout::{LoopDir, Project};
+use crate::project::layout::{LoopDir, Project};
 use crate::{DiskError, OnPath, make_dir_nofollow};
 
 /// How much of what those who share a worktree wrote down is read, in bytes.

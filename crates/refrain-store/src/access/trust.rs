@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::atomic::make_dir;
+use crate::disk::atomic::make_dir;
 use crate::{DiskError, OnPath, write_atomic};
 
 /// What the person trusts.

@@ -7,8 +7,8 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::atomic::{make_dir, write_atomic};
-use crate::layout::Project;
+use crate::disk::atomic::{make_dir, write_atomic};
+use crate::project::layout::Project;
 use crate::{DiskError, OnPath};
 
 /// Where the project of these folders is written down, for whoever finds them.

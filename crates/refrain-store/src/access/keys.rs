@@ -10,7 +10,7 @@ use jiff::{Timestamp, ToSpan};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::atomic::make_dir;
+use crate::disk::atomic::make_dir;
 use crate::{DiskError, OnPath, write_atomic};
 
 /// How long each is good for, in hours: 30 days, and then another is made.

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::{Ledger, VERSION};
 
-use crate::atomic::make_dir;
+use crate::disk::atomic::make_dir;
 use crate::{DiskError, OnPath, write_atomic};
 
 /// Why the ledger cannot be used.

@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::atomic::make_dir;
+use crate::disk::atomic::make_dir;
 use crate::{DiskError, OnPath};
 
 /// Where the list lies.

@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::Wait;
 
-use crate::atomic::make_dir;
+use crate::disk::atomic::make_dir;
 use crate::{DiskError, OnPath, write_atomic};
 
 /// The gate of one account.

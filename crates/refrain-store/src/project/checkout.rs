@@ -7,9 +7,9 @@ use std::io::ErrorKind;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::atomic::make_dir;
-use crate::layout::Project;
-use crate::numbered::{self, lock, numbers};
+use crate::disk::atomic::make_dir;
+use crate::disk::numbered::{self, lock, numbers};
+use crate::project::layout::Project;
 use crate::{DiskError, OnPath};
 
 /// How many loops of one project may have one at a time.

@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use camino::{Utf8Path, Utf8PathBuf};
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open, statvfs};
 
-use crate::notice::Notice;
+use crate::disk::notice::Notice;
 use crate::{DiskError, OnPath};
 
 pub use system::network;

@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_core::evolution::Proposal;
 
-use crate::atomic::replace_atomic;
+use crate::disk::atomic::replace_atomic;
 use crate::{DiskError, OnPath, Project, create, make_dir_nofollow, write_nofollow};
 
 /// Where the proposals of a project are.

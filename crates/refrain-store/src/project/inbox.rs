@@ -13,7 +13,7 @@ use refrain_files::Folder;
 use rustix::fs::{Mode, OFlags, open};
 use serde::{Deserialize, Serialize};
 
-use crate::layout::{DOORBELL, LoopDir};
+use crate::project::layout::{DOORBELL, LoopDir};
 use crate::{DiskError, OnPath, make_dir_nofollow, write_nofollow};
 
 /// The longest request, in bytes. What is longer is none.

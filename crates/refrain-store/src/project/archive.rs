@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use refrain_core::LoopId;
 use refrain_files::{Folder, split};
 
-use crate::layout::{LoopDir, Project};
+use crate::project::layout::{LoopDir, Project};
 use crate::{DiskError, OnPath, make_dir_nofollow};
 
 /// Moves a stopped loop into the archive as `<id>-<when it ended>`; the caller holds its runner lock.

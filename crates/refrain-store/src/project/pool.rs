@@ -11,9 +11,9 @@ use std::time::SystemTime;
 
 use camino::{Utf8Path, Utf8PathBuf};
 
-use crate::atomic::{make_dir, write_atomic};
-use crate::layout::{POOL, Project};
-use crate::numbered::{self, lock, lock_file, numbers};
+use crate::disk::atomic::{make_dir, write_atomic};
+use crate::disk::numbered::{self, lock, lock_file, numbers};
+use crate::project::layout::{POOL, Project};
 use crate::{DiskError, OnPath};
 
 /// How many worktrees one project may have.
