@@ -11,7 +11,9 @@ use refrain_core::{LoopId, LoopState};
 use refrain_engine::{Brief, Listed, Service};
 
 use crate::plan::left;
-use crate::{committed, out, phrase, values};
+use crate::render::committed;
+use crate::render::phrase;
+use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -14,8 +14,9 @@ use refrain_core::text::printable;
 use refrain_core::view::{DamagedWord, Kind, StatusWord};
 use refrain_engine::{Brief, Detail, Listed};
 
-use crate::table::{self, Column, Cut};
-use crate::{out, phrase};
+use crate::out;
+use crate::render::phrase;
+use crate::render::table::{self, Column, Cut};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

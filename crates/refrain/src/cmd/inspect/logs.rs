@@ -11,8 +11,8 @@ use refrain_core::view::{Iteration, Status};
 use refrain_core::{AttemptId, LoopId, Spec};
 use refrain_engine::{AttemptDir, Service, Sight, read_log};
 
-use crate::lines::Lines;
-use crate::said::Said;
+use crate::render::lines::Lines;
+use crate::render::said::Said;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]

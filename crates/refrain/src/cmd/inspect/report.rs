@@ -12,8 +12,8 @@ use refrain_engine::Service;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::render::telling::clock;
 use crate::report::{Document, document, page, plan_document, text};
-use crate::telling::clock;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]

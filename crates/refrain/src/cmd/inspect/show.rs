@@ -9,8 +9,9 @@ use refrain_core::{Event, LoopId, Record};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::telling::clock;
-use crate::{out, phrase, values};
+use crate::render::phrase;
+use crate::render::telling::clock;
+use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -11,10 +11,12 @@ use refrain_core::view::{Status, StatusWord};
 use refrain_engine::{Brief, Listed, Located, Service};
 
 use crate::cmd::plan;
-use crate::committed;
-use crate::phrase::Row;
-use crate::telling::{clock, words};
-use crate::{gated, out, phrase, values};
+use crate::render::committed;
+use crate::render::gated;
+use crate::render::phrase;
+use crate::render::phrase::Row;
+use crate::render::telling::{clock, words};
+use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

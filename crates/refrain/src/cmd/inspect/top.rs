@@ -19,9 +19,10 @@ use refrain_tui::{Act, Narrator, Objection, Program};
 
 use crate::cmd::control::{cancel, pause, steer};
 use crate::cmd::launch::resume::read_grant;
+use crate::out;
 use crate::plan::board::{self, Art};
-use crate::said::Said;
-use crate::{narrator, out};
+use crate::render::narrator;
+use crate::render::said::Said;
 
 /// How much of a log is shown at once, in bytes.
 const LONGEST_LOG: u64 = 512 << 10;

@@ -13,8 +13,9 @@ use refrain_core::view::{self, metrics};
 use refrain_engine::{Detail, Listed, Untold, Used};
 
 use crate::cmd::inspect::list::tell_damaged;
-use crate::table::{self, Column, Cut};
-use crate::{out, phrase};
+use crate::out;
+use crate::render::phrase;
+use crate::render::table::{self, Column, Cut};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

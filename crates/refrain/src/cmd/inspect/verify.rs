@@ -9,7 +9,9 @@ use refrain_core::report::{Check, Given, Outcome, Subject, Verdict};
 use refrain_core::text::printable;
 use refrain_engine::Service;
 
-use crate::{out, phrase, values};
+use crate::{out, values};
+
+use crate::render::phrase;
 
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]

@@ -8,10 +8,11 @@ use refrain_core::view::{Status, StatusWord};
 use refrain_engine::Brief;
 
 use crate::cmd::plan;
-use crate::live::{Live, Manner};
 use crate::out::{self, Target};
-use crate::screen::Screen;
-use crate::{phrase, values};
+use crate::render::live::{Live, Manner};
+use crate::render::phrase;
+use crate::render::screen::Screen;
+use crate::values;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -23,7 +23,8 @@ use refrain_engine::{Brief, Listed, Service};
 use crate::cmd::control::{approve, archive, cancel, pause, steer};
 use crate::cmd::inspect::watch;
 use crate::cmd::launch::resume;
-use crate::{out, phrase, values};
+use crate::render::phrase;
+use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

@@ -9,7 +9,9 @@ use refrain_core::text::printable;
 use refrain_core::view::checkup::{Checkup, Finding, Fix, Grade};
 use refrain_engine::{Autostart, AutostartChange};
 
-use crate::{out, phrase};
+use crate::out;
+
+use crate::render::phrase;
 
 #[derive(Debug, clap::Args)]
 #[command(

@@ -10,7 +10,8 @@ use refrain_core::r#loop::LoopState;
 use textwrap::core::display_width;
 
 use crate::out::Target;
-use crate::{phrase, telling};
+use crate::render::phrase;
+use crate::render::telling;
 
 /// How often a line in place is renewed.
 const IN_PLACE: Duration = Duration::from_secs(1);

@@ -26,14 +26,14 @@ use tokio_rustls::TlsAcceptor;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::csrf::CsrfLayer;
 
-use super::address::{NAME, Names, Way};
-use super::door::Door;
-use super::failure::{self, Failure};
-use super::guests::{Guest, Guests};
-use super::paced::Paced;
-use super::stop::{Stop, stopped};
-use super::{Address, guard, login, pages, routes};
 use crate::desk::Desk;
+use crate::http::door::Door;
+use crate::http::failure::{self, Failure};
+use crate::http::guests::{Guest, Guests};
+use crate::http::listener::address::{NAME, Names, Way};
+use crate::http::listener::paced::Paced;
+use crate::http::listener::stop::{Stop, stopped};
+use crate::http::{Address, guard, login, pages, routes};
 use crate::mcp;
 
 /// How many connections there may be at a time. Where all are taken, the oldest on which nobody was let in is closed; others
@@ -132,7 +132,7 @@ impl Server {
     /// What lets somebody in now.
     #[must_use]
     pub fn tokens(&self) -> Vec<Key> {
-        super::door::tokens(&self.door.desk)
+        crate::http::door::tokens(&self.door.desk)
     }
 
     /// The origin under which programs on this machine find it, that know nothing of names as browsers do.

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 pub type Stop = watch::Receiver<bool>;
 
 /// Comes back once it is time to stop.
-pub(super) async fn stopped(stop: &mut Stop) {
+pub(crate) async fn stopped(stop: &mut Stop) {
     // Whoever would say so may be gone.
     let _ = stop.wait_for(|stop| *stop).await;
 }

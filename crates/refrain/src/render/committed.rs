@@ -5,7 +5,7 @@ use refrain_core::r#loop::{GitState, LoopState};
 use refrain_core::spec::Spec;
 use refrain_core::view::Status;
 
-use crate::phrase;
+use crate::render::phrase;
 
 /// How many files that are left out are named one by one.
 const NAMED: usize = 10;

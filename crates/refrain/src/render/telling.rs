@@ -15,8 +15,11 @@ use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
 use refrain_engine::ladder;
 
-use crate::phrase::{self, Row};
-use crate::{committed, gated, progress, published};
+use crate::render::committed;
+use crate::render::gated;
+use crate::render::phrase::{self, Row};
+use crate::render::progress;
+use crate::render::published;
 
 /// What one event says to a person, in lines that fit into `width` where there is one. `settled` is the attempt that it
 /// ended, `told` what its agent said last: no fault is said twice.

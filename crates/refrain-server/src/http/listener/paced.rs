@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
 /// Such a connection.
-pub(super) struct Paced<S> {
+pub(crate) struct Paced<S> {
     stream: S,
     limit: Duration,
     over: Pin<Box<Sleep>>,
@@ -19,7 +19,7 @@ pub(super) struct Paced<S> {
 
 impl<S> Paced<S> {
     /// One that is over once nothing could be written for so long.
-    pub(super) fn new(stream: S, limit: Duration) -> Self {
+    pub(crate) fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, over: Box::pin(sleep(limit)), is_waiting: false }
     }
 

@@ -8,9 +8,9 @@ use refrain_core::event::Record;
 use refrain_core::r#loop::LoopState;
 use refrain_engine::Sight;
 
-use crate::lines::Lines;
-use crate::said::Said;
-use crate::telling;
+use crate::render::lines::Lines;
+use crate::render::said::Said;
+use crate::render::telling;
 
 /// Tells of one loop.
 #[derive(Debug, Default)]

@@ -2,18 +2,18 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::tls::Tls;
+use crate::http::listener::tls::Tls;
 
 /// The name under which browsers find a server on loopback: they lead all of `.localhost` there by themselves, and keep its
 /// cookies from what else they open on 127.0.0.1, whatever the port.
-pub(super) const NAME: &str = "refrain.localhost";
+pub(crate) const NAME: &str = "refrain.localhost";
 
 /// Where to listen, and how people come there.
 #[derive(Clone, Debug)]
 pub struct Address {
     /// The address and the port; port 0 is any that is free.
-    pub(super) listen: SocketAddr,
-    pub(super) way: Way,
+    pub(crate) listen: SocketAddr,
+    pub(crate) way: Way,
 }
 
 /// How people come there.
@@ -65,7 +65,7 @@ impl Address {
     }
 
     /// Where else the name leads that browsers find it under: to both loopbacks, in whichever order they like.
-    pub(super) fn other(&self, port: u16) -> Option<SocketAddr> {
+    pub(crate) fn other(&self, port: u16) -> Option<SocketAddr> {
         let ip = match self.listen.ip() {
             ip if !matches!(self.way, Way::Loopback) || !is_named(ip) => return None,
             IpAddr::V4(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -89,11 +89,11 @@ fn is_origin(text: &str) -> bool {
 
 /// The names of a server that listens: whoever is sent here under another name was sent by somebody else.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(crate) struct Names {
     /// Where people find it.
-    pub(super) origin: String,
+    pub(crate) origin: String,
     /// Where programs on this machine do.
-    pub(super) direct: String,
+    pub(crate) direct: String,
     /// The hosts of people, beside those that a certificate is good for; the first is the origin's.
     people: Vec<String>,
     /// The hosts of programs, to whom no browser is to send what lets it in.
@@ -103,7 +103,7 @@ pub(super) struct Names {
 
 /// Whose name somebody came under.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Under {
+pub(crate) enum Under {
     /// That of browsers: this host.
     People(String),
     /// That of programs, which show a token.
@@ -112,7 +112,7 @@ pub(super) enum Under {
 
 impl Names {
     /// Those of an address, now that its port is known.
-    pub(super) fn new(way: Way, at: SocketAddr) -> Self {
+    pub(crate) fn new(way: Way, at: SocketAddr) -> Self {
         let (ip, port) = (at.ip(), at.port());
         let own = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
         let numbers: Vec<_> = own.into_iter().chain([at.to_string()]).collect();
@@ -139,7 +139,7 @@ impl Names {
     }
 
     /// Whose name a `Host` is; none where it is nobody's here.
-    pub(super) fn whose(&self, host: &str) -> Option<Under> {
+    pub(crate) fn whose(&self, host: &str) -> Option<Under> {
         let host = host.to_ascii_lowercase();
         // What a client leaves out.
         let default_port = if self.is_secure() { ":443" } else { ":80" };
@@ -154,7 +154,7 @@ impl Names {
     }
 
     /// What a `Host` may be.
-    pub(super) fn accepted(&self) -> String {
+    pub(crate) fn accepted(&self) -> String {
         let certified = self.tls.iter().flat_map(|tls| tls.names());
         let mut all: Vec<_> =
             self.people.iter().chain(certified).chain(&self.programs).map(String::as_str).collect();
@@ -163,7 +163,7 @@ impl Names {
     }
 
     /// Whether people come over TLS.
-    pub(super) fn is_secure(&self) -> bool {
+    pub(crate) fn is_secure(&self) -> bool {
         self.origin.starts_with("https:")
     }
 }

@@ -84,7 +84,7 @@ impl Tls {
     }
 
     /// The host that people are sent to: the first name of the certificate, or the address where it is good for that.
-    pub(super) fn host(&self, address: IpAddr) -> Option<String> {
+    pub(crate) fn host(&self, address: IpAddr) -> Option<String> {
         let written = match address {
             IpAddr::V4(address) => address.to_string(),
             IpAddr::V6(address) => format!("[{address}]"),
@@ -94,7 +94,7 @@ impl Tls {
     }
 
     /// Whether the certificate is good for a host, as a client would see it.
-    pub(super) fn is_good_for(&self, host: &str) -> bool {
+    pub(crate) fn is_good_for(&self, host: &str) -> bool {
         let certificate = EndEntityCert::try_from(&self.certificate).ok();
         let name = ServerName::try_from(host.trim_matches(['[', ']'])).ok();
         let good = certificate.zip(name).map(|(it, name)| it.verify_is_valid_for_subject_name(&name));
@@ -102,11 +102,11 @@ impl Tls {
     }
 
     /// The names in the certificate, less those with a wildcard.
-    pub(super) fn names(&self) -> &[String] {
+    pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
         TlsAcceptor::from(Arc::clone(&self.config))
     }
 }

@@ -3,7 +3,7 @@
 use refrain_core::git::{Checks, ChecksVerdict, Effect, PublishReport, PublishResult};
 use refrain_core::r#loop::LoopState;
 
-use crate::phrase;
+use crate::render::phrase;
 
 /// How many things that are in the way are named one by one.
 const NAMED: usize = 10;

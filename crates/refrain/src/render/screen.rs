@@ -4,9 +4,9 @@
 use refrain_core::event::Record;
 use refrain_engine::{Follower, Sight, chain, now};
 
-use crate::live::Live;
-use crate::narrator::Narrator;
 use crate::out::{self, Target};
+use crate::render::live::Live;
+use crate::render::narrator::Narrator;
 
 /// A person's view of one loop.
 #[derive(Debug)]
