@@ -2,9 +2,11 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, asked, finished, id, spawn_failed, spawned, spec, stop, unlimited};
 use crate::agent::{AgentEvent, AgentReport, Speaker};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Exit, StopReason, Urgency};
+use crate::r#loop::tests::journal::{
+    Journal, asked, finished, id, spawn_failed, spawned, spec, stop, unlimited,
+};
 use crate::r#loop::{ChildId, MAX_REFUNDS, Outcome, Phase, Step};
 use crate::spec::{Limits, Millis};
 use crate::state_file::WorkStatus;

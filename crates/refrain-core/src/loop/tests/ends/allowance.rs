@@ -3,11 +3,11 @@
 use jiff::civil::date;
 use rstest::rstest;
 
-use super::journal::{Journal, gates, reporting, spec, tokens};
 use crate::agent::{AgentReport, Scope, Usage, Usd};
 use crate::budget::{Allowance, Standing, Which};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
 use crate::gate::{Check, ReviewSpec};
+use crate::r#loop::tests::journal::{Journal, gates, reporting, spec, tokens};
 use crate::r#loop::{ChildId, Outcome, Step};
 use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, Millis};
 use crate::view::{self, Alive};

@@ -2,9 +2,9 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, finished, id, session};
 use crate::event::{Event, Exit, Process};
 use crate::r#loop::LoopState;
+use crate::r#loop::tests::journal::{Journal, finished, id, session};
 use crate::session::{Answer, Session, Stands, Stop, Whose, by_turn, is_heard, reminder};
 
 const STOP: Stop =

@@ -1,9 +1,11 @@
 //! What a loop does with its repository: the base before the first iteration, a commit behind each that is charged, its own
 //! worktree given back at the end.
 
-use super::journal::{Journal, asked, base_taken, claiming, commit_settled, finished, gates, oid, spec};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency};
 use crate::git::{Base, Checkout, CommitReport, Dirty, Exposed, LeftOut, RepoPath, Skipped, Why, Workflow};
+use crate::r#loop::tests::journal::{
+    Journal, asked, base_taken, claiming, commit_settled, finished, gates, oid, spec,
+};
 use crate::r#loop::{ChildId, Grant, Phase, Step};
 use crate::spec::{ProtectSpec, Spec};
 use crate::view;

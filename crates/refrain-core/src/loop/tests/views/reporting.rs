@@ -2,10 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::journal::{
-    Journal, candidate_taken, claiming, criticised, finished, gate_finished, gates, id, oid, other_agent,
-    reporting, task, tokens,
-};
 use crate::agent::{AgentReport, Scope, Usd};
 use crate::event::{
     Ask, AttemptFinished, ClaimSource, CritiqueFinished, End, Event, Exit, GateFinished, Reviewed, Seal,
@@ -13,6 +9,10 @@ use crate::event::{
 };
 use crate::gate::{Check, ReviewSpec, Verdict};
 use crate::git::Checkout;
+use crate::r#loop::tests::journal::{
+    Journal, candidate_taken, claiming, criticised, finished, gate_finished, gates, id, oid, other_agent,
+    reporting, task, tokens,
+};
 use crate::protect::{OtherProgram, Touched};
 use crate::report::{Found, Given, JournalMark, Kept, Report, SealedFile, Trail, Work, make, work};
 use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, OnStuck, Spec};
@@ -200,7 +200,7 @@ fn agents_reviewers_and_critics_are_told_apart_and_add_up() {
     let criticised = CritiqueFinished { report: used(30, 300), ..criticised(Exit::Code(0)) };
     let journal = journal.obey().then(Event::CritiqueFinished(Box::new(criticised)));
     // One that its runner did not survive is paid, too.
-    let runner = super::journal::runner(2);
+    let runner = crate::r#loop::tests::journal::runner(2);
     let lost = Event::RunnerStarted { runner, interrupted: None, adopted: None, judged: used(5, 50) };
     let again = reporting(|report| *report = *used(0, 0).unwrap());
     let journal = journal.attempts(again).takes(2).gates().then(lost);
@@ -216,8 +216,10 @@ fn agents_reviewers_and_critics_are_told_apart_and_add_up() {
 #[test]
 fn every_prefix_of_a_journal_has_a_report() {
     let journal = Journal::ended(End::Stuck);
-    let mut before =
-        Journal { records: journal.records[..1].to_vec(), ..Journal::of(super::journal::spec()) };
+    let mut before = Journal {
+        records: journal.records[..1].to_vec(),
+        ..Journal::of(crate::r#loop::tests::journal::spec())
+    };
     before.state = crate::LoopState::begin(&journal.records[0]).unwrap();
     for record in &journal.records[1..] {
         before.state.apply(record).unwrap();

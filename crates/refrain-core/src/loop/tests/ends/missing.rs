@@ -2,8 +2,8 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, finished, gates};
 use crate::event::{Blocked, End, Exit};
+use crate::r#loop::tests::journal::{Journal, finished, gates};
 use crate::r#loop::{ChildId, Grant, Step};
 use crate::spec::Spec;
 use crate::view::{self, Alive, StatusWord};

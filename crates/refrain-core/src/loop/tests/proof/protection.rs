@@ -2,9 +2,9 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, candidate_taken, claiming, finished, gates, oid};
 use crate::event::{ClaimSource, End, Event, Exit};
 use crate::git::{Base, Oid, Workflow};
+use crate::r#loop::tests::journal::{Journal, candidate_taken, claiming, finished, gates, oid};
 use crate::r#loop::{Grant, Step};
 use crate::protect::{OtherProgram, Touched};
 use crate::spec::ProtectSpec;
@@ -31,7 +31,7 @@ fn based(protected: u32) -> Event {
 
 /// A loop whose base is to be taken, with so many gates that decide.
 fn protecting<const N: usize>(workflow: Workflow) -> Journal {
-    let mut spec = super::journal::spec();
+    let mut spec = crate::r#loop::tests::journal::spec();
     spec.git.workflow = workflow;
     spec.git.candidates = true;
     spec.gates = gates([true; N]);

@@ -2,16 +2,16 @@
 
 use rstest::rstest;
 
-use super::journal::{
-    Journal, candidate_taken, claiming, failing, finished, gates, oid, reporting, spawn_failed, spec, stop,
-    tokens,
-};
 use crate::agent::{FaultKind, Scope, Usd};
 use crate::event::{Ask, AttemptFinished, ClaimSource, Event, Exit, StopReason, Urgency};
 use crate::gate::{Check, GateName, GateSpec};
 use crate::git::{Base, CommitReport, CommitResult, Skipped, Workflow};
 use crate::ids::AttemptId;
 use crate::r#loop::LoopState;
+use crate::r#loop::tests::journal::{
+    Journal, candidate_taken, claiming, failing, finished, gates, oid, reporting, spawn_failed, spec, stop,
+    tokens,
+};
 use crate::prompt::{GateRun, Quote, Quoted, assemble, quotes};
 use crate::spec::{Limits, Millis, Spec};
 
@@ -118,7 +118,9 @@ fn a_session_that_is_taken_over_by_a_runner_has_no_turns_any_more() {
     assert!(prompt.contains("You are started again for each run") && !prompt.contains("turn"), "{prompt}");
     assert!(told(&journal)[1].starts_with("The previous run of this iteration was cut off"), "{prompt}");
     // What a session goes on with is in no fresh process, whoever drove it before.
-    let journal = Journal::of(spec()).then(Event::SessionBound(super::journal::session(Some("s")))).starts();
+    let journal = Journal::of(spec())
+        .then(Event::SessionBound(crate::r#loop::tests::journal::session(Some("s"))))
+        .starts();
     assert!(assemble(&journal.state, Quoted::default()).contains("You continue after each turn"));
 }
 

@@ -2,11 +2,13 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, claiming, failing, finished, gates, reporting, spec, stop, task};
 use crate::agent::FaultKind;
 use crate::event::{AttemptFinished, Blocked, ClaimSource, End, Event, Exit, StopReason};
 use crate::gate::GateWhen;
 use crate::git::Workflow;
+use crate::r#loop::tests::journal::{
+    Journal, claiming, failing, finished, gates, reporting, spec, stop, task,
+};
 use crate::r#loop::{Outcome, Step};
 use crate::plan::task_loop;
 use crate::promise::Promise;

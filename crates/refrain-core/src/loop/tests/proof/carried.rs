@@ -1,7 +1,7 @@
 //! Loops that go on where another system counted to.
 
-use super::journal::{Journal, gates, id, spec};
 use crate::event::{End, Event, Exit};
+use crate::r#loop::tests::journal::{Journal, gates, id, spec};
 use crate::r#loop::{ChildId, Step};
 use crate::mirror::Carried;
 use crate::spec::{CritiqueSpec, Spec};

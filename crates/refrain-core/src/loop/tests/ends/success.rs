@@ -2,10 +2,10 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, claiming, finished, gates, grant, oid};
 use crate::event::{AttemptFinished, Blocked, ClaimSource, End, Exit};
 use crate::gate::{Check, GateWhen, ReviewSpec};
 use crate::git::Workflow;
+use crate::r#loop::tests::journal::{Journal, claiming, finished, gates, grant, oid};
 use crate::r#loop::{ChildId, Outcome, Step};
 use crate::spec::{Spec, Until};
 use crate::state_file::WorkStatus;
@@ -88,7 +88,7 @@ fn gates_that_are_kept_for_claims_are_asked_once_it_passes() {
     let mut all = gates([true, true, true]);
     (all[0].when, all[1].completes) = (GateWhen::Claim, true);
     all[1].when = GateWhen::Claim;
-    let review = ReviewSpec { agent: super::journal::spec().agent, spec: "It counts.".into() };
+    let review = ReviewSpec { agent: crate::r#loop::tests::journal::spec().agent, spec: "It counts.".into() };
     (all[2].check, all[2].when) = (Check::Review(Box::new(review)), GateWhen::Claim);
     let journal = Journal::gated_by(all, |_| ()).takes(0).gates_end(&[1, 1]);
     let journal = journal.attempts(silent()).takes(1);
@@ -134,7 +134,7 @@ fn without_git_it_is_asked_each_time() {
     let mut all = gates([true]);
     all[0].completes = true;
     let journal = Journal::gated_by(all, |spec| spec.git.candidates = false);
-    let taken = || super::journal::candidate_taken(None);
+    let taken = || crate::r#loop::tests::journal::candidate_taken(None);
     let journal = journal.then(taken()).gates_end(&[1]);
     let journal = journal.attempts(silent()).then(taken()).gates_end(&[1]);
     assert_eq!(journal.next(), SECOND);
@@ -164,7 +164,7 @@ fn a_known_agent_claims_by_its_exit_code_nowhere() {
         (Claude, true, None, Until::Complete, false),
         (Generic, false, None, Until::Complete, false),
     ] {
-        let mut spec = super::journal::spec();
+        let mut spec = crate::r#loop::tests::journal::spec();
         spec.agent.kind = kind;
         spec.promise = spec.promise.filter(|_| has_promise);
         spec.gates = hard.map(|hard| gates([hard]).to_vec()).unwrap_or_default();

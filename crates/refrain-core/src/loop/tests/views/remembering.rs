@@ -2,8 +2,8 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, claiming, finished, gates, spec, task};
 use crate::event::{Ask, AttemptFinished, ClaimSource, End, Exit, Urgency};
+use crate::r#loop::tests::journal::{Journal, claiming, finished, gates, spec, task};
 use crate::memory::lessons::{lessons, question, schema};
 use crate::memory::{Kind, Memory, Origin, after};
 

@@ -2,10 +2,10 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, failing, finished};
 use crate::agent::FaultKind;
 use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, Urgency};
 use crate::r#loop::LoopState;
+use crate::r#loop::tests::journal::{Journal, failing, finished};
 use crate::notice::{Lookout, Notice, NoticeKind, Noticed};
 use crate::spec::Millis;
 use crate::view::StatusWord;

@@ -2,13 +2,13 @@
 
 use rstest::rstest;
 
-use super::journal::{
-    Journal, candidate_taken, claiming, finished, gates, grant, id, oid, reporting, spec, time, tokens,
-    unlimited,
-};
 use crate::agent::Scope;
 use crate::event::{Approved, Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency};
 use crate::git::{CommitReport, CommitResult, Oid, Skipped, Workflow};
+use crate::r#loop::tests::journal::{
+    Journal, candidate_taken, claiming, finished, gates, grant, id, oid, reporting, spec, time, tokens,
+    unlimited,
+};
 use crate::r#loop::{Approval, ChildId, Grant, LoopState, Refusal, Step};
 use crate::prompt::{Quoted, assemble};
 use crate::spec::{Limits, Spec, Until};

@@ -2,10 +2,10 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, failing, reporting, tokens};
-use super::trouble::of;
 use crate::agent::{AgentReport, FaultKind, Scope, Tokens, Usage, Usd};
 use crate::event::{AttemptFinished, Exit};
+use crate::r#loop::tests::ends::trouble::of;
+use crate::r#loop::tests::journal::{Journal, failing, reporting, tokens};
 use crate::spec::AgentKind;
 use crate::view;
 

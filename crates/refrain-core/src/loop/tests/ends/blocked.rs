@@ -2,8 +2,8 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, blocked, claiming, finished, gates, spec, stop, task};
 use crate::event::{AttemptFinished, Blocked, ClaimSource, End, Exit, StopReason};
+use crate::r#loop::tests::journal::{Journal, blocked, claiming, finished, gates, spec, stop, task};
 use crate::r#loop::{LoopState, Step};
 use crate::prompt;
 use crate::spec::Spec;

@@ -2,12 +2,12 @@
 
 use rstest::rstest;
 
-use super::journal::{
-    Journal, candidate_taken, claiming, finished, gate_finished, gate_name, gates, oid, spec, stop,
-};
 use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
 use crate::gate::GateWhen;
 use crate::git::{CommitReport, CommitResult, Skipped, Workflow};
+use crate::r#loop::tests::journal::{
+    Journal, candidate_taken, claiming, finished, gate_finished, gate_name, gates, oid, spec, stop,
+};
 use crate::r#loop::{ChildId, GateFailure, Grant, MAX_REFUNDS, MAX_ROUNDS, Phase, Step};
 use crate::spec::{Millis, Spec};
 use crate::stuck::{Pattern, Verdict};
@@ -287,7 +287,7 @@ fn gates_can_be_saved_for_claims() {
     assert_eq!(journal.state.gate_results().map(|result| result.gate).collect::<Vec<_>>(), [0, 1]);
     // Not all have seen this tree.
     let journal = journal.attempts(claiming(PROMISE)).takes(1).gates_end(&[0, 0]).takes(1);
-    assert_eq!(super::gates::commits(journal, 1).next(), DONE);
+    assert_eq!(crate::r#loop::tests::proof::gates::commits(journal, 1).next(), DONE);
 
     gates[0].when = GateWhen::Claim;
     let journal = Journal::gated_by(gates, |_| ()).takes(0).gates_end(&[1, 1]);
@@ -360,7 +360,7 @@ fn gates_are_a_part_of_the_iteration_that_is_to_be_finished(#[case] ask: Ask, #[
 #[case::cancel(Ask::Cancel(Urgency::AfterIteration), End::Cancelled)]
 fn before_the_first_iteration_there_is_nothing_to_be_finished(#[case] ask: Ask, #[case] end: End) {
     let journal = Journal::gated([true, true]).takes(0).gates().asks(ask);
-    assert_eq!(journal.next(), Step::Await { until: Some(super::journal::time(60_000)) });
+    assert_eq!(journal.next(), Step::Await { until: Some(crate::r#loop::tests::journal::time(60_000)) });
     let journal = journal.answers(|_| ());
     assert_eq!(journal.next(), Step::Finish(end));
     if end == End::Paused {
@@ -372,7 +372,10 @@ fn before_the_first_iteration_there_is_nothing_to_be_finished(#[case] ask: Ask, 
 fn a_gates_own_time_counts_from_its_start() {
     let journal = claims().takes(1).gates();
     let from = journal.now;
-    assert_eq!(journal.next(), Step::Await { until: Some(super::journal::time(from + 60_000)) });
+    assert_eq!(
+        journal.next(),
+        Step::Await { until: Some(crate::r#loop::tests::journal::time(from + 60_000)) }
+    );
     assert_eq!(journal.after_ms(60_000).next(), Step::Stop(StopReason::TimeLimit));
 }
 

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 use rstest::rstest;
 
-use super::journal::{Journal, claiming, finished, gates, spec};
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency, Wait, WaitKind};
 use crate::gate::{GateSpec, GateWhen};
+use crate::r#loop::tests::journal::{Journal, claiming, finished, gates, spec};
 use crate::r#loop::{ChildId, Grant, Refusal, Step};
 use crate::spec::{Limits, Millis, Spec, Until};
 use crate::view::{self, Alive, StatusWord};

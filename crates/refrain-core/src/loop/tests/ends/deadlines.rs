@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use rstest::rstest;
 
-use super::journal::{Journal, id, spawned, stop, time};
 use crate::event::{Ask, End, Event, Exit, StopReason, Urgency};
+use crate::r#loop::tests::journal::{Journal, id, spawned, stop, time};
 use crate::r#loop::{ChildId, Step};
 use crate::spec::{Limits, Millis};
 
@@ -206,7 +206,8 @@ fn nor_where_the_dead_runner_left_a_torn_line() {
 
 #[test]
 fn before_its_first_runner_a_loop_has_no_time_of_its_own() {
-    let journal = Journal::of(super::journal::spec()).after_ms(1_000_000).taken_over().after_ms(2_000);
+    let journal =
+        Journal::of(crate::r#loop::tests::journal::spec()).after_ms(1_000_000).taken_over().after_ms(2_000);
     assert_eq!(journal.state.active(time(journal.now)), Duration::from_secs(2));
 }
 

@@ -3,26 +3,26 @@
 use jiff::Timestamp;
 use rstest::rstest;
 
-use super::journal::{Journal, failing, finished, grant, id, reporting, spec, time, tokens};
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Until, Usage, Usd};
 use crate::event::{Ask, AttemptFinished, Blocked, End, Event, Exit, StopReason, Urgency, Wait, WaitKind};
+use crate::r#loop::tests::journal::{Journal, failing, finished, grant, id, reporting, spec, time, tokens};
 use crate::r#loop::{ChildId, Grant, LoopState, Outcome, Phase, Refusal, Step};
 use crate::price::Price;
 use crate::spec::{AgentKind, AgentSpec, Millis, OutputFormat};
 
 /// A loop whose agents speak as this kind does.
-pub(super) fn of(kind: AgentKind) -> Journal {
+pub(crate) fn of(kind: AgentKind) -> Journal {
     let mut spec = spec();
     spec.agent.kind = kind;
     Journal::of(spec).taken_over()
 }
 
-pub(super) fn fault(kind: FaultKind, until: Option<Until>) -> AttemptFinished {
+pub(crate) fn fault(kind: FaultKind, until: Option<Until>) -> AttemptFinished {
     let fault = Fault { kind, message: "so it was".into(), until };
     AttemptFinished { exit: Exit::Code(1), ..reporting(|report| report.fault = Some(fault)) }
 }
 
-pub(super) fn wait(step: Step) -> Wait {
+pub(crate) fn wait(step: Step) -> Wait {
     match step {
         Step::Wait(wait) => wait,
         step => panic!("{step:?} is no wait"),
@@ -184,7 +184,8 @@ fn a_success_needs_the_agents_last_word() {
 fn an_attempt_that_had_said_its_last_word_is_adopted_and_not_run_again() {
     let journal = of(AgentKind::Codex).spawns().after_ms(9_000);
     let adopted = Some(Box::new(AttemptFinished { exit: Exit::Unseen, ..reporting(|_| ()) }));
-    let Event::RunnerStarted { runner, interrupted, .. } = journal.state.recover(super::journal::runner(2))
+    let Event::RunnerStarted { runner, interrupted, .. } =
+        journal.state.recover(crate::r#loop::tests::journal::runner(2))
     else {
         panic!("it takes over")
     };

@@ -2,11 +2,11 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, finished, id, reporting, spec, stop, time};
-use super::trouble::{fault, of, wait};
 use crate::agent::{AgentEvent, AgentReport, Fault, FaultKind, Speaker, Until};
 use crate::event::{AttemptFinished, Blocked, End, Event, Exit, StopReason, Wait, WaitKind};
 use crate::gate::{Check, ReviewSpec};
+use crate::r#loop::tests::ends::trouble::{fault, of, wait};
+use crate::r#loop::tests::journal::{Journal, finished, id, reporting, spec, stop, time};
 use crate::r#loop::{ChildId, Outcome, Retrying, Step};
 use crate::spec::{AgentKind, Millis};
 
@@ -154,8 +154,11 @@ fn the_account_is_not_waited_for_any_longer_once_its_gate_is_open() {
     (journal.live.account, journal.live.is_account_open) = (None, true);
     assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 1))));
     // A fault of its own is waited for all the same.
-    let mut journal =
-        journal.obey().then(super::journal::spawned()).ends(fault(FaultKind::Limit, named(3_600_000))).obey();
+    let mut journal = journal
+        .obey()
+        .then(crate::r#loop::tests::journal::spawned())
+        .ends(fault(FaultKind::Limit, named(3_600_000)))
+        .obey();
     journal.live.is_account_open = true;
     assert!(matches!(journal.next(), Step::Await { until: Some(_) }), "{:?}", journal.next());
 }
@@ -164,7 +167,7 @@ fn the_account_is_not_waited_for_any_longer_once_its_gate_is_open() {
 fn a_reviewer_that_sleeps_is_waited_for_too() {
     let mut spec = spec();
     let agent = crate::spec::AgentSpec { kind: AgentKind::Codex, ..spec.agent.clone() };
-    spec.gates = super::journal::gates([true]);
+    spec.gates = crate::r#loop::tests::journal::gates([true]);
     spec.gates[0].check = Check::Review(Box::new(ReviewSpec { agent, spec: "It works.".into() }));
     let mut journal = Journal::of(spec).taken_over();
     while journal.state.running_gate().is_none() {
@@ -181,7 +184,7 @@ fn a_reviewer_that_sleeps_is_waited_for_too() {
         verdict: crate::gate::Verdict::Missing { why: "it was interrupted".into() },
         report: Some(Box::new(AgentReport::default())),
     };
-    let finished = super::journal::gate_finished(0, Exit::Signal(2));
+    let finished = crate::r#loop::tests::journal::gate_finished(0, Exit::Signal(2));
     let finished = crate::event::GateFinished { review: Some(Box::new(review)), ..finished };
     journal.live.retrying = None;
     let journal = journal.then(Event::GateFinished(Box::new(finished)));

@@ -2,11 +2,13 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, checked, claiming, commit_settled, finished, gates, oid, published, well};
 use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, Urgency, WaitKind};
 use crate::git::{
     Base, ChecksVerdict, CommitReport, CommitResult, Conflict, ConflictKind, Effect, Oid, PublishResult,
     Refusal, RepoPath, Skipped, Workflow,
+};
+use crate::r#loop::tests::journal::{
+    Journal, checked, claiming, commit_settled, finished, gates, oid, published, well,
 };
 use crate::r#loop::{Grant, MAX_CONFLICTS, Objection, Step};
 use crate::{AttemptId, prompt, view};

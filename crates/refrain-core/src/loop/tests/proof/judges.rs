@@ -2,12 +2,12 @@
 
 use rstest::rstest;
 
-use super::journal::{Journal, claiming, criticised, gates, reporting, runner, spec, tokens};
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Usage, Usd};
 use crate::event::{
     AttemptFinished, Blocked, ClaimSource, CritiqueFinished, End, Event, Exit, Reviewed, StopReason,
 };
 use crate::gate::{Check, ReviewSpec, Verdict};
+use crate::r#loop::tests::journal::{Journal, claiming, criticised, gates, reporting, runner, spec, tokens};
 use crate::r#loop::{ChildId, Step};
 use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, Millis};
 
