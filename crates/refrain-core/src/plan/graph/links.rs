@@ -2,15 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::edges::Edges;
-use super::{Problem, Task, TaskId};
+use crate::plan::graph::edges::Edges;
+use crate::plan::{Problem, Task, TaskId};
 use crate::text::nearest;
 
 /// How many unknown names are answered with the nearest: comparing each with all would not be linear.
 const GUESSED: usize = 20;
 
 /// Where each task stands, by its id.
-pub(super) fn index(tasks: &[Task], problems: &mut Vec<Problem>) -> HashMap<TaskId, usize> {
+pub(crate) fn index(tasks: &[Task], problems: &mut Vec<Problem>) -> HashMap<TaskId, usize> {
     let mut index = HashMap::with_capacity(tasks.len());
     let mut told = HashSet::new();
     for (at, task) in tasks.iter().enumerate() {
@@ -31,7 +31,7 @@ fn guess(tasks: &[Task], named: &TaskId, problems: &[Problem]) -> Option<TaskId>
 }
 
 /// The parent of each task.
-pub(super) fn parents(
+pub(crate) fn parents(
     tasks: &[Task],
     index: &HashMap<TaskId, usize>,
     problems: &mut Vec<Problem>,
@@ -53,7 +53,7 @@ pub(super) fn parents(
 }
 
 /// What each task, and behind all tasks each gate, is behind.
-pub(super) fn needs(
+pub(crate) fn needs(
     tasks: &[Task],
     index: &HashMap<TaskId, usize>,
     parents: &[Option<usize>],

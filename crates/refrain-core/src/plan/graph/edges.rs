@@ -2,14 +2,14 @@
 
 /// For each node the nodes that its edges lead to, ascending, each once.
 #[derive(Clone, Debug)]
-pub(super) struct Edges {
+pub(crate) struct Edges {
     begin: Vec<usize>,
     to: Vec<usize>,
 }
 
 impl Edges {
     /// The edges of so many nodes, as pairs of from and to.
-    pub(super) fn new(nodes: usize, mut pairs: Vec<(usize, usize)>) -> Self {
+    pub(crate) fn new(nodes: usize, mut pairs: Vec<(usize, usize)>) -> Self {
         pairs.sort_unstable();
         pairs.dedup();
         let mut begin = Vec::with_capacity(nodes + 1);
@@ -20,17 +20,17 @@ impl Edges {
     }
 
     /// How many nodes there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.begin.len() - 1
     }
 
     /// Where the edges of a node lead to.
-    pub(super) fn of(&self, node: usize) -> &[usize] {
+    pub(crate) fn of(&self, node: usize) -> &[usize] {
         &self.to[self.begin[node]..self.begin[node + 1]]
     }
 
     /// The same edges, from their ends to their begins.
-    pub(super) fn reversed(&self) -> Self {
+    pub(crate) fn reversed(&self) -> Self {
         let pairs = (0..self.len()).flat_map(|from| self.of(from).iter().map(move |to| (*to, from)));
         Self::new(self.len(), pairs.collect())
     }

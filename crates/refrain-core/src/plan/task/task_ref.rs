@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::TaskId;
 use crate::ids::LoopId;
+use crate::plan::TaskId;
 
 /// The task that a loop is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -2,10 +2,10 @@
 
 use camino::Utf8Path;
 
-use super::{PlanSpec, Task, TaskRef};
 use crate::gate::{Check, GateName, GateSpec, GateWhen};
 use crate::git::{Checkout, GitSpec, Workflow};
 use crate::ids::LoopId;
+use crate::plan::{PlanSpec, Task, TaskRef};
 use crate::promise::Promise;
 use crate::spec::Spec;
 

@@ -5,11 +5,11 @@ use std::collections::{HashMap, VecDeque};
 use petgraph::algo::kosaraju_scc;
 use petgraph::graph::DiGraph;
 
-use super::edges::Edges;
-use super::{Problem, Task};
+use crate::plan::graph::edges::Edges;
+use crate::plan::{Problem, Task};
 
 /// Takes the parent from the first task of each ring of parents, and tells the ring.
-pub(super) fn cut_parents(tasks: &[Task], parents: &mut [Option<usize>], problems: &mut Vec<Problem>) {
+pub(crate) fn cut_parents(tasks: &[Task], parents: &mut [Option<usize>], problems: &mut Vec<Problem>) {
     // Who came by here last: a walk that meets itself is a ring.
     let mut seen = vec![usize::MAX; tasks.len()];
     for start in 0..tasks.len() {
@@ -35,7 +35,7 @@ pub(super) fn cut_parents(tasks: &[Task], parents: &mut [Option<usize>], problem
 }
 
 /// One cycle, the shortest from its first task on, for each set of tasks that wait for each other. `order` is what does not.
-pub(super) fn find(tasks: &[Task], needs: &Edges, order: &[usize]) -> Vec<Problem> {
+pub(crate) fn find(tasks: &[Task], needs: &Edges, order: &[usize]) -> Vec<Problem> {
     if order.len() == needs.len() {
         return Vec::new();
     }

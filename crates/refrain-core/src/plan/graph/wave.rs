@@ -2,7 +2,7 @@
 //! they are; what was blocked and is done later comes in one more, which is called after the wave that it had been left
 //! out of.
 
-use super::state::{PlanState, Stage, TaskState};
+use crate::plan::state::{PlanState, Stage, TaskState};
 
 impl PlanState {
     /// How a wave, by its number from 1, is called: `wave 2` after the wave of the graph that its tasks are of, the last one

@@ -1,9 +1,9 @@
 //! What a task file that was read comes to for its plan: taken as it stands, or refused where it cannot be run so. Why it
 //! cannot be read at all is the store's to say.
 
-use super::graph::Graph;
-use super::task::Card;
-use super::{PlanEvent, Problem, Task};
+use crate::plan::graph::Graph;
+use crate::plan::task::Card;
+use crate::plan::{PlanEvent, Problem, Task};
 
 impl PlanEvent {
     /// Takes these tasks, or says why that cannot be: the first error of all, and how many more there are. `refrain plan check`
