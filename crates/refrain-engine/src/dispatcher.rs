@@ -380,7 +380,7 @@ impl<'a> Drive<'a> {
         if self.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
-        let (git_env, host) = (self.git_env(), self.host.clone());
+        let host = self.host.clone();
         let Self { mut crew, journal, locks, ground, .. } = self;
         let (dir, state) = (journal.dir().clone(), journal.state().clone());
         let known = state.clone();
@@ -392,7 +392,7 @@ impl<'a> Drive<'a> {
                 checkout.leave();
             }
             drop((journal, locks));
-            answer_without_runner(&dir, &host, &git_env)
+            answer_without_runner::<LoopState>(&host, &dir)
         });
         Ok(later.await?.unwrap_or(known))
     }

@@ -25,6 +25,7 @@ use super::runner::{PlanRunner, own};
 use super::statuses::Statuses;
 use super::verify::{self, Of};
 use super::work::Work;
+use crate::asking::answer_without_runner;
 use crate::blocking::blocking;
 use crate::doorbell::install_doorbell;
 use crate::file_watch::DelayedFileWatch;
@@ -275,8 +276,8 @@ impl PlanDrive {
             }
             drop((journal, lock));
             // Whoever asked while the lock was still held was told to wait for it: look once more.
-            service.answer_plan_without_runner(&dir)?;
-            Ok(service.plan(&state.spec.id).unwrap_or(state))
+            let later = answer_without_runner::<PlanState>(&service, &dir)?;
+            Ok(later.unwrap_or(state))
         })
         .await
     }

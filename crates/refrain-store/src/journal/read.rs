@@ -90,16 +90,16 @@ pub fn read_signed(dir: &LoopDir, signing: &Signing) -> Result<Snapshot, Journal
     Ok(snapshot)
 }
 
-/// The state of the loop in `dir` as far as its journal is believed: up to the first record that should be signed and that no key
+/// The state of what lies in `dir` as far as its journal is believed: up to the first record that should be signed and that no key
 /// signed.
 ///
 /// # Errors
 /// As [`read_signed`].
-pub fn read_believed(dir: &LoopDir, signing: &Signing) -> Result<LoopState, JournalError> {
-    let snapshot = read(dir)?;
+pub fn read_believed<S: Fold>(dir: &LoopDir, signing: &Signing) -> Result<S, JournalError> {
+    let snapshot: Snapshot<S> = read_as(dir)?;
     match snapshot.forged_from(&signing.judge(dir, &snapshot)?) {
         None => Ok(snapshot.state),
-        Some(length) => Ok(fold::<LoopState>(open(dir)?.take(length), dir, |_, _, _| {})?.state),
+        Some(length) => Ok(fold::<S>(open(dir)?.take(length), dir, |_, _, _| {})?.state),
     }
 }
 

@@ -110,7 +110,7 @@ impl<S: Fold> Journal<S> {
         })?;
         let mut disk = Disk::new(dir.clone(), file, lock, bytes, None)?;
         disk.tell();
-        if let Some(signing) = &signing {
+        if let Some(signing) = signing.as_ref().filter(|_| S::signed(&record.event).is_some()) {
             signing.remember(&dir, &LastSigned::new(1, disk.length(), head));
         }
         let disk = Arc::new(Mutex::new(disk));
