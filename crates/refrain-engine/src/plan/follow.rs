@@ -8,8 +8,8 @@ use refrain_store::journal::Journal;
 use refrain_store::{LoopDir, RunnerLock};
 
 use crate::EngineError;
-use crate::journal_reader::JournalReader;
-use crate::pulse::Pulse;
+use crate::driver::pulse::Pulse;
+use crate::observe::journal_reader::JournalReader;
 
 /// Reads a plan's events as they happen. Blocks; belongs on a thread of its own.
 #[derive(Debug)]

@@ -15,7 +15,8 @@ use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock};
 
 use super::runner::PlanRunner;
 use super::statuses::Statuses;
-use crate::{EngineError, LoopRequest, Service, now, repository};
+use crate::git_steps::repository;
+use crate::{EngineError, LoopRequest, Service, now};
 
 impl Service {
     /// Starts a plan: from here on it exists, and the value returned has the right to drive it. Where the name was made up,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use refrain_app::{Context, RequestError};
 
 use super::which::WhichArgs;
-use crate::cmd::status;
+use crate::cmd::inspect::status;
 
 /// Show how a plan stands: its waves, its tasks, what is worked on, what is blocked and why
 #[derive(Debug, clap::Args)]
