@@ -13,18 +13,15 @@ mod state;
 mod trouble;
 
 #[cfg(test)]
-pub(crate) mod simulation;
+mod simulation;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use apply::Damage;
-pub use ask::{Grant, MAX_STEERING, Refusal, check_steering};
+pub use ask::Grant;
 pub use child::{Child, ChildId};
 pub use critique::{Critiquing, Feedback};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
 pub use progress::{Progress, Saved};
 pub use proof::{Approval, CHANGED, Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
 pub use publish::{MAX_CONFLICTS, Objection, Published, Publishing};
-pub use state::{
-    Attempt, Ended, GitState, InFlight, Judged, Live, LoopState, Outcome, Phase, Retrying, Steering,
-};
+pub use state::{Attempt, GitState, InFlight, Judged, Live, LoopState, Outcome, Phase, Retrying, Steering};

@@ -13,8 +13,8 @@ use refrain_agents::ear::{self};
 use refrain_agents::{environment, generic, version};
 use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
 use refrain_core::git::Checkout;
-use refrain_core::r#loop::{self, Grant};
-use refrain_core::{Fold, LoopId, LoopState, Machine, Spec};
+use refrain_core::r#loop::Grant;
+use refrain_core::{LoopId, LoopState, Machine, Refusal, Spec};
 use refrain_git::Repository;
 use refrain_proc::detach::{self, Detached};
 use refrain_store::journal::{self, Durability, JournalError};
@@ -24,7 +24,7 @@ use refrain_store::project::sessions;
 use refrain_store::{Claimed, Journal, LoopDir, RunnerLock, WorktreeLock};
 
 /// What a person wants of a loop that is to go on, and the event that says so; or why not.
-pub(crate) type Letting<'a> = (LoopRequest, &'a dyn Fn(&LoopState) -> Result<Option<Event>, r#loop::Refusal>);
+pub(crate) type Letting<'a> = (LoopRequest, &'a dyn Fn(&LoopState) -> Result<Option<Event>, Refusal>);
 
 /// How many more names are tried where a made-up one is taken.
 const NAME_TRIES: u32 = 16;
@@ -122,7 +122,7 @@ impl Service {
     }
 
     /// Writes the first record: from here on the machine exists. None where another has that folder by now.
-    pub(crate) fn create<S: Fold>(
+    pub(crate) fn create<S: Machine>(
         &self,
         dir: LoopDir,
         started: S::Event,
@@ -231,7 +231,7 @@ impl Service {
         id: &LoopId,
         dir: &LoopDir,
     ) -> Result<RunnerLock, EngineError> {
-        let pid = || Some(journal::read_as::<M>(dir).ok()?.state.runner()?.process.pid);
+        let pid = || Some(journal::read_as::<M>(dir).ok()?.state.runner.as_ref()?.process.pid);
         RunnerLock::try_take(dir)?.ok_or_else(|| EngineError::Driven { id: id.clone(), pid: pid() })
     }
 
@@ -245,7 +245,7 @@ impl Service {
     }
 
     /// The process of its own claims these locks.
-    pub(crate) fn hand_over<S: Fold>(
+    pub(crate) fn hand_over<S: Machine>(
         &self,
         journal: &Journal<S>,
         locks: impl Sized,

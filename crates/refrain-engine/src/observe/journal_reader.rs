@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use refrain_core::{Fold, Record};
+use refrain_core::{Machine, Record};
 use refrain_store::disk::notice::Notice;
 use refrain_store::journal::{Journal, JournalError, Tail};
 use refrain_store::{DiskError, LoopDir};
@@ -34,7 +34,7 @@ pub(crate) struct JournalReader<E> {
 
 impl<E: DeserializeOwned> JournalReader<E> {
     /// Of a machine that this process drives. Sees only what is committed.
-    pub(crate) fn of_own<S: Fold<Event = E>>(journal: &Journal<S>, pulse: Arc<Pulse>) -> Self {
+    pub(crate) fn of_own<S: Machine<Event = E>>(journal: &Journal<S>, pulse: Arc<Pulse>) -> Self {
         Self { tail: Tail::of(journal), wake: Wake::Pulse(pulse), queue: VecDeque::new() }
     }
 

@@ -8,7 +8,7 @@ use rand::RngExt;
 use refrain_agents::environment;
 use refrain_core::event::{Ask, Asker, Event, Identity, Urgency};
 use refrain_core::ids::RequestId;
-use refrain_core::{ChildId, Live, LoopId, LoopState, Machine, Step, next_step};
+use refrain_core::{ChildId, Live, LoopId, LoopState, Machine, SharedEvent, Step, next_step};
 use refrain_proc::identity;
 use refrain_proc::sweep::{Mark, sweep};
 use refrain_store::disk::notice::Notice;
@@ -87,8 +87,9 @@ pub(crate) trait Unattended: Machine {
     }
 
     fn record(journal: &mut Journal<Self>, request: &Request) -> Result<(), EngineError> {
-        let asked = Self::asked(Some(request.id.clone()), request.ask.clone(), request.by);
-        Ok(journal.push(asked, now())?)
+        let (ask, by) = (request.ask.clone(), request.by);
+        let asked = SharedEvent::Asked { request: Some(request.id.clone()), ask, by };
+        Ok(journal.push(Self::event(asked), now())?)
     }
 }
 
@@ -112,7 +113,7 @@ impl Service {
         let mut slow = SlowRunnerNotice::new(slow);
         loop {
             let answered = answer_without_runner::<M>(M::actor(self), dir)?;
-            if let Some(state) = answered.filter(|state| state.has_ended() && !before.has_ended()) {
+            if let Some(state) = answered.filter(|state| state.ended.is_some() && before.ended.is_none()) {
                 M::tell_end(&self.host, &state, dir);
             }
             let state: M = journal::read_as(dir)?.state;
@@ -124,7 +125,7 @@ impl Service {
                 inbox::remove(&dir.inbox().join(request.id.as_str()));
                 return Err(refused(why));
             }
-            slow.look(state.runner());
+            slow.look(state.runner.as_ref());
             match &notice {
                 // Only now: the kernel takes up to 40 ms to close one. What happened meanwhile is seen in the next round.
                 None => {

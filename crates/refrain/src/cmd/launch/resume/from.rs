@@ -200,7 +200,7 @@ fn name(
         Err(_) => return Ok(None),
         Ok(state) => state,
     };
-    let is_behind_it = state.spec.carried.is_some_and(|carried| carried.from == path.as_str());
+    let is_behind_it = state.spec.carried.as_ref().is_some_and(|carried| carried.from == path.as_str());
     if is_behind_it || found.began == Some(state.started_at) {
         let error = format!("{file}: it is loop {id} of this project, which goes on as it is");
         let error = RequestError::new(Code::Refused, error).hint(format!("refrain resume {id}"));
