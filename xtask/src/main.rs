@@ -13,6 +13,7 @@ mod e2e;
 mod failure;
 mod files;
 mod generate;
+mod lines;
 mod process;
 mod workspace;
 
@@ -38,6 +39,8 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Count the Rust lines of each crate: production, tests, simulation
+    Lines,
     /// Measure against the floors of the machine; every figure is a ratio inside one interleaved run
     Bench(bench::Options),
     /// Run the tests that need more than Rust and git: the real agent programs, a browser, a forge's own program
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Check => check::run(),
         Task::Generate { check } => generate::run(check),
+        Task::Lines => lines::run(),
         Task::Bench(options) => bench::run(&options),
         Task::E2e(options) => e2e::run(&options),
     };

@@ -5,7 +5,7 @@ mod finding;
 mod knots;
 mod purity;
 mod sizes;
-mod source;
+pub(crate) mod source;
 mod suites;
 
 use finding::{Finding, Weight};
