@@ -22,12 +22,13 @@ use refrain_store::{Journal, LoopDir, RunnerLock, sessions};
 
 pub use self::turn::Said;
 use self::turn::{Next, go_on, over};
-use crate::asking::take_over;
-use crate::liveness::is_session_alive;
-use crate::repository::marked;
-use crate::telemetry::tell_of_session;
-use crate::work::WorkWatch;
-use crate::{EngineError, LoopRequest, Service, mirror, now};
+use crate::driver::liveness::is_session_alive;
+use crate::git_steps::repository::marked;
+use crate::git_steps::work::WorkWatch;
+use crate::observe::telemetry::tell_of_session;
+use crate::service::asking::take_over;
+use crate::service::mirror;
+use crate::{EngineError, LoopRequest, Service, now};
 
 /// How often a prover is started for one question: one that dies again and again is told instead.
 const PROVERS: u32 = 3;

@@ -17,7 +17,8 @@ use refrain_store::layout::AttemptDir;
 
 use super::output::ChildKind;
 use super::{AgentRole, ChildOutput};
-use crate::{quotes, seal};
+use crate::child::quotes;
+use crate::service::seal;
 
 /// How much of a failure is read for its fingerprint, in bytes.
 const MOST_READ: usize = 256 << 10;

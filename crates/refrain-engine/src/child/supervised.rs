@@ -13,9 +13,9 @@ use super::ChildEvent;
 use super::ChildOutput;
 use super::conclusion::Ending;
 use crate::EngineError;
+use crate::driver::pulse::Pulse;
 use crate::host::Host;
-use crate::pulse::Pulse;
-use crate::shared_files::SharedFiles;
+use crate::service::shared_files::SharedFiles;
 
 /// The supervisor of one loop, and both ends of what it reports.
 pub(crate) struct Supervised {

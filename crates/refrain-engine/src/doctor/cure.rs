@@ -9,8 +9,9 @@ use refrain_proc::sweep::{Mark, sweep};
 use refrain_store::{Project, RunnerLock, checkout, ground, layout::LoopDir, pool as slots};
 
 use super::places::size;
-use crate::pool::Tidied;
-use crate::{chain, pool};
+use crate::chain;
+use crate::git_steps::pool;
+use crate::git_steps::pool::Tidied;
 
 /// A finding, and how it could be mended.
 #[derive(Debug)]

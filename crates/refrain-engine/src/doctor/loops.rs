@@ -14,7 +14,7 @@ use refrain_store::{JournalError, LoopDir, RunnerLock, catalog, inbox, journal, 
 
 use super::cure::{Cure, Found};
 use super::leftovers;
-use crate::liveness::look as view;
+use crate::driver::liveness::look as view;
 use crate::{Service, chain, now};
 
 /// Clocks of machines that share a disk differ by so much.

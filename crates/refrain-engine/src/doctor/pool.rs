@@ -12,7 +12,8 @@ use refrain_store::pool::{self as slots, Found as Slot};
 
 use super::cure::{Cure, Found};
 use super::places::size;
-use crate::{Service, pool};
+use crate::Service;
+use crate::git_steps::pool;
 
 /// `variables` as for [`Service::settings`].
 pub(super) fn look(service: &Service, variables: bool) -> Vec<Found> {

@@ -12,7 +12,7 @@ use refrain_store::{Journal, LoopDir, RunnerLock, inbox};
 
 use super::landing::Landing;
 use super::statuses::Statuses;
-use crate::asking::{SlowRunner, SlowRunnerNotice, request};
+use crate::service::asking::{SlowRunner, SlowRunnerNotice, request};
 use crate::{EngineError, Host, LoopRequest, Service, now};
 
 /// How long somebody who asks waits before looking whether the runner still lives.

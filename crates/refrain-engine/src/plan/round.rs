@@ -23,7 +23,7 @@ use super::asking::tell;
 use super::landing::Landing;
 use super::told;
 use crate::blocking::blocking;
-use crate::telemetry::Telling;
+use crate::observe::telemetry::Telling;
 use crate::{EngineError, Host, Runner, Service, Signals, chain};
 use refrain_core::event::{Asker, Urgency};
 use std::cell::Cell;

@@ -11,7 +11,9 @@ use refrain_store::worktree::{self, WorktreeFiles};
 use refrain_store::{Journal, LoopDir};
 
 use super::Turn;
-use crate::{EngineError, mirror, now, quotes};
+use crate::child::quotes;
+use crate::service::mirror;
+use crate::{EngineError, now};
 
 /// What a session said when it ended its turn.
 #[derive(Clone, Debug, Default)]

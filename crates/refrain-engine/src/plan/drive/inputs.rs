@@ -11,11 +11,11 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::PlanDrive;
 use crate::blocking::blocking;
-use crate::dispatcher::{SETTLE, keep_lock};
-use crate::doorbell::install_doorbell;
-use crate::drive::note;
+use crate::driver::dispatcher::{SETTLE, keep_lock};
+use crate::driver::doorbell::install_doorbell;
+use crate::driver::drive::note;
+use crate::driver::signals::Wish;
 use crate::plan::work::{done, outcome};
-use crate::signals::Wish;
 use crate::{EngineError, now};
 
 /// How often the task file is looked at while nothing happens, if the system has no watch left for it.
