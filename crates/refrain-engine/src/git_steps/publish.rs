@@ -14,7 +14,7 @@ use refrain_core::git::{
 };
 use refrain_core::text::{printable, squeeze};
 use refrain_core::{LoopState, pull_request};
-use refrain_git::forge::{Forge, Hindrance, Merged, Opening, State, Trouble, Until, Verdict};
+use refrain_forge::{Forge, Hindrance, Merged, Opening, State, Trouble, Until, Verdict};
 use refrain_git::{
     Back, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseRequest, Rebased, Repository, Upstream,
 };
@@ -239,7 +239,7 @@ impl Desk<'_> {
     }
 
     /// The same, as it is at the forge; one that was closed needs a person.
-    fn at_forge(&self, forge: &Forge) -> Result<refrain_git::forge::PullRequest, Halt> {
+    fn at_forge(&self, forge: &Forge) -> Result<refrain_forge::PullRequest, Halt> {
         let known = self.request()?;
         let found = forge.get(known.number)?;
         match found.state {

@@ -14,7 +14,7 @@ use refrain_core::evolution::{
 use refrain_core::spec::AgentSpec;
 use refrain_core::values::Limit;
 use refrain_core::{LoopId, LoopState, Spec};
-use refrain_git::secrets;
+use refrain_secrets as secrets;
 use refrain_store::{DiskError, journal, make_dir_nofollow, memory as kept, proposals};
 
 use crate::child::asked::{Question, ask};

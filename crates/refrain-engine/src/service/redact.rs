@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use refrain_core::Spec;
 use refrain_core::spec::Secret;
-use refrain_git::secrets;
+use refrain_secrets as secrets;
 
 /// The shortest value that is looked for: what is shorter is a number or a switch, and stands everywhere.
 const SHORTEST: usize = 6;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use refrain_core::git::GitSpec;
 use refrain_core::text::{printable, squeeze};
-use refrain_git::forge::{Forge, Trouble};
+use refrain_forge::{Forge, Trouble};
 use refrain_git::{Repository, Upstream};
 
 use super::unknown_forge;
