@@ -9,12 +9,15 @@
 
 mod bench;
 mod check;
+mod drawing;
 mod e2e;
 mod failure;
 mod files;
 mod generate;
 mod lines;
+mod pages;
 mod process;
+mod search;
 mod workspace;
 
 use std::process::ExitCode;
@@ -31,13 +34,19 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Check crate arrows, file sizes, forgotten tests, the purity of refrain-core, and generated files
+    /// Check crate arrows, file sizes, forgotten tests, the purity of refrain-core, the pages about the code, and generated files
     Check,
     /// Write the generated files below docs/
     Generate {
         /// Write nothing: name the files that are not current and fail if there are any
         #[arg(long)]
         check: bool,
+    },
+    /// Find the file to change, from the pages about the code: `cargo xtask where exit codes`
+    Where {
+        /// What you want to change, in your own words
+        #[arg(required = true)]
+        words: Vec<String>,
     },
     /// Count the Rust lines of each crate: production, tests, simulation
     Lines,
@@ -51,6 +60,7 @@ fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Check => check::run(),
         Task::Generate { check } => generate::run(check),
+        Task::Where { words } => search::run(&words),
         Task::Lines => lines::run(),
         Task::Bench(options) => bench::run(&options),
         Task::E2e(options) => e2e::run(&options),
