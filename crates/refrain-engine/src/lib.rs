@@ -54,13 +54,13 @@ pub use refrain_proc::detach::{Detached, READY as DETACHED_READY, leave_terminal
 pub use refrain_proc::keeper;
 pub use refrain_proc::limits::raise_open_files;
 pub use refrain_proc::output::read as read_log;
+pub use refrain_store::access::keys::{Key, Keys, Pass};
+pub use refrain_store::access::trust::{Content, Trust, Trusted};
 pub use refrain_store::catalog::{Brief, Detail};
 pub use refrain_store::journal::Mark;
-pub use refrain_store::keys::{Key, Keys, Pass};
-pub use refrain_store::layout::AttemptDir;
 pub use refrain_store::memory::{JudgesAsked, MemoryError, Which as WhichMemories};
-pub use refrain_store::slack::{Pending, Sent, StopAsked, Talk};
-pub use refrain_store::trust::{Content, Trust, Trusted};
+pub use refrain_store::outbox::slack::{Pending, Sent, StopAsked, Talk};
+pub use refrain_store::project::layout::AttemptDir;
 pub use refrain_store::{DiskError, JournalError, Project, config, tasks};
 pub use service::asking::SlowRunner;
 pub use service::catalog::Listed;

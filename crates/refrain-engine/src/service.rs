@@ -18,9 +18,10 @@ pub(crate) mod usage;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::view::Status;
 use refrain_core::{LoopId, Spec};
+use refrain_store::access::trust::{Content, Trust};
 use refrain_store::journal::{self};
-use refrain_store::trust::{Content, Trust};
-use refrain_store::{LoopDir, Project, RunnerLock, archive, config};
+use refrain_store::project::archive;
+use refrain_store::{LoopDir, Project, RunnerLock, config};
 
 use crate::EngineError;
 use crate::driver::liveness::look;

@@ -16,9 +16,10 @@ use refrain_core::session::{IDLE_WAITS, Session, Whose, is_heard};
 use refrain_core::spec::AgentKind;
 use refrain_core::{AttemptId, LoopId, LoopState, Spec};
 use refrain_proc::{detach, identity};
+use refrain_store::disk::notice::Notice;
 use refrain_store::journal::{self, Durability};
-use refrain_store::notice::Notice;
-use refrain_store::{Journal, LoopDir, RunnerLock, sessions};
+use refrain_store::project::sessions;
+use refrain_store::{Journal, LoopDir, RunnerLock};
 
 pub use self::turn::Said;
 use self::turn::{Next, go_on, over};

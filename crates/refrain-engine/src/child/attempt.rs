@@ -10,7 +10,7 @@ use refrain_core::prompt::Quoted;
 use refrain_core::trace::traceparent;
 use refrain_core::{AttemptId, LoopState, context, prompt};
 use refrain_proc::{Job, Meter};
-use refrain_store::layout::AttemptDir;
+use refrain_store::project::layout::AttemptDir;
 use tokio::sync::mpsc;
 
 use crate::EngineError;

@@ -13,7 +13,7 @@ use refrain_core::gate::{GateName, Verdict, cannot_run, found_no_test, lacks_sum
 use refrain_core::review;
 use refrain_core::text::{clip, cut_middle, printable, squeeze};
 use refrain_proc::output;
-use refrain_store::layout::AttemptDir;
+use refrain_store::project::layout::AttemptDir;
 
 use super::output::ChildKind;
 use super::{AgentRole, ChildOutput};

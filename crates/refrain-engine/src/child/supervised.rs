@@ -6,7 +6,8 @@ use refrain_agents::environment;
 use refrain_core::Spec;
 use refrain_core::event::{Event, Exit};
 use refrain_proc::{KeeperSpec, Report, Supervisor};
-use refrain_store::{LoopDir, worktree};
+use refrain_store::LoopDir;
+use refrain_store::project::worktree;
 use tokio::sync::mpsc;
 
 use super::ChildEvent;

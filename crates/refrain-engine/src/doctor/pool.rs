@@ -8,7 +8,7 @@ use refrain_core::text::printable;
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_git::Repository;
 use refrain_store::config::{Chosen, keys::Worktrees};
-use refrain_store::pool::{self as slots, Found as Slot};
+use refrain_store::project::pool::{self as slots, Found as Slot};
 
 use super::cure::{Cure, Found};
 use super::places::size;

@@ -1,7 +1,7 @@
 //! The runner's end of the doorbell.
 
 use refrain_store::LoopDir;
-use refrain_store::inbox::Doorbell;
+use refrain_store::project::inbox::Doorbell;
 use tokio::net::unix::pipe;
 
 use crate::EngineError;

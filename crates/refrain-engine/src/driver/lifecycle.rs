@@ -18,7 +18,10 @@ use refrain_core::{LoopId, LoopState, Spec};
 use refrain_git::Repository;
 use refrain_proc::detach::{self, Detached};
 use refrain_store::journal::{self, Durability, JournalError};
-use refrain_store::{Claimed, Journal, RunnerLock, WorktreeLock, archive, projects, sessions};
+use refrain_store::project::archive;
+use refrain_store::project::projects;
+use refrain_store::project::sessions;
+use refrain_store::{Claimed, Journal, RunnerLock, WorktreeLock};
 /// What a person wants of a loop that is to go on, and the event that says so; or why not.
 pub(crate) type Letting<'a> = (LoopRequest, &'a dyn Fn(&LoopState) -> Result<Option<Event>, r#loop::Refusal>);
 

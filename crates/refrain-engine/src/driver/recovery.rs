@@ -12,8 +12,8 @@ use refrain_core::spec::OutputFormat;
 use refrain_core::{LoopState, Spec};
 use refrain_files::read_text;
 use refrain_proc::{identity, output};
-use refrain_store::layout::LoopDir;
-use refrain_store::worktree::{self, WorktreeFiles};
+use refrain_store::project::layout::LoopDir;
+use refrain_store::project::worktree::{self, WorktreeFiles};
 
 use crate::child::conclusion::finished;
 use crate::child::judge_spec;

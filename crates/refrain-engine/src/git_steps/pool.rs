@@ -3,7 +3,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_git::{GitError, Removal, Repository};
-use refrain_store::pool::{self, Found};
+use refrain_store::project::pool::{self, Found};
 use refrain_store::{DiskError, Project, Slot};
 
 /// How many files and folders of one worktree are looked at for their size. What is larger than that is large.

@@ -361,7 +361,7 @@ pub(crate) fn release(
 ) -> Option<String> {
     let spec = &state.spec;
     // The agent's notes are in nobody's commit.
-    let kept = refrain_store::worktree::notes(spec);
+    let kept = refrain_store::project::worktree::notes(spec);
     if let Some(Err(error)) =
         kept.map(|notes| refrain_store::write_nofollow(&dir.state_file(), notes.as_bytes()))
     {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_store::notice::Notice;
+use refrain_store::disk::notice::Notice;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 

@@ -17,8 +17,8 @@ use refrain_core::view::Status;
 use refrain_core::{AttemptId, LoopState, Record};
 use refrain_files::OFlags;
 use refrain_proc::identity;
+use refrain_store::disk::notice::Notice;
 use refrain_store::journal::{Journal, JournalError, Tail};
-use refrain_store::notice::Notice;
 use refrain_store::{DiskError, LoopDir};
 
 use crate::child::judge_spec;

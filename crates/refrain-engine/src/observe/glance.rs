@@ -10,8 +10,9 @@ use refrain_core::state_file::{self, WorkStatus};
 use refrain_core::text::printable;
 use refrain_core::view::Status;
 use refrain_core::{LoopId, Spec};
-use refrain_store::notice::Notice;
-use refrain_store::{journal, projects};
+use refrain_store::disk::notice::Notice;
+use refrain_store::journal;
+use refrain_store::project::projects;
 
 use crate::driver::liveness::look;
 use crate::service::Located;

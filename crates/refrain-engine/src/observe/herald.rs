@@ -14,7 +14,7 @@ use refrain_core::plan::PlanState;
 use refrain_core::spec::Millis;
 use refrain_core::{Fold, LoopState, Record};
 use refrain_store::journal::{Journal, Tail};
-use refrain_store::webhook::Told;
+use refrain_store::outbox::webhook::Told;
 use refrain_store::{JournalError, LoopDir, RunnerLock};
 
 use self::post::Post;

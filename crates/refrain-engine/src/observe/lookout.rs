@@ -19,9 +19,10 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use refrain_core::{AttemptId, LoopId, LoopState};
+use refrain_store::disk::notice::Notice;
 use refrain_store::journal::{self, Mark};
-use refrain_store::notice::Notice;
-use refrain_store::{LoopDir, Project, RunnerLock, projects};
+use refrain_store::project::projects;
+use refrain_store::{LoopDir, Project, RunnerLock};
 
 use crate::{EngineError, Service};
 

@@ -3,8 +3,8 @@
 
 use camino::Utf8PathBuf;
 use refrain_core::LoopId;
-use refrain_store::slack::Talk;
-use refrain_store::webhook::{SecretError, secret};
+use refrain_store::outbox::slack::Talk;
+use refrain_store::outbox::webhook::{SecretError, secret};
 
 use crate::{EngineError, Host, Service};
 

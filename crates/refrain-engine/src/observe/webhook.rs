@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use refrain_core::notice::Notice;
-use refrain_store::webhook::{SecretError, secret};
+use refrain_store::outbox::webhook::{SecretError, secret};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url};
 use ring::hmac::{self, HMAC_SHA256};

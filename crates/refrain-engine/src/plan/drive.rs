@@ -13,7 +13,7 @@ use refrain_core::LoopId;
 use refrain_core::event::Urgency;
 use refrain_core::plan::{PlanEvent, PlanLive, PlanState, PlanStep, TaskEnded, next_step};
 use refrain_store::journal::{Durability, MOST_RESTORED};
-use refrain_store::pool::Slot;
+use refrain_store::project::pool::Slot;
 use refrain_store::{Journal, RunnerLock};
 use tokio::net::unix::pipe;
 use tokio::task::JoinSet;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use refrain_core::Record;
 use refrain_core::plan::{PlanEvent, PlanState};
+use refrain_store::disk::notice::Notice;
 use refrain_store::journal::{Journal, Tail};
-use refrain_store::notice::Notice;
 use refrain_store::{LoopDir, RunnerLock};
 
 use crate::EngineError;

@@ -13,10 +13,10 @@ use refrain_core::{LoopState, Spec};
 use refrain_git::{GitError, MergeRequest, Merged, Readied, ReadyRequest, Repository, Standing};
 use refrain_proc::stray;
 use refrain_store::LoopDir;
+use refrain_store::access::trust::Content;
 use refrain_store::journal;
-use refrain_store::pool::Slot;
+use refrain_store::project::pool::Slot;
 use refrain_store::tasks::TaskFile;
-use refrain_store::trust::Content;
 use tokio::sync::Semaphore;
 
 use super::asking::tell;

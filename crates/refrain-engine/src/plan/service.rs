@@ -10,7 +10,8 @@ use refrain_core::{LoopId, Spec};
 use refrain_git::Repository;
 use refrain_proc::detach::{self, Detached};
 use refrain_store::journal::{self, JournalError};
-use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock, projects};
+use refrain_store::project::projects;
+use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock};
 
 use super::follow::PlanFollower;
 use super::runner::PlanRunner;

@@ -11,9 +11,10 @@ use refrain_core::ids::RequestId;
 use refrain_core::{ChildId, Live, LoopId, LoopState, Step, next_step};
 use refrain_proc::identity;
 use refrain_proc::sweep::{Mark, sweep};
+use refrain_store::disk::notice::Notice;
 use refrain_store::journal::{self, Durability};
-use refrain_store::notice::Notice;
-use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, WorktreeLock, inbox};
+use refrain_store::project::inbox;
+use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, WorktreeLock};
 
 use crate::driver::liveness::is_stopped;
 use crate::driver::recovery;

@@ -8,7 +8,8 @@ use refrain_core::LoopId;
 use refrain_core::usage::Tally;
 use refrain_core::view::{Damaged, Kind};
 use refrain_store::catalog::{self, Brief, Catalog, CatalogError, Detail, Found, Shelf};
-use refrain_store::{JournalError, Project, projects};
+use refrain_store::project::projects;
+use refrain_store::{JournalError, Project};
 
 use crate::driver::liveness::look;
 use crate::{EngineError, Service, chain};

@@ -15,7 +15,8 @@ use refrain_core::spec::AgentSpec;
 use refrain_core::values::Limit;
 use refrain_core::{LoopId, LoopState, Spec};
 use refrain_secrets as secrets;
-use refrain_store::{DiskError, journal, make_dir_nofollow, memory as kept, proposals};
+use refrain_store::outbox::proposals;
+use refrain_store::{DiskError, journal, make_dir_nofollow, memory as kept};
 
 use crate::child::asked::{Question, ask};
 use crate::child::proving_ground::CleanCheckout;

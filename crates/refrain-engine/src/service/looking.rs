@@ -12,7 +12,7 @@ use refrain_core::{AttemptId, LoopId, Spec};
 use refrain_files::read_text;
 use refrain_proc::output;
 use refrain_store::journal;
-use refrain_store::layout::AttemptDir;
+use refrain_store::project::layout::AttemptDir;
 
 use crate::driver::recovery;
 use crate::service::redact::Redactor;

@@ -4,7 +4,8 @@ use refrain_core::event::End;
 use refrain_core::state_file::{self, WorkStatus};
 use refrain_core::{LoopState, Spec};
 use refrain_files::read_text;
-use refrain_store::{LoopDir, worktree, write_nofollow};
+use refrain_store::project::worktree;
+use refrain_store::{LoopDir, write_nofollow};
 
 /// What the agent noted, from its worktree or, where that was given back, as it was kept. A link that the agent put in its
 /// place would show any file of the person's, and is not followed.

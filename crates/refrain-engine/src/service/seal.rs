@@ -6,7 +6,7 @@ use camino::Utf8Path;
 use refrain_core::event::{Seal, Sealed};
 use refrain_core::seal::Sealing;
 use refrain_proc::output;
-use refrain_store::layout::AttemptDir;
+use refrain_store::project::layout::AttemptDir;
 
 /// The seal of a kept log, merged or not. One that was never made is empty: a stream that says nothing leaves nothing.
 pub(crate) fn of(path: &Utf8Path) -> io::Result<Seal> {

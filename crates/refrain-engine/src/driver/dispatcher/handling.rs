@@ -5,8 +5,8 @@ use std::sync::Arc;
 use refrain_core::event::{Ask, Asker, Event, Urgency};
 use refrain_core::ids::RequestId;
 use refrain_core::r#loop::Retrying;
-use refrain_store::inbox;
 use refrain_store::journal::Durability;
+use refrain_store::project::inbox;
 
 use super::{Drive, Input};
 use crate::child::ChildEvent;

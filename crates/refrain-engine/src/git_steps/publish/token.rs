@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use refrain_agents::environment;
 use refrain_core::Spec;
 use refrain_forge::FROM_FILE;
-use refrain_store::webhook::{SecretError, secret};
+use refrain_store::outbox::webhook::{SecretError, secret};
 
 use crate::host::Host;
 

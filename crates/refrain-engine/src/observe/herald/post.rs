@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use refrain_core::notice::Notice;
 use refrain_store::LoopDir;
-use refrain_store::webhook::Told;
+use refrain_store::outbox::webhook::Told;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::observe::webhook::{PATIENCE, Undelivered, Webhook};

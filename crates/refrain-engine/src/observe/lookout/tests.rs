@@ -116,7 +116,7 @@ fn what_comes_and_goes_is_told() {
     let came = heard(&mut lookout);
     assert_eq!(came.first(), Some(&format!("{new} loop.started")), "{came:?}");
     for id in [&ids[0], &new] {
-        refrain_store::archive::put_aside(place.service.project(), id, now()).unwrap();
+        refrain_store::project::archive::put_aside(place.service.project(), id, now()).unwrap();
         assert_eq!(heard(&mut lookout), ["listed"], "{id} was put aside");
     }
     fs::remove_dir_all(&place.service.project().loop_dir(&ids[2]).0).unwrap();

@@ -6,7 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::plan::{PlanEvent, TaskEnded};
-use refrain_store::{Doorbell, inbox};
+use refrain_store::Doorbell;
+use refrain_store::project::inbox;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::PlanDrive;
