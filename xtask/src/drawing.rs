@@ -37,6 +37,9 @@ enum Item<'a> {
 /// The items of each layer from left to right, the lowest layer first.
 type Layers<'a> = Vec<Vec<Item<'a>>>;
 
+/// Where the line between two items begins and ends.
+type Line = ((usize, usize), (usize, usize));
+
 /// The middle of each item.
 type Places<'a> = BTreeMap<Item<'a>, (usize, usize)>;
 
@@ -128,6 +131,7 @@ fn arranged<'a>(arrows: &Arrows<'a>, ways: &[Vec<Item<'a>>]) -> Layers<'a> {
     }
     let links: Vec<(Item<'a>, Item<'a>)> =
         ways.iter().flat_map(|way| way.windows(2)).map(|pair| (pair[0], pair[1])).collect();
+    let mut best = (effort(&layers, &links), layers.clone());
     for round in 0..ROUNDS {
         let is_upward = round % 2 == 0;
         for step in 0..layers.len() {
@@ -142,8 +146,21 @@ fn arranged<'a>(arrows: &Arrows<'a>, ways: &[Vec<Item<'a>>]) -> Layers<'a> {
                 there.iter().sum::<usize>().checked_div(there.len()).unwrap_or(places[item].0)
             });
         }
+        let now = effort(&layers, &links);
+        if now < best.0 {
+            best = (now, layers.clone());
+        }
     }
-    layers
+    best.1
+}
+
+/// How hard a drawing is to follow: how many of its lines cross, then how far they go sideways.
+fn effort<'a>(layers: &Layers<'a>, links: &[(Item<'a>, Item<'a>)]) -> (usize, usize) {
+    let (_, places) = places(layers);
+    let lines: Vec<_> = links.iter().map(|(high, low)| (places[high], places[low])).collect();
+    let cross = |((a, a_top), (b, _)): &Line, ((c, c_top), (d, _)): &Line| a_top == c_top && a < c && b > d;
+    let crossings = lines.iter().map(|a| lines.iter().filter(|b| cross(a, b)).count()).sum();
+    (crossings, lines.iter().map(|((x, _), (to_x, _))| x.abs_diff(*to_x)).sum())
 }
 
 /// The width of the drawing, and where each item stands: every layer in the middle.

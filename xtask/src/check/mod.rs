@@ -1,4 +1,4 @@
-//! `cargo xtask check`: the rules of docs/architecture.md and of the style guide that no compiler knows.
+//! `cargo xtask check`: the rules of docs/architecture.md and CONTRIBUTING.md that no compiler knows.
 
 mod arrows;
 mod finding;
