@@ -14,8 +14,9 @@ const MOST: usize = 5;
 const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "all", "an", "and", "are", "as", "at", "be", "by", "can", "change", "changed",
     "counts", "crate", "crates", "do", "does", "for", "from", "has", "have", "how", "i", "if", "in", "into",
-    "is", "it", "its", "long", "new", "not", "of", "on", "one", "or", "rs", "src", "that", "the", "this",
-    "to", "was", "we", "what", "when", "where", "which", "who", "why", "with", "would",
+    "is", "it", "its", "long", "made", "make", "may", "new", "not", "of", "on", "one", "or", "over", "rs",
+    "src", "that", "the", "this", "to", "was", "we", "what", "when", "where", "which", "who", "why", "with",
+    "would",
 ];
 
 /// What a word in the name of a file or of its folder counts, and one in a title; one in the text counts 1.
@@ -169,6 +170,9 @@ mod tests {
             ("what a key does in top", "refrain-tui/src/update.rs"),
             ("commit message", "refrain-git/src/commit/message.rs"),
             ("next task of a plan", "refrain-core/src/plan/turn.rs"),
+            ("how long a gate may run", "refrain-core/src/loop/child.rs"),
+            ("add a setting", "refrain-store/src/config/keys.rs"),
+            ("add a subcommand", "refrain/src/cli.rs"),
             ("webhook delivery", "refrain-engine/src/observe/webhook.rs"),
         ] {
             let best = rank(&entries, question);
