@@ -15,7 +15,7 @@ const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "all", "an", "and", "are", "as", "at", "be", "by", "can", "change", "changed",
     "counts", "crate", "crates", "do", "does", "for", "from", "has", "have", "how", "i", "if", "in", "into",
     "is", "it", "its", "long", "made", "make", "may", "new", "not", "of", "on", "one", "or", "over", "rs",
-    "src", "that", "the", "this", "to", "was", "we", "what", "when", "where", "which", "who", "why", "with",
+    "src", "that", "the", "this", "to", "was", "we", "what", "when", "where", "which", "why", "with",
     "would",
 ];
 
@@ -92,7 +92,10 @@ fn rank<'a>(entries: &'a [Entry], question: &str) -> Vec<&'a Entry> {
         })
         .collect();
     let score = |entry: &Entry, weights: &BTreeMap<String, f64>| {
-        let score: f64 = rarity.iter().map(|(word, rarity)| weight(weights, word) * rarity).sum();
+        let scores = rarity.iter().map(|(word, rarity)| weight(weights, word) * rarity);
+        let scores: Vec<f64> = scores.filter(|score| *score > 0.0).collect();
+        // An entry with all words is better than one that has a single word in its file's name.
+        let score = scores.iter().sum::<f64>() * scores.len() as f64;
         if entry.heading.starts_with("Where would I change") { score * IN_QUESTION } else { score }
     };
     let mut scored: Vec<(f64, &Entry)> =
