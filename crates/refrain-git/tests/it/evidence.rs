@@ -1,7 +1,7 @@
 //! What is left of a loop in the repository.
 
 use refrain_core::git::{CommitResult, Oid};
-use refrain_core::report::Change;
+use refrain_core::view::report::Change;
 
 use crate::place::Place;
 

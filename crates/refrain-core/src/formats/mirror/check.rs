@@ -1,6 +1,6 @@
 //! What checked the work of a loop of another system. A command that its file names is only ever shown.
 
-use crate::state_file::front_matter;
+use crate::prompt::state_file::front_matter;
 
 /// What checked a loop's work in another system.
 #[derive(Clone, Debug, PartialEq, Eq)]

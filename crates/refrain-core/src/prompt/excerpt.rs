@@ -145,5 +145,4 @@ fn indent_of(line: &str) -> usize {
 }
 
 #[cfg(test)]
-#[path = "excerpt_tests.rs"]
 mod tests;

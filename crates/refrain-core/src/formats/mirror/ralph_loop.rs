@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use super::Standing;
 use super::found::{Found, Promised, System, Unread, counted, prompt, words};
-use crate::state_file::front_matter;
+use crate::prompt::state_file::front_matter;
 
 /// Where it lies in a project.
 pub const PATH: &str = ".claude/ralph-loop.local.md";

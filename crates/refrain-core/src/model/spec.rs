@@ -11,16 +11,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::budget::Caps;
+use crate::formats::mirror::{Carried, Mirror};
 use crate::gate::{Check, GateEnv, GateSpec};
 use crate::git::GitSpec;
 use crate::ids::LoopId;
 use crate::memory::MemorySpec;
-use crate::mirror::{Carried, Mirror};
 use crate::plan::TaskRef;
 use crate::promise::Promise;
 use crate::protect::Part;
 use crate::session::SessionSpec;
-use crate::trace::Parent;
+use crate::view::trace::Parent;
 
 pub use agent::{AgentKind, AgentSpec, OutputFormat, Permissions, PromptMode, Secret};
 pub use limits::Limits;

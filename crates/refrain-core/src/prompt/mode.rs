@@ -39,7 +39,7 @@ fn with_section(prompt: &str, title: &str, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary;
+    use crate::prompt::summary;
 
     #[test]
     fn a_prompt_is_the_mode_the_shared_rules_and_the_task_in_this_order() {

@@ -7,8 +7,8 @@ use crate::agent::AgentReport;
 use crate::fingerprint::Fingerprint;
 use crate::gate::{GateName, Verdict};
 use crate::promise::NearMiss;
+use crate::prompt::state_file::WorkStatus;
 use crate::spec::Millis;
-use crate::state_file::WorkStatus;
 use crate::work::WorkDigest;
 
 /// What the agent left behind when it ended. What it amounts to (a claim? charged?) is decided by the fold.

@@ -3,7 +3,7 @@
 use super::found::{Found, Unread};
 use super::parts::Mark;
 use super::{check, descartes, ralph, ralph_loop, randroid, scud, synthex};
-use crate::state_file::front_matter;
+use crate::prompt::state_file::front_matter;
 
 /// What the file says of a loop.
 ///

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::{ClaimSource, End};
 use crate::ids::LoopId;
 use crate::r#loop::LoopState;
-use crate::state_file::front_matter;
+use crate::prompt::state_file::front_matter;
 
 /// How a loop stands, in the words that those systems have: there are no others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
