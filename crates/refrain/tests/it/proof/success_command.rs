@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testkit::{Run, Sandbox, write};
 
-use super::mcp::does;
+use crate::surfaces::mcp::does;
 use crate::{CLAIM, plain_folder, sandbox};
 
 /// Passes once the agent has written three lines.

@@ -7,7 +7,7 @@ use refrain_core::{LoopId, LoopState};
 use refrain_engine::{Service, Signals};
 use testkit::Sandbox;
 
-use crate::hosted::{host, spec, utf8};
+use crate::commits::hosted::{host, spec, utf8};
 use crate::sandbox;
 
 /// Drives the loop of task 2 to its end; its agent runs this script, and `gate` decides.

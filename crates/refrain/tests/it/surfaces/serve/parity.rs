@@ -306,7 +306,7 @@ impl World {
     }
 
     fn tool(&self, row: &Row, asked: Value) -> Value {
-        crate::mcp::does(&self.sandbox, row.tool.unwrap(), asked)
+        crate::surfaces::mcp::does(&self.sandbox, row.tool.unwrap(), asked)
     }
 
     /// A loop whose agent is at work.
@@ -359,9 +359,9 @@ fn every_surface_can_do_what_the_others_can() {
     }
     let mut tools: Vec<_> = TABLE.iter().filter_map(|row| row.tool.ok()).collect();
     tools.sort_unstable();
-    assert_eq!(crate::mcp::tools_of(&sandbox), tools);
+    assert_eq!(crate::surfaces::mcp::tools_of(&sandbox), tools);
     let keys: Vec<_> = TABLE.iter().filter_map(|row| row.top.ok()).collect();
-    crate::top::help_says(&sandbox, &keys);
+    crate::surfaces::top::help_says(&sandbox, &keys);
     served.ends();
 }
 

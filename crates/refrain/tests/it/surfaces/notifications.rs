@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use testkit::{Sandbox, eventually};
 
-use crate::terminal::Terminal;
+use crate::surfaces::terminal::Terminal;
 use crate::{CLAIM, sandbox};
 
 /// A command that notes what it was told.

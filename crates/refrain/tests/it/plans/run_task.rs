@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 use testkit::{Sandbox, write};
 
-use crate::terminal::Terminal;
+use crate::surfaces::terminal::Terminal;
 use crate::{plain_folder, sandbox};
 
 /// A project whose test looks for a word, and the task to put it there.

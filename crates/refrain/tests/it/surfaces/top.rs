@@ -2,7 +2,7 @@
 
 use testkit::{Sandbox, Signal, eventually, signal_process};
 
-use crate::terminal::{HOSTILE, Terminal};
+use crate::surfaces::terminal::{HOSTILE, Terminal};
 use crate::{CLAIM, sandbox};
 
 /// The screen of a person who looks at loops.

@@ -8,7 +8,7 @@ use std::path::Path;
 use serde_json::json;
 use testkit::{Run, Sandbox, write};
 
-use super::mcp::{does, refuses};
+use crate::surfaces::mcp::{does, refuses};
 use crate::{CLAIM, plain_folder, sandbox};
 
 /// `start` of an agent that claims at once.

@@ -9,7 +9,9 @@ use refrain_engine::{Service, Signals};
 use serde_json::{Value, json};
 use testkit::{Sandbox, write};
 
-use crate::{hosted, sandbox};
+use crate::sandbox;
+
+use crate::commits::hosted;
 
 /// Shell functions for scripts: `spends USD` is one more model call, `says TEXT` the last one.
 const SPENDS: &str = r#"line() { printf '{"type":"%s","sessionID":"s%s","part":%s}\n' "$1" "$REFRAIN_ATTEMPT" "$2"; }

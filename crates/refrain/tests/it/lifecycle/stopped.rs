@@ -5,7 +5,7 @@ use rstest::rstest;
 use serde_json::json;
 use testkit::{Sandbox, Signal, signal_process};
 
-use crate::red_team::has_programs;
+use crate::proof::red_team::has_programs;
 use crate::{CLAIM, sandbox};
 
 /// Starts a loop with this agent and these options.

@@ -2,7 +2,7 @@
 
 use testkit::Sandbox;
 
-use crate::terminal::Terminal;
+use crate::surfaces::terminal::Terminal;
 use crate::{CLAIM, plain_folder, sandbox};
 
 /// A sandbox with a loop that is done, one that stands at its cap, and one that runs.
