@@ -22,7 +22,7 @@ pub trait Adapter: Sync {
     fn launch(&self, call: &Call<'_>) -> Launch;
 
     /// A reader for the stream of one attempt that was started so.
-    fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect>;
+    fn dialect(&self, call: &Call<'_>) -> Box<dyn StreamDecoder>;
 
     /// Whether its program can be held to a schema.
     fn takes_schema(&self) -> bool {
@@ -107,7 +107,7 @@ pub struct Launch {
 }
 
 /// Reads one attempt's standard output, line by line, into events. It keeps what it needs to keep in bounded memory.
-pub trait Dialect: Send {
+pub trait StreamDecoder: Send {
     /// One line, without its end; whatever it holds is data from outside, and nothing in it is an error.
     fn line(&mut self, line: &[u8], say: &mut dyn FnMut(AgentEvent));
 

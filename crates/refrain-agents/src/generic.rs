@@ -11,7 +11,7 @@ use refrain_core::spec::PromptMode;
 pub use refrain_proc::program::in_path;
 use refrain_proc::program::is_executable;
 
-use crate::adapter::{Call, Dialect, Launch};
+use crate::adapter::{Call, Launch, StreamDecoder};
 use crate::args::{self, Last};
 
 /// The longest argument, and the longest variable with its name, that Linux takes, in bytes (`MAX_ARG_STRLEN` less the
@@ -124,7 +124,7 @@ pub(crate) struct Document {
 /// A longer document is none, in bytes.
 const LONGEST_DOCUMENT: usize = 16 << 20;
 
-impl Dialect for Document {
+impl StreamDecoder for Document {
     fn is_live(&self) -> bool {
         false
     }

@@ -213,7 +213,7 @@ impl From<EngineError> for RequestError {
                     | refrain_core::Refusal::SteeringTooLong { .. },
                 ..
             } => (Code::Usage, None),
-            EngineError::Refused { why: refrain_core::Refusal::Untold { .. }, .. } => {
+            EngineError::Refused { why: refrain_core::Refusal::Unreported { .. }, .. } => {
                 (Code::Usage, words("--max-tokens can be kept with known agents"))
             }
             EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {

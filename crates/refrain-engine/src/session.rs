@@ -12,7 +12,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use refrain_core::event::{AttemptFinished, End, Event, Identity};
 use refrain_core::r#loop::{Grant, Live, Step, next_step};
-use refrain_core::session::{IDLE_WAITS, Session, Whose, is_heard};
+use refrain_core::session::{IDLE_WAITS, LoopOwner, Session, is_heard};
 use refrain_core::spec::AgentKind;
 use refrain_core::{AttemptId, LoopId, LoopState, Spec};
 use refrain_proc::{detach, identity};
@@ -152,7 +152,7 @@ impl Service {
         let Some(_lock) = RunnerLock::try_take(&dir)? else { return Ok(false) };
         let mut journal: Journal = Journal::open_signed(dir, now(), self.host().signing())?;
         let name = session.id.as_deref().unwrap_or_default();
-        if Whose::of(journal.state(), name, session.process) != Whose::Unbound {
+        if LoopOwner::of(journal.state(), name, session.process) != LoopOwner::Unbound {
             return Ok(false);
         }
         journal.push(Event::SessionBound(session.clone()), now())?;

@@ -14,7 +14,7 @@ use crate::checks::{Check, Checks};
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
 use crate::kind::{Host, Opening};
-use crate::merging::{Hindrance, Mergeable, Merged};
+use crate::merging::{MergeBlocker, Mergeable, Merged};
 use crate::place::Place;
 use crate::pull_request::{Project, PullRequest, State};
 use crate::token::{Token, is_githubs};
@@ -243,7 +243,7 @@ impl Forge {
                 Mergeable::No(why) => Merged::NotMergeable { why, said },
                 // As where a project wants no squashed commits.
                 Mergeable::Yes | Mergeable::NotKnownYet if said.contains("not allowed") => {
-                    Merged::NotMergeable { why: vec![Hindrance::Rule(said.clone())], said }
+                    Merged::NotMergeable { why: vec![MergeBlocker::Rule(said.clone())], said }
                 }
                 Mergeable::Yes | Mergeable::NotKnownYet => Merged::NotYet { said },
             }),
@@ -276,9 +276,10 @@ fn settled(request: &PullRequest, head: &Oid) -> Option<Merged> {
     match request.state {
         _ if request.head != *head => Some(Merged::HeadMoved { head: request.head.clone() }),
         State::Merged => Some(Merged::Done { commit: request.merged_as.clone(), branch_deleted: false }),
-        State::Closed => {
-            Some(Merged::NotMergeable { why: vec![Hindrance::Closed], said: Hindrance::Closed.to_string() })
-        }
+        State::Closed => Some(Merged::NotMergeable {
+            why: vec![MergeBlocker::Closed],
+            said: MergeBlocker::Closed.to_string(),
+        }),
         State::Open => None,
     }
 }

@@ -12,12 +12,12 @@ pub enum Mergeable {
     /// The forge is still finding out.
     NotKnownYet,
     /// This does.
-    No(Vec<Hindrance>),
+    No(Vec<MergeBlocker>),
 }
 
 /// What keeps a pull request from being merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hindrance {
+pub enum MergeBlocker {
     /// It is a draft.
     Draft,
     /// It is closed.
@@ -36,7 +36,7 @@ pub enum Hindrance {
     Rule(String),
 }
 
-impl fmt::Display for Hindrance {
+impl fmt::Display for MergeBlocker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Draft => "it is a draft",
@@ -74,7 +74,7 @@ pub enum Merged {
     /// The forge does not merge it. Nothing was done.
     NotMergeable {
         /// As far as it tells.
-        why: Vec<Hindrance>,
+        why: Vec<MergeBlocker>,
         /// In its words.
         said: String,
     },

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use refrain_core::view::plan::{PlanStatus, TaskView};
 use refrain_core::view::{Iteration, Kind, Status};
 use refrain_core::{AttemptId, LoopId};
-use refrain_engine::{Entry, Glimpse, RosterNews};
+use refrain_engine::{Entry, ListRow, LiveListChange};
 
 use crate::input::Input;
 use crate::pane::Pane;
@@ -193,7 +193,7 @@ impl Model {
     }
 
     /// The same as the list has it.
-    pub(crate) fn glimpse(&self, key: &Key) -> Option<&Glimpse> {
+    pub(crate) fn glimpse(&self, key: &Key) -> Option<&ListRow> {
         self.list
             .entries
             .iter()
@@ -203,13 +203,13 @@ impl Model {
 }
 
 impl Key {
-    pub(crate) fn of(seen: &Glimpse) -> Self {
+    pub(crate) fn of(seen: &ListRow) -> Self {
         Self { project: Arc::clone(&seen.project), id: seen.id.clone() }
     }
 }
 
 /// The loop, or plan, of an entry; none where that is damaged.
-pub(crate) fn seen(entry: &Entry) -> Option<&Glimpse> {
+pub(crate) fn seen(entry: &Entry) -> Option<&ListRow> {
     match entry {
         Entry::Seen(seen) => Some(seen),
         Entry::Damaged(..) => None,
@@ -248,10 +248,10 @@ impl List {
         self.cursor = entry.map(|entry| place(entry));
     }
 
-    pub(crate) fn take(&mut self, news: RosterNews) {
+    pub(crate) fn take(&mut self, news: LiveListChange) {
         (self.is_read, self.trouble) = (true, None);
         match news {
-            RosterNews::All(entries) => {
+            LiveListChange::All(entries) => {
                 self.entries = entries;
                 // What is driven stays where it is, whatever happens to it.
                 self.entries.sort_by_key(|entry| match entry {
@@ -262,7 +262,7 @@ impl List {
                     Entry::Damaged(..) => (2, std::cmp::Reverse(None)),
                 });
             }
-            RosterNews::Some(changed) => {
+            LiveListChange::Some(changed) => {
                 for glimpse in changed {
                     let is_same = |entry: &&mut Entry| match entry {
                         Entry::Seen(seen) => seen.id == glimpse.id && seen.project == glimpse.project,

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use refrain_core::r#loop::{Grant, LoopState};
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{AttemptId, LoopId};
-use refrain_engine::{Service, Sight};
+use refrain_engine::{FollowEvent, Service};
 
 /// Something that a person asks of a loop, or a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub trait Program: Send + Sync {
 /// Tells of one loop: text, with no other control characters in it than those of style.
 pub trait Narrator {
     /// What there is to be shown of it: whole lines, or the next part of one.
-    fn tell(&mut self, sight: &Sight) -> String;
+    fn tell(&mut self, sight: &FollowEvent) -> String;
 
     /// The loop's state, from what was told.
     fn state(&self) -> Option<&LoopState>;

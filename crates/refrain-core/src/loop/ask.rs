@@ -29,7 +29,7 @@ impl AgentSpec {
     /// # Errors
     /// [`Refusal::Untold`].
     pub fn admits(&self, cost: bool, tokens: bool) -> Result<(), Refusal> {
-        let untold = |what, flag| Err(Refusal::Untold { agent: self.kind, what, flag });
+        let untold = |what, flag| Err(Refusal::Unreported { agent: self.kind, what, flag });
         let is_stream = self.output_format == OutputFormat::StreamJson;
         let tells_usage = self.kind.streams() || is_stream;
         let tells_cost = self.kind.tells_cost() || is_stream || self.price.is_some() && tells_usage;

@@ -32,7 +32,7 @@ pub enum Refusal {
     NotALoop,
     /// A cap on what the agent does not tell.
     #[error("{agent} does not say {what}, so {flag} could not be kept")]
-    Untold {
+    Unreported {
         /// Which adapter.
         agent: AgentKind,
         /// What it does not say.

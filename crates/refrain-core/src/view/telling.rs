@@ -455,7 +455,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             | Refusal::TooMany { .. }
             | Refusal::TooLong { .. }
             | Refusal::SteeringTooLong { .. }
-            | Refusal::Untold { .. },
+            | Refusal::Unreported { .. },
         ) => {
             format!("refrain resume {id}")
         }

@@ -20,7 +20,7 @@ use crate::{EngineError, Service, now};
 
 /// A loop's hand in the money that all share.
 #[derive(Debug)]
-pub(crate) struct Purse {
+pub(crate) struct BudgetReservation {
     file: LedgerFile,
     user: UserCaps,
     /// What the project's file said when the loop was started.
@@ -52,7 +52,7 @@ pub(crate) struct Question {
     costs: Vec<Option<Usd>>,
 }
 
-impl Purse {
+impl BudgetReservation {
     /// That of a loop.
     pub(crate) fn new(spec: &Spec, dir: &LoopDir, host: &Host) -> Self {
         Self {

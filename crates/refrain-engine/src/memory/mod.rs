@@ -35,7 +35,7 @@ pub enum RememberError {
 
 /// What was found, the best first, and why some of it may be missing.
 #[derive(Debug)]
-pub struct Recollection {
+pub struct MemoryCollector {
     /// It.
     pub found: Vec<Ranked>,
     /// What could not be asked, and what is done about that.
@@ -53,7 +53,7 @@ impl Service {
         words: &str,
         everywhere: bool,
         variables: bool,
-    ) -> Result<Recollection, MemoryError> {
+    ) -> Result<MemoryCollector, MemoryError> {
         let (home, project) = (&self.host().data_home, self.project().root.as_str());
         let (embedder, mut trouble) = Embedder::of(self.host(), variables);
         let mut vector = None;
@@ -68,7 +68,7 @@ impl Service {
         let hits = memory::look(home, |file| file.find(words, project, everywhere, vector))?;
         let mut found = rank(hits.unwrap_or_default(), words, project, now());
         found.retain(|it| it.fits);
-        Ok(Recollection { found, trouble })
+        Ok(MemoryCollector { found, trouble })
     }
 
     /// All memories that are meant, the newest first.

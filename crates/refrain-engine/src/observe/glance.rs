@@ -22,7 +22,7 @@ use crate::{ByKind, EngineError, Service};
 
 /// A loop at a glance.
 #[derive(Clone, Debug)]
-pub struct Glance {
+pub struct DetailView {
     /// How it stands.
     pub status: Status,
     /// What it was asked to do.
@@ -55,14 +55,14 @@ impl Service {
     ///
     /// # Errors
     /// [`EngineError`] where it is not there or cannot be read.
-    pub fn glance(&self, id: &LoopId) -> Result<Glance, EngineError> {
+    pub fn glance(&self, id: &LoopId) -> Result<DetailView, EngineError> {
         let Located { dir, .. } = self.locate(id)?;
         let bytes = fs::metadata(dir.journal()).map_or(0, |meta| meta.len());
         let state = journal::read_signed(&dir, &self.host().signing())?.state;
         let (spec, redactor) = (&state.spec, Redactor::new(&state.spec, []));
         let clean = |text: &str| redactor.clean(&printable(text));
         let (noted, status) = (noted(spec, &dir), look(&dir, &state));
-        Ok(Glance {
+        Ok(DetailView {
             status: Status {
                 reason: clean(&status.reason),
                 needs: status.needs.as_deref().map(clean),

@@ -8,7 +8,7 @@ use refrain_store::journal::Journal;
 use refrain_store::{LoopDir, RunnerLock};
 
 use crate::EngineError;
-use crate::driver::pulse::Pulse;
+use crate::driver::pulse::LiveProgress;
 use crate::observe::journal_reader::JournalReader;
 
 /// Reads a plan's events as they happen. Blocks; belongs on a thread of its own.
@@ -19,7 +19,7 @@ pub struct PlanFollower {
 }
 
 impl PlanFollower {
-    pub(super) fn of_own(journal: &Journal<PlanState>, pulse: Arc<Pulse>) -> Self {
+    pub(super) fn of_own(journal: &Journal<PlanState>, pulse: Arc<LiveProgress>) -> Self {
         Self { dir: journal.dir().clone(), reader: JournalReader::of_own(journal, pulse) }
     }
 

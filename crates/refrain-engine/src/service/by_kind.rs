@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::asking::SlowRunner;
 use crate::observe::follow::Follower;
-use crate::observe::glance::Glance;
+use crate::observe::glance::DetailView;
 use crate::service::{Located, Service};
 use crate::{EngineError, LoopRequest, PlanFollower, PlanRunner, Runner};
 
@@ -71,7 +71,7 @@ impl Service {
     ///
     /// # Errors
     /// [`EngineError`] where it is not there or cannot be read.
-    pub fn overview(&self, id: &LoopId) -> Result<ByKind<Glance, PlanStatus>, EngineError> {
+    pub fn overview(&self, id: &LoopId) -> Result<ByKind<DetailView, PlanStatus>, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(_) => ByKind::Loop(self.glance(id)?),
             ByKind::Plan(_) => ByKind::Plan(self.plan_status(id)?),

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::{self, Found, Mirror, Standing, Unread};
+use refrain_core::formats::mirror::{self, ForeignLoop, Mirror, Standing, Unread};
 use refrain_store::{journal, write_atomic};
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ pub enum ForeignError {
 ///
 /// # Errors
 /// [`ForeignError`].
-pub fn found_in(path: &Utf8Path) -> Result<Found, ForeignError> {
+pub fn found_in(path: &Utf8Path) -> Result<ForeignLoop, ForeignError> {
     Ok(mirror::read(&text_of(path).map_err(ForeignError::File)?)?)
 }
 

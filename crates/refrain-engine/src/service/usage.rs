@@ -20,12 +20,12 @@ pub struct Used {
     /// The loops that could not be read, and are not in it.
     pub unread: Vec<Listed>,
     /// What else could not be told, which takes nothing from the sums.
-    pub untold: Vec<Untold>,
+    pub untold: Vec<UnreportedUsage>,
 }
 
 /// Something beside the sums that could not be told.
 #[derive(Debug, thiserror::Error)]
-pub enum Untold {
+pub enum UnreportedUsage {
     /// Which caps are configured.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -73,7 +73,7 @@ impl Service {
         Ok(Used { report, series, unread, untold })
     }
 
-    fn caps_now(&self) -> Result<Vec<Standing>, Untold> {
+    fn caps_now(&self) -> Result<Vec<Standing>, UnreportedUsage> {
         let settings = self.settings(Chosen::default(), false)?;
         Ok(self.shared_caps(settings.project_caps)?)
     }

@@ -15,11 +15,11 @@ use refrain_core::git::{Oid, RepoPath};
 use refrain_core::protect::{Change, Kind, Part, PartViolation, Protected, Violation};
 
 use crate::Cancel;
-use crate::candidate::walk::{Found, RULES, Walk, ignored, rules_elsewhere};
+use crate::candidate::walk::{ProtectedFile, RULES, Walk, ignored, rules_elsewhere};
 use crate::error::{GitError, OnPath};
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
-use crate::worktree::clean::Laid;
+use crate::worktree::clean::PreparedCheckout;
 
 /// How much of the changed lines is told, in bytes.
 const LINES: usize = 256 << 10;
@@ -73,7 +73,7 @@ impl Repository {
         let mut files = hash((git, root), &find((git, root), request, None)?, true)?;
         let rules = rules_elsewhere(self, git)?;
         let object = git.text(["hash-object", "-w", "--no-filters", "--stdin"], &rules)?;
-        files.insert(RULES.into(), Blob { mode: Found::FILE.to_owned(), object });
+        files.insert(RULES.into(), Blob { mode: ProtectedFile::FILE.to_owned(), object });
         self.write(git, request.index, &files)
     }
 
@@ -167,14 +167,14 @@ impl Repository {
         &self,
         base: &Oid,
         paths: impl IntoIterator<Item = &'p RepoPath>,
-    ) -> Result<Vec<Laid>, GitError> {
+    ) -> Result<Vec<PreparedCheckout>, GitError> {
         let files = listed(self.git(), base)?;
         let laid = |path: &RepoPath| {
             let file = files.get(&path.to_bytes()).map(|Blob { mode, object }| {
                 let answer = || GitError::Answer { command: "ls-tree", answer: object.clone() };
                 Ok::<_, GitError>((mode.clone(), object.parse().map_err(|_| answer())?))
             });
-            Ok(Laid { path: path.clone(), file: file.transpose()? })
+            Ok(PreparedCheckout { path: path.clone(), file: file.transpose()? })
         };
         paths.into_iter().map(laid).collect()
     }
@@ -210,7 +210,7 @@ fn find(
     (git, root): (Git<'_>, &Utf8Path),
     request: ProtectRequest<'_>,
     base: Option<&Files>,
-) -> Result<Vec<Found>, GitError> {
+) -> Result<Vec<ProtectedFile>, GitError> {
     let ignored = match base {
         // Whatever the person ignores at the start is theirs to ignore.
         None => ignored(git, None)?,
@@ -223,7 +223,7 @@ fn find(
 }
 
 /// What git would call these files, as they are on disk; with `keep` it has them from then on.
-fn hash((git, root): (Git<'_>, &Utf8Path), found: &[Found], keep: bool) -> Result<Files, GitError> {
+fn hash((git, root): (Git<'_>, &Utf8Path), found: &[ProtectedFile], keep: bool) -> Result<Files, GitError> {
     let how: &[&str] =
         if keep { &["hash-object", "-w", "--no-filters"] } else { &["hash-object", "--no-filters"] };
     let mut files = Files::new();
@@ -355,11 +355,11 @@ fn inside(repository: &Repository, path: &[u8], commits: (&str, &str)) -> Result
 fn changes(before: &Files, now: &Files) -> Vec<(RepoPath, Change)> {
     let gone = before.keys().filter(|path| !now.contains_key(*path)).map(|path| (path, Change::Deleted));
     let there = now.iter().filter_map(|(path, is)| {
-        let kind = Found::kind_of(&is.mode);
+        let kind = ProtectedFile::kind_of(&is.mode);
         let change = match before.get(path) {
             None => Change::Added(kind),
             Some(was) if was == is => return None,
-            Some(was) if Found::kind_of(&was.mode) != kind => Change::Became(kind),
+            Some(was) if ProtectedFile::kind_of(&was.mode) != kind => Change::Became(kind),
             Some(was) if was.object == is.object => Change::Mode,
             Some(_) => Change::Modified(kind),
         };

@@ -46,7 +46,7 @@ pub struct RemakeRequest<'a> {
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remade {
+pub enum LinearBranch {
     /// The reference is at the new line.
     Done {
         /// Where the line ends.
@@ -70,7 +70,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
-    pub fn remake_line(&self, request: RemakeRequest<'_>) -> Result<Remade, GitError> {
+    pub fn remake_line(&self, request: RemakeRequest<'_>) -> Result<LinearBranch, GitError> {
         let git = self.git().until(request.cancel);
         let (mut tip, mut picked, mut conflicts) = (request.onto.clone(), Vec::new(), Vec::new());
         let heads = self.heads(git, request.commits)?;
@@ -84,7 +84,7 @@ impl Repository {
             }
         }
         if self.move_reference(request.reference, Some(request.tip), &tip, "refrain: make the line anew")? {
-            return Ok(Remade::Done { tip, picked, conflicts });
+            return Ok(LinearBranch::Done { tip, picked, conflicts });
         }
         let at = self.reference(request.reference)?;
         let now = match &at {
@@ -95,9 +95,9 @@ impl Repository {
             && self.trees(git, &now)? == self.trees(git, &made_of(&picked))?
         {
             let picked = picked.into_iter().zip(now).map(|((was, _), now)| (was, now)).collect();
-            return Ok(Remade::Done { tip: at, picked, conflicts });
+            return Ok(LinearBranch::Done { tip: at, picked, conflicts });
         }
-        Ok(Remade::Moved { at })
+        Ok(LinearBranch::Moved { at })
     }
 
     /// The tree of a commit.

@@ -66,7 +66,7 @@ pub struct ReadyRequest<'a> {
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Readied {
+pub enum ReadySlot {
     /// It is ready.
     Ready {
         /// What somebody had left in it, and is on a branch now.
@@ -98,7 +98,7 @@ impl Repository {
     /// # Errors
     /// [`GitError::BranchTaken`] where the branch is somewhere else than at `at` or `was`, [`GitError::BranchElsewhere`] where
     /// it is checked out outside of the pool; [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
-    pub fn ready(&self, request: ReadyRequest<'_>) -> Result<Readied, GitError> {
+    pub fn ready(&self, request: ReadyRequest<'_>) -> Result<ReadySlot, GitError> {
         self.check_branch_name(request.branch)?;
         let begun = note(request.beside);
         let is_begun = begun.exists();
@@ -108,7 +108,7 @@ impl Repository {
                 write_note(&begun)?;
                 return self.make_slot(request);
             }
-            Folder::Strange(reason) => return Ok(Readied::Held(vec![reason])),
+            Folder::Strange(reason) => return Ok(ReadySlot::Held(vec![reason])),
             Folder::Broken => {
                 mend(self, request.folder, request.beside, request.at)?;
                 self.there(request.folder)?
@@ -123,11 +123,11 @@ impl Repository {
             let look = there.look_in_slot(request.cancel)?;
             let repositories = there.moving_repositories(&look, request.at)?;
             if !repositories.is_empty() {
-                return Ok(Readied::Held(repositories));
+                return Ok(ReadySlot::Held(repositories));
             }
             let saved = match there.save_slot(&look, request)? {
                 Ok(saved) => saved,
-                Err(reasons) => return Ok(Readied::Held(reasons)),
+                Err(reasons) => return Ok(ReadySlot::Held(reasons)),
             };
             write_note(&begun)?;
             match (&saved, &look.status.head) {
@@ -319,7 +319,7 @@ impl Repository {
     }
 
     /// Makes one where there is nothing. Nearly always the branch is new, and nobody has it: then the worktree begins on it.
-    fn make_slot(&self, request: ReadyRequest<'_>) -> Result<Readied, GitError> {
+    fn make_slot(&self, request: ReadyRequest<'_>) -> Result<ReadySlot, GitError> {
         let ReadyRequest { folder, branch, at, was, cancel, .. } = request;
         let is_new = was.is_none() && self.make_reference(&format!("refs/heads/{branch}"), at, WHY)?;
         self.add_slot(request, is_new.then_some(branch))?;
@@ -328,7 +328,7 @@ impl Repository {
         match is_new {
             true => {
                 remove(&note(request.beside))?;
-                Ok(Readied::Ready { saved: None })
+                Ok(ReadySlot::Ready { saved: None })
             }
             false => self.settle(&there, request, None),
         }
@@ -373,7 +373,7 @@ impl Repository {
         there: &Self,
         request: ReadyRequest<'_>,
         saved: Option<Saved>,
-    ) -> Result<Readied, GitError> {
+    ) -> Result<ReadySlot, GitError> {
         let ReadyRequest { branch, at, was, .. } = request;
         let name = format!("refs/heads/{branch}");
         // Nearly always it is new, and nobody has it.
@@ -394,7 +394,7 @@ impl Repository {
         }
         there.git().output(["symbolic-ref", "-m", WHY, "HEAD", &name], &[])?;
         remove(&note(request.beside))?;
-        Ok(Readied::Ready { saved })
+        Ok(ReadySlot::Ready { saved })
     }
 
     /// Has all worktrees of the pool, but one, leave a branch for the commit that it is at. Returns another that has it.

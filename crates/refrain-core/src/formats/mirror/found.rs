@@ -33,7 +33,7 @@ pub enum System {
 
 /// A loop of another system.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct ForeignLoop {
     /// Whose it is.
     pub system: System,
     /// How it is called there.
@@ -148,7 +148,7 @@ const MOST_COUNTED: u32 = 1_000_000;
 /// How much of what stands in a file a refusal repeats, in bytes.
 const SHOWN: usize = 400;
 
-impl Found {
+impl ForeignLoop {
     /// How many iterations it may have in all, those that were counted there among them.
     ///
     /// # Errors
