@@ -51,7 +51,6 @@ pub trait Adapter: Sync {
 pub struct Call<'a> {
     /// What is to be done. `spec.agent` holds the program, the person's own arguments, the model, the permissions.
     pub spec: &'a Spec,
-    /// The prompt.
     pub prompt: &'a str,
     /// A file that holds it.
     pub prompt_file: &'a Utf8Path,
@@ -79,7 +78,6 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// What it shows.
     #[must_use]
     pub fn shows(&self) -> Zoned {
         (self.now)().to_zoned(self.zone.clone())

@@ -24,7 +24,6 @@ pub use self::message::Message;
 pub enum Code {
     /// Completed, or the command did what it was asked.
     Done = 0,
-    /// It failed.
     Failed = 1,
     /// A request that cannot be taken; nothing was touched.
     Usage = 2,

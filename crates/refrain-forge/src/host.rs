@@ -89,9 +89,6 @@ impl Forge {
     }
 
     /// The pull request of a branch: the open one, else the newest.
-    ///
-    /// # Errors
-    /// [`Trouble`].
     pub fn find(&self, branch: &str) -> Result<Option<PullRequest>, Trouble> {
         let mut found = self.host.of_branch(branch)?;
         let open = found.iter().position(|request| request.state == State::Open);
@@ -137,18 +134,12 @@ impl Forge {
     }
 
     /// Says anew what a pull request says, and with a title what it is called. It may be repeated.
-    ///
-    /// # Errors
-    /// [`Trouble`].
     pub fn describe(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble> {
         let title = title.map(|title| clip(title, TITLE));
         self.host.edit(number, title.as_deref(), &clip(body, BODY))
     }
 
     /// Makes no draft of a draft. It may be repeated.
-    ///
-    /// # Errors
-    /// [`Trouble`].
     pub fn ready(&self, number: u64) -> Result<(), Trouble> {
         let request = self.host.get(number)?;
         if request.draft { self.host.ready(&request) } else { Ok(()) }
@@ -163,17 +154,11 @@ impl Forge {
     }
 
     /// A pull request as it stands.
-    ///
-    /// # Errors
-    /// [`Trouble`].
     pub fn get(&self, number: u64) -> Result<PullRequest, Trouble> {
         self.host.get(number)
     }
 
     /// The checks of a commit that is to be merged into `base`.
-    ///
-    /// # Errors
-    /// [`Trouble`].
     pub fn checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble> {
         self.host.checks(head, base)
     }
@@ -194,9 +179,6 @@ impl Forge {
     }
 
     /// Whether a pull request can be merged.
-    ///
-    /// # Errors
-    /// [`Trouble`].
     pub fn mergeable(&self, number: u64) -> Result<Mergeable, Trouble> {
         self.host.mergeable(number)
     }

@@ -18,9 +18,7 @@ pub enum Mergeable {
 /// What keeps a pull request from being merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergeBlocker {
-    /// It is a draft.
     Draft,
-    /// It is closed.
     Closed,
     /// It does not go together with its base.
     Conflicts,
@@ -62,10 +60,7 @@ pub enum Merged {
         branch_deleted: bool,
     },
     /// It is at another commit than the one that was to be merged. Nothing was done.
-    HeadMoved {
-        /// At which.
-        head: Oid,
-    },
+    HeadMoved { head: Oid },
     /// The forge does not merge it at this moment, as where its base was just moved. Nothing was done, and it may be tried again.
     NotYet {
         /// In its words.

@@ -47,9 +47,7 @@ pub struct CommitRequest<'a> {
     pub base: &'a Base,
     /// Where the head was at the last look: what the last report said, at first the base's.
     pub last_head: Option<&'a Oid>,
-    /// The loop.
     pub id: &'a LoopId,
-    /// The iteration.
     pub iteration: u32,
     /// The message, without trailers.
     pub message: &'a str,

@@ -11,7 +11,6 @@ use crate::{identity, system};
 /// A process that bears a loop's mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphan {
-    /// The process.
     pub process: Process,
     /// Its command line, words joined by blanks. Data.
     pub command: String,

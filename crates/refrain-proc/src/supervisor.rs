@@ -79,7 +79,6 @@ pub enum Report<L> {
     NotStarted(String),
     /// Its own process ended; everything that it had printed by then is on disk.
     Exited {
-        /// How.
         exit: Exit,
         /// Bytes on standard output.
         stdout: u64,
@@ -94,7 +93,6 @@ pub enum Report<L> {
     },
     /// What it left behind is gone.
     Swept {
-        /// How many there were.
         killed: u32,
         /// Those who could not be ended.
         survivors: Vec<i32>,

@@ -16,7 +16,6 @@ use crate::program::Program;
 /// What can be shown where it is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Art {
-    /// Colours.
     pub colour: bool,
     /// More than ASCII.
     pub blocks: bool,
@@ -80,7 +79,6 @@ pub(crate) struct OneLog {
     pub(crate) text: Option<Pane>,
 }
 
-/// One loop.
 #[derive(Debug)]
 pub(crate) struct OneLoop {
     pub(crate) key: Key,
@@ -97,7 +95,6 @@ pub(crate) struct OneLoop {
     pub(crate) over: Option<Option<String>>,
 }
 
-/// One plan.
 #[derive(Debug)]
 pub(crate) struct OnePlan {
     pub(crate) key: Key,
@@ -120,7 +117,6 @@ pub(crate) enum Asking {
     Cancel(Key),
     /// Whether what it waits with is good: the tree that is shown, where it has one.
     Approve(Key, Option<String>),
-    /// A line.
     Line(Wanted, Input),
 }
 
@@ -143,7 +139,6 @@ pub(crate) struct Places {
     pub(crate) rows: Rect,
     /// A text that scrolls: activity or waves.
     pub(crate) text: Rect,
-    /// Attempts.
     pub(crate) attempts: Rect,
     /// The first of the rows, or of the attempts, that is shown.
     pub(crate) top: usize,
@@ -171,7 +166,6 @@ impl Model {
         }
     }
 
-    /// It was drawn so.
     pub(crate) fn drawn(&mut self, places: Places) {
         self.places = places;
         match self.opened.last_mut() {

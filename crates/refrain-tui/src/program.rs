@@ -38,10 +38,7 @@ pub enum Act {
         now: bool,
     },
     /// Be told something with the next attempt.
-    Steer {
-        /// What.
-        words: String,
-    },
+    Steer { words: String },
 }
 
 /// Why something was not done.
@@ -53,7 +50,6 @@ pub enum Objection {
     Lacks(String, String),
 }
 
-/// The program.
 pub trait Program: Send + Sync {
     /// Does something, and says what it came to, in a line.
     ///

@@ -26,7 +26,6 @@ const HURRYING: Duration = Duration::from_millis(500);
 /// So many messages may wait to be attended to.
 const WAITING: usize = 64;
 
-/// What is to be bridged.
 #[derive(Clone, Debug)]
 pub struct Bridge {
     /// The agent's program.

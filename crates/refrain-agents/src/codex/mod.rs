@@ -17,7 +17,6 @@ pub(crate) use launch::begin_anew;
 use crate::adapter::{Adapter, Call, Clock, Launch, StreamDecoder};
 use crate::checkup::Checkup;
 
-/// Codex.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Codex;
 

@@ -80,7 +80,6 @@ pub fn is_heard(state: &LoopState, seen: Option<AttemptId>) -> bool {
 pub enum Answer {
     /// It may stop.
     LetGo,
-    /// It goes on with this.
     GoOn(String),
 }
 

@@ -17,7 +17,6 @@ use super::ChildEvent;
 pub(crate) enum AgentRole {
     /// It works, in an attempt whose folder this is.
     Worker(AttemptDir),
-    /// It is this gate.
     Reviewer(GateName),
     Critic,
 }

@@ -57,7 +57,6 @@ impl Runner {
         }
     }
 
-    /// The loop.
     #[must_use]
     pub fn id(&self) -> &LoopId {
         &self.journal.state().spec.id

@@ -30,7 +30,6 @@ pub enum Signals {
 pub(crate) enum Wish {
     /// A pause after the iteration; said twice, at once.
     Interrupt,
-    /// A pause.
     Pause(Urgency),
 }
 

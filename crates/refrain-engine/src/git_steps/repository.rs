@@ -41,7 +41,6 @@ pub(crate) struct Work {
 
 /// What came of it.
 pub(crate) enum Done {
-    /// The event that records it.
     Recorded(Event),
     /// What the step needs is there, or why it is not: only now it is recorded and done.
     Ready(Step, Ready),

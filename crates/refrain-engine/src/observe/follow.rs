@@ -36,7 +36,6 @@ const MOST_SHOWN: u64 = 1 << 20;
 /// Something to be seen.
 #[derive(Debug)]
 pub enum FollowEvent {
-    /// An event.
     Event(Box<Record>),
     /// An event of before: needed to know how the loop stands, not to be shown again.
     Past(Box<Record>),
@@ -134,9 +133,6 @@ impl Follower {
 
     /// Follows a loop that another process drives, or nobody, from its first event on; with all that its agents printed,
     /// or else only what they print from now on.
-    ///
-    /// # Errors
-    /// [`DiskError`] where no notices can be had.
     pub(crate) fn of(dir: LoopDir, all_output: bool) -> Result<Self, DiskError> {
         let reader = JournalReader::of(&dir)?;
         Ok(Self { caught_up: all_output, all: all_output, ..Self::new(dir, reader, 0) })
@@ -167,9 +163,6 @@ impl Follower {
     }
 
     /// The next thing to be seen; none once the loop has stopped, or its runner is gone.
-    ///
-    /// # Errors
-    /// [`JournalError`] where the journal cannot be understood.
     pub fn look(&mut self) -> Result<Option<FollowEvent>, JournalError> {
         let until = self.patience.map(|patience| Instant::now() + patience);
         loop {
@@ -374,9 +367,6 @@ impl Log {
 
 impl Service {
     /// Follows any loop from its first event on; with all that its agents printed, or only what they print from now on.
-    ///
-    /// # Errors
-    /// [`EngineError`] where there is no such loop.
     pub fn follow(&self, id: &LoopId, all_output: bool) -> Result<Follower, EngineError> {
         Ok(Follower::of(self.locate(id)?.dir, all_output)?)
     }

@@ -52,9 +52,6 @@ impl Screen {
 
 impl Service {
     /// A loop at a glance.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
     pub fn glance(&self, id: &LoopId) -> Result<DetailView, EngineError> {
         let Located { dir, .. } = self.locate(id)?;
         let bytes = fs::metadata(dir.journal()).map_or(0, |meta| meta.len());
@@ -82,18 +79,12 @@ impl Service {
     }
 
     /// What takes secrets out of what is told of a loop, or a plan.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
     pub fn screen(&self, id: &LoopId) -> Result<Screen, EngineError> {
         Ok(Screen(Redactor::new(&self.spec_of(id)?, [])))
     }
 
     /// The folder of the project that a loop, or a plan, works in: of one in a worktree of its own, the one that this stands
     /// for.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
     pub fn folder_of(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
         let spec = self.spec_of(id)?;
         if !spec.worktree.starts_with(&self.host.state_home) {
@@ -143,7 +134,6 @@ pub struct Changes {
 /// What has changed of a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
-    /// Its journal.
     pub journal: bool,
     /// Its `state.md`.
     pub state: bool,

@@ -126,9 +126,6 @@ fn wait(pulse: &LiveProgress, beat: ProgressSnapshot, post: Option<&mut Post>, d
 impl Service {
     /// Tells the webhook what it is owed by loops and plans that nobody drives. Answers with why something is still owed; after
     /// the first that it does not take nothing more is tried.
-    ///
-    /// # Errors
-    /// [`EngineError`] where they cannot be looked at.
     pub fn deliver_owed(
         &self,
         longest: Option<Millis>,

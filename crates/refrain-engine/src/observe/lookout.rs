@@ -49,7 +49,6 @@ pub enum News {
 pub struct LoopRef {
     /// Its project.
     pub service: Arc<Service>,
-    /// Its id.
     pub id: LoopId,
     pub(crate) dir: LoopDir,
 }
@@ -93,9 +92,6 @@ struct Printing {
 
 impl JournalWatcher {
     /// Over the projects that are `open`, from now on; also what agents print where it `hears`.
-    ///
-    /// # Errors
-    /// [`EngineError`] where no notices can be had.
     pub fn new(open: impl Fn() -> Vec<Service> + Send + 'static, hears: bool) -> Result<Self, EngineError> {
         Self::bounded(Box::new(open), hears, WATCHED)
     }

@@ -26,7 +26,6 @@ const ALIVE_CHECK: Duration = Duration::from_secs(2);
 /// A loop, or a plan, in a list that stays.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListRow {
-    /// Its id.
     pub id: LoopId,
     /// The project's folder.
     pub project: Arc<str>,
@@ -38,7 +37,6 @@ pub struct ListRow {
     pub iteration: u32,
     /// The cap.
     pub max_iterations: Option<u32>,
-    /// When it was started.
     pub started_at: Timestamp,
     /// When the last event happened.
     pub updated_at: Timestamp,
@@ -147,7 +145,6 @@ pub struct LiveList {
 /// What is known of a folder.
 #[derive(Debug)]
 enum Known {
-    /// It is on the list.
     Listed(Box<Watched>),
     /// The loop of a task is its plan's affair.
     OfTask,

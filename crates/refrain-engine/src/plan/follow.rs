@@ -28,9 +28,6 @@ impl PlanFollower {
     }
 
     /// The next event; none once nobody drives the plan any more and all was seen.
-    ///
-    /// # Errors
-    /// [`EngineError`] where the journal cannot be read.
     pub fn next_event(&mut self) -> Result<Option<Record<PlanEvent>>, EngineError> {
         loop {
             if let Some(record) = self.reader.queue.pop_front() {

@@ -476,7 +476,6 @@ fn merged_apart(
 
 /// What a hand-over came to.
 pub(super) enum HandingOver {
-    /// This.
     Told(PlanEvent),
     /// The person committed meanwhile: this tree is to be verified first.
     ToVerify(Oid),

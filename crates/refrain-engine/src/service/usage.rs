@@ -40,9 +40,6 @@ pub enum UnreportedUsage {
 impl Service {
     /// Adds up what the loops of this project used, or those of all, `since` then; days are those of the time zone. A scraper
     /// wants each series, too.
-    ///
-    /// # Errors
-    /// [`EngineError`] where nothing can be read at all.
     pub fn used(
         &self,
         everywhere: bool,

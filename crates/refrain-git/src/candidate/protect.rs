@@ -45,7 +45,6 @@ pub struct ProtectRequest<'a> {
 /// What is not as it was.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touches {
-    /// Paths.
     pub paths: Vec<Violation>,
     /// Parts of manifests.
     pub parts: Vec<PartViolation>,
@@ -78,9 +77,6 @@ impl Repository {
     }
 
     /// What is not as it was when `base` was made by [`Repository::protected`], and breaks a rule.
-    ///
-    /// # Errors
-    /// As [`Repository::protected`].
     pub fn touched(&self, request: ProtectRequest<'_>, base: &Oid) -> Result<Touches, GitError> {
         let (git, root) = self.place(request);
         let before = listed(git, base)?;
@@ -112,9 +108,6 @@ impl Repository {
 
     /// What `tree` has otherwise than the commit or tree `began` (nothing, if there is none) and than `base`, and breaks a rule. An
     /// agent can commit something and put the worktree back.
-    ///
-    /// # Errors
-    /// As [`Repository::protected`].
     pub fn touched_in_tree(
         &self,
         request: ProtectRequest<'_>,
@@ -151,9 +144,6 @@ impl Repository {
     }
 
     /// A file as it was when `base` was made; none where there was none.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn as_protected(&self, base: &Oid, path: &RepoPath) -> Result<Option<Vec<u8>>, GitError> {
         let git = self.git();
         listed(git, base)?.get(&path.to_bytes()).map(|blob| content(git, &blob.object)).transpose()
@@ -263,7 +253,6 @@ pub(crate) fn content(git: Git<'_>, object: &str) -> Result<Vec<u8>, GitError> {
     git.output(really(&["cat-file", "blob", object]), &[])
 }
 
-/// What a tree has.
 fn listed(git: Git<'_>, tree: &Oid) -> Result<Files, GitError> {
     let printed = git.output(really(&["ls-tree", "-r", "-z", tree.as_str()]), &[])?;
     let entry = |record: &[u8]| {

@@ -181,7 +181,6 @@ pub(crate) struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    /// All that it printed.
     pub(crate) fn all(printed: &'a [u8]) -> Vec<Self> {
         let mut fields = printed.split(|byte| *byte == 0);
         let mut all = Vec::new();

@@ -73,17 +73,11 @@ impl Repository {
     }
 
     /// The tree of `head`, and the commits that stand on `base` up to there, oldest first.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn standing_on(&self, base: &Oid, head: &Oid) -> Result<(Oid, Vec<Oid>), GitError> {
         Ok((self.tree_by(self.git(), head)?, since(self.git(), base, head)?))
     }
 
     /// The branch that is checked out; none where the head is detached.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn branch(&self) -> Result<Option<String>, GitError> {
         self.current_branch()
     }

@@ -37,7 +37,6 @@ const SETTINGS: &[&str] = &[
 /// What a folder is to hold.
 #[derive(Clone, Copy, Debug)]
 pub struct CleanRequest<'a> {
-    /// The tree.
     pub tree: &'a Oid,
     /// What lies over it: of the paths that nobody may change, what they were.
     pub over: &'a [PreparedCheckout],
@@ -54,7 +53,6 @@ pub struct CleanRequest<'a> {
 /// A path, and what it is to be whatever the tree has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparedCheckout {
-    /// The path.
     pub path: RepoPath,
     /// Its mode, in octal as git writes it, and its content; none where nothing is to be there.
     pub file: Option<(String, Oid)>,

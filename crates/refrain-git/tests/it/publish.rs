@@ -45,7 +45,6 @@ impl Published {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// A commit here.
     fn commit(&self, path: &str, text: &str) -> Oid {
         self.place.write(path, text);
         self.place.git(&["add", "--", path]);

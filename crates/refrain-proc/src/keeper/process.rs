@@ -66,7 +66,6 @@ struct Leftovers {
     /// When they are no longer waited for.
     given_up: Instant,
     gone: u32,
-    /// What they are.
     names: Vec<String>,
 }
 

@@ -99,7 +99,6 @@ impl LoopView {
         }
     }
 
-    /// Of a plan.
     pub(super) fn of_plan(plan: &PlanStatus, project: String) -> Self {
         Self {
             id: plan.id.clone(),

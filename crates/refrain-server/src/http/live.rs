@@ -41,7 +41,6 @@ const PACE: Duration = Duration::from_millis(250);
 /// The beginning of no stream: whoever comes back with it gets what is missing from the journals.
 const CATCHING_UP: &str = "none";
 
-/// What is said.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 enum Said {

@@ -30,7 +30,6 @@ pub(super) struct Code {
     code: String,
 }
 
-/// A token.
 #[derive(Deserialize)]
 pub(super) struct Token {
     #[serde(default)]

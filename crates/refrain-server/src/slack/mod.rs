@@ -51,7 +51,6 @@ pub type Say = Box<dyn Fn(&str) + Send + Sync>;
 /// Why nobody can speak with Slack.
 #[derive(Debug, thiserror::Error)]
 pub enum SlackError {
-    /// No token.
     #[error(transparent)]
     Token(#[from] SlackTokenError),
     /// A folder that loops may be started in.

@@ -11,7 +11,6 @@ use super::face::{MessageView, Notes, Seen};
 pub(super) enum Deed {
     /// Post the message: this text.
     Post(String),
-    /// Edit it.
     Edit(MessageView),
     /// React to what asked for it.
     React {

@@ -85,7 +85,6 @@ pub enum HttpError {
     /// The address cannot be had.
     #[error("cannot listen on {at}")]
     Listen {
-        /// Which.
         at: SocketAddr,
         /// What the system said.
         source: io::Error,
@@ -95,7 +94,6 @@ pub enum HttpError {
         "{at} is taken: browsers that look for {name} may go there, and would show whoever listens what lets them in here"
     )]
     Taken {
-        /// Which.
         at: SocketAddr,
         /// The name that both have.
         name: &'static str,
@@ -106,9 +104,6 @@ pub enum HttpError {
 
 impl Server {
     /// Listens; nothing is answered before [`Self::run`].
-    ///
-    /// # Errors
-    /// [`HttpError::Listen`].
     pub async fn listen(desk: Desk, address: Address) -> Result<Self, HttpError> {
         let (listener, other) = bind(&address).await?;
         let at = listener.local_addr().map_err(|source| HttpError::Listen { at: address.listen, source })?;

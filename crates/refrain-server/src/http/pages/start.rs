@@ -61,7 +61,6 @@ pub(super) struct Typed {
     r#do: String,
 }
 
-/// What came of it.
 enum Came {
     Started { project: String, id: String },
     Shown(String),
