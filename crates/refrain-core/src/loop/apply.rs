@@ -14,11 +14,11 @@ use jiff::Timestamp;
 
 use attempt::after;
 
-use super::child::Child;
-use super::critique::{Critiquing, Feedback};
-use super::progress::Saved;
-use super::proof::{Candidate, Running};
+use super::state::Child;
+use super::state::Saved;
 use super::state::{Attempt, InFlight, LoopState, Outcome, Phase, Steering};
+use super::state::{Candidate, Running};
+use super::state::{Critiquing, Feedback};
 use super::trouble::Trouble;
 use crate::agent::Usage;
 use crate::event::{Ask, Blocked, End, Event, Exit, Record};

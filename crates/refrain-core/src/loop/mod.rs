@@ -18,10 +18,12 @@ mod simulation;
 pub(crate) mod tests;
 
 pub use ask::Grant;
-pub use child::{Child, ChildId};
-pub use critique::{Critiquing, Feedback};
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
-pub use progress::{Progress, Saved};
-pub use proof::{Approval, CHANGED, Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
-pub use publish::{MAX_CONFLICTS, Objection, Published, Publishing};
-pub use state::{Attempt, GitState, InFlight, Judged, Live, LoopState, Outcome, Phase, Retrying, Steering};
+pub use proof::{CHANGED, MAX_ROUNDS};
+pub use publish::MAX_CONFLICTS;
+pub use state::{
+    Approval, Attempt, Candidate, Child, ChildId, Critiquing, Feedback, GateFailure, GateResult, GitState,
+    InFlight, Judged, Live, LoopState, Objection, Outcome, Phase, Progress, Proof, Proving, Published,
+    Publishing, Running, Saved, Steering,
+};
+pub use trouble::Retrying;

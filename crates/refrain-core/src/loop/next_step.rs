@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::child::{self, ChildId};
-use super::proof::Proving;
-use super::publish::Publishing;
+use super::child::{self};
+use super::state::ChildId;
+use super::state::Proving;
+use super::state::Publishing;
 use super::state::{Live, LoopState, Phase};
 use super::trouble;
 use crate::agent::Usage;

@@ -1,19 +1,19 @@
 //! What a loop's events add up to. Never stored, always folded.
 
+mod child;
+mod critique;
 mod outcome;
+mod progress;
+mod proof;
+mod publish;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::child::Child;
-use super::critique::{Critiquing, Feedback};
-use super::progress::Progress;
-use super::proof::{GateResult, Proof, Proving, Running};
-use super::publish::{Published, Publishing};
-use super::trouble::Trouble;
-use crate::agent::{FaultKind, Tokens, Until, Usage, Usd};
+use super::trouble::{Retrying, Trouble};
+use crate::agent::{FaultKind, Tokens, Usage, Usd};
 use crate::budget::Allowance;
 use crate::event::{Approved, Asker, AttemptFinished, Blocked, ClaimSource, End, Process, Wait};
 use crate::git::{Base, Checkout, CommitReport, Exposed, LeftOut, Oid};
@@ -23,8 +23,13 @@ use crate::session::Session;
 use crate::signature::Signatures;
 use crate::spec::{Limits, Spec};
 
+pub use child::{Child, ChildId};
+pub use critique::{Critiquing, Feedback};
 pub(super) use outcome::Cause;
 pub use outcome::Outcome;
+pub use progress::{Progress, Saved};
+pub use proof::{Approval, Candidate, GateFailure, GateResult, Proof, Proving, Running};
+pub use publish::{Objection, Published, Publishing};
 
 /// The state of one loop.
 #[derive(Clone, Debug, PartialEq)]
@@ -245,17 +250,6 @@ pub struct Judged {
     pub pool: Option<String>,
     /// What it used.
     pub usage: Usage,
-}
-
-/// A program that tries again by itself after its provider failed it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retrying {
-    /// What the provider failed it with.
-    pub kind: FaultKind,
-    /// When it tries again, where it says so.
-    pub until: Option<Until>,
-    /// When it said so.
-    pub since: Timestamp,
 }
 
 /// What is known of the attempt in flight, but not worth an event each time.
