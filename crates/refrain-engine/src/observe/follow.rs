@@ -138,7 +138,7 @@ impl Follower {
     /// # Errors
     /// [`DiskError`] where no notices can be had.
     pub(crate) fn of(dir: LoopDir, all_output: bool) -> Result<Self, DiskError> {
-        let reader = JournalReader::of(&dir)?;
+        let reader = JournalReader::of(dir.clone())?;
         Ok(Self { caught_up: all_output, all: all_output, ..Self::new(dir, reader, 0) })
     }
 

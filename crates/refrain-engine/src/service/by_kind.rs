@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use super::asking::SlowRunner;
 use crate::observe::follow::Follower;
-use crate::observe::glance::Glance;
 use crate::service::{Located, Service};
 use crate::{EngineError, LoopRequest, PlanFollower, PlanRunner, Runner};
 
@@ -63,17 +62,6 @@ impl Service {
     pub fn standing(&self, id: &LoopId) -> Result<ByKind<Status, PlanStatus>, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(_) => ByKind::Loop(self.status(id)?),
-            ByKind::Plan(_) => ByKind::Plan(self.plan_status(id)?),
-        })
-    }
-
-    /// A loop at a glance; of a plan, how it stands.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
-    pub fn overview(&self, id: &LoopId) -> Result<ByKind<Glance, PlanStatus>, EngineError> {
-        Ok(match self.find(id)? {
-            ByKind::Loop(_) => ByKind::Loop(self.glance(id)?),
             ByKind::Plan(_) => ByKind::Plan(self.plan_status(id)?),
         })
     }
