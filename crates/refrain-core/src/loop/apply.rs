@@ -14,11 +14,10 @@ use jiff::Timestamp;
 
 use attempt::after;
 
-use super::state::Child;
-use super::state::Saved;
-use super::state::{Attempt, InFlight, LoopState, Outcome, Phase, Steering};
-use super::state::{Candidate, Running};
-use super::state::{Critiquing, Feedback};
+use super::state::{
+    Attempt, Candidate, Child, Critiquing, Feedback, InFlight, LoopState, Outcome, Phase, Running, Saved,
+    Steering,
+};
 use super::trouble::Trouble;
 use crate::agent::Usage;
 use crate::event::{Ask, Blocked, End, Event, Exit, Record};

@@ -3,9 +3,10 @@
 use camino::Utf8Path;
 use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::promise::Scanner;
+use refrain_core::prompt::context;
 use refrain_core::prompt::{self, Quoted};
 use refrain_core::work::WorkDigest;
-use refrain_core::{AttemptId, ChildId, Live, LoopState, Spec, Step, context, next_step};
+use refrain_core::{AttemptId, ChildId, Live, LoopState, Spec, Step, next_step};
 use refrain_files::Folder;
 use refrain_store::project::worktree::{self, WorktreeFiles};
 use refrain_store::{Journal, LoopDir};

@@ -4,9 +4,9 @@
 use camino::Utf8Path;
 use refrain_app::options::values;
 use refrain_app::{Context, RequestError};
-use refrain_core::detect::Offer;
+use refrain_core::formats::detect::Offer;
+use refrain_core::formats::mirror::Mirror;
 use refrain_core::gate::{Check, GateSpec};
-use refrain_core::mirror::Mirror;
 use refrain_core::spec::{Millis, Spec};
 
 /// What the gates of a task's tests, and of its linters, are called.

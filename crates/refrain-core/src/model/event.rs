@@ -1,0 +1,537 @@
+//! What happened, in the past tense, as the journal records it. This is the stored vocabulary: names are dotted and
+//! stable, and every change of shape is a change of [`FORMAT`]. Whether an event is synced before anything relies on it
+//! is in the table of `docs/architecture/core.md`, and nowhere else.
+
+mod finished;
+mod process;
+mod stop;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::agent::AgentReport;
+use crate::budget::Standing;
+use crate::gate::GateName;
+use crate::git::{Base, CommitReport, Effect, Oid, PublishReport, RepoPath};
+use crate::ids::{AttemptId, RequestId};
+use crate::protect::Touched;
+use crate::session::Session;
+use crate::signature::{Check, SignedKind};
+use crate::spec::{AgentSpec, Limits, Secret, Spec};
+use crate::work::WorkDigest;
+
+pub use finished::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Reviewed, Seal, Sealed};
+pub use process::{Identity, Process};
+pub use stop::StopReason;
+
+/// The journal's format: what this version writes. It reads this format and all earlier ones. New kinds of events, or of their
+/// values, raise it once a release; format 1 is that of 0.1.0.
+pub const FORMAT: u32 = 2;
+
+/// Whether this version reads a journal of that format.
+#[must_use]
+pub fn is_readable(format: u32) -> bool {
+    (1..=FORMAT).contains(&format)
+}
+
+/// One line of a journal, less its hash.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record<E = Event> {
+    /// Its place, from 1, without gaps.
+    pub seq: u64,
+    /// When it was recorded, by the writer's clock; never before the record in front of it.
+    #[schemars(with = "String")]
+    pub at: Timestamp,
+    /// What happened.
+    pub event: E,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "type", content = "data")]
+pub enum Event {
+    /// A loop exists: always the first event, and only the first.
+    #[serde(rename = "loop.started")]
+    LoopStarted(Box<LoopStarted>),
+    /// A runner took the loop over, and says what became of an attempt that it found in flight.
+    #[serde(rename = "runner.started")]
+    RunnerStarted {
+        /// Who drives the loop from here on.
+        runner: Identity,
+        /// The attempt that its predecessor left behind, ended and refunded by this event.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        interrupted: Option<AttemptId>,
+        /// What that attempt's stream holds: the agent's own last word ([`Exit::Unseen`]), and then it is not run again, or
+        /// only what it used until it was lost.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        adopted: Option<Box<AttemptFinished>>,
+        /// What the stream of a reviewer or a critic holds that it left behind in flight: what it used is paid, and what it
+        /// said is not believed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        judged: Option<Box<AgentReport>>,
+    },
+    /// An agent's own session drives the loop from here on, or it is known better which one: its turns are the attempts.
+    #[serde(rename = "session.bound")]
+    SessionBound(Session),
+    /// No session drives the loop any more: a runner starts its agents from here on.
+    #[serde(rename = "session.left")]
+    SessionLeft,
+    /// What was in the repository before the loop, once its branch or worktree is there: everything later is its own.
+    #[serde(rename = "base.taken")]
+    BaseTaken(Box<Base>),
+    /// The branch or the worktree could not be made, or what is in the repository could not be told.
+    #[serde(rename = "base.refused")]
+    BaseRefused {
+        /// What git said.
+        error: String,
+    },
+    /// The counter moved: iteration `iteration` is under way.
+    #[serde(rename = "iteration.begun")]
+    IterationBegun {
+        /// From 1, without gaps.
+        iteration: u32,
+        /// The work at that time; none if it is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        work: Option<WorkDigest>,
+    },
+    /// The agent is about to be started: an intent.
+    #[serde(rename = "attempt.started")]
+    AttemptStarted(AttemptId),
+    /// The agent's process exists.
+    #[serde(rename = "attempt.spawned")]
+    AttemptSpawned {
+        /// The agent's own process, and leader of its session.
+        process: Process,
+    },
+    /// The agent could not be started at all.
+    #[serde(rename = "attempt.spawn-failed")]
+    AttemptSpawnFailed {
+        /// What the system said.
+        error: String,
+    },
+    /// The attempt is being ended by the stop ladder.
+    #[serde(rename = "attempt.stop-requested")]
+    AttemptStopRequested {
+        /// Why.
+        because: StopReason,
+    },
+    /// The agent's own process is gone.
+    #[serde(rename = "attempt.finished")]
+    AttemptFinished(Box<AttemptFinished>),
+    /// What the agent, or a gate, left running was ended, or what of it can be.
+    #[serde(rename = "attempt.swept")]
+    AttemptSwept {
+        /// How many processes were ended.
+        killed: u32,
+        /// Those that were killed and did not go: another user's, or hung in the system. Nobody waits for them any more.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        survivors: Vec<i32>,
+        /// What they were: the names of their programs, some of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        names: Vec<String>,
+    },
+    /// What the gates are to prove is known: before the first iteration, behind one, or once more when all have spoken.
+    #[serde(rename = "candidate.taken")]
+    CandidateTaken {
+        /// Its tree; none where there is no repository.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tree: Option<Oid>,
+        /// The loop changed something that the tree does not show: what was dirty before it, or must not be committed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        partial: bool,
+        /// What of the protected was touched since the start.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        touched: Vec<Touched>,
+        /// What the gates, or a commit hook, changed of the candidate before: the first paths of them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed: Vec<RepoPath>,
+    },
+    /// Git does not say what there is to prove.
+    #[serde(rename = "candidate.refused")]
+    CandidateRefused {
+        /// What it said.
+        error: String,
+    },
+    /// A gate is about to be started: an intent.
+    #[serde(rename = "gate.started")]
+    GateStarted {
+        /// Which.
+        gate: GateName,
+        /// Which of its runs behind this attempt, from 1.
+        run: u32,
+    },
+    /// The gate could not be started at all: it failed.
+    #[serde(rename = "gate.spawn-failed")]
+    GateSpawnFailed {
+        /// What the system said.
+        error: String,
+    },
+    /// The gate is being ended by the stop ladder.
+    #[serde(rename = "gate.stop-requested")]
+    GateStopRequested {
+        /// Why.
+        because: StopReason,
+    },
+    /// The gate's own process is gone.
+    #[serde(rename = "gate.finished")]
+    GateFinished(Box<GateFinished>),
+    /// What an iteration changed was committed, or could not be.
+    #[serde(rename = "commit.settled")]
+    CommitSettled(Box<CommitReport>),
+    /// Something is about to be done outside the repository: an intent.
+    #[serde(rename = "publish.started")]
+    PublishStarted {
+        /// What, with the commit that the head is at.
+        effect: Effect,
+    },
+    /// It was done, or not; or the checks were looked at.
+    #[serde(rename = "publish.settled")]
+    PublishSettled(Box<PublishReport>),
+    /// The critic is about to be started: an intent.
+    #[serde(rename = "critique.started")]
+    CritiqueStarted {
+        /// Behind which iteration.
+        iteration: u32,
+    },
+    /// The critic could not be started at all.
+    #[serde(rename = "critique.failed")]
+    CritiqueFailed {
+        /// What the system said.
+        error: String,
+    },
+    /// The critic is being ended by the stop ladder.
+    #[serde(rename = "critique.stop-requested")]
+    CritiqueStopRequested {
+        /// Why.
+        because: StopReason,
+    },
+    /// The critic's own process is gone.
+    #[serde(rename = "critique.finished")]
+    CritiqueFinished(Box<CritiqueFinished>),
+    /// The loop was stuck, and goes on with another agent or model.
+    #[serde(rename = "agent.changed")]
+    AgentChanged(Box<AgentSpec>),
+    /// The loop is about to end without a proof, and what it did is on a branch of its own.
+    #[serde(rename = "work.saved")]
+    WorkSaved {
+        /// The branch.
+        branch: String,
+        /// Its commit.
+        commit: Oid,
+        /// Where it was pushed to, or why that failed; none where there is no remote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pushed: Option<Pushed>,
+        /// Files that were changed before the loop and by it: they hold the user's changes too.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        mixed: Vec<RepoPath>,
+    },
+    /// The loop is about to end without a proof, and there is no branch with what it did.
+    #[serde(rename = "work.unsaved")]
+    WorkUnsaved {
+        /// Why.
+        why: String,
+    },
+    /// The loop is about to end for good, and its own worktree was removed, or is kept because something would be lost.
+    #[serde(rename = "worktree.released")]
+    WorktreeReleased {
+        /// Why it is kept; none where it was removed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept: Option<String>,
+    },
+    /// Somebody asked something of the loop, and was heard.
+    #[serde(rename = "asked")]
+    Asked {
+        /// The request's id; none where it was a signal.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<RequestId>,
+        /// What was asked.
+        ask: Ask,
+        /// Who asked.
+        #[serde(default, skip_serializing_if = "Asker::is_person")]
+        by: Asker,
+    },
+    /// The loop waits for a time to come.
+    #[serde(rename = "wait.started")]
+    WaitStarted(Wait),
+    /// The loop stopped, for good or until `resume`.
+    #[serde(rename = "loop.ended")]
+    LoopEnded(End),
+    /// A person lets a stopped loop go on.
+    #[serde(rename = "loop.resumed")]
+    LoopResumed {
+        /// The limits from here on, as totals.
+        limits: Limits,
+        /// What they approved of: the candidate that waited for it. One that waited, and goes on without, was not approved.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        approved: Option<Approved>,
+    },
+    /// The writer found an unterminated last line and moved it aside.
+    #[serde(rename = "journal.torn")]
+    JournalTorn {
+        /// How many bytes were cut off.
+        bytes: u64,
+        /// The file beside the journal that keeps them.
+        kept_as: String,
+    },
+    /// The journal's file was gone under the runner, or another process had changed it, and was written back.
+    #[serde(rename = "journal.restored")]
+    JournalRestored {
+        /// How many bytes were written back.
+        bytes: u64,
+        /// The file beside the journal that keeps what another process had made of it; none where it was gone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kept_as: Option<String>,
+    },
+}
+
+impl Event {
+    /// The kind of a record with this event, if it is signed.
+    #[must_use]
+    pub fn signed(&self) -> Option<SignedKind> {
+        if let Self::LoopStarted(_) = self {
+            Some(SignedKind::Start)
+        } else if let Self::RunnerStarted { .. } = self {
+            Some(SignedKind::Runner)
+        } else if let Self::LoopResumed { approved, .. } = self {
+            Some(SignedKind::Resumed { approves: approved.is_some() })
+        } else if let Self::LoopEnded(_) = self {
+            Some(SignedKind::End)
+        } else {
+            None
+        }
+    }
+
+    /// The event without what must not be seen outside: values of variables that were set for the agent.
+    #[must_use]
+    pub fn redacted(mut self) -> Self {
+        if let Self::LoopStarted(started) = &mut self {
+            started.spec.redact();
+        } else if let Self::AgentChanged(agent) = &mut self {
+            agent.env.values_mut().for_each(|value| *value = Secret::redacted());
+        }
+        self
+    }
+}
+
+/// The first event of a journal.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoopStarted {
+    /// The journal's format, [`FORMAT`] at its writing.
+    pub format: u32,
+    /// The version of Refrain that wrote it.
+    pub refrain: String,
+    /// What is to be done.
+    pub spec: Spec,
+}
+
+/// What a person approved of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Approved {
+    /// Which attempt left it.
+    pub attempt: AttemptId,
+    /// Its tree; none where there is no repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<Oid>,
+}
+
+/// What became of pushing a branch.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Pushed {
+    /// The remote's name.
+    pub remote: String,
+    /// What git said where it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// What can be asked of a loop.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ask {
+    /// Stop, to go on later.
+    Pause(Urgency),
+    /// Stop for good.
+    Cancel(Urgency),
+    /// Words for the next prompt.
+    Steer(String),
+    /// Wait no longer: try at once.
+    Proceed,
+}
+
+/// Who asks something of a loop or a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Asker {
+    /// A process inside an attempt of a loop.
+    Agent,
+    /// A request that names a person and is not signed: any process of the user can write one.
+    Unknown,
+    /// A person, a program of theirs, or a signal.
+    #[default]
+    Person,
+}
+
+impl Asker {
+    /// Who a request counts as from that names this one. An agent can write a request too, and name a person in it: only a signature
+    /// shows a person.
+    #[must_use]
+    pub fn checked(self, signature: &Check) -> Self {
+        match (self, signature) {
+            (Self::Person, Check::Valid) => Self::Person,
+            (Self::Person | Self::Unknown, _) => Self::Unknown,
+            (Self::Agent, _) => Self::Agent,
+        }
+    }
+
+    /// Whether it is a person, or a signal.
+    #[must_use]
+    pub fn is_person(&self) -> bool {
+        *self == Self::Person
+    }
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Urgency {
+    /// When this iteration is over.
+    AfterIteration,
+    /// At once: the agent is ended.
+    Now,
+}
+
+/// Something that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Wait {
+    /// What for.
+    pub kind: WaitKind,
+    /// Until when.
+    #[schemars(with = "String")]
+    pub until: Timestamp,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WaitKind {
+    /// The rest between iterations that `--pause` asks for.
+    Pace,
+    /// The provider's limit to be reset.
+    Limit,
+    /// The provider, or the way there, to work again.
+    Outage,
+    /// The checks of a pull request to be over.
+    Checks,
+    /// The remote, or the forge, to work again.
+    Remote,
+}
+
+/// How a loop stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "status", rename_all = "kebab-case")]
+pub enum End {
+    /// The work is done. Final.
+    Completed {
+        /// Who said so.
+        claim: ClaimSource,
+    },
+    /// A person said stop. Final.
+    Cancelled,
+    /// As many iterations were charged as were granted.
+    IterationCap,
+    /// It makes no progress, and what was tried against that did not help.
+    Stuck,
+    /// The loop's own duration is over.
+    TimedOut,
+    /// The money or the tokens granted are used up, or the next iteration would use them up.
+    BudgetExceeded {
+        /// The cap, where it is one that loops share; else it is the loop's own.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Standing>,
+    },
+    /// It waits for a person.
+    Blocked {
+        /// Why it cannot go on by itself.
+        why: Blocked,
+    },
+    /// A person, or a signal, stopped it for now.
+    Paused,
+}
+
+/// Who claimed that the work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClaimSource {
+    /// The promise in the agent's message.
+    Promise,
+    /// `status: done` in `state.md`.
+    StateFile,
+    /// Exit code 0, where there is neither a promise nor a hard gate.
+    ExitCode,
+    /// The gates alone: the agent ended well and there is no promise, or `--success-command` passed.
+    Gates,
+    /// Nobody but the gates, as a task's agent ended well without a word, and changed something.
+    Result,
+    /// No agent: the number of iterations that was asked for is done (`--exact N`).
+    Count,
+}
+
+impl ClaimSource {
+    /// Whether the agent said in words that it is done.
+    #[must_use]
+    pub fn is_said(self) -> bool {
+        match self {
+            Self::Promise | Self::StateFile => true,
+            Self::ExitCode | Self::Gates | Self::Result | Self::Count => false,
+        }
+    }
+}
+
+/// Why a loop cannot go on by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Blocked {
+    /// Three attempts in a row were refunded for reasons that are no provider's wait.
+    Refunds,
+    /// Three instant failures of the agent in a row.
+    Churn,
+    /// The agent cannot be started.
+    AgentMissing,
+    /// What the agent prints cannot be kept.
+    OutputLost,
+    /// A gate's command was not found, or may not be executed, before the first iteration.
+    GateMissing,
+    /// The agent is not logged in.
+    Login,
+    /// The provider, or a proxy on the way there, refuses the agent's requests.
+    Forbidden,
+    /// There is no money left at the provider.
+    Credit,
+    /// There is no such model.
+    Model,
+    /// The agent refused its command line or its configuration.
+    Setup,
+    /// The session that it was to go on with does not exist.
+    Session,
+    /// The provider's limit is reset later than the loop may wait.
+    Limit,
+    /// The provider did not work for longer than the loop may wait.
+    Outage,
+    /// There is a cap on money, and the agent does not say what it costs.
+    CostUnknown,
+    /// It makes no progress, and a person wanted to be asked.
+    Stuck,
+    /// Its branch or its worktree cannot be made, or git does not say what is in the repository.
+    Repository,
+    /// Its agent gave the task up.
+    GaveUp,
+    /// Its session ended its turn again and again without having done anything.
+    Idle,
+    /// What it did cannot be published.
+    Publish,
+    /// Its agent said `status: blocked` in `state.md`, and it still stood there behind one more iteration.
+    StateFile,
+    /// What it claims is proven as far as gates can, and a person is to approve it.
+    Approval,
+}
