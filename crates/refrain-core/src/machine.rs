@@ -56,35 +56,18 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
     fn judge(&self, records: &[Signed]) -> Signatures;
 
     /// The event that records this.
-    fn event(shared: SharedEvent<Self::End>) -> Self::Event;
+    fn event(shared: SharedEvent) -> Self::Event;
 }
 
-/// An event of every machine; each has its own name for it in the journal.
-#[derive(Clone, Debug, PartialEq)]
-pub enum SharedEvent<E> {
-    /// Something was asked of it, and heard.
-    Asked {
-        /// The request's id; none where it was a signal.
-        request: Option<RequestId>,
-        ask: Ask,
-        by: Asker,
-    },
-    /// It stopped.
-    Ended(E),
-    /// The journal ended in half a line.
-    JournalTorn {
-        /// How many bytes were cut off.
-        bytes: u64,
-        /// The file beside the journal that keeps them.
-        kept_as: String,
-    },
-    /// The journal was deleted or changed under its writer, and was written back.
-    JournalRestored {
-        /// How many bytes were written back.
-        bytes: u64,
-        /// The file beside the journal that keeps what another process had made of it.
-        kept_as: Option<String>,
-    },
+/// An event that every machine has; each has its own name for it in the journal.
+pub enum SharedEvent {
+    /// A request was heard, from that asker; without an id it was a signal.
+    Asked(Option<RequestId>, Ask, Asker),
+    /// The journal ended in half a line of so many bytes, which that file beside it keeps.
+    JournalTorn(u64, String),
+    /// The journal was deleted or changed under its writer, and so many bytes were written back. What another process had made of
+    /// it is in that file.
+    JournalRestored(u64, Option<String>),
 }
 
 /// How a machine can stop.

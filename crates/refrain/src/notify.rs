@@ -28,7 +28,7 @@ const LONGEST: usize = 400;
 
 /// How a loop, or a plan, stopped.
 pub(crate) struct Stopped<'a> {
-    status: StatusWord,
+    pub(crate) status: StatusWord,
     reason: &'a str,
     needs: Option<&'a str>,
 }

@@ -8,12 +8,14 @@ use refrain_app::options::heading;
 use refrain_app::options::notify::NotifyArgs;
 use refrain_app::verbs::start;
 use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
 use refrain_core::view::{self, Alive};
 use refrain_engine::config::keys::Notify;
-use refrain_engine::{Remembrance, Runner, Service, Signals, chain};
+use refrain_engine::{EngineError, Exporter, Notifier, Remembrance, Runner, Service, Signals, chain};
+use serde::Serialize;
 
 use crate::herald;
-use crate::notify;
+use crate::notify::{self, Stopped};
 use crate::out;
 use crate::out::Target;
 use crate::render::live::{Live, Manner};
@@ -46,6 +48,15 @@ impl ShowArgs {
     pub(crate) fn or_configured(self, notify: &Notify) -> Self {
         Self { notify: self.notify.or_configured(notify), ..self }
     }
+
+    /// Where progress is shown.
+    pub(crate) fn progress(&self) -> Option<Target> {
+        match (self.quiet, self.json || self.events) {
+            (true, _) => None,
+            (false, true) => Some(Target::Stderr),
+            (false, false) => Some(Target::Stdout),
+        }
+    }
 }
 
 /// Drives the loop, here or in a process of its own.
@@ -67,11 +78,7 @@ pub(crate) fn drive(
 fn in_foreground(context: &Context, runner: Runner, show: &ShowArgs) -> Result<ExitCode, RequestError> {
     let (follower, id) = (runner.follow(), runner.id().clone());
     note_objection(context, show, out::is_watched());
-    let progress = match (show.quiet, show.json || show.events) {
-        (true, _) => None,
-        (false, true) => Some(Target::Stderr),
-        (false, false) => Some(Target::Stdout),
-    };
+    let progress = show.progress();
     let screen = (progress.is_some() || show.events).then(|| {
         let manner = if show.json || show.events { Manner::Silent } else { Manner::of(context, progress) };
         let screen = Screen::new(progress, show.events, Live::new(manner, refrain_engine::now()));
@@ -85,32 +92,45 @@ fn in_foreground(context: &Context, runner: Runner, show: &ShowArgs) -> Result<E
         // It ends with the loop; if it panicked, the loop's own result is what counts.
         let _ = screen.join();
     }
-    let state = match driven {
-        Ok(state) => state,
-        Err(error) => {
-            notify::tell_failure(&show.notify, context, id.as_str(), &chain(&error));
-            herald::finish(herald);
-            telemetry::finish(telemetry);
-            return Err(error.into());
-        }
-    };
-    let mut status = view::status(&state, Alive::NOBODY);
-    if show.json {
+    let mut driven = driven.map(|state| view::status(&state, Alive::NOBODY));
+    if let Some(status) = driven.as_mut().ok().filter(|_| show.json) {
         // The runner signs what it writes; whether that is believed is for a reader to say.
         status.signed = context.service()?.status(&id).ok().and_then(|read| read.signed);
     }
-    let printed = match (show.json, show.events) {
-        (true, true) => out::print_json_line(&status),
-        (true, false) => out::print_json(&status),
-        (false, _) => Ok(()),
+    let concluded = conclude(context, show, &id, (herald, telemetry), driven);
+    tell_forgotten(&remembrance);
+    concluded
+}
+
+/// Who tells others of what this process drives.
+pub(crate) type Observers = (Option<Notifier>, Option<Exporter>);
+
+/// Prints and tells how what was driven here ended; answers with the exit code of that.
+pub(crate) fn conclude<S: Serialize>(
+    context: &Context,
+    show: &ShowArgs,
+    id: &LoopId,
+    (herald, telemetry): Observers,
+    driven: Result<S, EngineError>,
+) -> Result<ExitCode, RequestError>
+where
+    for<'a> Stopped<'a>: From<&'a S>,
+{
+    let printed = match (&driven, show.json, show.events) {
+        (Ok(status), true, true) => out::print_json_line(status),
+        (Ok(status), true, false) => out::print_json(status),
+        (Ok(_), false, _) | (Err(_), ..) => Ok(()),
     };
     // Also where nobody reads any more.
-    notify::tell(&show.notify, context, &status.id, &(&status).into());
+    match &driven {
+        Ok(status) => notify::tell(&show.notify, context, id, &status.into()),
+        Err(error) => notify::tell_failure(&show.notify, context, id.as_str(), &chain(error)),
+    }
     herald::finish(herald);
-    tell_forgotten(&remembrance);
     telemetry::finish(telemetry);
+    let status = driven?;
     printed?;
-    Ok(Code::from(status.status).into())
+    Ok(Code::from(Stopped::from(&status).status).into())
 }
 
 /// Says why a loop will not be remembered, where it was to be: that changes nothing about the loop.

@@ -7,7 +7,7 @@ mod gates;
 mod money;
 
 use std::collections::HashSet;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -96,7 +96,7 @@ impl LoopState {
         let undriven = matches!(event, Event::RunnerStarted { .. } | Event::JournalTorn { .. });
         let stretch = if undriven { Duration::ZERO } else { self.running_stretch(*at) };
         self.change(event, *at).map_err(|what| Damage::Order { seq: *seq, what })?;
-        self.advance(*seq, *at, stretch);
+        self.lifecycle.advance(*seq, *at, stretch);
         Ok(())
     }
 
@@ -132,7 +132,7 @@ impl LoopState {
                     }
                     _ => return Err("runner.started"),
                 }
-                self.runner = Some(runner.clone());
+                self.lifecycle.runner = Some(runner.clone());
                 self.sweeping = false;
                 self.git.unwatched |= self.git.base.is_some();
             }
@@ -337,7 +337,7 @@ impl LoopState {
                     return Err("loop.ended");
                 }
                 self.wait = None;
-                self.ended = Some(Ended { end: *end, at });
+                self.lifecycle.ended = Some(Ended { end: *end, at });
             }
             Event::LoopResumed { limits, approved } => {
                 let fits = approved.is_none() || *approved == self.awaits_approval();
@@ -348,7 +348,7 @@ impl LoopState {
                 self.limits = limits.clone();
                 let was = self.lifecycle.resume();
                 (self.wait, self.rested_since) = (None, None);
-                (self.runner, self.session) = (None, None);
+                (self.lifecycle.runner, self.session) = (None, None);
                 self.refunds_in_a_row = 0;
                 (self.churn, self.idle_turns, self.unneeded) = (0, 0, 0);
                 // What was the last iteration may not be the last any more.
@@ -477,12 +477,11 @@ impl Machine for LoopState {
         Signatures::of(records, self.ended.is_some())
     }
 
-    fn event(shared: SharedEvent<End>) -> Event {
+    fn event(shared: SharedEvent) -> Event {
         match shared {
-            SharedEvent::Asked { request, ask, by } => Event::Asked { request, ask, by },
-            SharedEvent::Ended(end) => Event::LoopEnded(end),
-            SharedEvent::JournalTorn { bytes, kept_as } => Event::JournalTorn { bytes, kept_as },
-            SharedEvent::JournalRestored { bytes, kept_as } => Event::JournalRestored { bytes, kept_as },
+            SharedEvent::Asked(request, ask, by) => Event::Asked { request, ask, by },
+            SharedEvent::JournalTorn(bytes, kept_as) => Event::JournalTorn { bytes, kept_as },
+            SharedEvent::JournalRestored(bytes, kept_as) => Event::JournalRestored { bytes, kept_as },
         }
     }
 }
@@ -492,11 +491,5 @@ impl Deref for LoopState {
 
     fn deref(&self) -> &Self::Target {
         &self.lifecycle
-    }
-}
-
-impl DerefMut for LoopState {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.lifecycle
     }
 }

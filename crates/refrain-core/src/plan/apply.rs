@@ -5,7 +5,7 @@ mod rounds;
 mod tasks;
 
 use std::collections::{BTreeSet, HashMap};
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -79,7 +79,7 @@ impl Machine for PlanState {
                 PlanEvent::RunnerStarted { .. } | PlanEvent::Resumed { .. } | PlanEvent::JournalTorn { .. }
             );
         let own = if is_driven { self.stretch(*at) } else { Duration::ZERO };
-        self.advance(*seq, *at, own);
+        self.lifecycle.advance(*seq, *at, own);
         Ok(())
     }
 
@@ -104,12 +104,11 @@ impl Machine for PlanState {
         Signatures::Unchecked
     }
 
-    fn event(shared: SharedEvent<PlanEnd>) -> PlanEvent {
+    fn event(shared: SharedEvent) -> PlanEvent {
         match shared {
-            SharedEvent::Asked { request, ask, by } => PlanEvent::Asked { request, ask, by },
-            SharedEvent::Ended(end) => PlanEvent::Ended(end),
-            SharedEvent::JournalTorn { bytes, kept_as } => PlanEvent::JournalTorn { bytes, kept_as },
-            SharedEvent::JournalRestored { bytes, kept_as } => PlanEvent::JournalRestored { bytes, kept_as },
+            SharedEvent::Asked(request, ask, by) => PlanEvent::Asked { request, ask, by },
+            SharedEvent::JournalTorn(bytes, kept_as) => PlanEvent::JournalTorn { bytes, kept_as },
+            SharedEvent::JournalRestored(bytes, kept_as) => PlanEvent::JournalRestored { bytes, kept_as },
         }
     }
 }
@@ -122,19 +121,13 @@ impl Deref for PlanState {
     }
 }
 
-impl DerefMut for PlanState {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.lifecycle
-    }
-}
-
 impl PlanState {
     fn change(&mut self, event: &PlanEvent, at: Timestamp) -> Result<(), &'static str> {
         self.may_follow(event)?;
         match event {
             PlanEvent::Started(_) => return Err("a plan starts once"),
             PlanEvent::RunnerStarted { runner } => {
-                self.runner = Some(runner.clone());
+                self.lifecycle.runner = Some(runner.clone());
                 self.wake();
             }
             PlanEvent::TasksTaken { tasks } => self.take(tasks),
@@ -190,7 +183,7 @@ impl PlanState {
                 }
                 self.lifecycle.ask(request.as_ref(), ask, *by)?;
             }
-            PlanEvent::Ended(end) => self.ended = Some(Ended { at, end: *end }),
+            PlanEvent::Ended(end) => self.lifecycle.ended = Some(Ended { at, end: *end }),
             PlanEvent::Resumed { limits } => self.go_on(limits),
             PlanEvent::JournalTorn { .. } | PlanEvent::JournalRestored { .. } => {}
         }

@@ -8,7 +8,7 @@ use std::fs;
 
 use camino::Utf8PathBuf;
 use jiff::{SignedDuration, Timestamp};
-use refrain_core::event::{Ask, End, Event, Urgency};
+use refrain_core::event::{Ask, End, Event, Identity, Urgency};
 use refrain_core::{LoopId, LoopState, Record};
 use refrain_proc::identity;
 use refrain_store::project::projects;
@@ -44,6 +44,8 @@ pub fn interrupted_by_reboot(host: &Host) -> Vec<(Service, LoopId)> {
     }
     let ended = fs::metadata(end_mark(host)).and_then(|meta| meta.modified()).ok();
     let ended = ended.and_then(|at| Timestamp::try_from(at).ok());
+    let runs = |boot: &str| boot != own.boot && last.as_deref().is_none_or(|last| boot == last);
+    let was_then = |runner: Option<&Identity>| runner.is_some_and(|it| it.host == own.host && runs(&it.boot));
     let mut found = Vec::new();
     for root in projects::listed(&host.data_home) {
         let Ok(service) = Service::open(&root, host.clone()) else { continue };
@@ -55,20 +57,20 @@ pub fn interrupted_by_reboot(host: &Host) -> Vec<(Service, LoopId)> {
             if state.spec.task.is_some() {
                 continue;
             }
-            let runs = |boot: &str| boot != own.boot && last.as_deref().is_none_or(|last| boot == last);
-            let was_then =
-                state.runner.as_ref().is_some_and(|runner| runner.host == own.host && runs(&runner.boot));
-            if was_then && RunnerLock::is_free(&dir) && is_interrupted(&state, &dir, ended) {
+            if was_then(state.runner.as_ref())
+                && RunnerLock::is_free(&dir)
+                && is_interrupted(&state, &dir, ended)
+            {
                 found.push((service.clone(), state.spec.id));
             }
         }
         for id in service.plans().unwrap_or_default() {
             let Ok(state) = service.plan(&id) else { continue };
-            let runs = |boot: &str| boot != own.boot && last.as_deref().is_none_or(|last| boot == last);
-            let was_then =
-                state.runner.as_ref().is_some_and(|runner| runner.host == own.host && runs(&runner.boot));
             let was_to_go_on = state.ended.is_none() && state.cancel.is_none() && state.pause.is_none();
-            if was_then && was_to_go_on && service.is_plan_driven(&id).is_ok_and(|driven| !driven) {
+            if was_then(state.runner.as_ref())
+                && was_to_go_on
+                && service.is_plan_driven(&id).is_ok_and(|driven| !driven)
+            {
                 found.push((service.clone(), id));
             }
         }

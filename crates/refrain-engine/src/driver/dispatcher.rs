@@ -18,7 +18,7 @@ use refrain_core::r#loop::Retrying;
 use refrain_core::work::WorkDigest;
 use refrain_core::{ChildId, LoopState, Step};
 use refrain_git::Cancel;
-use refrain_proc::Meter;
+use refrain_proc::{Meter, identity};
 use refrain_store::journal::Durability;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -97,7 +97,8 @@ impl<'a> Drive<'a> {
     ) -> Result<Self, EngineError> {
         let Runner { journal, locks, pulse, opened, .. } = runner;
         // One that was resumed here has been taken over already.
-        let taken_over = Driver::<_, RunnerLocks>::newcomer(&journal).map(|own| journal.state().recover(own));
+        let own = Some(identity::own()).filter(|own| journal.state().runner.as_ref() != Some(own));
+        let taken_over = own.map(|own| journal.state().recover(own));
         let spec = journal.state().spec.clone();
         let driver = Driver::begin(
             (journal, locks, pulse),

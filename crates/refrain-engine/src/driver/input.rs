@@ -7,7 +7,6 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::{Machine, SharedEvent};
-use refrain_proc::identity;
 use refrain_store::journal::{Committed, Durability, MOST_RESTORED};
 use refrain_store::project::inbox;
 use refrain_store::{Doorbell, Journal, JournalError};
@@ -131,8 +130,7 @@ where
 
     /// Records what a signal asked for.
     pub(crate) fn record_signal(&mut self, ask: Ask) -> Result<(), EngineError> {
-        let asked = SharedEvent::Asked { request: None, ask, by: Asker::Person };
-        Ok(self.journal.push(M::event(asked), now())?)
+        Ok(self.journal.push(M::event(SharedEvent::Asked(None, ask, Asker::Person)), now())?)
     }
 
     /// Turns what waits in the inbox into events, each once; only then the requests are gone. `heard` is called before each is
@@ -194,24 +192,19 @@ where
         if !is_whole || !self.journal.is_in_place() || !Doorbell::is_in_place(&dir) {
             sleep(SETTLE).await;
         }
-        self.keep_lock()?;
+        if !self.journal.is_in_place() {
+            match self.journal.keep_lock() {
+                // The folder is gone, too: it is written back with the journal, and the lock before that.
+                Ok(()) | Err(JournalError::Disk(_)) => {}
+                // Another runner has it.
+                Err(error) => return Err(error.into()),
+            }
+        }
         if !self.journal.is_in_place() {
             self.commit(Durability::Synced).await?;
         }
         self.keep_doorbell();
         Ok(())
-    }
-
-    /// Takes the lock of the journal's writer again if its file was deleted; fails if another runner has it.
-    fn keep_lock(&self) -> Result<(), EngineError> {
-        if self.journal.is_in_place() {
-            return Ok(());
-        }
-        match self.journal.keep_lock() {
-            // The folder is gone, too: it is written back with the journal, and the lock before that.
-            Ok(()) | Err(JournalError::Disk(_)) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// Makes the doorbell anew if it was deleted; says whether it was. Where its whole folder is gone, the next commit writes it
@@ -262,10 +255,5 @@ where
             Ok(answer_without_runner(&actor, &dir)?.unwrap_or(state))
         })
         .await
-    }
-
-    /// The identity of this runner, if the journal does not name it yet.
-    pub(crate) fn newcomer(journal: &Journal<M>) -> Option<refrain_core::event::Identity> {
-        Some(identity::own()).filter(|own| journal.state().runner.as_ref() != Some(own))
     }
 }

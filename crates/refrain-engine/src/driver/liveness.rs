@@ -20,14 +20,18 @@ pub(crate) fn alive(dir: &LoopDir, state: &LoopState) -> Alive {
     {
         return Alive { runner: is_session_alive(session), ..Alive::default() };
     }
-    // A process that lives may have given the loop up, and of one on another machine nothing is known: the lock says more.
-    let alive = state.runner.as_ref().and_then(identity::is_alive);
-    let runner = alive.filter(|alive| !alive || !RunnerLock::is_free(dir));
-    let runner = runner.or_else(|| RunnerLock::is_free(dir).then_some(false));
+    let runner = is_driven(dir, state.runner.as_ref());
     let spawned = state.in_flight().and_then(|flight| flight.spawned).map(|(process, _)| process);
     let orphan = spawned.filter(|agent| runner == Some(false) && identity::is_running(*agent));
     let stopped = runner == Some(true) && is_stopped(state.runner.as_ref());
     Alive { runner, orphan: orphan.map(|agent| agent.pid), stopped }
+}
+
+/// Whether the runner of what lies there lives; none where that is not known.
+pub(crate) fn is_driven(dir: &LoopDir, runner: Option<&Identity>) -> Option<bool> {
+    // A process that lives may have given it up, and of one on another machine nothing is known: the lock says more.
+    let alive = runner.and_then(identity::is_alive).filter(|alive| !alive || !RunnerLock::is_free(dir));
+    alive.or_else(|| RunnerLock::is_free(dir).then_some(false))
 }
 
 /// Whether a runner lives on this machine, and is stopped.

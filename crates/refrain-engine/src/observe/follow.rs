@@ -134,7 +134,7 @@ impl Follower {
     /// Follows a loop that another process drives, or nobody, from its first event on; with all that its agents printed,
     /// or else only what they print from now on.
     pub(crate) fn of(dir: LoopDir, all_output: bool) -> Result<Self, DiskError> {
-        let reader = JournalReader::of(&dir)?;
+        let reader = JournalReader::of(dir.clone())?;
         Ok(Self { caught_up: all_output, all: all_output, ..Self::new(dir, reader, 0) })
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use refrain_core::{Machine, Record};
 use refrain_store::disk::notice::Notice;
 use refrain_store::journal::{Journal, JournalError, Tail};
-use refrain_store::{DiskError, LoopDir};
+use refrain_store::{DiskError, LoopDir, RunnerLock};
 use serde::de::DeserializeOwned;
 
 use crate::driver::pulse::{LiveProgress, ProgressSnapshot};
@@ -23,9 +23,10 @@ enum Wake {
     Files(Notice),
 }
 
-/// Reads a journal from its first record on.
+/// Reads a journal from its first record on, as it grows. Blocks; belongs on a thread of its own.
 #[derive(Debug)]
-pub(crate) struct JournalReader<E> {
+pub struct JournalReader<E> {
+    dir: LoopDir,
     tail: Tail<E>,
     wake: Wake,
     /// What was read, and not taken yet.
@@ -35,14 +36,33 @@ pub(crate) struct JournalReader<E> {
 impl<E: DeserializeOwned> JournalReader<E> {
     /// Of a machine that this process drives. Sees only what is committed.
     pub(crate) fn of_own<S: Machine<Event = E>>(journal: &Journal<S>, pulse: Arc<LiveProgress>) -> Self {
-        Self { tail: Tail::of(journal), wake: Wake::LiveProgress(pulse), queue: VecDeque::new() }
+        let (dir, queue) = (journal.dir().clone(), VecDeque::new());
+        Self { dir, tail: Tail::of(journal), wake: Wake::LiveProgress(pulse), queue }
     }
 
     /// Of one that another process drives, or nobody.
-    pub(crate) fn of(dir: &LoopDir) -> Result<Self, DiskError> {
+    pub(crate) fn of(dir: LoopDir) -> Result<Self, DiskError> {
         let notice = Notice::new()?;
         notice.watch(&dir.journal());
-        Ok(Self { tail: Tail::new(dir), wake: Wake::Files(notice), queue: VecDeque::new() })
+        Ok(Self { tail: Tail::new(&dir), dir, wake: Wake::Files(notice), queue: VecDeque::new() })
+    }
+
+    /// The next event; none once nobody drives the machine any more and all was seen.
+    pub fn next_event(&mut self) -> Result<Option<Record<E>>, JournalError> {
+        loop {
+            if let Some(record) = self.queue.pop_front() {
+                return Ok(Some(record));
+            }
+            // Asked before the last look, so that what came in between is seen.
+            let is_free = self.files().is_some() && RunnerLock::is_free(&self.dir);
+            let beat = self.read()?;
+            if self.queue.is_empty() && (beat.over || is_free) {
+                return Ok(None);
+            }
+            if self.queue.is_empty() {
+                self.wait(beat, None);
+            }
+        }
     }
 
     /// What says that files change, where the runner is in another process.

@@ -3,7 +3,6 @@
 
 mod asking;
 mod drive;
-mod follow;
 mod landing;
 mod looking;
 mod round;
@@ -16,7 +15,13 @@ mod tuner;
 mod verify;
 mod work;
 
-pub use follow::PlanFollower;
+use refrain_core::plan::PlanEvent;
+
+use crate::observe::journal_reader::JournalReader;
+
 pub use runner::PlanRunner;
 pub use status::usual_jobs;
 pub use told::{Texts, read_told};
+
+/// Follows a plan: its events, read from disk, for the terminal that started it and for `watch` alike.
+pub type PlanFollower = JournalReader<PlanEvent>;

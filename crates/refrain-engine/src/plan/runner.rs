@@ -1,9 +1,8 @@
 //! The right to drive a plan, as a value.
 
-use super::follow::PlanFollower;
-use crate::Service;
 use crate::driver::pulse::LiveProgress;
 use crate::observe::telemetry::Telling;
+use crate::{PlanFollower, Service};
 use refrain_core::LoopId;
 use refrain_core::plan::{PlanEvent, PlanState};
 use refrain_git::Repository;

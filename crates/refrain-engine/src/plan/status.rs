@@ -7,10 +7,10 @@ use refrain_core::LoopId;
 use refrain_core::plan::{PlanState, jobs};
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::{PlanStatus, TaskLoop, status};
-use refrain_proc::{free_memory, identity};
-use refrain_store::{RunnerLock, journal};
+use refrain_proc::free_memory;
+use refrain_store::journal;
 
-use crate::driver::liveness::{is_stopped, look};
+use crate::driver::liveness::{is_driven, is_stopped, look};
 use crate::{EngineError, Service, now};
 
 /// The loops of so many tasks are read for what is told of those that are over: a plan may have thousands.
@@ -21,10 +21,7 @@ impl Service {
     pub fn plan_status(&self, id: &LoopId) -> Result<PlanStatus, EngineError> {
         let dir = self.locate_plan(id)?;
         let state: PlanState = journal::read_as(&dir)?.state;
-        // As for a loop: a process that lives may have given the plan up, and the lock says more.
-        let alive = state.runner.as_ref().and_then(identity::is_alive);
-        let alive = alive.filter(|alive| !alive || !RunnerLock::is_free(&dir));
-        let alive = alive.or_else(|| RunnerLock::is_free(&dir).then_some(false));
+        let alive = is_driven(&dir, state.runner.as_ref());
         let mut loops = BTreeMap::new();
         for (task, running) in state.running() {
             // One that cannot be read, or was not made yet, says nothing.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 use rand::RngExt;
 use refrain_agents::environment;
-use refrain_core::event::{Ask, Asker, Event, Identity, Urgency};
+use refrain_core::event::{Ask, Asker, Event, Urgency};
 use refrain_core::ids::RequestId;
 use refrain_core::{ChildId, Live, LoopId, LoopState, Machine, SharedEvent, Step, next_step};
 use refrain_proc::identity;
@@ -37,28 +37,6 @@ pub struct SlowRunner {
     pub is_stopped: bool,
 }
 
-/// Notifies the caller once that a runner does not answer.
-pub(crate) struct SlowRunnerNotice<F> {
-    began: Instant,
-    notify: Option<F>,
-}
-
-impl<F: FnOnce(SlowRunner)> SlowRunnerNotice<F> {
-    pub(crate) fn new(notify: F) -> Self {
-        Self { began: Instant::now(), notify: Some(notify) }
-    }
-
-    /// The runner has not answered yet.
-    pub(crate) fn look(&mut self, runner: Option<&Identity>) {
-        let is_stopped = is_stopped(runner);
-        if (is_stopped || self.began.elapsed() >= ASK_SLOW)
-            && let Some(notify) = self.notify.take()
-        {
-            notify(SlowRunner { pid: runner.map(|runner| runner.process.pid), is_stopped });
-        }
-    }
-}
-
 /// A machine for which requests are done while no runner drives it.
 pub(crate) trait Unattended: Machine {
     /// What acts for it.
@@ -87,8 +65,7 @@ pub(crate) trait Unattended: Machine {
     }
 
     fn record(journal: &mut Journal<Self>, request: &Request) -> Result<(), EngineError> {
-        let (ask, by) = (request.ask.clone(), request.by);
-        let asked = SharedEvent::Asked { request: Some(request.id.clone()), ask, by };
+        let asked = SharedEvent::Asked(Some(request.id.clone()), request.ask.clone(), request.by);
         Ok(journal.push(Self::event(asked), now())?)
     }
 }
@@ -110,7 +87,7 @@ impl Service {
 
         request.post(dir)?;
         let mut notice = None;
-        let mut slow = SlowRunnerNotice::new(slow);
+        let (began, mut slow) = (Instant::now(), Some(slow));
         loop {
             let answered = answer_without_runner::<M>(M::actor(self), dir)?;
             if let Some(state) = answered.filter(|state| state.ended.is_some() && before.ended.is_none()) {
@@ -125,7 +102,12 @@ impl Service {
                 inbox::remove(&dir.inbox().join(request.id.as_str()));
                 return Err(refused(why));
             }
-            slow.look(state.runner.as_ref());
+            let (runner, is_stopped) = (state.runner.as_ref(), is_stopped(state.runner.as_ref()));
+            if (is_stopped || began.elapsed() >= ASK_SLOW)
+                && let Some(slow) = slow.take()
+            {
+                slow(SlowRunner { pid: runner.map(|runner| runner.process.pid), is_stopped });
+            }
             match &notice {
                 // Only now: the kernel takes up to 40 ms to close one. What happened meanwhile is seen in the next round.
                 None => {

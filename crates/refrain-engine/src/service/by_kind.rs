@@ -12,7 +12,6 @@ use serde::Serialize;
 
 use super::asking::SlowRunner;
 use crate::observe::follow::Follower;
-use crate::observe::glance::DetailView;
 use crate::service::{Located, Service};
 use crate::{EngineError, LoopRequest, PlanFollower, PlanRunner, Runner};
 
@@ -55,14 +54,6 @@ impl Service {
     pub fn standing(&self, id: &LoopId) -> Result<ByKind<Status, PlanStatus>, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(_) => ByKind::Loop(self.status(id)?),
-            ByKind::Plan(_) => ByKind::Plan(self.plan_status(id)?),
-        })
-    }
-
-    /// A loop at a glance; of a plan, how it stands.
-    pub fn overview(&self, id: &LoopId) -> Result<ByKind<DetailView, PlanStatus>, EngineError> {
-        Ok(match self.find(id)? {
-            ByKind::Loop(_) => ByKind::Loop(self.glance(id)?),
             ByKind::Plan(_) => ByKind::Plan(self.plan_status(id)?),
         })
     }

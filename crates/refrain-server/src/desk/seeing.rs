@@ -24,9 +24,10 @@ impl Desk {
     pub(crate) fn status(&self, which: &Which) -> Result<Status, Refusal> {
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
         let project = name(&service);
-        let glance = match service.overview(&id)? {
-            ByKind::Loop(glance) => glance,
-            ByKind::Plan(plan) => {
+        let glance = match service.find(&id)? {
+            ByKind::Loop(_) => service.glance(&id)?,
+            ByKind::Plan(_) => {
+                let plan = service.plan_status(&id)?;
                 let view = LoopView::of_plan(&plan, project);
                 let tasks = Some((&plan).into());
                 return Ok(Status { view, frontmatter: None, state_excerpt: None, tasks });
@@ -100,9 +101,9 @@ impl Desk {
 
 /// A loop, or a plan, as a list shows it.
 fn view(service: &Service, brief: &Brief) -> Result<LoopView, Refusal> {
-    let view = match service.overview(&brief.id)? {
-        ByKind::Loop(glance) => LoopView::of(&glance, name(service)),
-        ByKind::Plan(plan) => LoopView::of_plan(&plan, name(service)),
+    let view = match service.find(&brief.id)? {
+        ByKind::Loop(_) => LoopView::of(&service.glance(&brief.id)?, name(service)),
+        ByKind::Plan(_) => LoopView::of_plan(&service.plan_status(&brief.id)?, name(service)),
     };
     Ok(LoopView { goal: cut(&view.goal, SHORT_GOAL).into_owned(), ..view })
 }

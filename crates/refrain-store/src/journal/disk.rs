@@ -53,8 +53,7 @@ pub struct Restored {
 impl Restored {
     /// The event that records it.
     pub fn event<S: Machine>(self) -> S::Event {
-        let Self { bytes, kept_as } = self;
-        S::event(SharedEvent::JournalRestored { bytes, kept_as })
+        S::event(SharedEvent::JournalRestored(self.bytes, self.kept_as))
     }
 }
 

@@ -166,7 +166,7 @@ impl<S: Machine> Journal<S> {
         let disk = Arc::new(Mutex::new(disk));
         let mut journal = Self { dir, state, head, pending: Vec::new(), last_signed: None, signing, disk };
         if let Some(kept_as) = kept_as {
-            journal.push(S::event(SharedEvent::JournalTorn { bytes: torn, kept_as }), now)?;
+            journal.push(S::event(SharedEvent::JournalTorn(torn, kept_as)), now)?;
             journal.commit(Durability::Synced)?;
         }
         Ok(journal)

@@ -19,16 +19,16 @@ fn a_person_comes_before_proof_and_proof_before_what_forbids_to_go_on() {
     });
     // Everything at once; then the reasons are taken away one by one, the first of them first.
     let state = &mut journal.state;
-    state.cancel = Some(Urgency::AfterIteration);
+    state.lifecycle.cancel = Some(Urgency::AfterIteration);
     state.phase = Phase::Idle { claim: Some(claim), uncommitted: false };
     state.refunds_in_a_row = MAX_REFUNDS;
-    state.pause = Some(Urgency::AfterIteration);
-    state.active = Duration::from_secs(60);
+    state.lifecycle.pause = Some(Urgency::AfterIteration);
+    state.lifecycle.active = Duration::from_secs(60);
     (state.charged, state.iteration) = (5, 5);
     state.churn = MAX_CHURN;
     state.rested_since = Some(time(0));
     assert_eq!(journal.next(), Step::Finish(End::Cancelled));
-    journal.state.cancel = None;
+    journal.state.lifecycle.cancel = None;
     assert_eq!(journal.next(), Step::Finish(End::Completed { claim }));
     journal.state.phase = Phase::Begun { next: id(5, 2), hindered: Some(Blocked::AgentMissing) };
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::AgentMissing }));
@@ -36,9 +36,9 @@ fn a_person_comes_before_proof_and_proof_before_what_forbids_to_go_on() {
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
     journal.state.refunds_in_a_row = MAX_REFUNDS - 1;
     assert_eq!(journal.next(), Step::Finish(End::Paused));
-    journal.state.pause = None;
+    journal.state.lifecycle.pause = None;
     assert_eq!(journal.next(), Step::Finish(End::TimedOut));
-    journal.state.active = Duration::from_millis(59_999);
+    journal.state.lifecycle.active = Duration::from_millis(59_999);
     // An iteration that has begun is tried again whatever the cap says: it is within it.
     assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(5, 2))));
     journal.state.phase = Phase::Idle { claim: None, uncommitted: false };

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::{self, Alive};
-use refrain_engine::{ByKind, DETACHED_READY, EngineError, Signals, chain};
+use refrain_engine::{ByKind, DETACHED_READY, Signals, chain};
 
 use crate::cmd::plan;
-use crate::notify;
-use crate::{herald, out, run, telemetry};
+use crate::run::{self, ShowArgs};
+use crate::{herald, out, telemetry};
 use refrain_app::options::notify::NotifyArgs;
 
 #[derive(Debug, clap::Args)]
@@ -42,19 +42,19 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let herald = herald::begin(context, runner.worktree(), &args.notify, |to| runner.herald(to));
     let remembrance = runner.remembrance();
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
-    let failed =
-        |error: &EngineError| notify::tell_failure(&args.notify, context, args.id.as_str(), &chain(error));
-    let driven = driven.inspect_err(failed).map(|state| view::status(&state, Alive::NOBODY));
-    if let Some(status) = driven.as_ref().ok().filter(|status| status.has_stopped()) {
-        notify::tell(&args.notify, context, &status.id, &status.into());
-    }
-    herald::finish(herald);
-    run::tell_forgotten(&remembrance);
-    telemetry::finish(telemetry);
-    let status = driven?;
-    if !status.has_stopped() {
+    let driven = driven.map(|state| view::status(&state, Alive::NOBODY));
+    let concluded = match driven {
         // It was the turn of the loop's session.
-        return Ok(Code::Done.into());
-    }
-    Ok(Code::from(status.status).into())
+        Ok(status) if !status.has_stopped() => {
+            herald::finish(herald);
+            telemetry::finish(telemetry);
+            Ok(Code::Done.into())
+        }
+        driven => {
+            let show = ShowArgs { notify: args.notify.clone(), ..ShowArgs::default() };
+            run::conclude(context, &show, &args.id, (herald, telemetry), driven)
+        }
+    };
+    run::tell_forgotten(&remembrance);
+    concluded
 }

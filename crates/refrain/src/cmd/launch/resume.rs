@@ -160,7 +160,7 @@ pub(crate) fn read_grant(granted: &str) -> Result<(Grant, bool), RequestError> {
 
 /// How to show it, and whom to tell: a loop's own specification says nothing of that. A configuration that cannot be read
 /// keeps no loop from going on.
-fn configured(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs {
+pub(crate) fn configured(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs {
     match service.settings(Chosen::default(), context.has_variables()) {
         Ok(settings) => show.clone().or_configured(&settings.config.notify),
         Err(error) => {

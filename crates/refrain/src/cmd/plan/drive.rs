@@ -8,13 +8,13 @@ use refrain_app::options::notify::NotifyArgs;
 use refrain_app::{Code, Context, RequestError, plan};
 use refrain_core::plan::PlanState;
 use refrain_core::view::plan as view;
-use refrain_engine::{DETACHED_READY, EngineError, PlanRunner, Service, Signals, chain};
+use refrain_engine::{DETACHED_READY, PlanRunner, Service, Signals};
 
-use crate::out::{self, Target};
+use crate::herald;
+use crate::out;
 use crate::plan::screen::PlanScreen;
 use crate::run::{self, ShowArgs};
 use crate::telemetry;
-use crate::{herald, notify};
 
 /// Drives the plan until it stops, showing it; answers with the exit code of its end.
 pub(super) fn in_foreground(
@@ -25,11 +25,7 @@ pub(super) fn in_foreground(
 ) -> Result<ExitCode, RequestError> {
     let (id, follower) = (runner.id().clone(), runner.follow());
     run::note_objection(context, show, out::is_watched());
-    let progress = match (show.quiet, show.json || show.events) {
-        (true, _) => None,
-        (false, true) => Some(Target::Stderr),
-        (false, false) => Some(Target::Stdout),
-    };
+    let progress = show.progress();
     // What was said when it was started need not be said again when it goes on.
     let seq = runner.state().seq;
     let past = if seq > 1 { seq.saturating_sub(1) } else { 0 };
@@ -38,35 +34,24 @@ pub(super) fn in_foreground(
         screen.join(&service, runner.state());
         std::thread::spawn(move || screen.run(&service, follower))
     });
-    let worktree = &service.project().worktree;
-    let telemetry = telemetry::begin(context, worktree, |to| runner.export(to));
-    let herald = herald::begin(context, worktree, &show.notify, |to| runner.herald(to));
+    let observers = observers(context, service, &mut runner, &show.notify);
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
     if let Some(screen) = screen {
         // It ends with the plan; if it panicked, the plan's own result is what counts.
         let _ = screen.join();
     }
-    let state = match driven {
-        Ok(state) => state,
-        Err(error) => {
-            notify::tell_failure(&show.notify, context, id.as_str(), &chain(&error));
-            herald::finish(herald);
-            telemetry::finish(telemetry);
-            return Err(error.into());
-        }
-    };
-    let status = ended(&state);
-    let printed = match (show.json, show.events) {
-        (true, true) => out::print_json_line(&status),
-        (true, false) => out::print_json(&status),
-        (false, _) => Ok(()),
-    };
-    // Also where nobody reads any more.
-    notify::tell(&show.notify, context, &status.id, &(&status).into());
-    herald::finish(herald);
-    telemetry::finish(telemetry);
-    printed?;
-    Ok(Code::from(status.status).into())
+    run::conclude(context, show, &id, observers, driven.map(|state| ended(&state)))
+}
+
+fn observers(
+    context: &Context,
+    service: &Service,
+    runner: &mut PlanRunner,
+    notify: &NotifyArgs,
+) -> run::Observers {
+    let worktree = &service.project().worktree;
+    let telemetry = telemetry::begin(context, worktree, |to| runner.export(to));
+    (herald::begin(context, worktree, notify, |to| runner.herald(to)), telemetry)
 }
 
 /// A plan that nobody drives any more.
@@ -107,17 +92,8 @@ pub(crate) fn alone(
 ) -> Result<ExitCode, RequestError> {
     let id = runner.id().clone();
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
-    let worktree = &service.project().worktree;
-    let telemetry = telemetry::begin(context, worktree, |to| runner.export(to));
-    let herald = herald::begin(context, worktree, notify, |to| runner.herald(to));
+    let observers = observers(context, service, &mut runner, notify);
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Detached, ready));
-    let failed = |error: &EngineError| notify::tell_failure(notify, context, id.as_str(), &chain(error));
-    let status = driven.inspect_err(failed).map(|state| ended(&state));
-    if let Ok(status) = &status {
-        notify::tell(notify, context, &id, &status.into());
-    }
-    herald::finish(herald);
-    telemetry::finish(telemetry);
-    let status = status?;
-    Ok(Code::from(status.status).into())
+    let show = ShowArgs { notify: notify.clone(), ..ShowArgs::default() };
+    run::conclude(context, &show, &id, observers, driven.map(|state| ended(&state)))
 }

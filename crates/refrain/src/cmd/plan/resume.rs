@@ -12,11 +12,10 @@ use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{LoopId, values as core_values};
 use refrain_engine::Service;
-use refrain_engine::config::Chosen;
 
 use super::drive;
 use super::which::WhichArgs;
-use crate::out;
+use crate::cmd::launch::resume::configured;
 use crate::run::ShowArgs;
 
 /// Let a stopped or crashed plan go on; what was blocked is tried again
@@ -69,13 +68,7 @@ pub(crate) fn resume(
     show: &ShowArgs,
 ) -> Result<ExitCode, RequestError> {
     let runner = app::resume_plan(context, service, id, grant)?;
-    let show = match service.settings(Chosen::default(), true) {
-        Ok(settings) => show.clone().or_configured(&settings.config.notify),
-        Err(error) => {
-            out::tell_line("", &format!("note: [notify] is not read: {error}"));
-            show.clone()
-        }
-    };
+    let show = configured(context, service, show);
     match show.detach {
         true => {
             context.check(Action::Detach)?;

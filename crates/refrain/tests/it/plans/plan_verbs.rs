@@ -212,6 +212,26 @@ echo "$task" > "$task.txt"; echo TASK_COMPLETE"#,
 }
 
 #[test]
+fn verbs_that_only_loops_have_say_what_it_is_and_no_loop_takes_the_name_of_a_plan() {
+    let (sandbox, agent) = feature();
+    run(&sandbox, &agent, &[]).with_code(14);
+    for verb in
+        [&["archive", "fx"][..], &["export", "fx", "--as", "json"], &["approve", "fx", "--tree", "none"]]
+    {
+        let said = sandbox.refrain(verb).with_code(2).stderr;
+        assert!(
+            said.contains("fx is a plan; accepted are loops") && said.contains("list --plan fx"),
+            "{said}"
+        );
+    }
+    let start = ["start", "Mend it.", "--command", &agent, "--name", "fx"];
+    let said = sandbox.refrain(&start).with_code(17).stderr;
+    assert!(said.contains("fx exists already"), "{said}");
+    let said = sandbox.refrain(&["list", "--plan", "fy"]).with_code(3).stderr;
+    assert!(said.contains("no plan fy in ") && said.contains("refrain list shows"), "{said}");
+}
+
+#[test]
 fn a_verb_that_changes_something_asks_which_plan_is_meant() {
     let (sandbox, _) = feature();
     let other = TASKS.replace("feature-x", "other");
