@@ -26,7 +26,6 @@ const TELLING: [&str; 14] = [
     "message",
 ];
 
-/// Any text as one line.
 pub(crate) fn line(text: &str) -> String {
     // No more is looked at than could be shown, white space aside.
     let head = clip(text.trim_start(), 8 * LINE);

@@ -10,7 +10,7 @@ use refrain_core::text::clip;
 use refrain_proc::StopLadder;
 
 use crate::acp::Acp;
-use crate::adapter::{Adapter, Call, Dialect, Launch};
+use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
 use crate::claude::Claude;
 use crate::codex::Codex;
 use crate::environment;
@@ -62,7 +62,7 @@ pub fn ladder(kind: AgentKind) -> StopLadder {
 
 /// The reader for a stream of this kind of agent; none where standard output is a message.
 #[must_use]
-pub fn dialect(call: &Call<'_>) -> Option<Box<dyn Dialect>> {
+pub fn dialect(call: &Call<'_>) -> Option<Box<dyn StreamDecoder>> {
     match (adapter(call.spec.agent.kind), call.spec.agent.output_format) {
         (Some(adapter), _) => Some(adapter.dialect(call)),
         (None, OutputFormat::StreamJson) => Some(Claude.dialect(call)),
@@ -73,7 +73,7 @@ pub fn dialect(call: &Call<'_>) -> Option<Box<dyn Dialect>> {
 
 /// Cuts a stream into lines for its dialect, in bounded memory.
 pub struct Stream {
-    dialect: Box<dyn Dialect>,
+    dialect: Box<dyn StreamDecoder>,
     begun: Vec<u8>,
     /// The line that has begun is too long.
     skips: bool,
@@ -90,13 +90,13 @@ impl std::fmt::Debug for Stream {
 impl Stream {
     /// From its first byte on.
     #[must_use]
-    pub fn new(dialect: Box<dyn Dialect>) -> Self {
+    pub fn new(dialect: Box<dyn StreamDecoder>) -> Self {
         Self { dialect, begun: Vec::new(), skips: false, stderr_line: Vec::new() }
     }
 
     /// From somewhere in the middle on: what comes before the next line is passed over.
     #[must_use]
-    pub fn joined(dialect: Box<dyn Dialect>) -> Self {
+    pub fn joined(dialect: Box<dyn StreamDecoder>) -> Self {
         Self { skips: true, ..Self::new(dialect) }
     }
 
@@ -161,7 +161,7 @@ impl Stream {
 
 /// What an attempt's standard output came to.
 #[derive(Debug)]
-pub struct Heard {
+pub struct ParsedOutput {
     /// What its message said.
     pub finding: Finding,
     /// The final message of a stream.
@@ -172,10 +172,10 @@ pub struct Heard {
 
 /// Reads one attempt's standard output as it passes.
 #[derive(Debug)]
-pub struct Ear(Mind);
+pub struct OutputParser(ParserKind);
 
 #[derive(Debug)]
-enum Mind {
+enum ParserKind {
     Message(Box<Scanner>),
     Stream(Box<Listening>),
 }
@@ -208,7 +208,7 @@ struct Told {
     is_too_long: bool,
 }
 
-impl Ear {
+impl OutputParser {
     /// An ear for the attempt that is started so.
     #[must_use]
     pub fn new(call: &Call<'_>) -> Self {
@@ -216,8 +216,8 @@ impl Ear {
         let (resumed, pool) = (resumes(call.spec), environment::pool(call.spec, call.env));
         let report = AgentReport { resumed, pool, ..AgentReport::default() };
         Self(match dialect(call) {
-            None => Mind::Message(Box::new(scanner)),
-            Some(dialect) => Mind::Stream(Box::new(Listening {
+            None => ParserKind::Message(Box::new(scanner)),
+            Some(dialect) => ParserKind::Stream(Box::new(Listening {
                 stream: Stream::new(dialect),
                 scanner,
                 has_promise: call.spec.promise.is_some(),
@@ -229,11 +229,11 @@ impl Ear {
     /// The next bytes; returns what the attempt has used so far, where that is news and it goes on.
     pub fn hear(&mut self, chunk: &[u8]) -> Option<Usage> {
         match &mut self.0 {
-            Mind::Message(scanner) => {
+            ParserKind::Message(scanner) => {
                 scanner.push(chunk);
                 None
             }
-            Mind::Stream(listening) => {
+            ParserKind::Stream(listening) => {
                 let before = listening.told.used();
                 let Listening { stream, told, .. } = &mut **listening;
                 stream.push(chunk, &mut |event| told.hear(event));
@@ -245,7 +245,7 @@ impl Ear {
 
     /// The next bytes of standard error.
     pub fn hear_stderr(&mut self, chunk: &[u8]) {
-        if let Mind::Stream(listening) = &mut self.0 {
+        if let ParserKind::Stream(listening) = &mut self.0 {
             let Listening { stream, told, .. } = &mut **listening;
             stream.push_stderr(chunk, &mut |event| told.hear(event));
         }
@@ -256,8 +256,8 @@ impl Ear {
     #[must_use]
     pub fn retrying(&self) -> Option<(u32, &Fault)> {
         match &self.0 {
-            Mind::Message(_) => None,
-            Mind::Stream(listening) => {
+            ParserKind::Message(_) => None,
+            ParserKind::Stream(listening) => {
                 let Told { report, retries, .. } = &listening.told;
                 report.retrying.as_ref().map(|fault| (*retries, fault))
             }
@@ -268,17 +268,19 @@ impl Ear {
     #[must_use]
     pub fn is_answered(&self) -> bool {
         match &self.0 {
-            Mind::Message(_) => false,
-            Mind::Stream(listening) => listening.told.is_answered,
+            ParserKind::Message(_) => false,
+            ParserKind::Stream(listening) => listening.told.is_answered,
         }
     }
 
     /// The program is gone: what it all came to.
     #[must_use]
-    pub fn conclude(self, exit: Exit, stderr: &str) -> Heard {
+    pub fn conclude(self, exit: Exit, stderr: &str) -> ParsedOutput {
         match self.0 {
-            Mind::Message(scanner) => Heard { finding: scanner.finish(), message: None, report: None },
-            Mind::Stream(mut listening) => {
+            ParserKind::Message(scanner) => {
+                ParsedOutput { finding: scanner.finish(), message: None, report: None }
+            }
+            ParserKind::Stream(mut listening) => {
                 let Listening { stream, told, .. } = &mut *listening;
                 stream.end(&mut |event| told.hear(event));
                 told.report.no_events = stream.dialect.is_live() && !told.has_event;
@@ -290,10 +292,10 @@ impl Ear {
 
     /// Nobody saw the program end: what its stream alone came to; none of a command.
     #[must_use]
-    pub fn adopt(self) -> Option<Heard> {
+    pub fn adopt(self) -> Option<ParsedOutput> {
         match self.0 {
-            Mind::Message(_) => None,
-            Mind::Stream(mut listening) => {
+            ParserKind::Message(_) => None,
+            ParserKind::Stream(mut listening) => {
                 let Listening { stream, told, .. } = &mut *listening;
                 stream.end(&mut |event| told.hear(event));
                 Some(listening.heard())
@@ -303,7 +305,7 @@ impl Ear {
 }
 
 impl Listening {
-    fn heard(mut self) -> Heard {
+    fn heard(mut self) -> ParsedOutput {
         let Told { report, message, said, is_too_long, .. } = self.told;
         if let Some(message) = &message {
             self.scanner.push(message.as_bytes());
@@ -315,7 +317,7 @@ impl Listening {
         if finding.last_line.is_empty() {
             finding.last_line = clip(said.trim(), PREVIEW).into_owned();
         }
-        Heard { finding, message, report: Some(report) }
+        ParsedOutput { finding, message, report: Some(report) }
     }
 }
 

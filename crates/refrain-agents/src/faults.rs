@@ -33,7 +33,6 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// Of this exit.
     pub(crate) fn of(exit: Exit) -> Self {
         match exit {
             Exit::Lost | Exit::Unseen => Self::Unseen,

@@ -29,9 +29,6 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
     type End: MachineEnd;
 
     /// The state behind the first record.
-    ///
-    /// # Errors
-    /// [`Damage`] where that cannot be a first record.
     fn begin(record: &Record<Self::Event>) -> Result<Self, Damage>;
 
     /// The state behind one more record; unchanged where that cannot follow.
@@ -87,7 +84,6 @@ pub trait MachineEnd: Copy {
 pub struct Ended<E = event::End> {
     /// How it stopped.
     pub end: E,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -96,7 +92,6 @@ pub struct Ended<E = event::End> {
 pub struct Lifecycle<E> {
     /// Events folded so far; the next has this number plus one.
     pub seq: u64,
-    /// When it was started.
     pub started_at: Timestamp,
     /// When the last event happened.
     pub updated_at: Timestamp,

@@ -28,7 +28,7 @@ use crate::candidate::stage::{self, bring_back, stage};
 use crate::candidate::status::{Status, has_conflicts};
 use crate::candidate::submodules::look;
 use crate::candidate::{Candidate, Rules, what};
-use crate::commit::adopt::{ITERATION, Intent, LOOP, Made, Since, Whose, since};
+use crate::commit::adopt::{CommitOwner, ITERATION, Intent, LOOP, Made, Since, since};
 use crate::commit::choice::choose;
 use crate::commit::history::screen_unknown;
 use crate::commit::message::{IDENTITY, with_trailers};
@@ -47,9 +47,7 @@ pub struct CommitRequest<'a> {
     pub base: &'a Base,
     /// Where the head was at the last look: what the last report said, at first the base's.
     pub last_head: Option<&'a Oid>,
-    /// The loop.
     pub id: &'a LoopId,
-    /// The iteration.
     pub iteration: u32,
     /// The message, without trailers.
     pub message: &'a str,
@@ -65,8 +63,8 @@ pub struct CommitRequest<'a> {
 }
 
 impl<'a> CommitRequest<'a> {
-    fn whose(&self, intended: Option<&'a Intent>) -> Whose<'a> {
-        Whose { id: self.id, iteration: self.iteration, intended }
+    fn whose(&self, intended: Option<&'a Intent>) -> CommitOwner<'a> {
+        CommitOwner { id: self.id, iteration: self.iteration, intended }
     }
 
     fn rules(&self) -> Rules<'a> {

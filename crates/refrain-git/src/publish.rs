@@ -54,10 +54,8 @@ pub(crate) struct Destination {
     pub(crate) settings: Vec<(String, String)>,
 }
 
-/// What is to be published.
 #[derive(Clone, Copy, Debug)]
 pub struct PublishRequest<'a> {
-    /// To where.
     pub upstream: &'a Upstream,
     /// This very commit.
     pub head: &'a Oid,
@@ -78,7 +76,6 @@ pub struct PublishRequest<'a> {
 pub enum Push {
     /// The remote's branch is there now.
     Pushed {
-        /// Where.
         head: Oid,
     },
     /// The remote had it already.
@@ -91,15 +88,11 @@ pub enum Push {
         /// Where its branch is.
         theirs: Oid,
     },
-    /// It was not to be.
     Refused(Refusal),
 }
 
 impl Repository {
     /// Where a branch is published: at the pinned remote, else at the one that git would push it to; none without.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn upstream(&self, branch: &str) -> Result<Option<Upstream>, GitError> {
         let target = match self.pins() {
             Some(pins) => pins.push.clone(),
@@ -158,9 +151,6 @@ impl Repository {
     }
 
     /// The same, with the commit brought home.
-    ///
-    /// # Errors
-    /// As [`Self::look_at`].
     pub fn fetch(
         &self,
         upstream: &Upstream,
@@ -310,7 +300,6 @@ impl Repository {
         }
     }
 
-    /// Whether a commit is here.
     fn has(&self, commit: &Oid) -> Result<bool, GitError> {
         let done = self.git().run(["cat-file", "-e", &format!("{commit}^{{commit}}")], &[])?;
         Ok(done.status.success())

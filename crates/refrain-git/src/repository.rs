@@ -212,9 +212,6 @@ impl Repository {
     }
 
     /// In whose name commits are made here: `Name <address>`.
-    ///
-    /// # Errors
-    /// [`GitError::Failed`] where git does not know.
     pub fn committer(&self) -> Result<String, GitError> {
         let said = self.git().text(["var", "GIT_COMMITTER_IDENT"], &[])?;
         // Behind the address stands a time.

@@ -131,9 +131,6 @@ impl Repository {
     /// nothing in progress, every commit on a branch, no repository inside it. `branch`, which was made with it, goes with it
     /// where it is still at `began`; no other does, whatever is checked out there now. One that is gone already counts as
     /// removed, so it may be repeated.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn remove_worktree(&self, path: &Utf8Path, branch: &str, began: &Oid) -> Result<Removal, GitError> {
         let Some(listed) = self.listed(path)? else {
             if path.symlink_metadata().is_err() {
@@ -306,9 +303,6 @@ impl Repository {
     }
 
     /// All worktrees of the repository, the main one first.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
         self.worktrees_to_list().list()
     }

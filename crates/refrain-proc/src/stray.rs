@@ -10,8 +10,7 @@ use crate::{identity, system};
 
 /// A process that bears a loop's mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stray {
-    /// The process.
+pub struct Orphan {
     pub process: Process,
     /// Its command line, words joined by blanks. Data.
     pub command: String,
@@ -21,7 +20,7 @@ pub struct Stray {
 
 /// Every living process but this one whose environment can be read and holds all of these variables.
 #[must_use]
-pub fn bearing(variables: &[&'static str]) -> Vec<Stray> {
+pub fn bearing(variables: &[&'static str]) -> Vec<Orphan> {
     let own = identity::own().process.pid;
     let all = identity::all().filter(|stat| !stat.zombie && stat.process.pid != own);
     all.filter_map(|stat| look(stat.process, variables)).collect()
@@ -29,7 +28,7 @@ pub fn bearing(variables: &[&'static str]) -> Vec<Stray> {
 
 /// Every living process but this one whose environment can be read and holds this variable, `NAME=value`.
 #[must_use]
-pub fn marked(variable: &str) -> Vec<Stray> {
+pub fn marked(variable: &str) -> Vec<Orphan> {
     let own = identity::own().process.pid;
     let all = identity::all().filter(|stat| !stat.zombie && stat.process.pid != own);
     let bears = |pid| system::environment(pid).split(|byte| *byte == 0).any(|it| it == variable.as_bytes());
@@ -38,7 +37,7 @@ pub fn marked(variable: &str) -> Vec<Stray> {
         .collect()
 }
 
-fn look(process: Process, wanted: &[&'static str]) -> Option<Stray> {
+fn look(process: Process, wanted: &[&'static str]) -> Option<Orphan> {
     let mut variables = BTreeMap::new();
     for entry in system::environment(process.pid).split(|byte| *byte == 0) {
         let entry = String::from_utf8_lossy(entry);
@@ -53,11 +52,11 @@ fn look(process: Process, wanted: &[&'static str]) -> Option<Stray> {
     described(process, variables)
 }
 
-fn described(process: Process, variables: BTreeMap<&'static str, String>) -> Option<Stray> {
+fn described(process: Process, variables: BTreeMap<&'static str, String>) -> Option<Orphan> {
     let command = system::arguments(process.pid);
     let command = String::from_utf8_lossy(&command).trim_end_matches('\0').replace('\0', " ");
     // Its number may be another's by now.
-    identity::is_running(process).then_some(Stray { process, command, variables })
+    identity::is_running(process).then_some(Orphan { process, command, variables })
 }
 
 /// Whether anybody whose name begins so works in `dir` or below it. One who hides where it works might.

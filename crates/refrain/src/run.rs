@@ -11,7 +11,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::{self, Alive};
 use refrain_engine::config::keys::Notify;
-use refrain_engine::{EngineError, Exporter, Herald, Remembrance, Runner, Service, Signals, chain};
+use refrain_engine::{EngineError, Exporter, Notifier, Remembrance, Runner, Service, Signals, chain};
 use serde::Serialize;
 
 use crate::herald;
@@ -103,7 +103,7 @@ fn in_foreground(context: &Context, runner: Runner, show: &ShowArgs) -> Result<E
 }
 
 /// Who tells others of what this process drives.
-pub(crate) type Observers = (Option<Herald>, Option<Exporter>);
+pub(crate) type Observers = (Option<Notifier>, Option<Exporter>);
 
 /// Prints and tells how what was driven here ended; answers with the exit code of that.
 pub(crate) fn conclude<S: Serialize>(

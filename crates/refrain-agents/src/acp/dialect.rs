@@ -3,7 +3,7 @@
 use refrain_core::agent::{AgentEvent, Fault, FaultKind};
 use refrain_core::event::Exit;
 
-use crate::adapter::Dialect;
+use crate::adapter::StreamDecoder;
 use crate::brief;
 use crate::faults::by_message;
 use crate::gemini;
@@ -17,7 +17,7 @@ pub(super) struct Reader {
     notices: gemini::Notices,
 }
 
-impl Dialect for Reader {
+impl StreamDecoder for Reader {
     fn line(&mut self, line: &[u8], say: &mut dyn FnMut(AgentEvent)) {
         let line = line.trim_ascii();
         if line.is_empty() {

@@ -73,7 +73,6 @@ impl Map {
         say(AgentEvent::Session(self.session.clone()));
     }
 
-    /// It opened a session.
     pub(super) fn open(&mut self, new: &NewSession, say: Say<'_>) {
         let of_options = || {
             let mut options = new.config_options.iter().flatten();

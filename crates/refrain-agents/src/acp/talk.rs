@@ -49,7 +49,7 @@ pub(super) enum Heard {
 }
 
 /// Why a conversation did not come to its end.
-pub(super) enum Broken {
+pub(super) enum ConversationError {
     /// Something went wrong, and the program said so, or we did.
     Fault(Fault),
     /// The program is gone.
@@ -59,7 +59,7 @@ pub(super) enum Broken {
 }
 
 /// A conversation, its events going to `say`.
-pub(super) struct Talk<'a> {
+pub(super) struct Conversation<'a> {
     pub(super) bridge: &'a Bridge,
     pub(super) map: Map,
     pub(super) hearing: mpsc::Receiver<Heard>,
@@ -69,20 +69,24 @@ pub(super) struct Talk<'a> {
     pub(super) say: &'a mut dyn FnMut(AgentEvent),
 }
 
-impl Talk<'_> {
+impl Conversation<'_> {
     /// Holds it; what it came to is said.
     pub(super) async fn hold(
         &mut self,
         agent: &ConnectionTo<Agent>,
         prompt: &str,
-    ) -> Result<Prompted, Broken> {
+    ) -> Result<Prompted, ConversationError> {
         let result = self.talk(agent, prompt).await;
         // Nobody listens any more, so nobody may wait for that.
         self.hearing.close();
         result
     }
 
-    async fn talk(&mut self, agent: &ConnectionTo<Agent>, prompt: &str) -> Result<Prompted, Broken> {
+    async fn talk(
+        &mut self,
+        agent: &ConnectionTo<Agent>,
+        prompt: &str,
+    ) -> Result<Prompted, ConversationError> {
         let client = Implementation::new("refrain", env!("CARGO_PKG_VERSION"));
         // No files and no terminals are offered: the agent then uses its own.
         let hello = InitializeRequest::new(ProtocolVersion::V1)
@@ -123,7 +127,7 @@ impl Talk<'_> {
         agent: &ConnectionTo<Agent>,
         request: &impl JsonRpcMessage,
         mut until: Until,
-    ) -> Result<T, Broken> {
+    ) -> Result<T, ConversationError> {
         let (at, method) = (until.at(), request.method().to_owned());
         let request = request.to_untyped_message().map_err(|error| broken(at, error))?;
         let mut answer = pin!(agent.send_request(request).block_task());
@@ -142,14 +146,14 @@ impl Talk<'_> {
             self.attend(heard)?;
         }
         let answer = answer.map_err(|error| match broken(at, error) {
-            Broken::Gone(_) if until.is_cancelling() => Broken::Stopped,
+            ConversationError::Gone(_) if until.is_cancelling() => ConversationError::Stopped,
             broken => broken,
         })?;
         serde_json::from_value(answer)
             .map_err(|error| self.no_agent(&format!("its answer to {method} cannot be read: {error}")))
     }
 
-    fn attend(&mut self, heard: Heard) -> Result<(), Broken> {
+    fn attend(&mut self, heard: Heard) -> Result<(), ConversationError> {
         match heard {
             Heard::Notification(message) if message.method() == "session/update" => {
                 self.map.hear(message.params(), self.say);
@@ -218,7 +222,7 @@ impl Talk<'_> {
         agent: &ConnectionTo<Agent>,
         new: &NewSession,
         model: &str,
-    ) -> Result<(), Broken> {
+    ) -> Result<(), ConversationError> {
         let session = &new.session_id;
         let option = new.config_options.iter().flatten().find(|option| {
             let is_offered =
@@ -237,7 +241,7 @@ impl Talk<'_> {
             None if is_listed() => ("session/set_model", json!({"sessionId": session, "modelId": model})),
             None => {
                 let message = format!("the agent does not offer the model {model:?}");
-                return Err(Broken::Fault(faults::of(FaultKind::Model, &message)));
+                return Err(ConversationError::Fault(faults::of(FaultKind::Model, &message)));
             }
         };
         let request = UntypedMessage::new(method, params).map_err(|error| broken(At::Setup, error))?;
@@ -247,8 +251,8 @@ impl Talk<'_> {
     }
 
     /// It is none, or none that can be talked to; with the first that it printed, which tells most.
-    fn no_agent(&self, why: &str) -> Broken {
-        Broken::Fault(no_agent(&self.bridge.program, why, &self.junk))
+    fn no_agent(&self, why: &str) -> ConversationError {
+        ConversationError::Fault(no_agent(&self.bridge.program, why, &self.junk))
     }
 }
 
@@ -269,11 +273,11 @@ fn offered_mode<'a>(new: &NewSession, wanted: &[&'a str]) -> Option<&'a str> {
     wanted.iter().copied().find(|mode| offered.iter().any(|offered| *offered == mode))
 }
 
-fn broken(at: At, error: Error) -> Broken {
+fn broken(at: At, error: Error) -> ConversationError {
     if is_incoming_transport_closed(&error) || is_connection_terminated(&error) {
-        return Broken::Gone(at);
+        return ConversationError::Gone(at);
     }
-    Broken::Fault(faults::of_answer(at, error.code.into(), &error.message, error.data.as_ref()))
+    ConversationError::Fault(faults::of_answer(at, error.code.into(), &error.message, error.data.as_ref()))
 }
 
 /// How long an answer is waited for.
@@ -307,8 +311,8 @@ impl Until {
     }
 
     /// It is to end.
-    fn stop(&mut self, agent: &ConnectionTo<Agent>) -> Result<(), Broken> {
-        let Self::Cancelled(by) = self else { return Err(Broken::Stopped) };
+    fn stop(&mut self, agent: &ConnectionTo<Agent>) -> Result<(), ConversationError> {
+        let Self::Cancelled(by) = self else { return Err(ConversationError::Stopped) };
         agent.send_notification(by.clone()).map_err(|error| broken(At::Prompt, error))?;
         *self = Self::Cancelling(Instant::now() + CANCELLING);
         Ok(())
@@ -321,12 +325,12 @@ impl Until {
         }
     }
 
-    fn late(&self, talk: &Talk<'_>, method: &str) -> Broken {
+    fn late(&self, talk: &Conversation<'_>, method: &str) -> ConversationError {
         match self {
             Self::Late(_, patience) => {
                 talk.no_agent(&format!("it did not answer {method} within {patience:?}"))
             }
-            Self::Cancelled(_) | Self::Cancelling(_) => Broken::Stopped,
+            Self::Cancelled(_) | Self::Cancelling(_) => ConversationError::Stopped,
         }
     }
 }

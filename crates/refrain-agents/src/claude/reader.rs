@@ -7,7 +7,7 @@ use super::faults;
 use super::launch::Format;
 use super::usage::Meter;
 use super::wire::{ApiError, Assistant, Block, Event, Outcome, RateLimit, Raw, StreamEvent, System, User};
-use crate::adapter::Dialect;
+use crate::adapter::StreamDecoder;
 use crate::brief::{self, about, last_words, text_of};
 use crate::faults::{End, fault, of_denial};
 use crate::wire::{Say, event};
@@ -220,7 +220,7 @@ impl Reader {
     }
 }
 
-impl Dialect for Reader {
+impl StreamDecoder for Reader {
     fn is_live(&self) -> bool {
         self.is_live
     }

@@ -5,7 +5,7 @@ use refrain_core::event::Exit;
 
 use super::faults;
 use super::wire::{Change, Event, Item, Usage};
-use crate::adapter::{Clock, Dialect};
+use crate::adapter::{Clock, StreamDecoder};
 use crate::brief::{self, about, last_words, text_of};
 use crate::faults::{End, fault, of_denial};
 use crate::wire::{Say, event};
@@ -131,7 +131,7 @@ impl Reader {
     }
 }
 
-impl Dialect for Reader {
+impl StreamDecoder for Reader {
     fn line(&mut self, line: &[u8], say: Say<'_>) {
         if let Some(event) = event(line, say) {
             self.event(event, say);

@@ -5,7 +5,7 @@ use refrain_core::event::Exit;
 
 use super::faults;
 use super::wire::{Event, EventKind, Part, Reason, ToolState, ToolStatus, Usage};
-use crate::adapter::Dialect;
+use crate::adapter::StreamDecoder;
 use crate::brief;
 use crate::faults::fault;
 use crate::message::Message;
@@ -30,7 +30,7 @@ pub(super) struct Reader {
     pending: Option<Fault>,
 }
 
-impl Dialect for Reader {
+impl StreamDecoder for Reader {
     fn line(&mut self, line: &[u8], say: Say<'_>) {
         if let Some(event) = wire::event(line, say) {
             self.hear(event, say);

@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
-use refrain_agents::ear::{self, Ear};
+use refrain_agents::ear::{self, OutputParser};
 use refrain_agents::{environment, generic};
 use refrain_core::Spec;
 use refrain_core::agent::Usd;
@@ -69,7 +69,8 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
         stdout_log: log.clone(),
         stderr_log: stderr.clone(),
     };
-    let job = start.job(Arc::new(Meter::new(|| {})), |call| Asked(Ear::new(call))).map_err(unwritten)?;
+    let job =
+        start.job(Arc::new(Meter::new(|| {})), |call| Asked(OutputParser::new(call))).map_err(unwritten)?;
     let marks = vec![format!("{MARK}={file}")];
     let keeper = KeeperSpec { program: host.program.clone(), marks, env, loop_dir: None };
     let (Asked(ear), ending) = run(keeper, job, spec, limit)?;
@@ -88,7 +89,7 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
 const MARK: &str = "REFRAIN_QUESTION_FILE";
 
 /// Whoever hears an asked agent.
-struct Asked(Ear);
+struct Asked(OutputParser);
 
 impl Listener for Asked {
     fn hear(&mut self, chunk: &[u8]) {

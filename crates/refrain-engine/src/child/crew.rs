@@ -13,18 +13,18 @@ use tokio::sync::mpsc;
 use crate::EngineError;
 use crate::child::{ChildEvent, ChildOutput, Supervised, supervise};
 use crate::driver::locks::Locks;
-use crate::driver::pulse::Pulse;
+use crate::driver::pulse::LiveProgress;
 use crate::host::Host;
 use crate::service::shared_files::SharedFiles;
 
 /// The supervisor, where there is one, and the loop's locks, which are not free before everybody is gone. Whoever drops this
 /// has everybody ended, and waits for nobody: many may be dropped at once, on a thread that others need.
-pub(crate) struct Crew {
+pub(crate) struct SupervisorHandle {
     at_work: Option<(Supervised, Locks)>,
     runtime: Handle,
 }
 
-impl Crew {
+impl SupervisorHandle {
     /// Nobody yet. Called on a runtime, which is to live until all that it drives is over.
     pub(crate) fn new() -> Self {
         Self { at_work: None, runtime: Handle::current() }
@@ -35,7 +35,7 @@ impl Crew {
         &mut self,
         (spec, dir): (&Spec, &LoopDir),
         host: &Host,
-        (pulse, files): (&Arc<Pulse>, &SharedFiles),
+        (pulse, files): (&Arc<LiveProgress>, &SharedFiles),
         locks: &Locks,
     ) -> Result<mpsc::Sender<ChildEvent>, EngineError> {
         let at_work = match self.at_work.take() {
@@ -87,7 +87,7 @@ impl Crew {
     }
 }
 
-impl Drop for Crew {
+impl Drop for SupervisorHandle {
     fn drop(&mut self) {
         if let Some(at_work) = self.at_work.take() {
             // A runtime that is going already waits for it here.

@@ -8,7 +8,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::AttemptId;
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::protect::{Rule, Touched};
-use refrain_git::{Cancel, CleanRequest, FolderSnapshot, GitError, Laid, Repository};
+use refrain_git::{Cancel, CleanRequest, FolderSnapshot, GitError, PreparedCheckout, Repository};
 use refrain_store::{CleanPlace, DiskError, Project, write_atomic};
 
 use crate::chain;
@@ -16,7 +16,7 @@ use crate::git_steps::git_words;
 use crate::git_steps::repository::Job;
 
 /// The checkout that the loop has for it, once it needed one.
-pub(crate) type Ground = Arc<Mutex<Option<CleanCheckout>>>;
+pub(crate) type CheckoutDir = Arc<Mutex<Option<CleanCheckout>>>;
 
 /// Where a gate of this run is started, or why it cannot be.
 pub(crate) type Ready = Result<Utf8PathBuf, String>;
@@ -74,7 +74,7 @@ impl CleanCheckout {
     pub(crate) fn fill(
         &self,
         repository: &Repository,
-        (tree, over): (&Oid, &[Laid]),
+        (tree, over): (&Oid, &[PreparedCheckout]),
         cancel: Option<&Cancel>,
     ) -> Result<(), GitError> {
         let (folder, index) = (self.place.folder(), self.place.index());
@@ -128,12 +128,12 @@ impl CleanCheckout {
     }
 }
 
-fn locked(ground: &Ground) -> MutexGuard<'_, Option<CleanCheckout>> {
+fn locked(ground: &CheckoutDir) -> MutexGuard<'_, Option<CleanCheckout>> {
     ground.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A gate has ended: what it wrote is listed. Where something of it still runs, that is looked at again once it is gone.
-pub(crate) fn keep(ground: &Ground, is_left: bool) {
+pub(crate) fn keep(ground: &CheckoutDir, is_left: bool) {
     if let Some(checkout) = locked(ground).as_mut().filter(|checkout| checkout.is_used) {
         checkout.keep();
         checkout.is_used = is_left;

@@ -53,26 +53,14 @@ pub(super) enum Cure {
     RemovePool(Utf8PathBuf),
     /// Makes room among the worktrees for tasks.
     TidyPool {
-        /// Whose.
         project: Project,
-        /// Where they are.
         state_home: Utf8PathBuf,
-        /// Their repository.
         repository: Arc<Repository>,
         /// How much room they may take, in bytes.
         budget: u64,
     },
     /// Gives a worktree that was held back to tasks.
-    GiveBack {
-        /// Whose.
-        project: Project,
-        /// Where it is.
-        state_home: Utf8PathBuf,
-        /// Its repository.
-        repository: Arc<Repository>,
-        /// Which one.
-        number: u32,
-    },
+    GiveBack { project: Project, state_home: Utf8PathBuf, repository: Arc<Repository>, number: u32 },
     /// Has git forget a worktree whose folder is gone.
     Forget(Arc<Repository>, Utf8PathBuf),
 }
@@ -88,7 +76,6 @@ impl Found {
         Self { finding: Finding { fix: Some(Fix::Possible), ..finding }, cure: Some(cure) }
     }
 
-    /// The finding as it is.
     pub(super) fn told(self) -> Finding {
         self.finding
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// What is new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Beat {
+pub(crate) struct ProgressSnapshot {
     /// The journal's length up to which it is committed.
     pub(crate) journal: u64,
     /// Goes up whenever something was printed.
@@ -17,25 +17,25 @@ pub(crate) struct Beat {
 
 /// The shared beat.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse {
-    beat: Mutex<Beat>,
+pub(crate) struct LiveProgress {
+    beat: Mutex<ProgressSnapshot>,
     changed: Condvar,
 }
 
-impl Pulse {
-    pub(crate) fn update(&self, change: impl FnOnce(&mut Beat)) {
+impl LiveProgress {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut ProgressSnapshot)) {
         change(&mut self.beat.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
     }
 
-    pub(crate) fn beat(&self) -> Beat {
+    pub(crate) fn beat(&self) -> ProgressSnapshot {
         *self.beat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the beat is another than `seen`, or for `at_most`; forever without it.
-    pub(crate) fn wait(&self, seen: Beat, at_most: Option<Duration>) -> Beat {
+    pub(crate) fn wait(&self, seen: ProgressSnapshot, at_most: Option<Duration>) -> ProgressSnapshot {
         let guard = self.beat.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = |beat: &mut Beat| *beat == seen && !beat.over;
+        let same = |beat: &mut ProgressSnapshot| *beat == seen && !beat.over;
         match at_most {
             None => *self.changed.wait_while(guard, same).unwrap_or_else(PoisonError::into_inner),
             Some(at_most) => {

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use crate::child::proving_ground;
-use crate::child::proving_ground::{Ground, Ready};
+use crate::child::proving_ground::{CheckoutDir, Ready};
 use crate::driver::locks::Locks;
 use crate::git_steps::git_words::{say, stamp};
 use crate::git_steps::keeping;
@@ -41,7 +41,6 @@ pub(crate) struct Work {
 
 /// What came of it.
 pub(crate) enum Done {
-    /// The event that records it.
     Recorded(Event),
     /// What the step needs is there, or why it is not: only now it is recorded and done.
     Ready(Step, Ready),
@@ -53,7 +52,7 @@ pub(crate) struct Tools<'a> {
     pub(crate) env: &'a [(OsString, OsString)],
     pub(crate) opened: &'a Opened,
     /// Where gates run that are not to run in the worktree.
-    pub(crate) ground: &'a Ground,
+    pub(crate) ground: &'a CheckoutDir,
     pub(crate) state_home: &'a Utf8Path,
     /// The binary that becomes a keeper.
     pub(crate) program: &'a Path,
@@ -157,7 +156,7 @@ pub(crate) struct Job {
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cancel: Cancel,
     opened: Opened,
-    pub(crate) ground: Ground,
+    pub(crate) ground: CheckoutDir,
     pub(crate) state_home: Utf8PathBuf,
     sweeper: Sweeper,
     longest: Duration,

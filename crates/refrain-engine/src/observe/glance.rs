@@ -22,7 +22,7 @@ use crate::{ByKind, EngineError, Service};
 
 /// A loop at a glance.
 #[derive(Clone, Debug)]
-pub struct Glance {
+pub struct DetailView {
     /// How it stands.
     pub status: Status,
     /// What it was asked to do.
@@ -52,17 +52,14 @@ impl Screen {
 
 impl Service {
     /// A loop at a glance.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
-    pub fn glance(&self, id: &LoopId) -> Result<Glance, EngineError> {
+    pub fn glance(&self, id: &LoopId) -> Result<DetailView, EngineError> {
         let Located { dir, .. } = self.locate(id)?;
         let bytes = fs::metadata(dir.journal()).map_or(0, |meta| meta.len());
         let state = journal::read_signed(&dir, &self.host().signing())?.state;
         let (spec, redactor) = (&state.spec, Redactor::new(&state.spec, []));
         let clean = |text: &str| redactor.clean(&printable(text));
         let (noted, status) = (noted(spec, &dir), look(&dir, &state));
-        Ok(Glance {
+        Ok(DetailView {
             status: Status {
                 reason: clean(&status.reason),
                 needs: status.needs.as_deref().map(clean),
@@ -82,18 +79,12 @@ impl Service {
     }
 
     /// What takes secrets out of what is told of a loop, or a plan.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
     pub fn screen(&self, id: &LoopId) -> Result<Screen, EngineError> {
         Ok(Screen(Redactor::new(&self.spec_of(id)?, [])))
     }
 
     /// The folder of the project that a loop, or a plan, works in: of one in a worktree of its own, the one that this stands
     /// for.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
     pub fn folder_of(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
         let spec = self.spec_of(id)?;
         if !spec.worktree.starts_with(&self.host.state_home) {
@@ -143,7 +134,6 @@ pub struct Changes {
 /// What has changed of a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
-    /// Its journal.
     pub journal: bool,
     /// Its `state.md`.
     pub state: bool,

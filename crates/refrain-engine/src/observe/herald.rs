@@ -11,23 +11,23 @@ use std::time::{Duration, Instant};
 
 use refrain_core::plan::PlanState;
 use refrain_core::spec::Millis;
-use refrain_core::view::notice::{Lookout, Notice, Noticed};
+use refrain_core::view::notice::{Notice, NoticeCheck, NoticeWatch};
 use refrain_core::{LoopState, Machine, Record};
 use refrain_store::journal::{Journal, Tail};
 use refrain_store::outbox::webhook::Told;
 use refrain_store::{JournalError, LoopDir, RunnerLock};
 
 use self::post::Post;
-use crate::driver::pulse::{Beat, Pulse};
+use crate::driver::pulse::{LiveProgress, ProgressSnapshot};
 use crate::observe::webhook::{PATIENCE, Webhook};
 use crate::service::redact::Redactor;
 use crate::{EngineError, PlanRunner, Runner, Service};
 
 /// Somebody who tells of a loop, or a plan, as long as that is driven here.
 #[derive(Debug)]
-pub struct Herald(JoinHandle<Option<String>>);
+pub struct Notifier(JoinHandle<Option<String>>);
 
-impl Herald {
+impl Notifier {
     /// Waits until all is told, or that has to be left for later, and answers with why.
     #[must_use]
     pub fn finish(self) -> Option<String> {
@@ -51,7 +51,7 @@ impl Runner {
     ///
     /// # Errors
     /// Where nothing can be sent from here.
-    pub fn herald(&self, audience: Audience) -> io::Result<Herald> {
+    pub fn herald(&self, audience: Audience) -> io::Result<Notifier> {
         herald(&self.journal, Arc::clone(&self.pulse), self.past, audience)
     }
 }
@@ -61,22 +61,27 @@ impl PlanRunner {
     ///
     /// # Errors
     /// Where nothing can be sent from here.
-    pub fn herald(&self, audience: Audience) -> io::Result<Herald> {
+    pub fn herald(&self, audience: Audience) -> io::Result<Notifier> {
         let (journal, pulse) = self.observed();
         herald(journal, pulse, journal.state().seq, audience)
     }
 }
 
-fn herald<S>(journal: &Journal<S>, pulse: Arc<Pulse>, past: u64, audience: Audience) -> io::Result<Herald>
+fn herald<S>(
+    journal: &Journal<S>,
+    pulse: Arc<LiveProgress>,
+    past: u64,
+    audience: Audience,
+) -> io::Result<Notifier>
 where
-    S: Noticed + Send + 'static,
+    S: NoticeCheck + Send + 'static,
     S::Event: Send,
 {
     let Audience { longest, webhook, mut tell } = audience;
     let dir = journal.dir().clone();
     let mut post = webhook.map(|webhook| Post::begin(webhook, &dir, past)).transpose()?;
     let mut watch = Watch::<S>::new(Tail::of(journal), longest);
-    Ok(Herald(spawn(move || {
+    Ok(Notifier(spawn(move || {
         loop {
             let beat = pulse.beat();
             // What cannot be understood, the runner itself says.
@@ -95,7 +100,7 @@ where
 }
 
 /// Tries what is due, then waits for the next event or the next try.
-fn wait(pulse: &Pulse, beat: Beat, post: Option<&mut Post>, dir: &LoopDir) {
+fn wait(pulse: &LiveProgress, beat: ProgressSnapshot, post: Option<&mut Post>, dir: &LoopDir) {
     let patience = post.and_then(|post| {
         if post.wait().is_some_and(|wait| wait.is_zero()) {
             post.deliver(dir, PATIENCE);
@@ -121,9 +126,6 @@ fn wait(pulse: &Pulse, beat: Beat, post: Option<&mut Post>, dir: &LoopDir) {
 impl Service {
     /// Tells the webhook what it is owed by loops and plans that nobody drives. Answers with why something is still owed; after
     /// the first that it does not take nothing more is tried.
-    ///
-    /// # Errors
-    /// [`EngineError`] where they cannot be looked at.
     pub fn deliver_owed(
         &self,
         longest: Option<Millis>,
@@ -144,7 +146,7 @@ impl Service {
 }
 
 /// Tells the webhook what it is owed of one journal, unless somebody drives what that is of.
-fn deliver<S: Noticed>(
+fn deliver<S: NoticeCheck>(
     dir: &LoopDir,
     longest: Option<Millis>,
     webhook: &Webhook,
@@ -167,12 +169,12 @@ fn deliver<S: Noticed>(
 struct Watch<S: Machine> {
     tail: Tail<S::Event>,
     state: Option<S>,
-    lookout: Lookout,
+    lookout: NoticeWatch,
 }
 
-impl<S: Noticed> Watch<S> {
+impl<S: NoticeCheck> Watch<S> {
     fn new(tail: Tail<S::Event>, longest: Option<Millis>) -> Self {
-        Self { tail, state: None, lookout: Lookout::new(longest) }
+        Self { tail, state: None, lookout: NoticeWatch::new(longest) }
     }
 
     /// How far it has looked: through so many bytes.

@@ -37,25 +37,24 @@ const SLACK: i64 = 10;
 #[derive(Clone, Debug)]
 pub enum News {
     /// Something was recorded.
-    Recorded(Whose, Mark),
+    Recorded(LoopRef, Mark),
     /// An agent printed something.
-    Printed(Whose, AttemptId),
+    Printed(LoopRef, AttemptId),
     /// Loops went, or came as they were elsewhere: who shows a list makes it anew.
     Listed,
 }
 
 /// A loop, or a plan, and where it is.
 #[derive(Clone, Debug)]
-pub struct Whose {
+pub struct LoopRef {
     /// Its project.
     pub service: Arc<Service>,
-    /// Its id.
     pub id: LoopId,
     pub(crate) dir: LoopDir,
 }
 
 /// Watches loops. Blocks; belongs on a thread of its own.
-pub struct Lookout {
+pub struct JournalWatcher {
     notice: Notice,
     /// Says which projects are open now.
     open: Box<dyn Fn() -> Vec<Service> + Send>,
@@ -78,7 +77,7 @@ pub struct Lookout {
 
 #[derive(Debug)]
 struct Journal {
-    whose: Whose,
+    whose: LoopRef,
     /// How much of it is known.
     at: u64,
     is_watched: bool,
@@ -91,11 +90,8 @@ struct Printing {
     length: u64,
 }
 
-impl Lookout {
+impl JournalWatcher {
     /// Over the projects that are `open`, from now on; also what agents print where it `hears`.
-    ///
-    /// # Errors
-    /// [`EngineError`] where no notices can be had.
     pub fn new(open: impl Fn() -> Vec<Service> + Send + 'static, hears: bool) -> Result<Self, EngineError> {
         Self::bounded(Box::new(open), hears, WATCHED)
     }
@@ -325,7 +321,7 @@ impl Lookout {
     }
 }
 
-impl fmt::Debug for Lookout {
+impl fmt::Debug for JournalWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lookout").field("folders", &self.folders.keys()).finish_non_exhaustive()
     }
@@ -363,13 +359,13 @@ fn shelves(project: &Project) -> [Utf8PathBuf; 2] {
 }
 
 /// The loops and plans of a project that have begun, and what is to be seen of their journals from outside.
-fn journals(service: &Arc<Service>) -> impl Iterator<Item = (Whose, Metadata)> {
+fn journals(service: &Arc<Service>) -> impl Iterator<Item = (LoopRef, Metadata)> {
     let entries = shelves(&service.project).into_iter().flat_map(|shelf| shelf.read_dir_utf8()).flatten();
     entries.flatten().filter_map(|entry| {
         let id = entry.file_name().parse().ok()?;
         let dir = LoopDir(entry.into_path());
         // Where it has not begun, that is told when it does.
         let meta = fs::metadata(dir.journal()).ok()?;
-        Some((Whose { service: Arc::clone(service), id, dir }, meta))
+        Some((LoopRef { service: Arc::clone(service), id, dir }, meta))
     })
 }

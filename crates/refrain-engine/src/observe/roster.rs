@@ -16,7 +16,7 @@ use refrain_store::{LoopDir, Project};
 use serde::Deserialize;
 
 use crate::driver::liveness::look;
-use crate::observe::lookout::{Lookout, News};
+use crate::observe::lookout::{JournalWatcher, News};
 use crate::service::catalog::Listed;
 use crate::{EngineError, Service};
 
@@ -25,8 +25,7 @@ const ALIVE_CHECK: Duration = Duration::from_secs(2);
 
 /// A loop, or a plan, in a list that stays.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Glimpse {
-    /// Its id.
+pub struct ListRow {
     pub id: LoopId,
     /// The project's folder.
     pub project: Arc<str>,
@@ -38,7 +37,6 @@ pub struct Glimpse {
     pub iteration: u32,
     /// The cap.
     pub max_iterations: Option<u32>,
-    /// When it was started.
     pub started_at: Timestamp,
     /// When the last event happened.
     pub updated_at: Timestamp,
@@ -62,18 +60,18 @@ pub struct Glimpse {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry {
     /// A loop, or a plan.
-    Seen(Box<Glimpse>),
+    Seen(Box<ListRow>),
     /// One that cannot be read, or a project: its name, and why.
     Damaged(String, String),
 }
 
 /// What is new.
 #[derive(Clone, Debug, PartialEq)]
-pub enum RosterNews {
+pub enum LiveListChange {
     /// The whole list, last touched first.
     All(Vec<Entry>),
     /// These changed.
-    Some(Vec<Glimpse>),
+    Some(Vec<ListRow>),
 }
 
 /// What of a status object is in no [`Brief`].
@@ -103,7 +101,7 @@ struct Passed {
     passed: bool,
 }
 
-impl Glimpse {
+impl ListRow {
     /// Of a row that has its object; none where that cannot be understood.
     fn of(brief: Brief, said: Option<String>) -> Option<Self> {
         let rest: Rest = serde_json::from_str(brief.object.as_deref()?).ok()?;
@@ -134,10 +132,10 @@ impl Glimpse {
 
 /// Looks at all loops and plans of a project, or of all. Blocks; belongs on a thread of its own.
 #[derive(Debug)]
-pub struct Roster {
+pub struct LiveList {
     service: Service,
     everywhere: bool,
-    lookout: Option<Lookout>,
+    lookout: Option<JournalWatcher>,
     /// By their folders.
     known: BTreeMap<Utf8PathBuf, Known>,
     /// When it was last made sure that what is driven still is.
@@ -147,7 +145,6 @@ pub struct Roster {
 /// What is known of a folder.
 #[derive(Debug)]
 enum Known {
-    /// It is on the list.
     Listed(Box<Watched>),
     /// The loop of a task is its plan's affair.
     OfTask,
@@ -162,7 +159,7 @@ struct Watched {
     /// It has not stopped, as far as is known.
     is_driven: bool,
     /// How it stood last.
-    seen: Option<Glimpse>,
+    seen: Option<ListRow>,
 }
 
 #[derive(Debug)]
@@ -175,9 +172,9 @@ enum Of {
 impl Service {
     /// Looks at all loops and plans of this project, or of all that Refrain has worked in.
     #[must_use]
-    pub fn roster(&self, everywhere: bool) -> Roster {
+    pub fn roster(&self, everywhere: bool) -> LiveList {
         let service = self.clone();
-        Roster { service, everywhere, lookout: None, known: BTreeMap::new(), checked: Instant::now() }
+        LiveList { service, everywhere, lookout: None, known: BTreeMap::new(), checked: Instant::now() }
     }
 
     /// This project, and with it all that Refrain has worked in where that is asked.
@@ -194,19 +191,19 @@ impl Service {
     }
 }
 
-impl Roster {
+impl LiveList {
     /// What is new since the last call: at first, and whenever loops came or went, all of it. Waits for that.
     ///
     /// # Errors
     /// [`EngineError`] where nothing can be listed, or no notices can be had.
-    pub fn look(&mut self) -> Result<RosterNews, EngineError> {
+    pub fn look(&mut self) -> Result<LiveListChange, EngineError> {
         loop {
             let is_driven = self.listed().any(|watched| watched.is_driven);
             let Some(lookout) = &mut self.lookout else {
                 // Watches first, and looks then: what happens in between is seen twice, and not never.
                 let (service, everywhere) = (self.service.clone(), self.everywhere);
-                self.lookout = Some(Lookout::new(move || service.with_others(everywhere), false)?);
-                return self.look_at_all().map(RosterNews::All);
+                self.lookout = Some(JournalWatcher::new(move || service.with_others(everywhere), false)?);
+                return self.look_at_all().map(LiveListChange::All);
             };
             let patience = is_driven.then(|| ALIVE_CHECK.saturating_sub(self.checked.elapsed()));
             let mut due = BTreeSet::new();
@@ -216,7 +213,7 @@ impl Roster {
                     News::Recorded(whose, _) if self.known.contains_key(&whose.dir.0) => {
                         due.insert(whose.dir.0);
                     }
-                    News::Recorded(..) | News::Listed => return self.look_at_all().map(RosterNews::All),
+                    News::Recorded(..) | News::Listed => return self.look_at_all().map(LiveListChange::All),
                     News::Printed(..) => {}
                 }
             }
@@ -233,7 +230,7 @@ impl Roster {
             };
             let seen: Vec<_> = due.iter().filter_map(other).collect();
             if !seen.is_empty() {
-                return Ok(RosterNews::Some(seen));
+                return Ok(LiveListChange::Some(seen));
             }
         }
     }
@@ -262,7 +259,7 @@ impl Roster {
 
     fn look_at_all(&mut self) -> Result<Vec<Entry>, EngineError> {
         let listed = self.service.list_with(self.everywhere, Detail::Object)?;
-        let services = self.lookout.as_ref().map(Lookout::services).unwrap_or_default();
+        let services = self.lookout.as_ref().map(JournalWatcher::services).unwrap_or_default();
         let services: BTreeMap<_, _> =
             services.iter().map(|service| (service.project.root.as_str(), service)).collect();
         let (mut known, mut entries) = (BTreeMap::new(), Vec::with_capacity(listed.len()));
@@ -281,7 +278,7 @@ impl Roster {
                 seen = if watched.is_driven { watched.glimpse() } else { None };
                 known.insert(watched.dir.0.clone(), Known::Listed(Box::new(watched)));
             }
-            let seen = seen.or_else(|| Glimpse::of(*brief, None));
+            let seen = seen.or_else(|| ListRow::of(*brief, None));
             entries.extend(seen.map(|seen| Entry::Seen(Box::new(seen))));
         }
         self.known = known;
@@ -305,19 +302,19 @@ impl Watched {
     }
 
     /// How it stands now, where that is not how it stood.
-    fn other(&mut self) -> Option<Glimpse> {
+    fn other(&mut self) -> Option<ListRow> {
         let before = self.seen.take();
         let seen = self.glimpse()?;
         Some(seen).filter(|seen| Some(seen) != before.as_ref())
     }
 
     /// How it stands now; none where it cannot be read, or is gone.
-    fn glimpse(&mut self) -> Option<Glimpse> {
+    fn glimpse(&mut self) -> Option<ListRow> {
         let seen = match &mut self.of {
             Of::Plan => {
                 let status = self.service.plan_status(&self.id).ok()?;
                 let said = status.current.iter().rev().find_map(|task| task.preview.clone());
-                Glimpse::of(status.try_into().ok()?, said)
+                ListRow::of(status.try_into().ok()?, said)
             }
             Of::Loop(tail, state) => {
                 let records: Vec<Record> = tail.next(u64::MAX).ok()?;
@@ -333,7 +330,7 @@ impl Watched {
                 let iterations = status.iterations.iter().flatten().rev();
                 let said = iterations.filter_map(|it| it.said()).find(|said| !said.is_empty());
                 let said = said.map(str::to_owned);
-                Glimpse::of(status.try_into().ok()?, said)
+                ListRow::of(status.try_into().ok()?, said)
             }
         }?;
         self.is_driven = !seen.status.has_stopped();

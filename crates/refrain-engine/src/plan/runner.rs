@@ -1,6 +1,6 @@
 //! The right to drive a plan, as a value.
 
-use crate::driver::pulse::Pulse;
+use crate::driver::pulse::LiveProgress;
 use crate::observe::telemetry::Telling;
 use crate::{PlanFollower, Service};
 use refrain_core::LoopId;
@@ -16,7 +16,7 @@ pub struct PlanRunner {
     pub(super) journal: Journal<PlanState>,
     pub(super) lock: RunnerLock,
     pub(super) service: Service,
-    pub(super) pulse: Arc<Pulse>,
+    pub(super) pulse: Arc<LiveProgress>,
     /// The project's repository, where git was asked about it already.
     pub(super) opened: Option<Repository>,
     /// Who has its loops told of.
@@ -37,7 +37,7 @@ impl PlanRunner {
     }
 
     /// What an observer in this process reads, and is woken by.
-    pub(crate) fn observed(&self) -> (&Journal<PlanState>, Arc<Pulse>) {
+    pub(crate) fn observed(&self) -> (&Journal<PlanState>, Arc<LiveProgress>) {
         (&self.journal, Arc::clone(&self.pulse))
     }
 

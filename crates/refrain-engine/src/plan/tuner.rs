@@ -25,9 +25,6 @@ const EXCERPT: u64 = 8 << 10;
 
 impl Service {
     /// How a task of a plan was tried last; none where no round of it was begun.
-    ///
-    /// # Errors
-    /// [`EngineError`] where its loop cannot be read.
     pub fn tried(&self, plan: &PlanState, task: &TaskId) -> Result<Option<Tried>, EngineError> {
         let Some(state) = plan.task(task).filter(|task| task.rounds > 0) else { return Ok(None) };
         let id = plan.spec.loop_of(task, state.rounds);

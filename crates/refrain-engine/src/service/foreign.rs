@@ -6,7 +6,7 @@ use std::io::{self, Read};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use refrain_core::formats::mirror::{self, Found, Mirror, Standing, Unread};
+use refrain_core::formats::mirror::{self, ForeignLoop, Mirror, Standing, Unread};
 use refrain_store::{journal, write_atomic};
 use serde_json::Value;
 
@@ -33,10 +33,7 @@ pub enum ForeignError {
 }
 
 /// What a file of another system says of a loop. It is only read.
-///
-/// # Errors
-/// [`ForeignError`].
-pub fn found_in(path: &Utf8Path) -> Result<Found, ForeignError> {
+pub fn found_in(path: &Utf8Path) -> Result<ForeignLoop, ForeignError> {
     Ok(mirror::read(&text_of(path).map_err(ForeignError::File)?)?)
 }
 
@@ -68,9 +65,6 @@ pub fn write_exported(path: &Utf8Path, text: &str) -> Result<bool, EngineError> 
 impl Service {
     /// A loop as another system has it, or else as `status --json` does, less what must not leave: values that were set for its
     /// agent, and what looks like a secret.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
     pub fn export(&self, id: &LoopId, to: Option<Mirror>) -> Result<String, EngineError> {
         let Located { dir, .. } = self.locate(id)?;
         let state = journal::read_signed(&dir, &self.host().signing())?.state;

@@ -117,9 +117,6 @@ impl Service {
     }
 
     /// The same of what an agent says in its stream of events.
-    ///
-    /// # Errors
-    /// As above.
     pub fn heard(
         &self,
         id: &LoopId,
@@ -183,9 +180,6 @@ pub(crate) fn part(path: &Utf8Path, from: Option<u64>, most: u64) -> Option<(u64
 
 impl Service {
     /// What an attempt's agent said, where that was a stream of events; `false` where it was not.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it cannot be read.
     pub fn said(
         &self,
         spec: &Spec,

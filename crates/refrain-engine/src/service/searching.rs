@@ -22,7 +22,7 @@ const MOST: u64 = 128 << 20;
 
 /// How far a search has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Searched {
+pub struct SearchResult {
     /// The byte from which it goes on.
     pub next: u64,
     /// How many bytes there are now.
@@ -42,7 +42,7 @@ impl Service {
         attempt: AttemptId,
         (wanted, from): (&str, u64),
         say: &mut dyn FnMut(u64, AgentEvent) -> ControlFlow<()>,
-    ) -> Result<Option<Searched>, EngineError> {
+    ) -> Result<Option<SearchResult>, EngineError> {
         let dir = self.locate(id)?.dir;
         let spec = journal::read(&dir)?.state.spec;
         let (of, redactor) = (dir.attempt(attempt), Redactor::new(&spec, []));
@@ -60,10 +60,10 @@ impl Service {
             }
             step = STEP;
             if bytes.is_empty() || next.saturating_sub(from) >= MOST {
-                return Ok(Some(Searched { next, total }));
+                return Ok(Some(SearchResult { next, total }));
             }
             if let ControlFlow::Break(read) = reader.look(&bytes, next, say) {
-                return Ok(Some(Searched { next: next + read, total }));
+                return Ok(Some(SearchResult { next: next + read, total }));
             }
             next += bytes.len() as u64;
         }

@@ -31,7 +31,7 @@ pub(crate) struct Since {
 
 /// Whose commits are looked for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Whose<'a> {
+pub(crate) struct CommitOwner<'a> {
     pub(crate) id: &'a LoopId,
     pub(crate) iteration: u32,
     /// What the commit of this iteration was going to be made on, if it was. One with its trailers on anything else is the
@@ -57,7 +57,7 @@ pub(crate) fn since(
     git: Git<'_>,
     last: Option<&Oid>,
     head: Option<&Oid>,
-    whose: Whose<'_>,
+    whose: CommitOwner<'_>,
 ) -> Result<Since, GitError> {
     let Some(head) = head.filter(|head| last != Some(head)) else {
         return Ok(Since { lost: last.filter(|_| head.is_none()).cloned(), ..Since::default() });

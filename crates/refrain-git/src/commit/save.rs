@@ -28,7 +28,6 @@ pub struct SaveRequest<'a> {
     pub base: &'a Base,
     /// What of the base's changed files is saved all the same: [`Repository::mixed`].
     pub mixed: &'a [RepoPath],
-    /// The loop.
     pub id: &'a LoopId,
     /// The iteration that it came to.
     pub iteration: u32,

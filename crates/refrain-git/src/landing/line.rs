@@ -34,7 +34,6 @@ pub(crate) struct New<'a> {
 pub struct RemakeRequest<'a> {
     /// The reference that the line stands on.
     pub reference: &'a str,
-    /// Where it is.
     pub tip: &'a Oid,
     /// What the line is made on: where it began, or what it is to begin at from now on.
     pub onto: &'a Oid,
@@ -46,7 +45,7 @@ pub struct RemakeRequest<'a> {
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remade {
+pub enum LinearBranch {
     /// The reference is at the new line.
     Done {
         /// Where the line ends.
@@ -70,7 +69,7 @@ impl Repository {
     ///
     /// # Errors
     /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
-    pub fn remake_line(&self, request: RemakeRequest<'_>) -> Result<Remade, GitError> {
+    pub fn remake_line(&self, request: RemakeRequest<'_>) -> Result<LinearBranch, GitError> {
         let git = self.git().until(request.cancel);
         let (mut tip, mut picked, mut conflicts) = (request.onto.clone(), Vec::new(), Vec::new());
         let heads = self.heads(git, request.commits)?;
@@ -84,7 +83,7 @@ impl Repository {
             }
         }
         if self.move_reference(request.reference, Some(request.tip), &tip, "refrain: make the line anew")? {
-            return Ok(Remade::Done { tip, picked, conflicts });
+            return Ok(LinearBranch::Done { tip, picked, conflicts });
         }
         let at = self.reference(request.reference)?;
         let now = match &at {
@@ -95,23 +94,17 @@ impl Repository {
             && self.trees(git, &now)? == self.trees(git, &made_of(&picked))?
         {
             let picked = picked.into_iter().zip(now).map(|((was, _), now)| (was, now)).collect();
-            return Ok(Remade::Done { tip: at, picked, conflicts });
+            return Ok(LinearBranch::Done { tip: at, picked, conflicts });
         }
-        Ok(Remade::Moved { at })
+        Ok(LinearBranch::Moved { at })
     }
 
     /// The tree of a commit.
-    ///
-    /// # Errors
-    /// [`GitError`] where there is no such commit.
     pub fn tree_of(&self, commit: &Oid) -> Result<Oid, GitError> {
         self.tree_by(self.git(), commit)
     }
 
     /// Where a reference is; none where there is none of that name.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn reference(&self, name: &str) -> Result<Option<Oid>, GitError> {
         match self.place_of(name) {
             Place::At(at) => return Ok(Some(at)),
@@ -158,9 +151,6 @@ impl Repository {
     }
 
     /// Where references are, and the trees of their commits; those of which there are none are not told.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn references(&self, names: &[String]) -> Result<BTreeMap<String, (Oid, Oid)>, GitError> {
         let (mut found, mut unclear) = (BTreeMap::new(), Vec::new());
         for name in names {
@@ -189,9 +179,6 @@ impl Repository {
     }
 
     /// Takes references away that still are where they were seen, all at once; one that was moved stays.
-    ///
-    /// # Errors
-    /// [`GitError::Failed`] where git refuses another way.
     pub fn drop_references(&self, at: &BTreeMap<String, Oid>) -> Result<(), GitError> {
         let order = |(name, at): (&String, &Oid)| format!("delete {name} {at}\n");
         let all: String = at.iter().map(order).collect();
@@ -204,9 +191,6 @@ impl Repository {
     }
 
     /// Takes a reference away, if it still is where it was seen; says whether it is gone.
-    ///
-    /// # Errors
-    /// [`GitError::Failed`] where git refuses another way.
     pub fn drop_reference(&self, name: &str, at: &Oid) -> Result<bool, GitError> {
         let done = self.git().run(["update-ref", "-d", name, at.as_str()], &[])?;
         if done.status.success() {

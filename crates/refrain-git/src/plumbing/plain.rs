@@ -42,9 +42,6 @@ const MOST_WORDS: usize = 16;
 
 impl Repository {
     /// What git runs and where it pushes `branch` (empty where the head is detached), as it is now.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn take_pins(&self, branch: &str) -> Result<GitPins, GitError> {
         let program = self.program.as_ref().map(|path| path.to_string_lossy().into_owned());
         configured(self, self.git(), |it| GitPins {
@@ -56,9 +53,6 @@ impl Repository {
 
     /// What git would run, or where it would push, that is not as it was pinned: by name. Git is asked only if a file of its
     /// configuration looks another.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn changed_pins(&self) -> Result<Vec<String>, GitError> {
         let Some(pins) = self.pins() else { return Ok(Vec::new()) };
         configured(self, self.git(), |it| pins.changes(it.pins()))

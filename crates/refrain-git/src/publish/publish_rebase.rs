@@ -27,7 +27,6 @@ pub struct RebaseRequest<'a> {
     pub id: &'a LoopId,
     /// The branch that is checked out; none where the head is detached.
     pub branch: Option<&'a str>,
-    /// Where it is.
     pub head: &'a Oid,
     /// What the remote has, and is here already.
     pub theirs: &'a Oid,
@@ -41,10 +40,7 @@ pub struct RebaseRequest<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rebased {
     /// The branch stands on theirs.
-    Done {
-        /// Where it is.
-        head: Oid,
-    },
+    Done { head: Oid },
     /// Both sides did something that does not go together.
     Conflict {
         /// The commit of ours that does not go.

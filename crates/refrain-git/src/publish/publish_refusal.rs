@@ -27,10 +27,7 @@ pub enum Refusal {
         said: String,
     },
     /// A hook said no: one here before the push, or one of the remote's.
-    HookDeclined {
-        /// What it said.
-        said: String,
-    },
+    HookDeclined { said: String },
     /// The branch was there, and somebody deleted it.
     BranchDeleted,
     /// The remote cannot be reached, or was lost in the middle: it may be tried again.
@@ -81,11 +78,11 @@ impl fmt::Display for Refusal {
 /// What git says of a push.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// It is there.
     Pushed,
     /// The branch is not where it was seen.
-    Rejected { said: String },
-    /// No.
+    Rejected {
+        said: String,
+    },
     Refused(Refusal),
 }
 

@@ -15,7 +15,7 @@ const KEEPING: &str = "--no-overwrite-ignore";
 
 /// Where a worktree goes when its branch is done with.
 #[derive(Clone, Copy, Debug)]
-pub enum Back<'a> {
+pub enum BaseReturn<'a> {
     /// To this branch, which then follows its remote.
     To(&'a str),
     /// To what the remote's branch has, on no branch: the worktree is about to be removed.
@@ -31,16 +31,16 @@ impl Repository {
     pub fn back_from(
         &self,
         (branch, head): (&str, &Oid),
-        back: Back<'_>,
+        back: BaseReturn<'_>,
         base: &Upstream,
     ) -> Result<Option<String>, GitError> {
         // What cannot be fetched now, the person fetches later.
         let newest = self.fetch(base, None)?.ok().flatten();
         if self.current_branch()?.as_deref() == Some(branch) {
             let to = match (back, &newest) {
-                (Back::To(name), _) => ["--no-guess", name],
-                (Back::Detached, Some(newest)) => ["--detach", newest.as_str()],
-                (Back::Detached, None) => {
+                (BaseReturn::To(name), _) => ["--no-guess", name],
+                (BaseReturn::Detached, Some(newest)) => ["--detach", newest.as_str()],
+                (BaseReturn::Detached, None) => {
                     return Ok(Some("the base cannot be fetched from the remote".to_owned()));
                 }
             };
@@ -50,7 +50,7 @@ impl Repository {
                 return Ok(Some(said(&done)));
             }
         }
-        if let (Back::To(name), Some(newest)) = (back, &newest)
+        if let (BaseReturn::To(name), Some(newest)) = (back, &newest)
             && self.current_branch()?.as_deref() == Some(name)
         {
             let done = self.git().run(["merge", "--quiet", "--ff-only", KEEPING, newest.as_str()], &[])?;
@@ -73,17 +73,11 @@ impl Repository {
     }
 
     /// The tree of `head`, and the commits that stand on `base` up to there, oldest first.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn standing_on(&self, base: &Oid, head: &Oid) -> Result<(Oid, Vec<Oid>), GitError> {
         Ok((self.tree_by(self.git(), head)?, since(self.git(), base, head)?))
     }
 
     /// The branch that is checked out; none where the head is detached.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn branch(&self) -> Result<Option<String>, GitError> {
         self.current_branch()
     }

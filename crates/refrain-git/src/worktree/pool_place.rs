@@ -15,7 +15,6 @@ use crate::repository::Repository;
 
 /// How the folder of a worktree is found.
 pub(crate) enum Folder {
-    /// Nothing is there.
     Nothing,
     /// A worktree of this repository.
     Whole,

@@ -7,7 +7,7 @@ use rand::RngExt;
 use refrain_engine::{Key, Keys, Pass, now};
 
 use super::failure::Failure;
-use super::live::Hub;
+use super::live::EventBroadcaster;
 use crate::desk::{Desk, Refusal};
 use crate::http::listener::address::Names;
 
@@ -19,9 +19,9 @@ const MINUTE: Duration = Duration::from_mins(1);
 
 /// The door.
 #[derive(Debug)]
-pub(super) struct Door {
+pub(super) struct AppState {
     pub(super) desk: Arc<Desk>,
-    pub(super) hub: Arc<Hub>,
+    pub(super) hub: Arc<EventBroadcaster>,
     keys: Keys,
     pub(super) names: Names,
     /// What the cookie is called: browsers keep them by host, whatever the port.
@@ -32,12 +32,12 @@ pub(super) struct Door {
     wrong: Mutex<(u32, Instant)>,
 }
 
-impl Door {
+impl AppState {
     pub(super) fn new(desk: Arc<Desk>, port: u16, names: Names) -> Self {
         // Under this prefix no other host, and nobody on the way, sets one for us.
         let prefix = if names.is_secure() { "__Host-" } else { "" };
         Self {
-            hub: Arc::new(Hub::new(Arc::clone(&desk))),
+            hub: Arc::new(EventBroadcaster::new(Arc::clone(&desk))),
             keys: desk.keys(),
             names,
             cookie: format!("{prefix}refrain_{port}"),

@@ -7,7 +7,7 @@ use refrain_core::LoopId;
 use refrain_core::prompt::state_file::{self, WorkStatus};
 use refrain_core::text::{cut, in_order, squeeze};
 use refrain_core::view::{StatusWord, progress, sum};
-use refrain_engine::{Glance, StopAsked};
+use refrain_engine::{DetailView, StopAsked};
 use serde_json::{Value, json};
 
 /// Cells of the bar.
@@ -50,9 +50,9 @@ pub(super) struct Seen {
     pub(super) bytes: u64,
 }
 
-impl From<Glance> for Seen {
-    fn from(glance: Glance) -> Self {
-        let Glance { status, goal, notes, says, seq, bytes, .. } = glance;
+impl From<DetailView> for Seen {
+    fn from(glance: DetailView) -> Self {
+        let DetailView { status, goal, notes, says, seq, bytes, .. } = glance;
         Self {
             id: status.id,
             goal,
@@ -80,12 +80,12 @@ impl From<Glance> for Seen {
 
 /// A message: its text, and its blocks, where it has some.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Face {
+pub(super) struct MessageView {
     pub(super) text: String,
     pub(super) blocks: Vec<Value>,
 }
 
-impl Face {
+impl MessageView {
     /// What tells it from all others.
     pub(super) fn mark(&self) -> String {
         let whole = format!("{}{}", self.text, json!(self.blocks));
@@ -104,14 +104,14 @@ pub(super) enum Notes {
 
 impl Seen {
     /// The message of a loop at work, or of one that has stopped.
-    pub(super) fn face(&self, stop: Option<&StopAsked>) -> Face {
+    pub(super) fn face(&self, stop: Option<&StopAsked>) -> MessageView {
         let text = match (self.status.has_stopped(), self.charged) {
             (true, _) => self.last_words(stop),
             (false, 0) => self.first_words(),
             (false, _) => self.line("repeat", 2),
         };
         if self.status.has_stopped() {
-            return Face { text, blocks: Vec::new() };
+            return MessageView { text, blocks: Vec::new() };
         }
         let section = json!({"type": "section", "text": {"type": "mrkdwn", "text": text, "verbatim": true}});
         let below = match stop {
@@ -125,7 +125,7 @@ impl Seen {
                 json!({"type": "context", "elements": [{"type": "mrkdwn", "text": requested(stop)}]})
             }
         };
-        Face { text, blocks: vec![section, below] }
+        MessageView { text, blocks: vec![section, below] }
     }
 
     /// The text by which it is announced.

@@ -4,15 +4,14 @@
 use refrain_core::view::StatusWord;
 use refrain_engine::{Sent, Talk};
 
-use super::face::{Face, Notes, Seen};
+use super::face::{MessageView, Notes, Seen};
 
 /// The next thing to do.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Deed {
     /// Post the message: this text.
     Post(String),
-    /// Edit it.
-    Edit(Face),
+    Edit(MessageView),
     /// React to what asked for it.
     React {
         /// What is taken away first.

@@ -11,9 +11,9 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use super::api::Fault;
-use super::face::{Face, Notes, Seen};
+use super::face::{MessageView, Notes, Seen};
 use super::owed::{self, Deed};
-use super::{Office, blocking};
+use super::{SlackWorkspace, blocking};
 
 /// How often a thread that waits makes sure that somebody still wants to know.
 const LOOK: Duration = Duration::from_secs(1);
@@ -34,15 +34,15 @@ const OF_THE_APP: [&str; 8] = [
 ];
 
 /// One loop, and whoever tells of it.
-pub(super) struct Teller {
-    pub(super) office: Arc<Office>,
+pub(super) struct SlackSync {
+    pub(super) office: Arc<SlackWorkspace>,
     pub(super) service: Service,
     pub(super) id: LoopId,
     /// Somebody wants it to look.
     pub(super) poked: Arc<AtomicBool>,
 }
 
-impl Teller {
+impl SlackSync {
     /// Tells until nothing is owed of a loop that has stopped; what was not told then, the next one tells.
     pub(super) async fn run(self) {
         let Some(mut changes) = self.changes().await else { return };
@@ -139,7 +139,7 @@ impl Teller {
         Ok(())
     }
 
-    async fn edit(&self, talk: &Talk, face: Face) -> Result<(), String> {
+    async fn edit(&self, talk: &Talk, face: MessageView) -> Result<(), String> {
         let Sent::At(ts) = &talk.message else { return Ok(()) };
         self.given_up(self.office.api.edit(&talk.channel, ts, &face).await)?;
         self.note(move |talk| talk.shown = Some(face.mark())).await?;

@@ -86,9 +86,6 @@ pub struct Room {
 }
 
 /// How much room there is.
-///
-/// # Errors
-/// [`DiskError`] where the system does not say.
 pub fn room(dir: &Utf8Path) -> Result<Room, DiskError> {
     let stat = statvfs(dir.as_std_path()).on("ask for the room of", dir)?;
     let device = fs::metadata(dir).on("look at", dir)?.dev();

@@ -57,7 +57,6 @@ const SHOWN: usize = 20;
 /// A terminal with fewer columns has no room for all that is told of a task.
 const NARROW: usize = 70;
 
-/// All of it.
 pub(crate) fn text(view: &PlanStatus, art: Art, now: Timestamp) -> String {
     let mut text = facts(view, art.width, now);
     if view.waves.is_empty() {

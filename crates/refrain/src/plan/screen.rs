@@ -9,7 +9,7 @@ use std::time::Duration;
 use refrain_core::event::{Event, Record};
 use refrain_core::plan::{PlanEvent, PlanState, TaskId};
 use refrain_core::{LoopId, LoopState};
-use refrain_engine::{EngineError, Follower, PlanFollower, Service, Sight, chain};
+use refrain_engine::{EngineError, FollowEvent, Follower, PlanFollower, Service, chain};
 
 use super::telling::Telling;
 use crate::out::{self, Target};
@@ -103,9 +103,11 @@ fn follow_task(service: &Service, (id, joins): (&LoopId, bool), target: Target, 
     let mut state: Option<LoopState> = None;
     while let Ok(Some(sight)) = follower.look() {
         let (record, is_past) = match sight {
-            Sight::Event(record) => (record, false),
-            Sight::Past(record) => (record, true),
-            Sight::Said(_) | Sight::Output { .. } | Sight::Joined | Sight::Quiet => continue,
+            FollowEvent::Event(record) => (record, false),
+            FollowEvent::Past(record) => (record, true),
+            FollowEvent::Said(_) | FollowEvent::Output { .. } | FollowEvent::Joined | FollowEvent::Quiet => {
+                continue;
+            }
         };
         let attempts = |state: &Option<LoopState>| state.as_ref().map_or(0, |state| state.attempts.len());
         let before = attempts(&state);

@@ -286,7 +286,6 @@ fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
     format!("{} {}\n{rows}", "loop".bold(), spec.id.bold())
 }
 
-/// Notes, one a line.
 fn notes(lines: Vec<String>) -> String {
     lines.iter().map(|line| note(line)).collect()
 }

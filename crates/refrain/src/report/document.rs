@@ -161,7 +161,6 @@ fn claim(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
     ])
 }
 
-/// Who claims.
 fn source(source: ClaimSource) -> &'static str {
     match source {
         ClaimSource::Promise => "the agent's promise",

@@ -9,11 +9,11 @@ use crate::now;
 use crate::session::tests::Place;
 
 /// Loops, and somebody who looks out over them and may watch so many.
-fn outlook(loops: usize, bound: usize) -> (Place, Vec<LoopId>, Lookout) {
+fn outlook(loops: usize, bound: usize) -> (Place, Vec<LoopId>, JournalWatcher) {
     let place = Place::new();
     let ids = (0..loops).map(|number| place.begin(number)).collect();
     let service = place.service.clone();
-    let lookout = Lookout::bounded(Box::new(move || vec![service.clone()]), true, bound).unwrap();
+    let lookout = JournalWatcher::bounded(Box::new(move || vec![service.clone()]), true, bound).unwrap();
     (place, ids, lookout)
 }
 
@@ -32,7 +32,7 @@ fn record(writer: &mut Writer) {
 }
 
 /// What is new, in words; the limit is only there for a test that fails.
-fn heard(lookout: &mut Lookout) -> Vec<String> {
+fn heard(lookout: &mut JournalWatcher) -> Vec<String> {
     let word = |news: News| match news {
         News::Recorded(whose, mark) => format!("{} {}", whose.id, mark.name),
         News::Printed(whose, _) => format!("{} prints", whose.id),
@@ -45,7 +45,7 @@ fn heard(lookout: &mut Lookout) -> Vec<String> {
     heard.into_iter().map(word).collect()
 }
 
-fn watched(lookout: &Lookout) -> usize {
+fn watched(lookout: &JournalWatcher) -> usize {
     lookout.journals.values().filter(|journal| journal.is_watched).count()
 }
 
@@ -78,7 +78,7 @@ fn who_stays_at_it_is_heard_to_the_end() {
 }
 
 /// As where the system had no watch left for it, the last time that was looked.
-fn is_short_of(lookout: &mut Lookout, path: &Utf8Path) {
+fn is_short_of(lookout: &mut JournalWatcher, path: &Utf8Path) {
     lookout.unwatch(path);
     lookout.without.insert(path.to_owned());
     lookout.journals.entry(path.to_owned()).and_modify(|journal| journal.is_watched = false);

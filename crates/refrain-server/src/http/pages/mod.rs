@@ -21,10 +21,10 @@ use axum::routing::{get, post};
 use axum::{Router, middleware};
 
 use super::copies::{self, Copies};
-use super::door::Door;
+use super::door::AppState;
 
 /// The pages.
-pub(super) fn router() -> Router<Arc<Door>> {
+pub(super) fn router() -> Router<Arc<AppState>> {
     Router::new()
         .route("/", get(list::show))
         .route("/p/{project}/{id}", get(one::show))
@@ -40,6 +40,6 @@ pub(super) fn router() -> Router<Arc<Door>> {
 }
 
 /// The stylesheet and the script, which are nobody's secret.
-pub(super) fn assets() -> Router<Arc<Door>> {
+pub(super) fn assets() -> Router<Arc<AppState>> {
     Router::new().route("/style.css", get(assets::style)).route("/live.js", get(assets::script))
 }
