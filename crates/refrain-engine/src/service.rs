@@ -1,18 +1,18 @@
 //! The one door for every surface: what can be done with loops, and seen of them.
 
-pub(crate) mod asking;
 pub(crate) mod by_kind;
 pub(crate) mod catalog;
+pub(crate) mod detect_gates;
 pub(crate) mod evolution;
-pub(crate) mod foreign;
-pub(crate) mod looking;
+pub(crate) mod import_export;
+pub(crate) mod logs;
 pub(crate) mod mirror;
 pub(crate) mod notes;
-pub(crate) mod offer;
 pub(crate) mod redact;
 pub(crate) mod report;
+pub(crate) mod requests;
 pub(crate) mod seal;
-pub(crate) mod searching;
+pub(crate) mod search;
 pub(crate) mod shared_files;
 pub(crate) mod usage;
 

@@ -27,8 +27,8 @@ use crate::driver::liveness::is_session_alive;
 use crate::git_steps::repository::marked;
 use crate::git_steps::work::WorkWatch;
 use crate::observe::telemetry::tell_of_session;
-use crate::service::asking::take_over;
 use crate::service::mirror;
+use crate::service::requests::take_over;
 use crate::{EngineError, LoopRequest, Service, now};
 
 /// How often a prover is started for one question: one that dies again and again is told instead.

@@ -4,10 +4,10 @@
 //! What happened is looked up at the other end, never concluded: a push that was cut off may have arrived. How a branch comes to
 //! stand on what the remote has is `publish_rebase`'s business, and what a refusal means that of `publish_refusal`.
 
-pub(crate) mod publish_rebase;
-pub(crate) mod publish_refusal;
-pub(crate) mod publish_return;
+pub(crate) mod base_return;
 pub(crate) mod push;
+pub(crate) mod rebase;
+pub(crate) mod refusal;
 pub(crate) mod remotes;
 
 use std::ffi::OsString;
@@ -21,10 +21,10 @@ use refrain_proc::tool::{Done, ToolError};
 use crate::Cancel;
 use crate::candidate::Rules;
 use crate::error::GitError;
+use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, said};
-use crate::plumbing::plain::configured;
-use crate::publish::publish_refusal::{Answer, Refusal, of_push, of_transport};
 use crate::publish::push::{ASKS_NOBODY, exposed, exposed_by_loop, exposed_name};
+use crate::publish::refusal::{Answer, Refusal, of_push, of_transport};
 use crate::repository::Repository;
 use crate::worktree::worktree_git::{is_over_half_made, past};
 

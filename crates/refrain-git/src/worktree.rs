@@ -4,8 +4,8 @@ pub(crate) mod checkout;
 pub(crate) mod clean;
 pub(crate) mod clean_git;
 pub(crate) mod pool;
-pub(crate) mod pool_look;
-pub(crate) mod pool_place;
+pub(crate) mod slot_place;
+pub(crate) mod slot_state;
 pub(crate) mod worktree_git;
 
 use std::fs::{self, DirBuilder};
@@ -19,8 +19,8 @@ use crate::error::{GitError, OnPath};
 use crate::operation;
 use crate::plumbing::disk::text;
 use crate::plumbing::git::{Git, said};
-use crate::plumbing::linked::{has_modules, head_of};
 use crate::plumbing::listed::{Worktree, real};
+use crate::plumbing::worktree_list::{has_modules, head_of};
 use crate::repository::{Repository, is_refrains};
 use crate::worktree::worktree_git::is_half_made;
 

@@ -7,15 +7,15 @@ use std::time::Duration;
 use agent_client_protocol::{Client, Lines, UntypedMessage};
 use refrain_core::agent::{AgentEvent, Fault, FaultKind};
 use refrain_core::spec::Permissions;
-use refrain_proc::piped::Piped;
+use refrain_proc::child_io::Piped;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::conversation::{Conversation, ConversationError, Heard, no_agent};
 use super::faults::{self, At};
 use super::map::Map;
 use super::pipes;
-use super::talk::{Conversation, ConversationError, Heard, no_agent};
-use crate::brief;
+use crate::summarize;
 
 /// How long a program may say nothing before it is taken for no ACP agent.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -159,7 +159,7 @@ fn gone(program: &str, at: At, how: &str, junk: &[String]) -> Fault {
         At::Setup => no_agent(program, &format!("it ended ({how}) instead of answering"), junk),
         At::Prompt => {
             let message = format!("{program} ended ({how}) in the middle of its work");
-            faults::of(FaultKind::Other, &brief::line(&message))
+            faults::of(FaultKind::Other, &summarize::line(&message))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Streams that come in pieces, and what an ear makes of them: of a stream, of a document, of a message.
 
 use proptest::prelude::*;
-use refrain_agents::ear::{OutputParser, ParsedOutput, Stream};
+use refrain_agents::output_parser::{OutputParser, ParsedOutput, Stream};
 use refrain_core::agent::{AgentEvent, FaultKind, Usage};
 use refrain_core::event::Exit;
 use refrain_core::plan::TaskRef;

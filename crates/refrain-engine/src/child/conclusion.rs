@@ -3,7 +3,7 @@
 use std::io;
 
 use camino::Utf8Path;
-use refrain_agents::ear::ParsedOutput;
+use refrain_agents::output_parser::ParsedOutput;
 use refrain_core::event::{
     AttemptFinished, CritiqueFinished, Event, Exit, GateFinished, Reviewed, Seal, Sealed,
 };

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use camino::Utf8PathBuf;
 use refrain_agents::adapter::Call;
-use refrain_agents::ear::OutputParser;
+use refrain_agents::output_parser::OutputParser;
 use refrain_core::gate::GateName;
 use refrain_core::view::seal::Sealing;
 use refrain_proc::Listener;

@@ -14,7 +14,7 @@ use super::ChildEvent;
 use super::ChildOutput;
 use super::conclusion::Ending;
 use crate::EngineError;
-use crate::driver::pulse::LiveProgress;
+use crate::driver::progress::LiveProgress;
 use crate::host::Host;
 use crate::service::shared_files::SharedFiles;
 

@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use refrain_core::view::checkup::{Finding, Fix, Grade, Subject};
 use refrain_git::{Removal, Repository};
 use refrain_proc::sweep::{Mark, sweep};
-use refrain_store::disk::ground;
+use refrain_store::disk::fs_probe;
 use refrain_store::project::checkout;
 use refrain_store::project::layout::LoopDir;
 use refrain_store::project::pool as slots;
@@ -108,7 +108,7 @@ impl Cure {
                 Ok(format!("{ended} ended"))
             }
             Self::MakePrivate(path) => {
-                ground::make_private(&path).map_err(|error| chain(&error))?;
+                fs_probe::make_private(&path).map_err(|error| chain(&error))?;
                 Ok("made private".to_owned())
             }
             Self::Remove(path) => remove(&path),

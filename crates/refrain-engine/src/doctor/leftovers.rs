@@ -7,7 +7,7 @@ use camino::Utf8Path;
 use refrain_agents::environment;
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_core::{LoopId, Spec};
-use refrain_proc::stray::{self, Orphan};
+use refrain_proc::orphans::{self, Orphan};
 use refrain_store::{LoopDir, Project, RunnerLock};
 
 use super::cure::{Cure, Found};
@@ -20,7 +20,7 @@ const NAMED: usize = 5;
 /// What agents left behind. `of_gates` says that gates did.
 pub(super) fn look(of_gates: bool) -> Vec<Found> {
     let mut loops: BTreeMap<String, Vec<Orphan>> = BTreeMap::new();
-    for stray in stray::bearing(&VARIABLES) {
+    for stray in orphans::bearing(&VARIABLES) {
         let mark = stray.variables.get(VARIABLES[0]).cloned().unwrap_or_default();
         loops.entry(mark).or_default().push(stray);
     }
@@ -35,7 +35,7 @@ pub(super) fn look(of_gates: bool) -> Vec<Found> {
 pub(super) fn of_gates(dir: &LoopDir, spec: &Spec) -> Option<Found> {
     let (name, value) = environment::gate_mark(spec);
     let variable = format!("{name}={value}");
-    let strays = stray::marked(&variable);
+    let strays = orphans::marked(&variable);
     (!strays.is_empty() && RunnerLock::is_free(dir))
         .then(|| left(&spec.id, (&spec.project, dir.clone()), &strays, variable))
 }

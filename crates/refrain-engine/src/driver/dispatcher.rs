@@ -24,8 +24,8 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::child::ChildEvent;
-use crate::child::crew::SupervisorHandle;
-use crate::child::proving_ground::{CheckoutDir, Ready};
+use crate::child::checkout_dir::{CheckoutDir, Ready};
+use crate::child::supervisor_handle::SupervisorHandle;
 use crate::driver::account::{self, Account};
 use crate::driver::budget::BudgetReservation;
 use crate::driver::input::Driver;

@@ -15,10 +15,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::blocking::blocking;
 use crate::driver::doorbell::install_doorbell;
-use crate::driver::pulse::LiveProgress;
+use crate::driver::progress::LiveProgress;
 use crate::driver::signals::{SignalSources, Signals, Wish};
 use crate::observe::file_watch::DelayedFileWatch;
-use crate::service::asking::{Unattended, answer_without_runner};
+use crate::service::requests::{Unattended, answer_without_runner};
 use crate::{EngineError, Host, now};
 
 /// How long a process that deletes a folder has to finish: a file that is made in it meanwhile would keep the folder.

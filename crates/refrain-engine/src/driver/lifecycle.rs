@@ -5,11 +5,11 @@ use crate::driver::runner::Runner;
 use crate::git_steps::repository;
 use crate::memory::{note_use, recall};
 use crate::service::Located;
-use crate::service::asking::take_over;
+use crate::service::requests::take_over;
 use crate::{EngineError, LoopRequest, Service, now};
 use camino::Utf8Path;
 use rand::RngExt;
-use refrain_agents::ear::{self};
+use refrain_agents::output_parser::{self};
 use refrain_agents::{environment, generic, version};
 use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
 use refrain_core::git::Checkout;
@@ -143,7 +143,7 @@ impl Service {
     /// The version of the agent's program and those that were tested, where that one was not.
     #[must_use]
     pub fn untested(&self, spec: &Spec) -> Option<(String, String)> {
-        let tested = ear::adapter(spec.agent.kind)?.tested();
+        let tested = output_parser::adapter(spec.agent.kind)?.tested();
         let env = environment::base(spec, self.host.env.iter().cloned());
         let version = version::installed(&generic::locate(spec, &env).ok()?)?;
         let is_untested = !tested.is_empty() && !tested.contains(&version.as_str());

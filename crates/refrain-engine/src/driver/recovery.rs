@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read};
 
 use camino::Utf8Path;
 use refrain_agents::adapter::{Call, StreamDecoder};
-use refrain_agents::ear::{self, OutputParser, ParsedOutput};
+use refrain_agents::output_parser::{self, OutputParser, ParsedOutput};
 use refrain_core::agent::AgentReport;
 use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::spec::OutputFormat;
@@ -27,7 +27,7 @@ pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Str
         return None;
     }
     let prompt = read_text(prompt_file).unwrap_or_default();
-    ear::dialect(&told(spec, &prompt, prompt_file))
+    output_parser::dialect(&told(spec, &prompt, prompt_file))
 }
 
 /// What an agent was told that was started already, as far as that says how to read it.

@@ -8,7 +8,7 @@ use refrain_git::Repository;
 use refrain_store::{Journal, RunnerLock};
 
 use crate::driver::locks::{Locks, RunnerLocks, Share};
-use crate::driver::pulse::LiveProgress;
+use crate::driver::progress::LiveProgress;
 use crate::memory::Remembrance;
 use crate::now;
 use crate::observe::follow::Follower;

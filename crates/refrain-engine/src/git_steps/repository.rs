@@ -20,11 +20,11 @@ use refrain_store::{DiskError, LoopDir, Project};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use crate::child::proving_ground;
-use crate::child::proving_ground::{CheckoutDir, Ready};
+use crate::child::checkout_dir;
+use crate::child::checkout_dir::{CheckoutDir, Ready};
 use crate::driver::locks::Locks;
+use crate::git_steps::failure_branch;
 use crate::git_steps::git_words::{say, stamp};
-use crate::git_steps::keeping;
 use crate::git_steps::publish::{self, Desk};
 use crate::{EngineError, chain, now};
 
@@ -79,7 +79,7 @@ impl Work {
             Step::SaveWork => Box::new(|job| Done::Recorded(job.save())),
             Step::Publish(effect) => Box::new(move |job| Done::Recorded(job.publish(effect))),
             Step::Start(ChildId::Gate { .. }) => {
-                Box::new(|job| Done::Ready(job.step, proving_ground::prepare(job)))
+                Box::new(|job| Done::Ready(job.step, checkout_dir::prepare(job)))
             }
             Step::BeginIteration { .. }
             | Step::Start(_)
@@ -272,7 +272,7 @@ impl Job {
 
     fn save(&self) -> Event {
         let open = || self.repository(&self.state.spec.worktree);
-        keeping::save(&self.state, &self.dir, &self.env, open, &self.cancel)
+        failure_branch::save(&self.state, &self.dir, &self.env, open, &self.cancel)
     }
 
     /// Git is asked anew: an agent may have told it to look elsewhere.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use refrain_agents::ear::Stream;
+use refrain_agents::output_parser::Stream;
 use refrain_core::Spec;
 use refrain_core::agent::AgentEvent;
 use refrain_core::event::{Event, Identity};
@@ -23,7 +23,7 @@ use refrain_store::{DiskError, LoopDir};
 use super::journal_reader::JournalReader;
 use crate::child::judge_spec;
 use crate::driver::liveness::look;
-use crate::driver::pulse::LiveProgress;
+use crate::driver::progress::LiveProgress;
 use crate::driver::recovery;
 use crate::{EngineError, Service};
 use refrain_core::LoopId;

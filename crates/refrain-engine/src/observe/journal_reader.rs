@@ -10,7 +10,7 @@ use refrain_store::journal::{Journal, JournalError, Tail};
 use refrain_store::{DiskError, LoopDir, RunnerLock};
 use serde::de::DeserializeOwned;
 
-use crate::driver::pulse::{LiveProgress, ProgressSnapshot};
+use crate::driver::progress::{LiveProgress, ProgressSnapshot};
 
 /// How often a reader makes sure that the runner still lives, while nothing happens.
 const ALIVE_CHECK: Duration = Duration::from_secs(2);

@@ -11,7 +11,7 @@ use refrain_core::view::trace;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopState, Spec};
 use refrain_git::{GitError, MergeRequest, Merged, ReadyRequest, ReadySlot, Repository, Standing};
-use refrain_proc::stray;
+use refrain_proc::orphans;
 use refrain_store::LoopDir;
 use refrain_store::access::trust::Content;
 use refrain_store::journal;
@@ -126,7 +126,7 @@ impl Round {
         };
         // An agent that outlived its runner and its keeper may still write there. It is kept from others while we look on.
         let mut passed_over = Vec::new();
-        while slot.folder().exists() && stray::who_works_in(slot.folder().as_std_path()).is_some() {
+        while slot.folder().exists() && orphans::who_works_in(slot.folder().as_std_path()).is_some() {
             passed_over.push(slot);
             slot = Slot::take(project, &self.host.state_home)?;
         }

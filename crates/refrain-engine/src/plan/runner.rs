@@ -1,6 +1,6 @@
 //! The right to drive a plan, as a value.
 
-use crate::driver::pulse::LiveProgress;
+use crate::driver::progress::LiveProgress;
 use crate::observe::telemetry::Telling;
 use crate::{PlanFollower, Service};
 use refrain_core::LoopId;

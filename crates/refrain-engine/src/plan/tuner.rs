@@ -13,8 +13,8 @@ use refrain_core::{AttemptId, LoopState, Spec};
 use refrain_proc::output;
 use refrain_store::{LoopDir, journal, make_dir_nofollow};
 
-use crate::child::asked::{Question, ask};
-use crate::child::proving_ground::CleanCheckout;
+use crate::child::checkout_dir::CleanCheckout;
+use crate::child::one_shot::{Question, ask};
 use crate::git_steps::repository;
 use crate::{EngineError, Service};
 

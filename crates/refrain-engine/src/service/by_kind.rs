@@ -10,7 +10,7 @@ use refrain_core::{Event, LoopId, LoopState, Record, Spec};
 use refrain_store::{LoopDir, journal};
 use serde::Serialize;
 
-use super::asking::SlowRunner;
+use super::requests::SlowRunner;
 use crate::observe::follow::Follower;
 use crate::service::{Located, Service};
 use crate::{EngineError, LoopRequest, PlanFollower, PlanRunner, Runner};

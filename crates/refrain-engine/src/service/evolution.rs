@@ -18,9 +18,9 @@ use refrain_secrets as secrets;
 use refrain_store::outbox::proposals;
 use refrain_store::{DiskError, journal, make_dir_nofollow, memory as kept};
 
-use crate::child::asked::{Question, ask};
-use crate::child::proving_ground::CleanCheckout;
-use crate::git_steps::keeping::logins;
+use crate::child::checkout_dir::CleanCheckout;
+use crate::child::one_shot::{Question, ask};
+use crate::git_steps::failure_branch::logins;
 use crate::git_steps::repository;
 use crate::service::redact::Redactor;
 use crate::{EngineError, Service, now};

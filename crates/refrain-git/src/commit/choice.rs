@@ -14,9 +14,9 @@ use crate::candidate::before::Before;
 use crate::candidate::status::{Entry, Kind, Status, Tracked};
 use crate::candidate::{Candidate, Kept, Rules, screen, why, why_not_named};
 use crate::error::GitError;
+use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::Git;
 use crate::plumbing::object::blob;
-use crate::plumbing::plain::configured;
 use crate::repository::{Repository, is_refrains};
 use refrain_secrets::SecretMatch;
 

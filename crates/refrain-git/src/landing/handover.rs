@@ -20,7 +20,7 @@ use crate::landing::handover_disk::{Disk, Step};
 use crate::plumbing::disk::{remove, text};
 use crate::plumbing::git::{Git, said};
 use crate::plumbing::index::{Index, Locked};
-use crate::plumbing::linked::head_of;
+use crate::plumbing::worktree_list::head_of;
 use crate::repository::Repository;
 
 /// What is to be handed over, and to whom.

@@ -19,11 +19,11 @@ use crate::commit::save::Saved;
 use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::remove;
 use crate::plumbing::git::Git;
-use crate::plumbing::linked::head_of;
 use crate::plumbing::listed::Worktree;
+use crate::plumbing::worktree_list::head_of;
 use crate::repository::Repository;
 use crate::worktree::Removal;
-use crate::worktree::pool_place::{Folder, folder, forget_mending, git_dir, mend};
+use crate::worktree::slot_place::{Folder, folder, forget_mending, git_dir, mend};
 
 /// What overrules the person's configuration here, over what always does.
 const SETTINGS: &[&str] = &[

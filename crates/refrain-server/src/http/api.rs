@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::door::AppState;
+use super::app_state::AppState;
 use super::failure::Failure;
 use super::words::{of_body, of_query};
 use crate::desk::{

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 
-use super::door::AppState;
+use super::app_state::AppState;
 use super::failure::{Failure, wants_page};
 use super::guests::{Guest, MOST_OF_ONE};
 use crate::http::listener::address::Under;

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::api::Wants;
-use super::door::AppState;
+use super::app_state::AppState;
 use super::failure::Failure;
 use super::guard::{set_cookie, too_many};
 use crate::http::listener::address::Under;

@@ -13,7 +13,7 @@ use refrain_app::verbs::{Standing, Urgent};
 use refrain_core::view::usage::Report;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use super::door::AppState;
+use super::app_state::AppState;
 use super::{api, openapi};
 use crate::desk::{
     Activity, Difference, Filter, Found, LogPart, ProjectView, Round, Started, UsageOf, Verified,

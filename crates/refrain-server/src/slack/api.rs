@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::face::MessageView;
+use super::render::MessageView;
 
 /// Where Slack is unless something else is configured.
 const SLACK: &str = "https://slack.com/api";

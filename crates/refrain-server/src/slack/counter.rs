@@ -10,8 +10,8 @@ use refrain_engine::{Sent, Service, StopAsked, Talk};
 use tokio::time::sleep;
 
 use super::api::Fault;
-use super::face::{escaped, said};
 use super::heard::Request;
+use super::render::{escaped, said};
 use super::words::{HELP, Wish};
 use super::{SlackWorkspace, at_desk};
 use crate::desk::{List, LoopView, Refusal, Steer, Stop, Which};

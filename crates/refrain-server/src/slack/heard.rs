@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::face::BUTTON;
+use super::render::BUTTON;
 use super::words::Wish;
 
 /// The longest frame that is looked at, in bytes: nobody types that much.

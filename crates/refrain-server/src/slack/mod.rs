@@ -7,11 +7,11 @@
 
 mod api;
 mod counter;
-mod face;
 mod heard;
-mod owed;
+mod next_action;
+mod render;
 mod socket;
-mod teller;
+mod sync;
 mod words;
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use self::api::{Api, Fault};
 use self::heard::Request;
-use self::teller::SlackSync;
+use self::sync::SlackSync;
 use crate::desk::{Desk, DeskError, Handovers, Refusal};
 
 /// How often it is looked for loops that something is owed of: those that went on, and those of a process before this one.

@@ -14,9 +14,9 @@ use textwrap::core::display_width;
 
 use crate::out;
 use crate::plan::left;
+use crate::render::event_text::{clock, words};
 use crate::render::phrase::{self, Row};
 use crate::render::table::{self, Column, Cut};
-use crate::render::telling::{clock, words};
 
 /// What can be drawn where this is shown.
 #[derive(Clone, Copy, Debug)]

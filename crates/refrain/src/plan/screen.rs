@@ -13,8 +13,8 @@ use refrain_engine::{EngineError, FollowEvent, Follower, PlanFollower, Service, 
 
 use super::telling::Telling;
 use crate::out::{self, Target};
+use crate::render::event_text;
 use crate::render::phrase;
-use crate::render::telling;
 
 /// How long the last lines of a task's loop are waited for once its plan says that it is over.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -124,7 +124,7 @@ fn follow_task(service: &Service, (id, joins): (&LoopId, bool), target: Target, 
             _ => settled.is_some(),
         };
         if is_told && !is_past {
-            let text = telling::lines(state, &record, settled, "", None);
+            let text = event_text::lines(state, &record, settled, "", None);
             let text: String = text.lines().map(|line| tagged(id, line, target.width())).collect();
             if !text.is_empty() && !target.write(&text) {
                 return;

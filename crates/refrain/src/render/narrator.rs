@@ -8,9 +8,9 @@ use refrain_core::event::Record;
 use refrain_core::r#loop::LoopState;
 use refrain_engine::FollowEvent;
 
+use crate::render::agent_text::Said;
+use crate::render::event_text;
 use crate::render::lines::Lines;
-use crate::render::said::Said;
-use crate::render::telling;
 
 /// Tells of one loop.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl Narrator {
                 String::new()
             }
             FollowEvent::Joined => {
-                self.state.as_ref().map(|state| telling::digest(state, width)).unwrap_or_default()
+                self.state.as_ref().map(|state| event_text::digest(state, width)).unwrap_or_default()
             }
             // What ended an attempt its summary says.
             FollowEvent::Said(AgentEvent::Fault(_)) | FollowEvent::Quiet => String::new(),
@@ -57,7 +57,7 @@ impl Narrator {
         let settled = self.fold(record);
         if let Some(state) = &self.state {
             let settled = settled.then(|| state.attempts.last()).flatten();
-            text.push_str(&telling::lines(state, record, settled, &told, width));
+            text.push_str(&event_text::lines(state, record, settled, &told, width));
         }
         text
     }

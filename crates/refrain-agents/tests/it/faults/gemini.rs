@@ -1,7 +1,7 @@
 //! Gemini CLI is judged by its result with the exit that follows it; without one, by its exit and its own words.
 
 use proptest::prelude::*;
-use refrain_agents::ear::OutputParser;
+use refrain_agents::output_parser::OutputParser;
 use refrain_core::agent::FaultKind::{
     Aborted, Connection, Forbidden, Limit, Login, Model, Other, Overloaded, RateLimit, Refused, Session,
     Setup, Turns,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_agents::ear;
+use refrain_agents::output_parser;
 use refrain_core::agent::Usage;
 use refrain_core::event::StopReason;
 use refrain_core::gate::{Check, ReviewSpec};
@@ -158,7 +158,7 @@ impl Drive<'_> {
     /// The record first; then the child in flight is ended.
     pub(super) async fn stop_child(&mut self, because: StopReason) -> Result<(), EngineError> {
         let state = self.driver.journal.state();
-        let ladder = state.runs().map_or_else(StopLadder::default, |agent| ear::ladder(agent.kind));
+        let ladder = state.runs().map_or_else(StopLadder::default, |agent| output_parser::ladder(agent.kind));
         let grace = state.in_flight().and_then(|_| state.limits.grace(because));
         if let Some(requested) = state.stop_requested(because) {
             self.driver.journal.push(requested, now())?;

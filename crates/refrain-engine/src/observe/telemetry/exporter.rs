@@ -15,7 +15,7 @@ use refrain_store::journal::{Journal, Tail};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{Refusal, Refused, Target, Telemetry};
-use crate::driver::pulse::{LiveProgress, ProgressSnapshot};
+use crate::driver::progress::{LiveProgress, ProgressSnapshot};
 use crate::service::redact::Redactor;
 
 /// So many spans are kept for a collector that takes none; of more, the last. As many are sent at once.

@@ -27,12 +27,12 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::csrf::CsrfLayer;
 
 use crate::desk::Desk;
-use crate::http::door::AppState;
+use crate::http::app_state::AppState;
 use crate::http::failure::{self, Failure};
 use crate::http::guests::{Guest, Guests};
 use crate::http::listener::address::{NAME, Names, Way};
-use crate::http::listener::paced::Paced;
 use crate::http::listener::stop::{Stop, stopped};
+use crate::http::listener::write_timeout::Paced;
 use crate::http::{Address, guard, login, pages, routes};
 use crate::mcp;
 
@@ -127,7 +127,7 @@ impl Server {
     /// What lets somebody in now.
     #[must_use]
     pub fn tokens(&self) -> Vec<Key> {
-        crate::http::door::tokens(&self.door.desk)
+        crate::http::app_state::tokens(&self.door.desk)
     }
 
     /// The origin under which programs on this machine find it, that know nothing of names as browsers do.

@@ -15,7 +15,7 @@ use refrain_app::verbs::tune::Tune;
 
 use crate::desk::{Desk, Place, Refusal};
 use crate::http::api::At;
-use crate::http::door::AppState;
+use crate::http::app_state::AppState;
 
 /// A loop, and what is to be done with it.
 #[derive(Deserialize)]

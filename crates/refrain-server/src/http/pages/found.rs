@@ -9,7 +9,7 @@ use axum::response::Response;
 use super::frame::{Frame, page, shown};
 use crate::desk::{Activity, Desk};
 use crate::http::api::{At, Attempt, Sought, Wants, unlimited};
-use crate::http::door::AppState;
+use crate::http::app_state::AppState;
 
 #[derive(Template)]
 #[template(path = "found.html")]

@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 
 use crate::desk::Place;
-use crate::http::door::AppState;
+use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
 
 /// What every page has.

@@ -13,7 +13,7 @@ use super::figures::{ago, money};
 use super::frame::{Frame, page, shown};
 use crate::desk::{Filter, Row, STATUSES};
 use crate::http::api::Wants;
-use crate::http::door::AppState;
+use crate::http::app_state::AppState;
 
 #[derive(Template)]
 #[template(path = "list.html")]

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use axum::routing::{get, post};
 use axum::{Router, middleware};
 
-use super::copies::{self, Copies};
-use super::door::AppState;
+use super::app_state::AppState;
+use super::coalesce::{self, Copies};
 
 /// The pages.
 pub(super) fn router() -> Router<Arc<AppState>> {
@@ -29,7 +29,7 @@ pub(super) fn router() -> Router<Arc<AppState>> {
         .route("/", get(list::show))
         .route("/p/{project}/{id}", get(one::show))
         // What is read anew with the news.
-        .layer(middleware::from_fn_with_state(Arc::<Copies>::default(), copies::share))
+        .layer(middleware::from_fn_with_state(Arc::<Copies>::default(), coalesce::share))
         .route("/start", get(start::show).post(start::start))
         .route("/p/{project}/{id}/diff", get(text::difference))
         .route("/p/{project}/{id}/notes", get(text::notes))

@@ -18,7 +18,7 @@ use super::head::{Head, Progress};
 use super::plan;
 use crate::desk::{Activity, Desk, Place, Refusal};
 use crate::http::api::At;
-use crate::http::door::AppState;
+use crate::http::app_state::AppState;
 
 #[derive(Template)]
 #[template(path = "loop.html")]

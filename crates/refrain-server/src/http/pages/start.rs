@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::act::number;
 use super::frame::{Frame, page};
 use crate::desk::{Desk, Refusal};
-use crate::http::door::AppState;
+use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
 
 #[derive(Template)]

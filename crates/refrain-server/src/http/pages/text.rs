@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::frame::{Frame, page, shown};
 use crate::desk::Place;
 use crate::http::api::{At, Attempt, Wants};
-use crate::http::door::AppState;
+use crate::http::app_state::AppState;
 
 /// How much of a log a page shows, in bytes.
 const PART: u64 = 128 << 10;

@@ -11,8 +11,8 @@ use refrain_core::view::{Iteration, Status};
 use refrain_core::{AttemptId, LoopId, Spec};
 use refrain_engine::{AttemptDir, ByKind, FollowEvent, Service, read_log};
 
+use crate::render::agent_text::Said;
 use crate::render::lines::Lines;
-use crate::render::said::Said;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]

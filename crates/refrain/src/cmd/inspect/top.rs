@@ -21,8 +21,8 @@ use crate::cmd::control::{cancel, pause, steer};
 use crate::cmd::launch::resume::read_grant;
 use crate::out;
 use crate::plan::board::{self, Art};
+use crate::render::agent_text::Said;
 use crate::render::narrator;
-use crate::render::said::Said;
 
 /// How much of a log is shown at once, in bytes.
 const LONGEST_LOG: u64 = 512 << 10;

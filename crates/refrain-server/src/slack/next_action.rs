@@ -4,7 +4,7 @@
 use refrain_core::view::StatusWord;
 use refrain_engine::{Sent, Talk};
 
-use super::face::{MessageView, Notes, Seen};
+use super::render::{MessageView, Notes, Seen};
 
 /// The next thing to do.
 #[derive(Clone, Debug, PartialEq)]

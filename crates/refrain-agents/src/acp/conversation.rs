@@ -25,7 +25,7 @@ use super::bridge::Bridge;
 use super::faults::{self, At};
 use super::map::Map;
 use super::wire::{Choice, ChoiceKind, Initialized, NewSession, Prompted, Question, ToolStatus};
-use crate::brief;
+use crate::summarize;
 
 /// How long a session may take to be opened and set up: servers of tools are started then.
 const OPENING: Duration = Duration::from_secs(120);
@@ -167,7 +167,7 @@ impl Conversation<'_> {
                         Err(_) => responder.respond_with_error(Error::invalid_params()),
                     },
                     method => {
-                        (self.say)(AgentEvent::Notice(brief::line(&format!(
+                        (self.say)(AgentEvent::Notice(summarize::line(&format!(
                             "the agent asks for {method}, which it was not offered"
                         ))));
                         responder.respond_with_error(Error::method_not_found())
@@ -175,7 +175,7 @@ impl Conversation<'_> {
                 };
             }
             Heard::Junk(line) => {
-                let line = brief::raw(&line);
+                let line = summarize::raw(&line);
                 (self.say)(AgentEvent::Notice(line.clone()));
                 if self.junk.len() < JUNK {
                     self.junk.push(line);
@@ -209,7 +209,7 @@ impl Conversation<'_> {
             return json!({"outcome": {"outcome": "selected", "optionId": choice.option_id}});
         }
         let notice = format!("the agent asked to be allowed this, and was not: {about}");
-        (self.say)(AgentEvent::Notice(brief::line(&notice)));
+        (self.say)(AgentEvent::Notice(summarize::line(&notice)));
         match pick([ChoiceKind::RejectOnce, ChoiceKind::RejectAlways]) {
             Some(choice) => json!({"outcome": {"outcome": "selected", "optionId": choice.option_id}}),
             None => json!({"outcome": {"outcome": "cancelled"}}),

@@ -11,7 +11,7 @@ use refrain_core::agent::{Fault, FaultKind, Until};
 use refrain_core::event::Exit;
 use serde_json::Value;
 
-use crate::brief::{has, line};
+use crate::summarize::{has, line};
 
 /// A fault of no known end.
 pub(crate) fn fault(kind: FaultKind, message: &str) -> Fault {

@@ -9,9 +9,9 @@ use refrain_core::git::{Oid, RepoPath};
 
 use crate::Cancel;
 use crate::error::GitError;
+use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::Git;
 use crate::plumbing::index::is_summed_by_us;
-use crate::plumbing::plain::configured;
 use crate::repository::Repository;
 
 /// The modes that files have: plain, executable, links.

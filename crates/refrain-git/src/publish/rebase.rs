@@ -9,7 +9,7 @@ use refrain_core::git::{Conflict, Oid};
 use crate::Cancel;
 use crate::error::GitError;
 use crate::landing::handover::{HandOverRequest, HandedOver, Note};
-use crate::landing::line::{New, since};
+use crate::landing::linear_history::{New, since};
 use crate::landing::merge::{Merged, merge};
 use crate::plumbing::git::{Git, oid, said};
 use crate::repository::Repository;

@@ -10,10 +10,10 @@ use crate::commit::message::{IDENTITY, with_trailers};
 use crate::error::GitError;
 use crate::landing::heads::Heads;
 use crate::landing::merge::{Merged, merge};
+use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, oid, said};
 use crate::plumbing::object::Object;
 use crate::plumbing::parts::Parts;
-use crate::plumbing::plain::configured;
 use crate::plumbing::reference::Place;
 use crate::repository::Repository;
 

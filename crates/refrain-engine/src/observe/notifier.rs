@@ -18,7 +18,7 @@ use refrain_store::outbox::webhook::Told;
 use refrain_store::{JournalError, LoopDir, RunnerLock};
 
 use self::post::Post;
-use crate::driver::pulse::{LiveProgress, ProgressSnapshot};
+use crate::driver::progress::{LiveProgress, ProgressSnapshot};
 use crate::observe::webhook::{PATIENCE, Webhook};
 use crate::service::redact::Redactor;
 use crate::{EngineError, PlanRunner, Runner, Service};

@@ -16,7 +16,7 @@ use refrain_store::{LoopDir, Project};
 use serde::Deserialize;
 
 use crate::driver::liveness::look;
-use crate::observe::lookout::{JournalWatcher, News};
+use crate::observe::journal_watcher::{JournalWatcher, News};
 use crate::service::catalog::Listed;
 use crate::{EngineError, Service};
 

@@ -5,7 +5,7 @@
 use refrain_core::git::Oid;
 
 use crate::error::GitError;
-use crate::landing::line::since;
+use crate::landing::linear_history::since;
 use crate::plumbing::git::said;
 use crate::publish::Upstream;
 use crate::repository::Repository;

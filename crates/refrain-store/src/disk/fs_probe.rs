@@ -1,7 +1,7 @@
 //! What the ground is like that Refrain's data stands on: what a file system can do, tried out, how much room there is, and
 //! who may read there. Nothing stays behind of a trial. What only one operating system knows has a file of its own.
 
-#[cfg_attr(target_os = "linux", path = "ground/linux.rs")]
+#[cfg_attr(target_os = "linux", path = "fs_probe/linux.rs")]
 mod system;
 
 use std::fs::{self, File, Permissions, TryLockError};

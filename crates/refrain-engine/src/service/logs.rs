@@ -4,7 +4,7 @@
 use std::io::{ErrorKind, Read};
 
 use camino::Utf8Path;
-use refrain_agents::ear::Stream;
+use refrain_agents::output_parser::Stream;
 use refrain_core::agent::AgentEvent;
 use refrain_core::gate::GateName;
 use refrain_core::text::printable;

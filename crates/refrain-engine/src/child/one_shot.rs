@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
-use refrain_agents::ear::{self, OutputParser};
+use refrain_agents::output_parser::{self, OutputParser};
 use refrain_agents::{environment, generic};
 use refrain_core::Spec;
 use refrain_core::agent::Usd;
@@ -136,7 +136,7 @@ fn run(
             }
             Err(RecvTimeoutError::Disconnected) => return Err(nothing("nobody saw it end".to_owned())),
         };
-        supervisor.stop(ear::ladder(spec.agent.kind));
+        supervisor.stop(output_parser::ladder(spec.agent.kind));
     }
 }
 

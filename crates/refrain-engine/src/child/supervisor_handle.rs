@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use crate::EngineError;
 use crate::child::{ChildEvent, ChildOutput, Supervised, supervise};
 use crate::driver::locks::Locks;
-use crate::driver::pulse::LiveProgress;
+use crate::driver::progress::LiveProgress;
 use crate::host::Host;
 use crate::service::shared_files::SharedFiles;
 

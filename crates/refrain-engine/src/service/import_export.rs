@@ -11,7 +11,7 @@ use refrain_store::{journal, write_atomic};
 use serde_json::Value;
 
 use crate::driver::liveness::{alive, look};
-use crate::git_steps::keeping::each_text;
+use crate::git_steps::failure_branch::each_text;
 use crate::service::Located;
 use crate::service::redact::Redactor;
 use crate::{EngineError, Service};

@@ -10,7 +10,7 @@ use refrain_core::git::Oid;
 use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::{remove, text};
 use crate::plumbing::git_files::named;
-use crate::plumbing::linked::has_modules;
+use crate::plumbing::worktree_list::has_modules;
 use crate::repository::Repository;
 
 /// How the folder of a worktree is found.

@@ -9,7 +9,7 @@ use refrain_core::git::{LeftOut, Oid, RepoPath, Skipped};
 
 use crate::candidate::before::Before;
 use crate::candidate::stage::{Change, changed};
-use crate::commit::adopt::Made;
+use crate::commit::reconcile_history::Made;
 use crate::commit::{Job, Outcome};
 use crate::error::GitError;
 use crate::plumbing::git::Git;

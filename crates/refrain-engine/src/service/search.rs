@@ -2,14 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use refrain_agents::ear::Stream;
+use refrain_agents::output_parser::Stream;
 use refrain_core::agent::AgentEvent;
 use refrain_core::text::printable;
 use refrain_core::{AttemptId, LoopId};
 use refrain_store::journal;
 
 use crate::driver::recovery;
-use crate::service::looking::part;
+use crate::service::logs::part;
 use crate::service::redact::Redactor;
 use crate::{EngineError, Service};
 

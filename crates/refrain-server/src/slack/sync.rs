@@ -11,8 +11,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 
 use super::api::Fault;
-use super::face::{MessageView, Notes, Seen};
-use super::owed::{self, Deed};
+use super::next_action::{self, Deed};
+use super::render::{MessageView, Notes, Seen};
 use super::{SlackWorkspace, blocking};
 
 /// How often a thread that waits makes sure that somebody still wants to know.
@@ -50,11 +50,11 @@ impl SlackSync {
         while let Some((talk, seen)) = self.look().await {
             // What stands beside a journal its agent may have written: it is told nowhere else.
             let is_unwanted = talk.message == Sent::Refused || !self.office.hears(&talk.channel);
-            if is_unwanted || owed::is_settled(&talk, &seen) {
+            if is_unwanted || next_action::is_settled(&talk, &seen) {
                 let _ = self.note(move |talk| (talk.bytes, talk.seq) = (seen.bytes, seen.seq)).await;
                 return;
             }
-            let Some(deed) = owed::next(&talk, &seen) else {
+            let Some(deed) = next_action::next(&talk, &seen) else {
                 changes = self.wait(changes).await;
                 continue;
             };
@@ -147,7 +147,7 @@ impl SlackSync {
     }
 
     async fn react(&self, talk: &Talk, remove: &[String], add: &'static str) -> Result<(), String> {
-        let Some(to) = owed::reacted(talk) else { return Ok(()) };
+        let Some(to) = next_action::reacted(talk) else { return Ok(()) };
         for name in remove {
             self.given_up(self.office.api.react(&talk.channel, to, name, false).await)?;
         }
@@ -158,7 +158,7 @@ impl SlackSync {
 
     async fn reply(&self, talk: &Talk, seen: &Seen, notes: Notes) -> Result<(), String> {
         let ended = seen.ended.unwrap_or_default();
-        let (thread, name) = (owed::thread(talk), format!("{}-state-{ended}.md", seen.id));
+        let (thread, name) = (next_action::thread(talk), format!("{}-state-{ended}.md", seen.id));
         let found = match &talk.reply {
             Some((of, Sent::Intended)) if *of == ended => self.find(talk, thread, &name).await?,
             _ => {
