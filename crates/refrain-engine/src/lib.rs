@@ -115,7 +115,7 @@ pub use roster::{Entry, Glimpse, Roster, RosterNews};
 pub use runner::Runner;
 pub use searching::Searched;
 pub use service::{Located, Service};
-pub use session::{Said, Turn};
+pub use session::{Activity, Said, Turn};
 pub use signals::{Signals, Wishes};
 pub use slack::{SlackTokenError, SlackTokens};
 pub use telemetry::{Exporter, Telemetry, TelemetryError};

@@ -24,6 +24,7 @@ mod slack;
 mod table;
 mod telemetry;
 mod telling;
+mod unknown_verb;
 mod values;
 
 use std::process::ExitCode;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::found::{Found, Promised, System, Unread, counted, prompt, value, words};
 use super::{Mark, Standing, pretty};
 use crate::event::{End, Exit};
+use crate::git::Checkout;
 use crate::r#loop::{Attempt, LoopState};
 use crate::spec::{AgentKind, OutputFormat, PromptMode, Spec};
 use crate::text::clip;
@@ -174,8 +175,7 @@ fn config<'a>(
         git: Git {
             auto_commit: spec.git.workflow.commits(),
             commit_template: spec.git.commit_template.to_string(),
-            // A branch that a loop works on is there already.
-            create_branch: false,
+            create_branch: spec.git.checkout != Checkout::AsIs,
             branch_template: "loop/{timestamp}".to_owned(),
         },
     }

@@ -6,6 +6,8 @@ use crate::event::Process;
 use crate::ids::{AttemptId, LoopId};
 use crate::r#loop::LoopState;
 use crate::prompt;
+use crate::text::printable;
+use crate::view::Status;
 
 /// What is known of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,12 +82,14 @@ pub fn is_heard(state: &LoopState, seen: Option<AttemptId>) -> bool {
 pub enum Answer {
     /// It may stop.
     LetGo,
+    /// It may stop, and the user is shown how its loop ended.
+    Ended(String),
     /// It goes on with this.
     GoOn(String),
 }
 
 /// How one of its loops stands when a session ends its turn.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Stands<'a> {
     /// Its next turn begins.
     Next {
@@ -100,8 +104,10 @@ pub enum Stands<'a> {
     Proving,
     /// There was nothing to do, and it looks again later.
     Resting,
-    /// It has stopped, or nobody knows.
-    Stopped,
+    /// It has stopped.
+    Stopped(&'a Status),
+    /// Nobody knows.
+    Unknown,
 }
 
 impl Answer {
@@ -122,7 +128,13 @@ impl Answer {
             Stands::Resting => Self::GoOn(format!(
                 "You found nothing to do for loop {id}. Run this command now; it waits, then says what to do: refrain tick hold {id}"
             )),
-            Stands::Stopped => Self::LetGo,
+            Stands::Stopped(status) => {
+                let (word, reason) = (status.status.as_str(), printable(&status.reason));
+                let next = status.needs.as_ref().map(|needs| format!(". Next: {}", printable(needs)));
+                let text = format!("Loop {id}: {word}: {reason}{}", next.unwrap_or_default());
+                Self::Ended(text.replace('\n', " "))
+            }
+            Stands::Unknown => Self::LetGo,
         }
     }
 }

@@ -20,7 +20,7 @@ use refrain_engine::config::keys::Prompt;
 use refrain_engine::config::{Chosen, Settings};
 use refrain_engine::{Brief, Listed, Service};
 
-use super::{approve, archive, cancel, pause, resume, steer, watch};
+use super::{approve, archive, cancel, pause, resume, steer};
 use crate::{out, phrase, values};
 
 #[derive(Debug, clap::Args)]
@@ -95,7 +95,7 @@ const MEANT: [(&str, CouldBe); 13] = [
     ("status", any),
     ("steer", steer::could_be),
     ("verify", any),
-    ("watch", watch::could_be),
+    ("watch", any),
 ];
 
 fn any(_: &Brief) -> bool {

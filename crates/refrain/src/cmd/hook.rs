@@ -36,7 +36,7 @@ enum Happened {
 /// More is no hook's input, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-pub(super) fn agent(text: &str) -> Result<AgentKind, String> {
+pub(in crate::cmd) fn agent(text: &str) -> Result<AgentKind, String> {
     let known = AgentKind::named(text).filter(|kind| kind.program().is_some());
     known.ok_or_else(|| "accepted are claude, codex, gemini and opencode".to_owned())
 }
@@ -83,6 +83,7 @@ fn answer_of(service: &Service, context: &Context, args: &Args, told: &Told) -> 
         Happened::SubagentStop => None,
         Happened::Stop => match service.at_stop(args.agent, told, is_inside) {
             Answer::GoOn(reason) => Some(hook::go_on(&reason)),
+            Answer::Ended(text) => Some(hook::show(&text)),
             Answer::LetGo => None,
         },
         Happened::SessionStart => service.at_start(args.agent, told, is_inside).map(|text| hook::tell(&text)),

@@ -31,6 +31,7 @@ pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod start;
+mod state_file;
 pub(crate) mod status;
 pub(crate) mod steer;
 pub(crate) mod tick;

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::{Status, StatusWord};
-use refrain_engine::Brief;
 
 use super::plan;
 use crate::live::{Live, Manner};
@@ -15,16 +14,11 @@ use crate::{phrase, values};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which; the only one that has not stopped, where it is left out
+    /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
     /// Print the journal's events instead, one JSON object a line
     #[arg(long, alias = "json")]
     events: bool,
-}
-
-/// Which loops it can mean.
-pub(super) fn could_be(status: &Brief) -> bool {
-    !status.has_stopped()
 }
 
 /// Says so where it is over because nobody drives it any more: the loop itself could not.
@@ -39,7 +33,7 @@ fn gone(status: &Status) {
 /// Shows the loop until it has stopped.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain watch", could_be)?;
+    let id = values::latest(&service, args.id.as_ref(), "refrain watch")?;
     if service.has_plan(&id) {
         return plan::watch(context, &service, &id, args.events);
     }

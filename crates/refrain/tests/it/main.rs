@@ -22,10 +22,11 @@ mod cheats;
 #[cfg(test)]
 mod clean_checkout;
 #[cfg(test)]
+mod coming_from;
+#[cfg(test)]
 mod committing;
 #[cfg(test)]
 mod committing_care;
-#[cfg(test)]
 mod completions;
 #[cfg(test)]
 mod configuration;

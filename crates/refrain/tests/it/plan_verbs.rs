@@ -244,6 +244,10 @@ fn a_verb_that_changes_something_asks_which_plan_is_meant() {
     assert!(said.contains("other is cancelled"), "only one was left: {said}");
     let said = sandbox.refrain(&["plan", "cancel", "--tag", "mine"]).with_code(3).stderr;
     assert!(said.contains("there are plans of: feature-x, other"), "{said}");
+    let said = sandbox.refrain(&["plan", "cancel", "--tag", "othr"]).with_code(3).stderr;
+    assert!(said.contains("did you mean other?"), "{said}");
+    let said = sandbox.refrain(&["status", "othr"]).with_code(3).stderr;
+    assert!(said.contains("did you mean other?"), "{said}");
 }
 
 #[test]

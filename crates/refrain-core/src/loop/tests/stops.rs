@@ -6,6 +6,7 @@ use super::journal::{Journal, finished, id, session};
 use crate::event::{Event, Exit, Process};
 use crate::r#loop::LoopState;
 use crate::session::{Answer, Session, Stands, Stop, Whose, by_turn, is_heard, reminder};
+use crate::view::{self, Alive};
 
 const STOP: Stop =
     Stop { is_own: true, is_inside: false, has_background: false, asks: false, has_spoken: true };
@@ -76,7 +77,7 @@ fn a_turn_is_heard_once() {
 fn a_session_goes_on_unless_its_loop_stands_still() {
     let state = under("a", 1);
     let said = |stands| match Answer::of(&state.spec.id, stands) {
-        Answer::GoOn(text) => text,
+        Answer::GoOn(text) | Answer::Ended(text) => text,
         Answer::LetGo => String::new(),
     };
     let marker = "[loop a iteration 2/20]";
@@ -86,7 +87,9 @@ fn a_session_goes_on_unless_its_loop_stands_still() {
     );
     assert!(said(Stands::Proving).ends_with("refrain tick hold a"));
     assert!(said(Stands::Resting).ends_with("refrain tick hold a"));
-    assert_eq!(said(Stands::Stopped), "");
+    let status = view::status(&state, Alive::NOBODY);
+    assert!(said(Stands::Stopped(&status)).starts_with("Loop a: crashed: its session is gone"));
+    assert_eq!(said(Stands::Unknown), "");
     assert!(reminder(&state).starts_with("[loop a iteration 1/∞] This session drives this loop."));
 }
 
