@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::found::{Found, Promised, System, Unread, counted, prompt, value, words};
-use super::{Mark, Standing, pretty};
+use super::parts::{Mark, Standing, pretty};
 use crate::event::{End, Exit};
 use crate::git::Checkout;
 use crate::r#loop::{Attempt, LoopState};

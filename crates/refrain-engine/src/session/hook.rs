@@ -8,7 +8,7 @@ use refrain_core::agent::{self, AgentReport, Scope};
 use refrain_core::session::{Answer, Stands, Stop, Whose, by_turn, reminder};
 use refrain_core::spec::AgentKind;
 use refrain_core::view::{self, Alive};
-use refrain_store::sessions;
+use refrain_store::project::sessions;
 
 use super::{Activity, Said, Turn, wait_for_change};
 use crate::{EngineError, Service};

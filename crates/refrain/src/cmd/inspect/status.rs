@@ -1,0 +1,148 @@
+//! `refrain status`.
+
+use std::process::ExitCode;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_core::r#loop::Outcome;
+use refrain_core::mirror::{Found, Promised, Standing};
+use refrain_core::spec::Millis;
+use refrain_core::text::printable;
+use refrain_core::view::Status;
+use refrain_engine::Located;
+
+use crate::cmd::plan;
+use crate::cmd::state_file::{self, StateFile};
+use crate::render::committed;
+use crate::render::gated;
+use crate::render::phrase;
+use crate::render::phrase::Row;
+use crate::render::telling::{clock, words};
+use crate::{out, values};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The loop or plan [default: the one touched last]
+    id: Option<LoopId>,
+    /// The loop that this file of another system shows, such as .descartes/loop-state.json
+    #[arg(long, value_name = "FILE", conflicts_with = "id", hide_short_help = true)]
+    state_file: Option<Utf8PathBuf>,
+    /// Print the status object
+    #[arg(long, conflicts_with = "state_file")]
+    json: bool,
+}
+
+/// Prints the status.
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    let id = match &args.state_file {
+        None => values::latest(&service, args.id.as_ref(), "refrain status")?,
+        Some(file) => match state_file::read(context, &service, file)? {
+            StateFile::Own(id) => id,
+            StateFile::Foreign(found) => {
+                out::print(&foreign(&found, file, out::terminal_width()));
+                return Ok(Code::Done.into());
+            }
+        },
+    };
+    if service.has_plan(&id) {
+        return plan::show_status(context, &service, &id, args.json);
+    }
+    let status = match service.status(&id) {
+        Err(error) if args.json => return values::print_damaged(&service, &id, error),
+        status => status?,
+    };
+    if args.json {
+        out::print_json(&status)?;
+    } else {
+        out::print(&text(&status, &service.locate(&id)?, out::terminal_width()));
+    }
+    Ok(Code::Done.into())
+}
+
+/// A loop of another system, one fact a line.
+fn foreign(found: &Found, file: &Utf8Path, width: Option<usize>) -> String {
+    let standing = serde_json::to_value(found.standing).unwrap_or_default();
+    let mut rows = vec![
+        Row::exact("loop", format!("of {}, in {file}", found.system)),
+        Row::prose("status", standing.as_str().unwrap_or_default().to_owned()),
+        Row::prose("iteration", phrase::progress(found.iteration, found.cap)),
+    ];
+    if let Promised::Words(promise) = &found.promised {
+        rows.push(Row::exact("promise", promise.to_string()));
+    }
+    if let Some(command) = &found.command {
+        rows.push(Row::exact("ran", command.clone()));
+    }
+    if found.standing != Standing::Completed && found.standing != Standing::Cancelled {
+        rows.push(Row::exact("next", format!("refrain resume --from {file} --agent claude")));
+    }
+    phrase::rows(&rows, "", 12, width)
+}
+
+/// One fact a line.
+fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
+    let progress = phrase::progress(status.iteration, status.max_iterations);
+    let attempts = phrase::counted(status.started, "attempt", "attempts");
+    let mut rows = vec![
+        Row::exact("loop", status.id.to_string()),
+        Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
+        Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
+        Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
+        Row::exact("in", status.worktree.clone()),
+        Row::prose("git", committed::summary(status)),
+        Row::prose("gates", gated::row(&status.gates)),
+        Row::exact("proven tree", status.tree.clone().unwrap_or_default()),
+        Row::prose("signature", status.signature.clone()),
+        Row::prose("used", phrase::used(&status.usage)),
+        Row::prose("shared", phrase::caps(&status.caps)),
+        Row::exact("started", clock(status.started_at)),
+        Row::exact("last event", clock(status.updated_at)),
+    ];
+    if let Some(mode) = &status.mode {
+        rows.push(Row::exact("mode", mode.clone()));
+    }
+    if found.archived {
+        rows.push(Row::exact("archived", found.dir.0.to_string()));
+    }
+    if let Some(promise) = &status.completion_promise {
+        rows.push(Row::exact("promise", promise.clone()));
+    }
+    if let Some(wait) = status.wait {
+        let left = Millis::from(wait.until.duration_since(refrain_engine::now()).unsigned_abs());
+        let left =
+            if wait.until > refrain_engine::now() { format!("{left} left") } else { "over".to_owned() };
+        rows.push(Row::prose("waits until", format!("{} ({left})", clock(wait.until))));
+    }
+    if let Some(runner) = status.runner.as_ref().filter(|_| status.ended_at.is_none()) {
+        rows.push(Row::prose("runner", format!("{runner}, {}", runner.life())));
+    }
+    if let Some(needs) = &status.needs {
+        rows.push(Row::exact("next", needs.clone()));
+    }
+    let mut text = phrase::rows(&rows, "", 12, width);
+    let iterations = status.iterations.as_deref().unwrap_or_default();
+    for iteration in &iterations[iterations.len().saturating_sub(10)..] {
+        let took = match (iteration.ended_at, iteration.outcome) {
+            (None, _) => "running".to_owned(),
+            // When it ended nobody saw.
+            (Some(_), Some(Outcome::Lost)) => "lost".to_owned(),
+            (Some(ended), _) => {
+                Millis::from(ended.duration_since(iteration.started_at).unsigned_abs()).to_string()
+            }
+        };
+        let exit = match (iteration.exit_code, iteration.signal) {
+            (Some(code), _) => format!("exit {code}"),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => String::new(),
+        };
+        let name = iteration.id().to_string();
+        let refunded = if iteration.charged || iteration.ended_at.is_none() { "" } else { " (refunded)" };
+        let said = printable(iteration.said().unwrap_or_default()).replace('\n', " ");
+        let line = format!("  {name:<6} {took:>8}  {exit:<10}{refunded} {said}");
+        let line = width.map_or(line.clone(), |width| phrase::cut(&line, width));
+        text.push_str(&format!("{}\n", line.trim_end()));
+    }
+    text
+}
