@@ -33,7 +33,7 @@ pub use landing::handover::{HandOverRequest, HandedOver};
 pub use landing::line::{Remade, RemakeRequest};
 pub use landing::merge::{MergeRequest, Merged};
 pub use landing::{LandRequest, Landed, Wave, WaveRequest, Work};
-pub use plumbing::git::version;
+pub use plumbing::git::{OLDEST, read_version, version};
 pub use plumbing::listed::Worktree;
 pub use publish::publish_rebase::{RebaseRequest, Rebased};
 pub use publish::publish_refusal::Refusal;

@@ -10,7 +10,7 @@ use super::{Row, always, holds, never, typed, with, without};
 pub static TABLE: &[(&[&str], &[Row])] = &[
     (&["start", "research", "implement", "resume"], BEGIN),
     (&["start", "research", "implement", "run", "resume", "tick begin"], REPOSITORY),
-    (&["start"], &[without("mode", "scud-tag", "not with a plan: each task has its own prompt")]),
+    (&["start"], &[without("mode", OF_PLAN, "not with a plan: each task has its own prompt")]),
     (&["start", "research", "implement"], START),
     (&["start", "research", "implement"], NOT_OF_PLANS),
     (&["start", "research", "implement", "run", "resume", "plan run"], WORK),
@@ -139,14 +139,16 @@ const REPOSITORY: &[Row] = &[
 
 /// What `start` takes besides.
 const START: &[Row] = &[
-    always("scud-tag"),
+    always("scud-tag plan"),
     with("reviewer reviewer-model", "spec-gate", NO_SPEC),
-    with("plan spec-file max-spec-tokens spec-template verify", "scud-tag", WITHOUT_TAG),
-    with("jobs pipeline max-iterations-per-task max-total-iterations tune dry-run", "scud-tag", WITHOUT_TAG),
+    with("spec-file max-spec-tokens spec-template verify", OF_PLAN, WITHOUT_PLAN),
+    with("jobs pipeline max-iterations-per-task max-total-iterations tune dry-run", OF_PLAN, WITHOUT_PLAN),
     without("detach events quiet notify notify-command", "dry-run", DRY_RUN),
 ];
 
-const WITHOUT_TAG: &str = "it has no effect without a plan; add --scud-tag TAG, or use refrain plan run";
+const OF_PLAN: &str = "scud-tag plan";
+const WITHOUT_PLAN: &str =
+    "it has no effect without a plan; add --scud-tag TAG or --plan FILE, or use refrain plan run";
 const DRY_RUN: &str = "it has no effect with --dry-run, which runs nothing; leave one of them out";
 const PROMPTS: &str = "not with a plan: the tasks are its prompts; add text for every agent with --plan FILE or --spec-file FILE";
 const PROMISES: &str = "not with a plan: the agents of its tasks claim with TASK_COMPLETE";
@@ -156,13 +158,13 @@ const OWN: &str = "not with a plan: each task has its own worktree and branch, a
 
 /// What `start --scud-tag` does not take.
 const NOT_OF_PLANS: &[Row] = &[
-    without("words prompt prompt-file prompt-name", "scud-tag", PROMPTS),
-    without("completion-promise no-promise promise-match", "scud-tag", PROMISES),
-    without("success-command", "scud-tag", SUCCESS),
-    without(GIT, "scud-tag", OWN),
-    without("directions", "scud-tag", "not with a plan: use --spec-file FILE, which every agent gets"),
-    without("mirror", "scud-tag", "not with a plan: only a loop can be mirrored"),
-    without("loop exact infinite", "scud-tag", "not with a plan, which ends with its tasks"),
+    without("words prompt prompt-file prompt-name", OF_PLAN, PROMPTS),
+    without("completion-promise no-promise promise-match", OF_PLAN, PROMISES),
+    without("success-command", OF_PLAN, SUCCESS),
+    without(GIT, OF_PLAN, OWN),
+    without("directions", OF_PLAN, "not with a plan: use --spec-file FILE, which every agent gets"),
+    without("mirror", OF_PLAN, "not with a plan: only a loop can be mirrored"),
+    without("loop exact infinite", OF_PLAN, "not with a plan, which ends with its tasks"),
 ];
 
 const GIT: &str = "git-workflow auto-commit open-pr pr-and-merge commit-template create-branch no-create-branch branch-template worktree no-worktree base share-worktree";

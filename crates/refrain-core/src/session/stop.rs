@@ -7,7 +7,6 @@ use crate::ids::{AttemptId, LoopId};
 use crate::r#loop::LoopState;
 use crate::prompt;
 use crate::text::printable;
-use crate::view::Status;
 
 /// What is known of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,7 +104,14 @@ pub enum Stands<'a> {
     /// There was nothing to do, and it looks again later.
     Resting,
     /// It has stopped.
-    Stopped(&'a Status),
+    Stopped {
+        /// How, in a word.
+        status: &'a str,
+        /// Why, in a line.
+        reason: &'a str,
+        /// What is to be done for it to go on.
+        needs: Option<&'a str>,
+    },
     /// Nobody knows.
     Unknown,
 }
@@ -128,11 +134,9 @@ impl Answer {
             Stands::Resting => Self::GoOn(format!(
                 "You found nothing to do for loop {id}. Run this command now; it waits, then says what to do: refrain tick hold {id}"
             )),
-            Stands::Stopped(status) => {
-                let (word, reason) = (status.status.as_str(), printable(&status.reason));
-                let next = status.needs.as_ref().map(|needs| format!(". Next: {}", printable(needs)));
-                let text = format!("Loop {id}: {word}: {reason}{}", next.unwrap_or_default());
-                Self::Ended(text.replace('\n', " "))
+            Stands::Stopped { status, reason, needs } => {
+                let next = needs.map(|needs| format!(". Next: {needs}")).unwrap_or_default();
+                Self::Ended(printable(&format!("Loop {id}: {status}: {reason}{next}")).replace('\n', " "))
             }
             Stands::Unknown => Self::LetGo,
         }

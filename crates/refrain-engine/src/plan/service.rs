@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use refrain_agents::{environment, generic};
 use refrain_core::event::{FORMAT, Identity};
 use refrain_core::plan::{PlanEvent, PlanGrant, PlanSpec, PlanStarted, PlanState, TaskId};
 use refrain_core::{LoopId, Spec};
-use refrain_git::Repository;
+use refrain_git::{GitError, Repository};
 use refrain_proc::detach::{self, Detached};
 use refrain_store::journal::{self, JournalError};
 use refrain_store::project::projects;
@@ -19,6 +20,9 @@ use super::statuses::Statuses;
 use crate::driver::lifecycle::NAME_TRIES;
 use crate::git_steps::repository;
 use crate::{EngineError, LoopRequest, Service, now};
+
+/// How long git may take to say its version.
+const VERSION_LIMIT: Duration = Duration::from_secs(30);
 
 impl Service {
     /// Starts a plan: from here on it exists, and the value returned has the right to drive it. Where the name was made up,
@@ -105,6 +109,10 @@ impl Service {
 
     fn fit_repository(&self, spec: &PlanSpec) -> Result<Repository, EngineError> {
         let git_env = environment::of_git(&spec.each, self.host.env.iter().cloned());
+        let said = refrain_git::version(&self.project.worktree, &git_env, VERSION_LIMIT)?;
+        if let (version, false) = refrain_git::read_version(&said) {
+            return Err(GitError::TooOld(version.to_owned()).into());
+        }
         let repository = Repository::open(&self.project.worktree, &git_env)?;
         let base = repository.survey()?;
         if base.head.is_none() {

@@ -78,7 +78,12 @@ impl Service {
             Ok(Turn::Resting { .. }) => Stands::Resting,
             Ok(Turn::Stopped(state)) => {
                 let status = view::status(state, Alive::NOBODY);
-                return Answer::of(&state.spec.id, Stands::Stopped(&status));
+                let stands = Stands::Stopped {
+                    status: status.status.as_str(),
+                    reason: &status.reason,
+                    needs: status.needs.as_deref(),
+                };
+                return Answer::of(&state.spec.id, stands);
             }
             Err(_) => Stands::Unknown,
         };

@@ -6,7 +6,6 @@ use crate::event::{Event, Exit, Process};
 use crate::r#loop::LoopState;
 use crate::r#loop::tests::journal::{Journal, finished, id, session};
 use crate::session::{Answer, Session, Stands, Stop, Whose, by_turn, is_heard, reminder};
-use crate::view::{self, Alive};
 
 const STOP: Stop =
     Stop { is_own: true, is_inside: false, has_background: false, asks: false, has_spoken: true };
@@ -87,8 +86,8 @@ fn a_session_goes_on_unless_its_loop_stands_still() {
     );
     assert!(said(Stands::Proving).ends_with("refrain tick hold a"));
     assert!(said(Stands::Resting).ends_with("refrain tick hold a"));
-    let status = view::status(&state, Alive::NOBODY);
-    assert!(said(Stands::Stopped(&status)).starts_with("Loop a: crashed: its session is gone"));
+    let stopped = Stands::Stopped { status: "blocked", reason: "no\nkey", needs: Some("refrain resume a") };
+    assert_eq!(said(stopped), "Loop a: blocked: no key. Next: refrain resume a");
     assert_eq!(said(Stands::Unknown), "");
     assert!(reminder(&state).starts_with("[loop a iteration 1/∞] This session drives this loop."));
 }
