@@ -1,6 +1,6 @@
 //! What happened, in the past tense, as the journal records it. This is the stored vocabulary: names are dotted and
 //! stable, and every change of shape is a change of [`FORMAT`]. Whether an event is synced before anything relies on it
-//! stands in the table of `docs/architecture.md`, and nowhere else.
+//! is in the table of `docs/architecture/core.md`, and nowhere else.
 
 mod finished;
 mod process;

@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::found::{Found, Promised, System, Unread, counted, prompt, value, words};
 use super::parts::{Mark, Standing, pretty};
-use crate::event::{End, Exit};
+use crate::event::Exit;
 use crate::git::Checkout;
 use crate::r#loop::{Attempt, LoopState};
+use crate::machine::MachineEnd;
 use crate::spec::{AgentKind, OutputFormat, PromptMode, Spec};
 use crate::text::clip;
 
@@ -132,7 +133,7 @@ fn reason(state: &LoopState, standing: Standing) -> Reason {
         Standing::Cancelled => Reason::UserCancelled,
         Standing::MaxIterationsReached => Reason::MaxIterationsReached,
         Standing::Crashed => {
-            let how = state.ended.map_or("crashed", |ended| End::name(ended.end));
+            let how = state.ended.map_or("crashed", |ended| ended.end.name());
             Reason::Error { message: format!("the loop is {how}") }
         }
     }

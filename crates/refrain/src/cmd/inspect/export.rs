@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::mirror::Mirror;
-use refrain_engine::{Service, write_exported};
+use refrain_engine::{ByKind, Service, write_exported};
 
 use crate::{out, values};
 
@@ -51,7 +51,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         Format::Scud | Format::Json => None,
     };
     let is_scud = matches!(args.format, Format::Scud);
-    let text = match (service.has_plan(&id), mirror) {
+    let text = match (matches!(service.find(&id)?, ByKind::Plan(_)), mirror) {
         (true, None) => service.export_plan(&id, is_scud)?,
         (true, Some(mirror)) => {
             let error =

@@ -10,10 +10,10 @@ use refrain_core::mirror::{Found, Promised, Standing};
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::view::Status;
-use refrain_engine::Located;
+use refrain_engine::{ByKind, Located, Service};
 
-use crate::cmd::plan;
 use crate::cmd::state_file::{self, StateFile};
+use crate::plan::board::{self, Art};
 use crate::render::committed;
 use crate::render::gated;
 use crate::render::phrase;
@@ -46,17 +46,28 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
             }
         },
     };
-    if service.has_plan(&id) {
-        return plan::show_status(context, &service, &id, args.json);
-    }
-    let status = match service.status(&id) {
-        Err(error) if args.json => return values::print_damaged(&service, &id, error),
-        status => status?,
+    show(context, &service, &id, args.json)
+}
+
+/// Prints the status of this loop, or plan.
+pub(crate) fn show(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    json: bool,
+) -> Result<ExitCode, RequestError> {
+    let standing = match service.standing(id) {
+        Err(error) if json => return values::print_damaged(service, id, error),
+        standing => standing?,
     };
-    if args.json {
-        out::print_json(&status)?;
-    } else {
-        out::print(&text(&status, &service.locate(&id)?, out::terminal_width()));
+    match standing {
+        standing if json => out::print_json(&standing)?,
+        ByKind::Loop(status) => {
+            out::print(&text(&status, &service.locate(id)?, out::terminal_width()));
+        }
+        ByKind::Plan(status) => {
+            out::print(&board::text(&status, Art::of(context), refrain_engine::now()));
+        }
     }
     Ok(Code::Done.into())
 }

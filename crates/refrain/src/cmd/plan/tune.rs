@@ -110,7 +110,7 @@ fn which_task(args: &Args, service: &Service) -> Result<(Option<LoopId>, Option<
     let task = |text: &str| text.parse::<TaskId>().map_err(|error| RequestError::usage(error.to_string()));
     let (id, of) = match args.which.as_slice() {
         [] => (None, None),
-        [word] if args.name.is_none() && plan(word).is_ok_and(|id| service.has_plan(&id)) => {
+        [word] if args.name.is_none() && plan(word).is_ok_and(|id| service.locate_plan(&id).is_ok()) => {
             (Some(plan(word)?), None)
         }
         [word] => (None, Some(task(word)?)),

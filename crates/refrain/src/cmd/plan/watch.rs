@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::StatusWord;
-use refrain_engine::Service;
+use refrain_engine::{PlanFollower, Service};
 
 use crate::out::{self, Target};
 use crate::plan::board::{self, Art};
@@ -16,7 +16,7 @@ use crate::render::phrase;
 pub(crate) fn watch(
     context: &Context,
     service: &Service,
-    id: &LoopId,
+    (id, follower): (&LoopId, PlanFollower),
     events: bool,
 ) -> Result<ExitCode, RequestError> {
     let state = service.plan(id)?;
@@ -27,7 +27,7 @@ pub(crate) fn watch(
     }
     let mut screen = PlanScreen::new(progress, events, past);
     screen.join(service, &state);
-    screen.run(service, service.follow_plan(id)?);
+    screen.run(service, follower);
     let view = service.plan_status(id)?;
     if !events && view.status == StatusWord::Crashed {
         let word = phrase::coloured(view.status, view.status.as_str());
