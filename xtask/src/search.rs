@@ -163,7 +163,7 @@ mod tests {
             ("add a new agent", "refrain-agents/src/adapter.rs"),
             ("what counts as stuck", "refrain-core/src/stuck.rs"),
             ("secrets that are refused in a commit", "refrain-secrets/src/rules.rs"),
-            ("pull request title", "refrain-core/src/pull_request.rs"),
+            ("pull request title", "refrain-core/src/prompt/pull_request.rs"),
             ("HTTP bounds", "refrain-server/src/http/guard.rs"),
             ("MCP tools", "refrain-server/src/mcp/tools.rs"),
             ("stop ladder of processes", "refrain-proc/src/keeper/process.rs"),

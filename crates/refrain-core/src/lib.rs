@@ -7,49 +7,28 @@
 // A new kind of event, step or end must be looked at wherever one is decided on.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
-pub mod agent;
 pub mod budget;
-pub mod context;
-pub mod detect;
-pub mod event;
 pub mod evolution;
-pub mod excerpt;
 pub mod fingerprint;
+pub mod formats;
 pub mod gate;
 pub mod git;
-pub mod glob;
-pub mod hex;
-pub mod ids;
 pub mod r#loop;
 mod machine;
 pub mod memory;
-pub mod mirror;
-pub mod mode;
-pub mod notice;
+mod model;
 pub mod plan;
-pub mod price;
 pub mod promise;
 pub mod prompt;
 pub mod protect;
-pub mod pull_request;
-pub mod report;
 pub mod review;
-pub mod seal;
 pub mod session;
-pub mod signature;
 #[cfg(test)]
 mod simulation;
-pub mod spec;
-pub mod splice;
-pub mod state_file;
 pub mod stuck;
-pub mod summary;
-pub mod text;
-pub mod trace;
-pub mod usage;
-pub mod values;
 pub mod view;
-pub mod work;
+
+pub use model::{agent, event, glob, hex, ids, price, signature, spec, text, values, work};
 
 pub use event::{Event, Record};
 pub use ids::{AttemptId, LoopId, RequestId};

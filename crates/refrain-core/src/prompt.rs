@@ -1,6 +1,13 @@
 //! What the agent is told: the user's prompt, unchanged; how the loop works, in the same words in every iteration, so that a
 //! provider's prompt cache hits; then what is new. The order is the contract's ("What the agent and its gates see").
 
+pub mod context;
+pub mod excerpt;
+pub mod mode;
+pub mod pull_request;
+pub mod state_file;
+pub mod summary;
+
 mod commits;
 mod failing;
 mod fixed;
@@ -19,7 +26,6 @@ use crate::fingerprint::essence;
 use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::memory;
 use crate::spec::Spec;
-use crate::state_file;
 use crate::stuck::{self, Failing, Tried, Verdict};
 use crate::text::{cut_middle, inline_code};
 use crate::view::progress;
@@ -100,7 +106,7 @@ pub fn marker(state: &LoopState, iteration: u32) -> String {
 
 /// That it said it needs a person, and has one more try.
 fn blocked(state: &LoopState) -> Option<String> {
-    let file = state_file(&state.spec);
+    let file = state_file_path(&state.spec);
     let text = format!(
         "BLOCKED: {file} says `status: blocked`. You have this one more run. Find another way, or do the work that does not \
          depend on it, and set the status back to `status: in-progress`. If only a person can help, leave it as it is, and \
@@ -113,7 +119,7 @@ fn blocked(state: &LoopState) -> Option<String> {
 fn notes(state: &LoopState, text: Option<&str>) -> Option<String> {
     let notes = state_file::notes(text?, &state.spec.prompt)?;
     let notes = fenced(&cut_middle(&notes, NOTES_EXCERPT));
-    Some(format!("Notes in {}:\n\n{notes}", inline_code(state_file(&state.spec).as_str())))
+    Some(format!("Notes in {}:\n\n{notes}", inline_code(state_file_path(&state.spec).as_str())))
 }
 
 /// Where all of what failed is.
@@ -126,7 +132,7 @@ fn where_more_is(state: &LoopState) -> String {
 }
 
 /// The agent's own file, as it sees it.
-fn state_file(spec: &Spec) -> Utf8PathBuf {
+fn state_file_path(spec: &Spec) -> Utf8PathBuf {
     seen(spec, &spec.state_file())
 }
 

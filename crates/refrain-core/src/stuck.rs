@@ -279,5 +279,4 @@ fn one_line(text: &str, most: usize) -> String {
 }
 
 #[cfg(test)]
-#[path = "stuck_tests.rs"]
 mod tests;

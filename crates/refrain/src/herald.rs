@@ -5,8 +5,8 @@ use std::io;
 
 use camino::Utf8Path;
 use refrain_app::Context;
-use refrain_core::notice::{Notice, NoticeKind};
 use refrain_core::spec::Millis;
+use refrain_core::view::notice::{Notice, NoticeKind};
 use refrain_engine::config::Chosen;
 use refrain_engine::config::keys::Notify;
 use refrain_engine::{Audience, Herald, Service, Webhook, chain};

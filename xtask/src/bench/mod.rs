@@ -7,40 +7,11 @@
 //! [`tools`] builds what is needed, [`sandbox`] gives every run a fresh repository and environment, [`sample`]
 //! measures one run, the subjects below ask one question each, [`report`] shows the answers and [`page`] keeps them.
 
-mod agents;
-mod build;
-mod cancel;
-mod catalog;
-mod commit;
-mod contestants;
-mod counts;
-mod growth;
-mod hosts;
-mod idle;
-mod iteration;
-mod lingering;
-mod output;
+mod loops;
+mod measure;
 mod page;
-mod plan;
-mod plan_run;
-mod proc_fs;
 mod report;
-mod running;
-mod sample;
-mod sandbox;
-mod schedule;
-mod serve;
-mod serving;
-mod sessions;
-mod startup;
-mod stats;
-mod strace;
-mod subject;
 mod suite;
-mod tools;
-mod top;
-mod web;
-mod work;
-mod worktree;
+mod surfaces;
 
 pub(crate) use suite::{Options, run};

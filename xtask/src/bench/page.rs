@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::report::{Row, Verdict, markdown};
-use super::subject::Bench;
+use super::surfaces::subject::Bench;
 use crate::failure::Result;
 use crate::files::write as write_file;
 use crate::process::{capture, command};

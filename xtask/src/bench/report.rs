@@ -1,6 +1,6 @@
 //! Rows of figures, each with its goal and its verdict, and the table that shows them.
 
-use super::stats::{median, median_ratio, p10};
+use super::measure::stats::{median, median_ratio, p10};
 
 /// What a row says about its goal.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,13 +4,31 @@ use std::time::Instant;
 
 use clap::Args;
 
+use super::loops::agents;
+use super::loops::cancel;
+use super::loops::commit;
+use super::loops::idle;
+use super::loops::iteration;
+use super::loops::lingering;
+use super::loops::output;
+use super::loops::plan;
+use super::loops::plan_run;
+use super::loops::sessions;
+use super::loops::work;
+use super::loops::worktree;
+use super::measure::counts;
+use super::measure::schedule;
+use super::measure::tools::Tools;
 use super::report::Verdict;
-use super::subject::{Bench, Subject};
-use super::tools::Tools;
-use super::{
-    agents, build, cancel, catalog, commit, counts, growth, hosts, idle, iteration, lingering, output, page,
-    plan, plan_run, report, schedule, serve, sessions, startup, top, work, worktree,
-};
+use super::surfaces::build;
+use super::surfaces::catalog;
+use super::surfaces::growth;
+use super::surfaces::hosts;
+use super::surfaces::serve;
+use super::surfaces::startup;
+use super::surfaces::subject::{Bench, Subject};
+use super::surfaces::top;
+use super::{page, report};
 use crate::failure::{Result, fail};
 use crate::workspace::Workspace;
 

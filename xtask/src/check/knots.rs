@@ -136,7 +136,11 @@ fn resolve(
             let is_it = |(path, kind): &&Import| *kind != Kind::Inline && path.last() == Some(name);
             let passed_on = imports.get(&module)?.iter().find(is_it).filter(|_| depth > 0);
             let passed_on = passed_on.and_then(|(path, _)| resolve(imports, &module, path, depth - 1));
-            return passed_on.or(Some(module));
+            match passed_on {
+                // A module that is passed on: what follows is in it.
+                Some(target) if target.last() == Some(name) && !behind.is_empty() => module = target,
+                passed_on => return passed_on.or(Some(module)),
+            }
         }
         rest = behind;
     }
@@ -262,6 +266,18 @@ mod tests {
         assert_eq!(circles(&files), [["a", "b"]]);
         let none = [files[0], files[1], ("b.rs", "pub struct B;")];
         assert!(circles(&none).is_empty());
+    }
+
+    #[test]
+    fn what_stands_in_a_re_exported_module_is_found_there() {
+        let files = [
+            ("lib.rs", "mod room; mod a; pub use room::b;"),
+            ("room.rs", "pub mod b;"),
+            ("room/b.rs", "mod c; pub use c::C; use crate::a::A;"),
+            ("room/b/c.rs", "pub struct C;"),
+            ("a.rs", "use crate::b::C; pub struct A;"),
+        ];
+        assert!(circles(&files).is_empty());
     }
 
     #[test]

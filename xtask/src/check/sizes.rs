@@ -1,6 +1,7 @@
-//! How long source files are. A file has one subject; at 500 lines it should be asked whether that is still so, and
-//! past 800 it is not.
+//! How long source files are, and how many stand in one folder. A file has one subject; at 500 lines it should be asked whether
+//! that is still so, and past 800 it is not. A folder is read at a glance: past 15 files it is not.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::finding::Finding;
@@ -9,14 +10,32 @@ use crate::files::{read, rust_files};
 
 const WARN: usize = 500;
 const FAIL: usize = 800;
+const MOST_FILES: usize = 15;
 
 /// Every Rust file of the repository, tracked or new, that is too long.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    for name in rust_files(root)? {
-        findings.extend(judge(&name, read(&root.join(&name))?.lines().count()));
+    let names = rust_files(root)?;
+    for name in &names {
+        findings.extend(judge(name, read(&root.join(name))?.lines().count()));
     }
+    findings.extend(crowded(&names));
     Ok(findings)
+}
+
+/// Every folder with too many files.
+fn crowded(names: &[String]) -> Vec<Finding> {
+    let mut folders = BTreeMap::<&str, usize>::new();
+    for name in names {
+        *folders.entry(name.rsplit_once('/').map_or("", |(folder, _)| folder)).or_default() += 1;
+    }
+    let crowded = folders.into_iter().filter(|(_, files)| *files > MOST_FILES);
+    crowded
+        .map(|(folder, files)| {
+            let mend = format!("group them in folders by subject; at most {MOST_FILES} may stand in one");
+            Finding::error(folder, format!("{files} files"), mend)
+        })
+        .collect()
 }
 
 fn judge(name: &str, lines: usize) -> Option<Finding> {
@@ -44,6 +63,15 @@ fn is_test(name: &str) -> bool {
 mod tests {
     use super::super::finding::Weight;
     use super::*;
+
+    #[test]
+    fn a_folder_holds_at_most_fifteen_files() {
+        let files = |count| (0..count).map(|n| format!("crates/a/src/{n}.rs")).collect::<Vec<_>>();
+        assert!(crowded(&files(15)).is_empty());
+        assert_eq!(crowded(&files(16)).len(), 1);
+        let apart: Vec<_> = files(15).into_iter().chain(["crates/a/src/b/1.rs".to_owned()]).collect();
+        assert!(crowded(&apart).is_empty());
+    }
 
     #[test]
     fn length_is_judged_by_the_kind_of_file() {

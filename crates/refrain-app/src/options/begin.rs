@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use clap::builder::NonEmptyStringValueParser;
 use refrain_core::LoopId;
-use refrain_core::mirror::Mirror;
+use refrain_core::formats::mirror::Mirror;
 
 use super::git::GitArgs;
 use super::until::UntilArgs;

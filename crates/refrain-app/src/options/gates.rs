@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use refrain_core::detect::Offer;
+use refrain_core::formats::detect::Offer;
 use refrain_core::gate::{Check, GateEnv, GateName, GateSpec, GateWhen};
 use refrain_core::protect::Protected;
 use refrain_core::spec::{Millis, ProtectSpec};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use camino::Utf8Path;
-use refrain_core::mode;
+use refrain_core::prompt::mode;
 use refrain_engine::config::keys::Prompt;
 use refrain_engine::config::{Settings, nearest};
 

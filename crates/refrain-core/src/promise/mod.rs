@@ -141,7 +141,7 @@ pub struct Finding {
     pub near_miss: Option<NearMiss>,
     /// It makes none, and gives the task up: why, in a line.
     pub gave_up: Option<String>,
-    /// What it says of its iteration in one line ([`crate::summary`]).
+    /// What it says of its iteration in one line ([`crate::prompt::summary`]).
     pub summary: Option<String>,
     /// Its last line that is not empty, printable and short: for lists.
     pub last_line: String,

@@ -11,8 +11,8 @@ use super::echo::{Echo, Heard};
 use super::giving_up::{GIVES_UP, given_up};
 use super::line::{self, Says};
 use super::{Finding, MatchMode, NearMiss, OPEN, Promise};
+use crate::prompt::summary;
 use crate::spec::Spec;
-use crate::summary;
 use crate::text::{clip, printable};
 
 /// How much of each end of a line is looked at. A promise in the middle of a longer line is a mention anyway.

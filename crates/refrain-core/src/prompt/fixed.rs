@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::state_file;
+use super::state_file_path;
 use crate::gate::Check;
 use crate::protect::Part;
 use crate::session::Isolation;
@@ -27,7 +27,7 @@ pub(super) fn how_it_works(spec: &Spec, in_session: bool) -> String {
     let _ = write!(
         text,
         "- Notes for the next run: {}. To ask a person, set `status: blocked` there and say why.",
-        inline_code(state_file(spec).as_str())
+        inline_code(state_file_path(spec).as_str())
     );
     text
 }

@@ -1,8 +1,8 @@
 //! What several sections of a prompt have in common: how texts are quoted, and what became of an iteration.
 
 use crate::event::ClaimSource;
-use crate::excerpt::without_noise;
 use crate::r#loop::{Attempt, LoopState, Outcome};
+use crate::prompt::excerpt::without_noise;
 use crate::text::cut_middle;
 
 /// How much of a failed attempt's output is repeated to the next, in bytes: some thousand tokens.

@@ -1,6 +1,6 @@
 //! What a loop's work may not touch: the tests and the machinery that prove it (design.md, "Claim and proof"). Which
 //! changes of a candidate break which rule is said here; how changes are found lives with git, what a repository could
-//! protect in [`detect`](crate::detect).
+//! protect in [`detect`](crate::formats::detect).
 //!
 //! A rule is a [`glob`](crate::glob).
 //!

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::StatusWord;
 use crate::text::printable;
-use crate::usage::{By, Group, Report, Series, Sum};
+use crate::view::usage::{By, Group, Report, Series, Sum};
 
 /// A label of a metric: its name, and its value.
 type Label<'a> = (&'static str, &'a str);
@@ -206,7 +206,7 @@ mod tests {
     use crate::agent::{Tokens, Usage, Usd};
     use crate::event::{Blocked, ClaimSource, End};
     use crate::spec::AgentKind;
-    use crate::usage::{Spent, Tally};
+    use crate::view::usage::{Spent, Tally};
 
     fn tally(by: By, model: &str) -> Tally {
         let mut tally = Tally::new(by, TimeZone::UTC).in_series();

@@ -1,6 +1,12 @@
 //! What is shown of a loop: the object that `status --json` prints and every surface reads (contract.md). Made from the
 //! state and from what only the shell can know; never stored, never read back.
 
+pub mod notice;
+pub mod report;
+pub mod seal;
+pub mod trace;
+pub mod usage;
+
 mod approval;
 pub mod checkup;
 mod damaged;

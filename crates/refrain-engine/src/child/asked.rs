@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 use camino::Utf8Path;
 use refrain_agents::ear::{self, Ear};
 use refrain_agents::{environment, generic};
+use refrain_core::Spec;
 use refrain_core::agent::Usd;
-use refrain_core::{Spec, context};
+use refrain_core::prompt::context;
 use refrain_proc::{Job, KeeperSpec, Listener, Meter, Report, Supervisor, output};
 
 use crate::child::AgentStart;

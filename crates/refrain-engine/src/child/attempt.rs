@@ -5,10 +5,11 @@ use std::sync::{Arc, PoisonError};
 
 use refrain_agents::environment;
 use refrain_core::budget::Allowance;
-use refrain_core::mirror::Mirrored;
+use refrain_core::formats::mirror::Mirrored;
 use refrain_core::prompt::Quoted;
-use refrain_core::trace::traceparent;
-use refrain_core::{AttemptId, LoopState, context, prompt};
+use refrain_core::prompt::context;
+use refrain_core::view::trace::traceparent;
+use refrain_core::{AttemptId, LoopState, prompt};
 use refrain_proc::{Job, Meter};
 use refrain_store::project::layout::AttemptDir;
 use tokio::sync::mpsc;

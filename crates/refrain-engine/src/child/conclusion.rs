@@ -4,12 +4,12 @@ use std::io;
 
 use camino::Utf8Path;
 use refrain_agents::ear::Heard;
-use refrain_core::context;
 use refrain_core::event::{
     AttemptFinished, CritiqueFinished, Event, Exit, GateFinished, Reviewed, Seal, Sealed,
 };
 use refrain_core::fingerprint::{self, Fingerprint};
 use refrain_core::gate::{GateName, Verdict, cannot_run, found_no_test, lacks_summary, summaries};
+use refrain_core::prompt::context;
 use refrain_core::review;
 use refrain_core::text::{clip, cut_middle, printable, squeeze};
 use refrain_proc::output;

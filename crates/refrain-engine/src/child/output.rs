@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use refrain_agents::adapter::Call;
 use refrain_agents::ear::Ear;
 use refrain_core::gate::GateName;
-use refrain_core::seal::Sealing;
+use refrain_core::view::seal::Sealing;
 use refrain_proc::Listener;
 use refrain_store::project::layout::AttemptDir;
 use tokio::sync::mpsc;

@@ -1,9 +1,10 @@
 //! Reads the output that the core quotes: the printable ends of logs.
 
 use camino::Utf8Path;
+use refrain_core::Spec;
+use refrain_core::prompt::context;
 use refrain_core::prompt::{Quote, Source};
 use refrain_core::text::printable;
-use refrain_core::{Spec, context};
 use refrain_proc::output;
 use refrain_store::LoopDir;
 

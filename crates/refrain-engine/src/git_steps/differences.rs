@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use refrain_core::git::{Base, LeftOut, Oid};
-use refrain_core::report::{self, Trail};
 use refrain_core::review::Changes;
 use refrain_core::text::printable;
+use refrain_core::view::report::{self, Trail};
 use refrain_core::{LoopId, LoopState};
 use refrain_git::{GitError, Repository, TreeRequest};
 use refrain_store::journal;

@@ -6,9 +6,10 @@ use std::ffi::OsString;
 use refrain_agents::environment;
 use refrain_core::event::{Event, Record};
 use refrain_core::git::RepoPath;
+use refrain_core::prompt::context;
 use refrain_core::prompt::{self, Quoted};
 use refrain_core::view::{self, Alive};
-use refrain_core::{Live, LoopState, Step, context, next_step};
+use refrain_core::{Live, LoopState, Step, next_step};
 use refrain_git::{Cancel, GitError, PushRequest, Repository, SaveRequest, Saved};
 use refrain_store::LoopDir;
 

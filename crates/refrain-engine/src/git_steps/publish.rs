@@ -9,11 +9,12 @@ use std::ffi::OsString;
 use std::fmt::Write;
 
 use jiff::Timestamp;
+use refrain_core::LoopState;
 use refrain_core::git::{
     Checkout, Checks, ChecksVerdict, Effect, FailedCheck, Oid, PublishResult, PullRequest, Refusal,
 };
+use refrain_core::prompt::pull_request;
 use refrain_core::text::{printable, squeeze};
-use refrain_core::{LoopState, pull_request};
 use refrain_forge::{Forge, Hindrance, Merged, Opening, State, Trouble, Until, Verdict};
 use refrain_git::{
     Back, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseRequest, Rebased, Repository, Upstream,

@@ -1,6 +1,6 @@
 //! What `init` writes. Nothing is looked at here.
 
-use refrain_core::detect::Offer;
+use refrain_core::formats::detect::Offer;
 use refrain_core::gate::{Check, GateSpec};
 
 /// The section for agents, between its marks.

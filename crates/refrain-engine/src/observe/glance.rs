@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use refrain_core::state_file::{self, WorkStatus};
+use refrain_core::prompt::state_file::{self, WorkStatus};
 use refrain_core::text::printable;
 use refrain_core::view::Status;
 use refrain_store::disk::notice::Notice;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::thread::{JoinHandle, spawn};
 use std::time::{Duration, Instant};
 
-use refrain_core::notice::{Lookout, Notice, Noticed};
 use refrain_core::plan::PlanState;
 use refrain_core::spec::Millis;
+use refrain_core::view::notice::{Lookout, Notice, Noticed};
 use refrain_core::{LoopState, Machine, Record};
 use refrain_store::journal::{Journal, Tail};
 use refrain_store::outbox::webhook::Told;

@@ -7,7 +7,7 @@ mod whole;
 
 use std::time::Duration;
 
-use refrain_core::trace::{Parent, Resource, TraceId};
+use refrain_core::view::trace::{Parent, Resource, TraceId};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 

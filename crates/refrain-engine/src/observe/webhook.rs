@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
-use refrain_core::notice::Notice;
+use refrain_core::view::notice::Notice;
 use refrain_store::outbox::webhook::{SecretError, secret};
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url};

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use refrain_agents::environment;
 use refrain_core::plan::{PlanEvent, PlanState, Stage, TaskStarted, TaskState};
-use refrain_core::report::Verdict;
+use refrain_core::view::report::Verdict;
 use refrain_core::{LoopId, Record};
 use refrain_store::{JournalError, journal};
 

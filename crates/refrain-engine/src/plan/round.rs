@@ -9,7 +9,7 @@ use refrain_core::r#loop::Grant;
 use refrain_core::plan::{
     AgentFault, Graph, PlanSpec, Running, Task, TaskEnd, TaskEnded, TaskState, failed_gate,
 };
-use refrain_core::trace;
+use refrain_core::view::trace;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopState, Spec};
 use refrain_git::{GitError, MergeRequest, Merged, Readied, ReadyRequest, Repository, Standing};

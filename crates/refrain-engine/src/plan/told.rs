@@ -4,10 +4,10 @@
 use std::{fs, io};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::context;
 use refrain_core::gate::Check;
 use refrain_core::plan::brief::{self, Again, Brief, PlanDocument, Sources, SpecFile};
 use refrain_core::plan::{Graph, PlanSpec, Return, TaskId};
+use refrain_core::prompt::context;
 use refrain_git::Repository;
 use refrain_store::DiskError;
 

@@ -3,8 +3,8 @@
 use camino::Utf8PathBuf;
 use refrain_core::event::{Ask, Asker};
 use refrain_core::plan::{PlanEvent, PlanState, TaskStarted};
-use refrain_core::report::{Given, Report, Verdict};
 use refrain_core::view::plan::PlanStatus;
+use refrain_core::view::report::{Given, Report, Verdict};
 use refrain_core::view::{self, Status};
 use refrain_core::{Event, LoopId, LoopState, Record, Spec};
 use refrain_store::{LoopDir, journal};

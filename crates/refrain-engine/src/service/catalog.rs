@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use jiff::Timestamp;
 use refrain_core::LoopId;
-use refrain_core::usage::Tally;
+use refrain_core::view::usage::Tally;
 use refrain_core::view::{Damaged, Kind};
 use refrain_store::catalog::{self, Brief, Catalog, CatalogError, Detail, Found, Shelf};
 use refrain_store::project::projects;

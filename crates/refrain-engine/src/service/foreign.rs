@@ -6,7 +6,7 @@ use std::io::{self, Read};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
-use refrain_core::mirror::{self, Found, Mirror, Standing, Unread};
+use refrain_core::formats::mirror::{self, Found, Mirror, Standing, Unread};
 use refrain_core::plan::PlanSpec;
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;

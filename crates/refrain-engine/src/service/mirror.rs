@@ -1,12 +1,12 @@
 //! Files in which other systems look for a loop: written for them, never read back, and nothing depends on that. What stands
-//! in them, and whose one is that lies there already, is decided in `refrain_core::mirror`. What a person asks for by name is
+//! in them, and whose one is that lies there already, is decided in `refrain_core::formats::mirror`. What a person asks for by name is
 //! in `foreign`.
 
 use std::fs;
 use std::io::{self, ErrorKind};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use refrain_core::mirror::{Mirror, Mirrored, Owner, Standing, shown_by};
+use refrain_core::formats::mirror::{Mirror, Mirrored, Owner, Standing, shown_by};
 use refrain_core::{LoopState, Spec};
 use refrain_files::{Folder, read_text, remove, split};
 use refrain_proc::identity;

@@ -1,7 +1,7 @@
 //! What the agent noted in `state.md`.
 
 use refrain_core::event::End;
-use refrain_core::state_file::{self, WorkStatus};
+use refrain_core::prompt::state_file::{self, WorkStatus};
 use refrain_core::{LoopState, Spec};
 use refrain_files::read_text;
 use refrain_store::project::worktree;

@@ -1,12 +1,12 @@
 //! What proves the work in this project, as far as that can be told from its files (`--auto-gates`): they are listed and
-//! read here, and judged in `refrain_core::detect`.
+//! read here, and judged in `refrain_core::formats::detect`.
 
 use std::collections::BTreeSet;
 use std::fs;
 
 use camino::Utf8Path;
 use refrain_agents::environment;
-use refrain_core::detect::{Listing, Offer, READ_AT_MOST, offer, wanted};
+use refrain_core::formats::detect::{Listing, Offer, READ_AT_MOST, offer, wanted};
 use refrain_core::gate::Check;
 use refrain_git::{GitError, Repository};
 

@@ -7,11 +7,11 @@ use camino::Utf8PathBuf;
 use refrain_core::event::Seal;
 use refrain_core::gate;
 use refrain_core::git::Oid;
-use refrain_core::report::{
+use refrain_core::text::printable;
+use refrain_core::view::report::{
     self, Check, Files, Found, Given, JournalMark, Kept, KeptFile, Report, SealedFile, Subject, Trail,
     Verdict,
 };
-use refrain_core::text::printable;
 use refrain_core::{AttemptId, LoopId, LoopState, Record};
 use refrain_git::{GitError, Repository};
 use refrain_proc::output;

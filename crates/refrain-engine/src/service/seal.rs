@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read};
 
 use camino::Utf8Path;
 use refrain_core::event::{Seal, Sealed};
-use refrain_core::seal::Sealing;
+use refrain_core::view::seal::Sealing;
 use refrain_proc::output;
 use refrain_store::project::layout::AttemptDir;
 

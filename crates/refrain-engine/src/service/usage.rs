@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use refrain_core::budget::Standing;
-use refrain_core::usage::{By, LookingBack, Report, Series, Sum, Tally};
+use refrain_core::view::usage::{By, LookingBack, Report, Series, Sum, Tally};
 use refrain_store::memory::{JudgesAsked, MemoryError};
 
 use crate::config::{Chosen, ConfigError};

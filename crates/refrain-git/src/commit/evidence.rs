@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use refrain_core::git::{Oid, RepoPath};
-use refrain_core::report::{Change, FileChange};
+use refrain_core::view::report::{Change, FileChange};
 
 use crate::candidate::stage::empty_tree;
 use crate::error::GitError;

@@ -3,8 +3,8 @@
 
 use jiff::Timestamp;
 use refrain_core::LoopId;
+use refrain_core::prompt::state_file::WorkStatus;
 use refrain_core::spec::{AgentKind, Millis};
-use refrain_core::state_file::WorkStatus;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{Kind, StatusWord};
 use refrain_engine::Glance;

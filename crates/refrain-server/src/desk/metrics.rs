@@ -1,8 +1,8 @@
 //! What a scraper is told of all loops.
 
 use jiff::tz::TimeZone;
-use refrain_core::usage::By;
 use refrain_core::view::metrics;
+use refrain_core::view::usage::By;
 use refrain_engine::{Detail, Listed};
 
 use super::{Desk, Refusal};

@@ -4,9 +4,9 @@
 use std::fmt;
 
 use jiff::tz::TimeZone;
-use refrain_core::mirror::Mirror;
-use refrain_core::report::Verdict;
-use refrain_core::usage::{By, Report, Since};
+use refrain_core::formats::mirror::Mirror;
+use refrain_core::view::report::Verdict;
+use refrain_core::view::usage::{By, Report, Since};
 use refrain_core::{LoopId, Record};
 use refrain_engine::{ByKind, Changes, Screen, now};
 use schemars::JsonSchema;

@@ -15,7 +15,7 @@ use refrain_app::verbs::steer::Steering;
 use refrain_app::verbs::tune::Tune;
 use refrain_app::verbs::{Standing, Urgent};
 use refrain_core::text::{clip, printable};
-use refrain_core::usage::Report;
+use refrain_core::view::usage::Report;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

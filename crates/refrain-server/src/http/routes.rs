@@ -10,7 +10,7 @@ use refrain_app::verbs::resume::Resume;
 use refrain_app::verbs::steer::Steering;
 use refrain_app::verbs::tune::Tune;
 use refrain_app::verbs::{Standing, Urgent};
-use refrain_core::usage::Report;
+use refrain_core::view::usage::Report;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::door::Door;

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use refrain_core::LoopId;
-use refrain_core::state_file::{self, WorkStatus};
+use refrain_core::prompt::state_file::{self, WorkStatus};
 use refrain_core::text::{cut, in_order, squeeze};
 use refrain_core::view::{StatusWord, progress, sum};
 use refrain_engine::{Glance, StopAsked};

@@ -1,6 +1,6 @@
 //! What a loop looks like in Slack, and what is owed of it, by tables.
 
-use refrain_core::state_file::WorkStatus;
+use refrain_core::prompt::state_file::WorkStatus;
 use refrain_core::view::StatusWord;
 use refrain_engine::{Sent, StopAsked, Talk};
 use rstest::rstest;

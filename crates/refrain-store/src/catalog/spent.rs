@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use refrain_core::agent::{Tokens, Usage, Usd};
 use refrain_core::event::End;
-use refrain_core::usage::{Spent, Tally};
+use refrain_core::view::usage::{Spent, Tally};
 use rusqlite::{Row, params};
 
 use super::fold::{Spending, spendings};

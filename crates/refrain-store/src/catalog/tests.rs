@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use refrain_core::agent::{AgentReport, Scope, Session, Tokens, Usd};
 use refrain_core::event::{Ask, AttemptFinished, End, Event, Exit, Identity, Process, Urgency};
 use refrain_core::promise::{MatchMode, Promise, PromiseText};
-use refrain_core::usage::{By, Report, Tally};
+use refrain_core::view::usage::{By, Report, Tally};
 use refrain_core::{AttemptId, LoopId};
 use rstest::rstest;
 

@@ -14,20 +14,20 @@ use refrain_core::event::{
     Approved, Ask, AttemptFinished, Blocked, CritiqueFinished, End, Exit, GateFinished, Identity, Process,
     Pushed, Reviewed, Seal, Sealed, StopReason, Urgency, Wait, WaitKind,
 };
+use refrain_core::formats::mirror::Mirror;
 use refrain_core::gate::{Check, GateSpec, GateWhen, ReviewSpec, Verdict};
 use refrain_core::git::{
     Base, Checkout, CommitReport, CommitResult, Dirty, Exposed, GitSpec, LeftOut, Oid, Operation, RepoPath,
     Skipped, Why, Workflow,
 };
 use refrain_core::memory::{self, MemorySpec, Recalled};
-use refrain_core::mirror::Mirror;
 use refrain_core::promise::NearMiss;
+use refrain_core::prompt::state_file::WorkStatus;
 use refrain_core::protect::{
     Change, Kind, OtherProgram, OutsideLink, Part, PartViolation, Program, Rule, Touched, Violation,
 };
 use refrain_core::session::{self, Isolation, SessionSpec};
 use refrain_core::spec::{AgentKind, CritiqueSpec, Millis, OnStuck, ProtectSpec, StuckSpec};
-use refrain_core::state_file::WorkStatus;
 use refrain_core::work::WorkDigest;
 use refrain_core::{AttemptId, Event, Record};
 

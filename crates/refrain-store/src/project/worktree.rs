@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 use refrain_core::Spec;
-use refrain_core::state_file::{self, WorkStatus};
+use refrain_core::prompt::state_file::{self, WorkStatus};
 use refrain_files::{Folder, OFlags};
 
 use crate::{DiskError, OnPath};

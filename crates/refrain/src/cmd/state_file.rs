@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 use refrain_app::{Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::mirror::Found;
+use refrain_core::formats::mirror::Found;
 use refrain_engine::{ForeignError, Service, found_in};
 
 /// Whose loop a state file shows.

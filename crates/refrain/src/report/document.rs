@@ -3,8 +3,8 @@
 use jiff::Timestamp;
 use refrain_core::event::ClaimSource;
 use refrain_core::r#loop::Outcome;
-use refrain_core::report::{AgentUsed, BaseReport, Change, GateProof, Report};
 use refrain_core::spec::Millis;
+use refrain_core::view::report::{AgentUsed, BaseReport, Change, GateProof, Report};
 use refrain_core::view::{self, ApprovalWord, Iteration, Usage, with_yours};
 
 use super::parts::{Cell, Section, Tone, shown};
@@ -321,7 +321,7 @@ fn outcome(outcome: Outcome) -> &'static str {
 fn files(report: &Report) -> Section {
     let section = Section::new("Files changed");
     let Some(files) = &report.files else { return section };
-    let sum = |of: &dyn Fn(&refrain_core::report::FileChange) -> Option<u64>| {
+    let sum = |of: &dyn Fn(&refrain_core::view::report::FileChange) -> Option<u64>| {
         u32::try_from(files.changed.iter().filter_map(of).sum::<u64>()).unwrap_or(u32::MAX)
     };
     let count = u32::try_from(files.changed.len() as u64 + files.more).unwrap_or(u32::MAX);

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 use refrain_core::plan::TaskStarted;
-use refrain_core::report::Report;
 use refrain_core::view::plan::{PlanStatus, TaskView, TaskWord};
+use refrain_core::view::report::Report;
 
 use super::document::Document;
 use super::parts::{Cell, Section, Tone, shown};

@@ -11,8 +11,8 @@ use super::money::withholds_cost;
 use crate::agent::Until as ProviderUntil;
 use crate::event::{AttemptFinished, Blocked, ClaimSource, Exit, WaitKind};
 use crate::ids::AttemptId;
+use crate::prompt::state_file::WorkStatus;
 use crate::spec::Until;
-use crate::state_file::WorkStatus;
 
 impl LoopState {
     /// An attempt is over: what it amounts to, whether it counts, what may come next.

@@ -4,9 +4,9 @@ use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Until};
 use crate::event::{AttemptFinished, Exit};
 use crate::fingerprint;
 use crate::r#loop::tests::journal::{finished, tokens};
+use crate::prompt::state_file::WorkStatus;
 use crate::simulation::random::Random;
 use crate::spec::Millis;
-use crate::state_file::WorkStatus;
 
 const SIGINT: i32 = 2;
 const SIGKILL: i32 = 9;

@@ -21,8 +21,8 @@ use crate::git::{Checkout, CommitResult, Effect, Oid, PublishResult};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::LoopState;
 use crate::r#loop::proof::MAX_ROUNDS;
+use crate::prompt::state_file::WorkStatus;
 use crate::spec::{Limits, Spec, Until};
-use crate::state_file::WorkStatus;
 
 /// What is known of a loop from its records, and from where its runners died.
 #[derive(Debug)]

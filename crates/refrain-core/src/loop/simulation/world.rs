@@ -17,11 +17,11 @@ use crate::git::{Checkout, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::tests::journal::{gates, kind, spec, started, task, time};
 use crate::r#loop::{Live, LoopState, Outcome, Step, next_step};
+use crate::prompt::state_file::WorkStatus;
 use crate::simulation::Crash;
 use crate::simulation::random::Random;
 use crate::simulation::tally::Tally;
 use crate::spec::{Millis, Spec, Until};
-use crate::state_file::WorkStatus;
 use crate::stuck::Verdict;
 
 /// The most often that one run crashes.

@@ -17,9 +17,9 @@ use crate::r#loop::{ChildId, Grant, Live, LoopState, Phase, Steering, Step, next
 use crate::machine::Damage;
 use crate::plan::TaskRef;
 use crate::promise::{MatchMode, Promise, PromiseText};
+use crate::prompt::state_file::WorkStatus;
 use crate::session::{MAX_IDLE_TURNS, Session, SessionSpec};
 use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OnStuck, PromptMode, Spec};
-use crate::state_file::WorkStatus;
 
 impl PartialEq<&str> for Steering {
     fn eq(&self, text: &&str) -> bool {

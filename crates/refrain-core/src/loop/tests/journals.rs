@@ -16,8 +16,8 @@ use crate::event::{
 };
 use crate::git::{Checkout, Workflow};
 use crate::r#loop::{LoopState, Phase};
+use crate::prompt::state_file::WorkStatus;
 use crate::spec::{CritiqueSpec, Limits, Millis, OnStuck, Secret, Spec};
-use crate::state_file::WorkStatus;
 
 pub(super) fn ms() -> impl Strategy<Value = Option<Millis>> {
     prop_oneof![

@@ -303,7 +303,7 @@ fn users_own(spec: &Spec) -> usize {
     let globs = globs.sum::<usize>() + spec.protect.parts.len() * "Cargo.toml".len();
     let promise = spec.promise.as_ref().map_or(0, |promise| promise.tag().len());
     let elsewhere = if spec.working_dir == spec.worktree { 0 } else { spec.worktree.as_str().len() };
-    let notes = super::super::state_file(spec).as_str().len();
+    let notes = super::super::state_file_path(spec).as_str().len();
     spec.gates.iter().map(of_gate).sum::<usize>() + globs + promise + elsewhere + notes
 }
 

@@ -358,7 +358,7 @@ fn what_a_gate_says_is_told_verbatim(
     let printed = [(0, "2 failed\n".to_owned())];
     let prompt = super::assemble(&state, Quoted(&said(&printed)));
     assert!(prompt.contains(&format!("\n\n{told}\n\nThat output as it was printed, and ")), "{prompt}");
-    let context = crate::context::context(&state, Quoted(&said(&printed))).unwrap();
+    let context = crate::prompt::context::context(&state, Quoted(&said(&printed))).unwrap();
     assert!(context.contains(&format!("## Last Error Output (verbatim)\n\n{told}\n")), "{context}");
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use refrain_core::notice::Notice;
+use refrain_core::view::notice::Notice;
 use refrain_store::LoopDir;
 use refrain_store::outbox::webhook::Told;
 use tokio::runtime::{Builder, Runtime};

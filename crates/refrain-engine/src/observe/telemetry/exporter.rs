@@ -9,7 +9,7 @@ use std::thread::{JoinHandle, spawn};
 
 use jiff::Timestamp;
 use refrain_core::event::Event;
-use refrain_core::trace::{Kind, Resource, Span, Traced, Tracer, otlp, otlp_metrics};
+use refrain_core::view::trace::{Kind, Resource, Span, Traced, Tracer, otlp, otlp_metrics};
 use refrain_core::{Machine, Record};
 use refrain_store::journal::{Journal, Tail};
 use tokio::runtime::{Builder, Runtime};

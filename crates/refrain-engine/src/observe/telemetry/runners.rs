@@ -4,7 +4,7 @@ use super::Telemetry;
 use super::exporter::{Exporter, Following, Owed, Telling, When, follow};
 use crate::service::redact::Redactor;
 use crate::{PlanRunner, Runner};
-use refrain_core::trace::{PlanTracer, Tracer};
+use refrain_core::view::trace::{PlanTracer, Tracer};
 use std::io;
 use std::sync::Arc;
 impl Runner {

@@ -7,7 +7,7 @@ use camino::Utf8PathBuf;
 use jiff::tz::TimeZone;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::text::printable;
-use refrain_core::usage::{By, Group, LookingBack, Report, Since, Spread, Stop, Sum};
+use refrain_core::view::usage::{By, Group, LookingBack, Report, Since, Spread, Stop, Sum};
 use refrain_core::view::{self, metrics};
 
 use refrain_engine::{Detail, Listed, Untold, Used};

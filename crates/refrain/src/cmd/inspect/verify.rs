@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_core::report::{Check, Given, Outcome, Subject, Verdict};
 use refrain_core::text::printable;
+use refrain_core::view::report::{Check, Given, Outcome, Subject, Verdict};
 use refrain_engine::{ByKind, EngineError};
 
 use crate::{out, values};

@@ -14,7 +14,7 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{CompleteEnv, Shells};
 use refrain_app::resolve::prompt;
 use refrain_app::{Code, RequestError};
-use refrain_core::mode;
+use refrain_core::prompt::mode;
 use refrain_core::text::{clip, printable, squeeze};
 use refrain_engine::config::keys::Prompt;
 use refrain_engine::config::{Chosen, Settings};

@@ -6,15 +6,15 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::{Code, RequestError};
 use refrain_core::Record;
 use refrain_core::memory::Memory;
-use refrain_core::notice::Notice;
 use refrain_core::plan::PlanEvent;
 use refrain_core::plan::brief::ToldTask;
 use refrain_core::plan::view::{Checked, Waves};
-use refrain_core::report::{Report, Verdict};
-use refrain_core::usage;
 use refrain_core::view::checkup::Checkup;
+use refrain_core::view::notice::Notice;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::plugin::PluginStatus;
+use refrain_core::view::report::{Report, Verdict};
+use refrain_core::view::usage;
 use refrain_core::view::{Damaged, Status};
 use refrain_engine::{Key, Trusted};
 

@@ -6,8 +6,8 @@ use crate::event::{AttemptFinished, Blocked, ClaimSource, End, Exit, StopReason}
 use crate::r#loop::tests::journal::{Journal, blocked, claiming, finished, gates, spec, stop, task};
 use crate::r#loop::{LoopState, Step};
 use crate::prompt;
+use crate::prompt::state_file::WorkStatus;
 use crate::spec::Spec;
-use crate::state_file::WorkStatus;
 use crate::view::{self, Alive, StatusWord};
 
 const BLOCKED: Step = Step::Finish(End::Blocked { why: Blocked::StateFile });

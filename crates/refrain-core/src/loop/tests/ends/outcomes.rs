@@ -8,8 +8,8 @@ use crate::r#loop::tests::journal::{
     Journal, asked, finished, id, spawn_failed, spawned, spec, stop, unlimited,
 };
 use crate::r#loop::{ChildId, MAX_REFUNDS, Outcome, Phase, Step};
+use crate::prompt::state_file::WorkStatus;
 use crate::spec::{Limits, Millis};
-use crate::state_file::WorkStatus;
 use crate::view::{self, Alive};
 
 const QUICK: i64 = 1_999;

@@ -7,8 +7,8 @@ use crate::gate::{Check, GateWhen, ReviewSpec};
 use crate::git::Workflow;
 use crate::r#loop::tests::journal::{Journal, claiming, finished, gates, grant, oid};
 use crate::r#loop::{ChildId, Outcome, Step};
+use crate::prompt::state_file::WorkStatus;
 use crate::spec::{Spec, Until};
-use crate::state_file::WorkStatus;
 use crate::view::{self, Alive};
 
 const COMPLETED: Step = Step::Finish(End::Completed { claim: ClaimSource::Gates });

@@ -1,9 +1,9 @@
 //! Loops that go on where another system counted to.
 
 use crate::event::{End, Event, Exit};
+use crate::formats::mirror::Carried;
 use crate::r#loop::tests::journal::{Journal, gates, id, spec};
 use crate::r#loop::{ChildId, Step};
-use crate::mirror::Carried;
 use crate::spec::{CritiqueSpec, Spec};
 
 /// A loop that had three iterations elsewhere, of so many.

@@ -6,9 +6,9 @@ use crate::agent::FaultKind;
 use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, Urgency};
 use crate::r#loop::LoopState;
 use crate::r#loop::tests::journal::{Journal, failing, finished};
-use crate::notice::{Lookout, Notice, NoticeKind, Noticed};
 use crate::spec::Millis;
 use crate::view::StatusWord;
+use crate::view::notice::{Lookout, Notice, NoticeKind, Noticed};
 
 /// What is told of this journal, where longer waits than so many seconds are.
 fn told(journal: &Journal, longest: Option<u64>) -> Vec<Notice> {

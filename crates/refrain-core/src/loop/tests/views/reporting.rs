@@ -14,8 +14,8 @@ use crate::r#loop::tests::journal::{
     reporting, task, tokens,
 };
 use crate::protect::{OtherProgram, Touched};
-use crate::report::{Found, Given, JournalMark, Kept, Report, SealedFile, Trail, Work, make, work};
 use crate::spec::{AgentKind, AgentSpec, CritiqueSpec, OnStuck, Spec};
+use crate::view::report::{Found, Given, JournalMark, Kept, Report, SealedFile, Trail, Work, make, work};
 
 fn report(journal: &Journal) -> Report {
     let trail = Trail::of(&journal.records);

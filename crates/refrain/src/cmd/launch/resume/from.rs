@@ -12,7 +12,7 @@ use refrain_app::options::{heading, values};
 use refrain_app::resolve::{StartLoop, Workspace, folder, note_untrusted};
 use refrain_app::verbs::start::PreparedLoop;
 use refrain_app::{Action, Code, Context, RequestError};
-use refrain_core::mirror::{Carried, Check, Found, NotNow, Promised, Prompt, Unread, admits_prompt};
+use refrain_core::formats::mirror::{Carried, Check, Found, NotNow, Promised, Prompt, Unread, admits_prompt};
 use refrain_core::spec::Limits;
 use refrain_core::text::clip;
 use refrain_core::{LoopId, Spec};

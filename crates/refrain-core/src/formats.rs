@@ -1,0 +1,5 @@
+//! Texts of others that are read or written to the byte: task scripts and manifests, state files of other systems.
+
+pub mod detect;
+pub mod mirror;
+pub mod splice;

@@ -1,0 +1,13 @@
+//! The vocabulary: values that everything else is said in. Nothing here decides.
+
+pub mod agent;
+pub mod event;
+pub mod glob;
+pub mod hex;
+pub mod ids;
+pub mod price;
+pub mod signature;
+pub mod spec;
+pub mod text;
+pub mod values;
+pub mod work;

@@ -1,0 +1,76 @@
+//! Modes: ways of working that a person names in place of writing them down (seed 002). The built-in texts have their one
+//! home here, for every agent and for the plugins' commands; how a prompt is put together from one is said here too. Which
+//! text a name of the configuration stands for is the binary's business.
+
+/// The modes that are built in, sorted by name, each with its text.
+pub const BUILT_IN: [(&str, &str); 2] =
+    [("implement", include_str!("mode/implement.md")), ("research", include_str!("mode/research.md"))];
+
+/// What holds in every mode, those of the configuration too.
+const SHARED: &str = include_str!("mode/shared.md");
+
+/// The text of a built-in mode.
+#[must_use]
+pub fn built_in(name: &str) -> Option<&'static str> {
+    BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+}
+
+/// The prompt of a loop in a mode: how to work, what holds in every mode, and what it is about, where that is said. What is
+/// the same in all loops stands first, so that a provider's cache of prompts hits.
+#[must_use]
+pub fn prompt(text: &str, task: Option<&str>) -> String {
+    let prompt = format!("{}\n\n{}", text.trim_end(), SHARED.trim_end());
+    match task {
+        Some(task) => with_section(&prompt, "Task", task),
+        None => prompt,
+    }
+}
+
+/// The prompt with a person's directions behind it, as seed 002 has them.
+#[must_use]
+pub fn directed(prompt: &str, directions: &str) -> String {
+    with_section(prompt, "User Directions", directions)
+}
+
+/// What a loop in a mode is about, as its prompt says it.
+#[must_use]
+pub fn task(prompt: &str) -> Option<&str> {
+    let (_, task) = prompt.split_once("\n\n## Task\n\n")?;
+    Some(task.split_once("\n\n## User Directions\n\n").map_or(task, |(task, _)| task).trim())
+}
+
+fn with_section(prompt: &str, title: &str, text: &str) -> String {
+    format!("{}\n\n## {title}\n\n{}\n", prompt.trim_end(), text.trim_end())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::prompt::summary;
+
+    #[test]
+    fn a_prompt_is_the_mode_the_shared_rules_and_the_task_in_this_order() {
+        let prompt = directed(&prompt("Work so.\n", Some("Mend it.\n\n")), "Slowly.");
+        let shared = SHARED.trim_end();
+        assert_eq!(
+            prompt,
+            format!("Work so.\n\n{shared}\n\n## Task\n\nMend it.\n\n## User Directions\n\nSlowly.\n")
+        );
+        assert_eq!(task(&prompt), Some("Mend it."));
+        let without = super::prompt("Work so.", None);
+        assert_eq!((without.as_str(), task(&without)), (format!("Work so.\n\n{shared}").as_str(), None));
+    }
+
+    #[test]
+    fn the_texts_say_what_a_mode_is_held_to() {
+        assert!(built_in("research").unwrap().contains("Write no production code"));
+        assert!(built_in("implement").unwrap().contains("Verify it"));
+        assert_eq!(built_in("poetry"), None);
+        assert!(SHARED.contains(&format!("{}{}{}", summary::OPEN, summary::PLACEHOLDER, summary::CLOSE)));
+        // How to claim stands behind them, and a tag of theirs would keep it away.
+        assert!(
+            BUILT_IN.iter().all(|(_, text)| !text.contains("<promise>")) && !SHARED.contains("<promise>")
+        );
+        assert!(BUILT_IN.is_sorted());
+    }
+}

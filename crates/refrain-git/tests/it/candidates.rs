@@ -1,0 +1,11 @@
+//! What of a worktree is the loop's own.
+
+pub(crate) mod evidence;
+pub(crate) mod looks;
+pub(crate) mod objects;
+pub(crate) mod odd_files;
+pub(crate) mod protection;
+pub(crate) mod secrets_told;
+pub(crate) mod states;
+pub(crate) mod trees;
+pub(crate) mod work;

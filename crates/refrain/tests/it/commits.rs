@@ -1,0 +1,8 @@
+//! Commits, branches, and what is published.
+
+pub(crate) mod committing;
+pub(crate) mod committing_care;
+pub(crate) mod failure_branch;
+pub(crate) mod hosted;
+pub(crate) mod no_effect;
+pub(crate) mod publishing;

@@ -1,0 +1,13 @@
+//! Loops from their start to their end, with stops, limits and crashes.
+
+pub(crate) mod at_once;
+pub(crate) mod blocked;
+pub(crate) mod budgets;
+pub(crate) mod golden_home;
+pub(crate) mod journals;
+pub(crate) mod main_job;
+pub(crate) mod processes;
+pub(crate) mod refusals;
+pub(crate) mod stopped;
+pub(crate) mod stopping;
+pub(crate) mod verbs;

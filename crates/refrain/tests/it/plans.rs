@@ -1,0 +1,11 @@
+//! Plans and their tasks, and the files of other systems.
+
+pub(crate) mod from_other_systems;
+pub(crate) mod mirrors;
+pub(crate) mod plan_files;
+pub(crate) mod plan_runs;
+pub(crate) mod plan_show;
+pub(crate) mod plan_verbs;
+pub(crate) mod run_task;
+pub(crate) mod task_loops;
+pub(crate) mod task_worktrees;

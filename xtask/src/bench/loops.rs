@@ -1,0 +1,14 @@
+//! What a loop or a plan costs.
+
+pub(crate) mod agents;
+pub(crate) mod cancel;
+pub(crate) mod commit;
+pub(crate) mod idle;
+pub(crate) mod iteration;
+pub(crate) mod lingering;
+pub(crate) mod output;
+pub(crate) mod plan;
+pub(crate) mod plan_run;
+pub(crate) mod sessions;
+pub(crate) mod work;
+pub(crate) mod worktree;

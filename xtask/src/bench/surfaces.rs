@@ -1,0 +1,14 @@
+//! What the program, its build and its surfaces cost.
+
+pub(crate) mod build;
+pub(crate) mod catalog;
+pub(crate) mod contestants;
+pub(crate) mod growth;
+pub(crate) mod hosts;
+pub(crate) mod running;
+pub(crate) mod serve;
+pub(crate) mod serving;
+pub(crate) mod startup;
+pub(crate) mod subject;
+pub(crate) mod top;
+pub(crate) mod web;

@@ -1,0 +1,23 @@
+//! What a subject is, and what it is given to work with.
+
+use crate::bench::measure::tools::Tools;
+use crate::bench::report::Row;
+use crate::failure::Result;
+use crate::workspace::Workspace;
+
+/// What a subject is given to work with.
+pub(crate) struct Bench {
+    pub(crate) workspace: Workspace,
+    pub(crate) tools: Tools,
+    pub(crate) smoke: bool,
+}
+
+impl Bench {
+    /// One size for a run that measures, another for one that only tries.
+    pub(crate) fn pick<T>(&self, measuring: T, smoke: T) -> T {
+        if self.smoke { smoke } else { measuring }
+    }
+}
+
+/// A subject: measures, and fails if the program does not behave.
+pub(crate) type Subject = fn(&Bench) -> Result<Vec<Row>>;
