@@ -245,6 +245,7 @@ fn what_cannot_be_run_is_refused_before_anything() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a process that its parent does not wait for is wanted")]
 fn a_lock_whose_process_has_ended_is_stale() {
     let sandbox = project();
     let (agent, reviewer) = (able_in(&sandbox, 1), content(&sandbox));
