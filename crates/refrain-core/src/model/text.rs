@@ -164,7 +164,7 @@ pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Opti
     let rated = names.into_iter().map(|known| (strsim::damerau_levenshtein(name, known), known));
     let alike = rated.filter(|(wrong, known)| {
         let longer = known.len().max(name.len());
-        wrong * 3 <= longer || (*wrong == 1 && longer == 2)
+        wrong * 3 <= longer || (*wrong == 1 && known.len() == 2 && name.len() == 2)
     });
     alike.min_by_key(|(wrong, _)| *wrong).map(|(_, known)| known)
 }
