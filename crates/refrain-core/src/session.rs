@@ -13,7 +13,7 @@ use crate::event::Process;
 use crate::spec::AgentKind;
 use crate::text::printable;
 
-pub use stop::{Answer, Stands, Stop, Whose, by_turn, is_heard, reminder};
+pub use stop::{Answer, LoopOwner, Stands, Stop, by_turn, is_heard, reminder};
 
 /// How often in a row a session may end its turn without having done anything: Claude Code lets it go at the eighth time by
 /// itself, and its result is lost then (seed 000; agent-clis.md, "Hooks").

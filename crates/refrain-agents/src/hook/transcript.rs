@@ -32,7 +32,6 @@ pub struct Tail {
     pub asks: bool,
     /// What it used, with the agents below it; none where it is not said.
     pub tokens: Option<Tokens>,
-    /// Its model.
     pub model: Option<String>,
 }
 

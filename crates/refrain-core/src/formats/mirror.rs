@@ -31,7 +31,7 @@ use crate::r#loop::LoopState;
 use crate::spec::Spec;
 
 pub use check::Check;
-pub use found::{Found, NotNow, Promised, Prompt, Unread, admits as admits_prompt};
+pub use found::{ForeignLoop, NotNow, Promised, Prompt, Unread, admits as admits_prompt};
 pub use parts::Standing;
 pub use ralph_loop::{ADVISORY, PATH as RALPH_LOOP, is_active as is_ralph_loop_active};
 pub use read::read;
@@ -42,7 +42,6 @@ use parts::Mark;
 /// The files that a mirror keeps of one loop, and which loop that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirrored {
-    /// The mirror.
     pub mirror: Mirror,
     /// Each by its name below [`Mirror::root`], and what it holds; none where it is to go. The first says whose they all are.
     pub files: Vec<(Utf8PathBuf, Option<String>)>,
@@ -61,7 +60,6 @@ pub enum Owner {
 }
 
 impl Mirror {
-    /// Every one.
     pub const ALL: [Self; 4] = [Self::Ralph, Self::Synthex, Self::Descartes, Self::Randroid];
     /// The lock of seed 004: the number of the process that works there.
     pub const LOCK: &str = ".ralph.lock";

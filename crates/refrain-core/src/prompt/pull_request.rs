@@ -62,7 +62,6 @@ fn begin(id: &LoopId) -> String {
     format!("<!-- refrain: {id} -->\n")
 }
 
-/// With what it ends.
 fn end(id: &LoopId) -> String {
     format!("\nRefrain-Loop: {id}")
 }

@@ -34,7 +34,7 @@ impl Stop {
 
 /// Whose a loop is that is noted as one of a session's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum LoopOwner {
     /// This session's.
     Own,
     /// This session's, which nobody has named yet: it is bound to it.
@@ -45,7 +45,7 @@ pub enum Whose {
     Nobodys,
 }
 
-impl Whose {
+impl LoopOwner {
     /// Looks at a loop for the session of this name, in this process.
     #[must_use]
     pub fn of(state: &LoopState, session: &str, process: Option<Process>) -> Self {
@@ -83,7 +83,6 @@ pub enum Answer {
     LetGo,
     /// It may stop, and the user is shown how its loop ended.
     Ended(String),
-    /// It goes on with this.
     GoOn(String),
 }
 
@@ -103,7 +102,6 @@ pub enum Stands<'a> {
     Proving,
     /// There was nothing to do, and it looks again later.
     Resting,
-    /// It has stopped.
     Stopped {
         /// How, in a word.
         status: &'a str,

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
 use refrain_core::view::{Kind, StatusWord};
-use refrain_engine::{Entry, Glimpse};
+use refrain_engine::{Entry, ListRow};
 
 use refrain_core::view::progress;
 
@@ -100,7 +100,7 @@ fn summary(model: &Model, columns: usize) -> Line<'static> {
     let whose =
         model.project.as_deref().map_or("all projects", |path| path.rsplit('/').next().unwrap_or(path));
     spans.push(Span::from(flat(whose)));
-    let all: Vec<&Glimpse> = model.list.entries.iter().filter_map(seen).collect();
+    let all: Vec<&ListRow> = model.list.entries.iter().filter_map(seen).collect();
     let count = |is: &dyn Fn(StatusWord) -> bool| all.iter().filter(|seen| is(seen.status)).count();
     let parts = [
         (count(&|word| word == StatusWord::Running), "running", StatusWord::Running),
@@ -119,7 +119,7 @@ fn summary(model: &Model, columns: usize) -> Line<'static> {
 }
 
 /// Whether a person may want to do something about it.
-fn wants(seen: &Glimpse) -> bool {
+fn wants(seen: &ListRow) -> bool {
     seen.status.has_stopped() && !matches!(seen.status, StatusWord::Completed | StatusWord::Cancelled)
 }
 
@@ -141,7 +141,7 @@ fn header(columns: Columns) -> Line<'static> {
     Line::from(text).dim()
 }
 
-fn line(model: &Model, seen: &Glimpse, columns: Columns) -> Line<'static> {
+fn line(model: &Model, seen: &ListRow, columns: Columns) -> Line<'static> {
     let mut spans = vec![Span::from(fill(seen.id.as_str(), columns.name))];
     let mut add = |wide: usize, text: String, style: Style| {
         if wide > 0 {

@@ -2,7 +2,7 @@
 //! renewed in place, where a terminal is.
 
 use refrain_core::event::Record;
-use refrain_engine::{Follower, Sight, chain, now};
+use refrain_engine::{FollowEvent, Follower, chain, now};
 
 use crate::out::{self, Target};
 use crate::render::live::Live;
@@ -34,7 +34,7 @@ impl Screen {
         };
         while !self.closed {
             match follower.look() {
-                Ok(Some(Sight::Quiet)) => self.wait(),
+                Ok(Some(FollowEvent::Quiet)) => self.wait(),
                 Ok(Some(sight)) => self.see(&sight),
                 Ok(None) => break,
                 Err(error) => {
@@ -47,11 +47,11 @@ impl Screen {
         self.write(&erased);
     }
 
-    fn see(&mut self, sight: &Sight) {
+    fn see(&mut self, sight: &FollowEvent) {
         match sight {
-            Sight::Event(record) if self.events => self.print(record),
-            Sight::Said(_) | Sight::Output { .. } => self.live.heard(now()),
-            Sight::Event(_) | Sight::Past(_) | Sight::Joined | Sight::Quiet => {}
+            FollowEvent::Event(record) if self.events => self.print(record),
+            FollowEvent::Said(_) | FollowEvent::Output { .. } => self.live.heard(now()),
+            FollowEvent::Event(_) | FollowEvent::Past(_) | FollowEvent::Joined | FollowEvent::Quiet => {}
         }
         let text = self.narrator.tell(sight, self.width());
         self.show(&text);

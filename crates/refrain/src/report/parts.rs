@@ -11,7 +11,6 @@ pub(crate) enum Tone {
     Code,
     /// It is as it should be.
     Good,
-    /// It is not.
     Bad,
     /// A number, or what stands in its place.
     Number,
@@ -44,7 +43,6 @@ pub(crate) enum Block {
     Quote(Quote),
 }
 
-/// A table.
 #[derive(Debug)]
 pub(crate) struct Table {
     /// What is in it, for those who do not see it.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::found::{Found, Promised, System, Unread, counted, prompt, value, words};
+use super::found::{ForeignLoop, Promised, System, Unread, counted, prompt, value, words};
 use super::parts::{Mark, Standing, pretty};
 use crate::event::Exit;
 use crate::git::Checkout;
@@ -219,7 +219,7 @@ struct ReadConfig {
     max_iterations: Option<u32>,
 }
 
-pub(super) fn read(text: &str) -> Result<Found, Unread> {
+pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
     let system = System::Descartes;
     let Read { version, iteration, config, completed, exit_reason } =
         serde_json::from_str(text).map_err(|error| system.damaged(&error))?;
@@ -236,7 +236,7 @@ pub(super) fn read(text: &str) -> Result<Found, Unread> {
         }
     };
     let all = std::iter::once(&config.command).chain(&config.args).map(String::as_str);
-    Ok(Found {
+    Ok(ForeignLoop {
         system,
         id: None,
         began: None,

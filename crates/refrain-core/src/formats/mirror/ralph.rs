@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::check::Check;
-use super::found::{Found, Promised, Prompt, System, Unread, counted, id};
+use super::found::{ForeignLoop, Promised, Prompt, System, Unread, counted, id};
 use super::parts::{Mark, Standing, pretty};
 use crate::event::Exit;
 use crate::r#loop::{Attempt, LoopState};
@@ -29,13 +29,13 @@ struct Read {
     max_iterations: Option<u32>,
 }
 
-pub(super) fn read(text: &str) -> Result<Found, Unread> {
+pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
     let system = System::Ralph;
     let read: Read = serde_json::from_str(text).map_err(|error| system.damaged(&error))?;
     let cap = read.max_iterations;
     // Its own runner leaves the number of the iteration that there is none of any more.
     let is_over = cap.is_some_and(|cap| read.iteration > cap);
-    Ok(Found {
+    Ok(ForeignLoop {
         system,
         id: Some(id(system, "task_id", &read.task_id)?),
         began: None,

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::Standing;
-use super::found::{Found, Promised, System, Unread, counted, prompt, words};
+use super::found::{ForeignLoop, Promised, System, Unread, counted, prompt, words};
 use crate::prompt::state_file::front_matter;
 
 /// Where it lies in a project.
@@ -31,10 +31,10 @@ pub fn is_active(text: &str) -> bool {
     matter.and_then(|matter| serde_saphyr::from_str::<Active>(matter).ok()).is_some_and(|read| read.active)
 }
 
-pub(super) fn read(matter: &str, body: &str) -> Result<Found, Unread> {
+pub(super) fn read(matter: &str, body: &str) -> Result<ForeignLoop, Unread> {
     let system = System::RalphLoop;
     let read: Read = serde_saphyr::from_str(matter).map_err(|error| system.damaged(&error))?;
-    Ok(Found {
+    Ok(ForeignLoop {
         system,
         id: None,
         began: None,

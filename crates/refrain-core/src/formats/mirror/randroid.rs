@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde::Deserialize;
 
-use super::found::{Found, Promised, System, Unread, counted, prompt, value, words};
+use super::found::{ForeignLoop, Promised, System, Unread, counted, prompt, value, words};
 use super::parts::{Mark, Standing};
 use crate::git::Workflow;
 use crate::r#loop::LoopState;
@@ -70,7 +70,7 @@ enum Mode {
     Implement,
 }
 
-pub(super) fn read(matter: &str, body: &str) -> Result<Found, Unread> {
+pub(super) fn read(matter: &str, body: &str) -> Result<ForeignLoop, Unread> {
     let system = System::Randroid;
     let read: Read = serde_saphyr::from_str(matter).map_err(|error| system.damaged(&error))?;
     let cap = match read.iterations {
@@ -79,7 +79,7 @@ pub(super) fn read(matter: &str, body: &str) -> Result<Found, Unread> {
             u32::try_from(cap).map_err(|_| value("iterations", &cap, "are -1, 0 and whole numbers above"))?,
         ),
     };
-    Ok(Found {
+    Ok(ForeignLoop {
         system,
         id: None,
         began: None,

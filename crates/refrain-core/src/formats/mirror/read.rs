@@ -1,15 +1,12 @@
 //! Reads a file of another system: which one it is follows from what the file holds, not from its name.
 
-use super::found::{Found, Unread};
+use super::found::{ForeignLoop, Unread};
 use super::parts::Mark;
 use super::{check, descartes, ralph, ralph_loop, randroid, scud, synthex};
 use crate::prompt::state_file::front_matter;
 
 /// What the file says of a loop.
-///
-/// # Errors
-/// [`Unread`].
-pub fn read(text: &str) -> Result<Found, Unread> {
+pub fn read(text: &str) -> Result<ForeignLoop, Unread> {
     let mut found = dispatch(text)?;
     if let Some(mark) = Mark::found(text) {
         found.id = found.id.or(Some(mark.refrain_loop));
@@ -19,7 +16,7 @@ pub fn read(text: &str) -> Result<Found, Unread> {
     Ok(found)
 }
 
-fn dispatch(text: &str) -> Result<Found, Unread> {
+fn dispatch(text: &str) -> Result<ForeignLoop, Unread> {
     if let Some((matter, body)) = front_matter(text) {
         let (matter, body) = (&text[matter], &text[body..]);
         return match matter.lines().any(|line| line.starts_with("active:")) {

@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::found::{Found, System, Unread};
+use super::found::{ForeignLoop, System, Unread};
 
 #[derive(Deserialize)]
 struct Read {
@@ -20,7 +20,7 @@ struct Config {
 const LONGEST: usize = 2000;
 
 /// Never a loop: what a person types in its place.
-pub(super) fn read(text: &str) -> Result<Found, Unread> {
+pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
     let system = System::Scud;
     let Read { config: Config { tag, plan_path } } =
         serde_json::from_str(text).map_err(|error| system.damaged(&error))?;

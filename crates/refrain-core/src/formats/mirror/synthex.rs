@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::found::{Found, Promised, Prompt, System, Unread, counted, id, present, value, words};
+use super::found::{ForeignLoop, Promised, Prompt, System, Unread, counted, id, present, value, words};
 use super::parts::{Mark, Standing, pretty};
 use super::words::{Line, line};
 use crate::r#loop::LoopState;
@@ -100,7 +100,7 @@ fn quoted(text: &str) -> String {
     shlex::try_quote(text).map_or_else(|_| text.replace('\0', ""), |quoted| quoted.into_owned())
 }
 
-pub(super) fn read(text: &str) -> Result<Found, Unread> {
+pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
     let system = System::Synthex;
     let version = serde_json::from_str::<serde_json::Value>(text).ok();
     let version = version.and_then(|object| object.get("schema_version").cloned());
@@ -140,7 +140,7 @@ pub(super) fn read(text: &str) -> Result<Found, Unread> {
         Some(file) => Prompt::File(file),
         None => super::found::prompt(&prompt)?,
     };
-    Ok(Found {
+    Ok(ForeignLoop {
         system,
         id: Some(id),
         began: None,

@@ -255,7 +255,7 @@ fn a_loop_of_synthex_is_read() {
     let found = read(&synthex().to_string()).unwrap();
     assert_eq!(
         found,
-        Found {
+        ForeignLoop {
             system: System::Synthex,
             id: Some("release-1".parse().unwrap()),
             began: None,
@@ -359,7 +359,7 @@ fn it_goes_on_while_iterations_are_left(
     #[case] asked: Option<u32>,
     #[case] total: Result<u32, &str>,
 ) {
-    let found = Found { standing, ..read(&synthex().to_string()).unwrap() };
+    let found = ForeignLoop { standing, ..read(&synthex().to_string()).unwrap() };
     match (found.total(asked), total) {
         (Ok(found), Ok(total)) => assert_eq!(found, total),
         (Err(error), Err(said)) => assert!(error.to_string().contains(said), "{error}"),
