@@ -99,6 +99,24 @@ pub fn go_on(reason: &str) -> String {
     json!({ "decision": "block", "reason": reason }).to_string()
 }
 
+/// The answer to the end of a turn that lets the session stop and shows its user a text.
+#[must_use]
+pub fn show(text: &str) -> String {
+    json!({ "systemMessage": text }).to_string()
+}
+
+/// Whether an agent's transcript says what its turns use.
+#[must_use]
+pub fn counts_tokens(agent: AgentKind) -> bool {
+    agent == AgentKind::Claude
+}
+
+/// Whether an agent's transcript can be read.
+#[must_use]
+pub fn has_transcript(agent: AgentKind) -> bool {
+    matches!(agent, AgentKind::Claude | AgentKind::Gemini)
+}
+
 /// The answer to the start of a session that tells it something.
 #[must_use]
 pub fn tell(text: &str) -> String {

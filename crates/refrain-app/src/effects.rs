@@ -132,13 +132,10 @@ impl TypedOptions {
         }
     }
 
-    /// The same, and what was typed elsewhere for the same verb.
-    pub fn and(mut self, other: Self) -> Self {
-        if let (Some(level), Some(more)) = (self.levels.last_mut(), other.levels.into_iter().next_back()) {
-            level.typed.extend(more.typed);
-            level.shown.extend(more.shown);
-        }
-        self
+    /// Whether an option of this long name was typed.
+    #[must_use]
+    pub fn names(&self, name: &str) -> bool {
+        self.levels.iter().any(|level| level.has(name))
     }
 
     /// Refuses what has no effect, as far as the command line alone says so.

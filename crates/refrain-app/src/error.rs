@@ -218,6 +218,13 @@ impl From<EngineError> for RequestError {
             EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {
                 (Code::Refused, text(format!("refrain status {id} says why, and how it goes on")))
             }
+            EngineError::Refused {
+                why: refrain_core::Refusal::Final(_),
+                id,
+                what: LoopRequest::Pause | LoopRequest::Steer,
+            } => {
+                (Code::Refused, text(format!("nothing was changed; refrain status {id} shows how it ended")))
+            }
             EngineError::Refused { why: refrain_core::Refusal::Final(_), id, .. } => (
                 Code::Refused,
                 text(format!("start another; where {id} is a loop, refrain archive {id} frees its name")),

@@ -14,7 +14,7 @@ mod prepare;
 mod source;
 mod spec_args;
 
-pub use how::{HowArgs, MOST_JOBS};
+pub use how::HowArgs;
 pub use prepare::{Prepared, RunPlan};
 pub use source::{Source, SourceArgs};
 pub use spec_args::SpecArgs;

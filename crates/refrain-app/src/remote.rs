@@ -9,13 +9,14 @@ use std::ops::RangeInclusive;
 
 use refrain_core::LoopId;
 use refrain_core::spec::Limits;
+use refrain_core::values::MOST_JOBS;
 use refrain_engine::Service;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::effects::TypedOptions;
 use crate::error::Message;
-use crate::plan::{MOST_JOBS, run_detached};
+use crate::plan::run_detached;
 use crate::verbs::start::{PreparedLoop, start_detached};
 use crate::verbs::tune::LONGEST as LONGEST_TEXT;
 use crate::{Action, Context, Note, RequestError};

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Process;
 use crate::spec::AgentKind;
+use crate::text::printable;
 
 pub use stop::{Answer, LoopOwner, Stands, Stop, by_turn, is_heard, reminder};
 
@@ -80,6 +81,13 @@ pub struct Session {
 }
 
 impl Session {
+    /// The begin of its name, for people; none where it has none.
+    #[must_use]
+    pub fn short(&self) -> Option<String> {
+        let id = printable(self.id.as_deref()?).replace(char::is_whitespace, " ");
+        Some(id.chars().take(8).collect())
+    }
+
     /// Whether a stop of the session of this name is one of this loop's: never another's. One that nobody has named yet is
     /// recognised by its process, or not at all.
     #[must_use]

@@ -148,6 +148,7 @@ impl Plan {
                         cost: None,
                         cost_at_least: false,
                         fault: None,
+                        failed_gate: None,
                     }))
                 }
                 PlanStep::Merge { tasks } => {

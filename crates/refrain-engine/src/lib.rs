@@ -72,7 +72,7 @@ pub use service::requests::SlowRunner;
 pub use service::search::SearchResult;
 pub use service::usage::{UnreportedUsage, Used};
 pub use service::{Located, Service};
-pub use session::{Said, Turn};
+pub use session::{Activity, Said, Turn};
 
 /// Tools that Refrain runs for itself, like git.
 pub mod tool {

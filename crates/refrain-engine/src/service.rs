@@ -119,7 +119,8 @@ impl Service {
     }
 
     pub(crate) fn no_loop(&self, id: &LoopId) -> EngineError {
-        let dirs = self.project.loop_dirs().unwrap_or_default();
+        let (loops, plans) = (self.project.loop_dirs(), self.project.plan_dirs());
+        let dirs = [loops, plans].map(Result::unwrap_or_default).concat();
         let names = dirs.iter().filter_map(|dir| dir.0.file_name());
         let nearest = config::nearest(id.as_str(), names).and_then(|name| name.parse().ok());
         EngineError::NoLoop { id: id.clone(), project: self.project.root.clone(), nearest }

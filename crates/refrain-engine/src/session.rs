@@ -21,7 +21,7 @@ use refrain_store::journal::{self, Durability};
 use refrain_store::project::sessions;
 use refrain_store::{Journal, LoopDir, RunnerLock};
 
-pub use self::turn::Said;
+pub use self::turn::{Activity, Said};
 use self::turn::{Next, go_on, over};
 use crate::driver::liveness::is_session_alive;
 use crate::git_steps::repository::marked;
@@ -325,14 +325,19 @@ impl Service {
         }
     }
 
-    /// The loops that sessions began with this command and that have not come to an end for good.
-    pub fn open_in_session(&self, command: &str) -> Result<Vec<LoopState>, EngineError> {
+    /// The loops with gates in this worktree that sessions drive.
+    pub fn gated_session_loops(&self, worktree: &Utf8Path) -> Result<Vec<LoopId>, EngineError> {
         let states = self.project().loop_dirs()?.into_iter().filter_map(|dir| journal::read(&dir).ok());
-        let is_its = |state: &LoopState| {
-            let begun = state.spec.session.as_ref().is_some_and(|begun| begun.command == command);
-            begun && state.ended.is_none()
+        let is_one = |state: &LoopState| {
+            let lives = |session| is_session_alive(session) != Some(false);
+            let is_driven = state.is_in_session() && state.session.as_ref().is_some_and(lives);
+            is_driven
+                && state.ended.is_none()
+                && !state.spec.gates.is_empty()
+                && state.spec.worktree == worktree
         };
-        Ok(states.map(|snapshot| snapshot.state).filter(is_its).collect())
+        let found = states.map(|snapshot| snapshot.state).filter(is_one);
+        Ok(found.map(|state| state.spec.id).collect())
     }
 
     /// Ends a session's loop whose session says that its iterations are used up.

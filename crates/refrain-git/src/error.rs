@@ -7,6 +7,8 @@ use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use refrain_proc::tool::ToolError;
 
+use crate::OLDEST;
+
 /// Git cannot be asked, or its answer is no use. What merely forbids a commit is no error, but
 /// [`refrain_core::git::Skipped`].
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +16,9 @@ pub enum GitError {
     /// There is no git program.
     #[error("git cannot be started; install it, or do without commits, branches and worktrees")]
     Missing(#[source] io::Error),
+    /// A git program that lacks what plans need.
+    #[error("git {0} is older than {major}.{minor}, which plans need; install a newer one", major = OLDEST.0, minor = OLDEST.1)]
+    TooOld(String),
     /// A plain folder.
     #[error("{0} is in no git repository; run `git init` there first")]
     NotARepository(Utf8PathBuf),

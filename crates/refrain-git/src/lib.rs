@@ -33,7 +33,7 @@ pub use landing::handover::{HandOverRequest, HandedOver};
 pub use landing::linear_history::{LinearBranch, RemakeRequest};
 pub use landing::merge::{MergeRequest, Merged};
 pub use landing::{LandRequest, Landed, Wave, WaveRequest, Work};
-pub use plumbing::git::version;
+pub use plumbing::git::{OLDEST, read_version, version};
 pub use plumbing::listed::Worktree;
 pub use publish::base_return::BaseReturn;
 pub use publish::push::PushRequest;

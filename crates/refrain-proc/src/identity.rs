@@ -1,6 +1,8 @@
 //! Who a process is: its number is used again, so its start time belongs to it; and the run of its machine, and the
 //! machine.
 
+use std::time::Duration;
+
 use camino::Utf8Path;
 use refrain_core::event::{Identity, Process};
 
@@ -99,6 +101,17 @@ pub fn is_root() -> bool {
 pub fn is_running(process: Process) -> bool {
     stat(process.pid).is_some_and(|stat| !stat.zombie && stat.process == process)
 }
+
+/// Whether a process of this number runs that is at least so old: whoever wrote the number so long ago, and no other that has
+/// it since.
+#[must_use]
+pub fn is_running_since(pid: i32, ago: Duration) -> bool {
+    let is_as_old = || system::age(pid).is_some_and(|age| age + CLOCK_SLACK >= ago);
+    stat(pid).is_some_and(|stat| !stat.zombie) && is_as_old()
+}
+
+/// By how much the clocks of files and of processes may differ.
+const CLOCK_SLACK: Duration = Duration::from_secs(2);
 
 /// Whether that process is stopped, by SIGSTOP as a rule: it does nothing, and ends at nothing but SIGKILL, until SIGCONT.
 #[must_use]

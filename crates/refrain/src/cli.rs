@@ -9,7 +9,7 @@ use refrain_app::effects::TypedOptions;
 use refrain_app::{Action, Context, RequestError};
 
 use crate::values::{forces_colour, read_environment};
-use crate::{cmd, out};
+use crate::{cmd, out, unknown_verb};
 
 /// Runs a coding agent again and again until the work is proven done, and then stops.
 #[derive(Debug, Parser)]
@@ -203,7 +203,10 @@ pub(crate) fn run() -> ExitCode {
     }
     let (cli, typed) = match parse() {
         Ok(parsed) => parsed,
-        Err(error) if error.use_stderr() => return Cli::misread(error.into()),
+        Err(error) if error.use_stderr() => {
+            let unknown = unknown_verb::refusal(&error, definition());
+            return Cli::misread(unknown.unwrap_or_else(|| error.into()));
+        }
         Err(asked_for) => {
             out::print(&asked_for.render().ansi().to_string());
             return ExitCode::SUCCESS;
@@ -316,7 +319,7 @@ fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, RequestEr
         LoopVerb::Start(args) => cmd::launch::start::run(context, *args),
         LoopVerb::Research(args) => cmd::launch::research::run(context, *args),
         LoopVerb::Implement(args) => cmd::launch::implement::run(context, *args),
-        LoopVerb::Run(args) => cmd::launch::run::run(context, &args),
+        LoopVerb::Run(args) => cmd::launch::run::run(context, *args),
         LoopVerb::Resume(args) => cmd::launch::resume::run(context, *args),
         LoopVerb::Approve(args) => cmd::control::approve::run(context, &args),
         LoopVerb::Status(args) => cmd::inspect::status::run(context, args),

@@ -13,6 +13,7 @@ mod report;
 mod run;
 mod slack;
 mod telemetry;
+mod unknown_verb;
 mod values;
 
 use std::process::ExitCode;

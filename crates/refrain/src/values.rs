@@ -84,10 +84,41 @@ pub(crate) fn confirm(question: &str) -> Result<bool, RequestError> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
+/// The loop, or the plan, that a verb means which only reads: the one that is named, else the one that was touched last.
+pub(crate) fn latest(service: &Service, id: Option<&LoopId>, verb: &str) -> Result<LoopId, RequestError> {
+    if let Some(id) = id {
+        return Ok(id.clone());
+    }
+    let loops = service.list()?;
+    let readable = loops.iter().find_map(|row| match row {
+        Listed::Loop(status) => Some(status.id.clone()),
+        Listed::Damaged(_) => None,
+    });
+    // The verb says what is damaged.
+    let damaged = || {
+        loops.iter().find_map(|row| match row {
+            Listed::Damaged(damaged) => damaged.id.parse().ok(),
+            Listed::Loop(_) => None,
+        })
+    };
+    readable.or_else(damaged).ok_or_else(|| no_loops(verb))
+}
+
+/// A verb without the program's name, which stands before each refusal.
+fn bare(verb: &str) -> &str {
+    verb.trim_start_matches("refrain ")
+}
+
+fn no_loops(verb: &str) -> RequestError {
+    let error = RequestError::usage(format!("{} without an ID: this project has no loops", bare(verb)));
+    error.hint("refrain start begins one")
+}
+
 /// How many loops a refusal names.
 const SHOWN: usize = 5;
 
-/// The loop, or the plan, that is meant where none is named: the only one that the verb could mean.
+/// The loop, or the plan, that a verb means which changes something: the one that is named, else the only one that it could
+/// mean.
 pub(crate) fn only_one(
     service: &Service,
     id: Option<&LoopId>,
@@ -114,12 +145,11 @@ pub(crate) fn only_one(
             let damaged: Vec<_> = damaged.iter().map(|id| (id, "damaged".to_owned())).collect();
             Err(several("refrain verify", "damaged loops", &damaged))
         }
-        [] if loops.is_empty() => {
-            Err(RequestError::usage(format!("{verb} without an ID: this project has no loops"))
-                .hint("refrain start begins one"))
+        [] if loops.is_empty() => Err(no_loops(verb)),
+        [] => {
+            let error = format!("{} needs an ID: it fits none of this project's loops", bare(verb));
+            Err(RequestError::usage(error).hint("refrain list shows what there is"))
         }
-        [] => Err(RequestError::usage(format!("{verb} needs an ID: it fits none of this project's loops"))
-            .hint("refrain list shows what there is")),
         found => {
             let at = |status: &Brief| format!("{} at iteration {}", status.status.as_str(), status.iteration);
             let found: Vec<_> = found.iter().map(|status| (&status.id, at(status))).collect();
@@ -144,7 +174,8 @@ pub(crate) fn print_damaged(
 
 /// The refusal of a verb that could mean several: each, and how it stands, with what to type.
 pub(crate) fn several(verb: &str, kind: &str, found: &[(&LoopId, String)]) -> RequestError {
-    let error = RequestError::usage(format!("{verb} needs an ID: {} {kind} can be meant", found.len()));
+    let error =
+        RequestError::usage(format!("{} needs an ID: {} {kind} can be meant", bare(verb), found.len()));
     let error = match found.len() {
         0..=SHOWN => error,
         _ => error.hint("the last of them; refrain list shows all:"),

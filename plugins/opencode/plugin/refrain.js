@@ -48,6 +48,8 @@ export const Refrain = async ({ client, directory }) => ({
       hook_event_name: "Stop",
       last_assistant_message: message,
     })
+    const ended = answer?.systemMessage
+    if (ended) await client.tui?.showToast({ body: { title: "Refrain", message: ended, variant: "info" } }).catch(() => {})
     if (answer?.decision !== "block") return
     await client.session.promptAsync({ path: { id }, body: { parts: [{ type: "text", text: answer.reason }] } })
   },

@@ -3,13 +3,17 @@
 
 pub(super) mod gemini;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
 use camino::Utf8Path;
+use refrain_core::agent::Tokens;
 use refrain_core::spec::AgentKind;
 use serde::Deserialize;
 use serde_json::Value;
+
+use crate::wire::lax;
 
 /// How much of a transcript's end is read, in bytes: a turn that is longer has done something.
 const LONGEST: u64 = 8 << 20;
@@ -26,6 +30,9 @@ pub struct Tail {
     pub has_worked: bool,
     /// Whether it asks the person something, and has no answer.
     pub asks: bool,
+    /// What it used, with the agents below it; none where it is not said.
+    pub tokens: Option<Tokens>,
+    pub model: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -43,6 +50,25 @@ struct Line {
 #[derive(Deserialize)]
 struct Said {
     content: Value,
+    #[serde(default, deserialize_with = "lax")]
+    id: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
+    model: Option<String>,
+    #[serde(default, deserialize_with = "lax")]
+    usage: Option<Usage>,
+}
+
+/// The tokens of one message, all of whose lines say them.
+#[derive(Deserialize)]
+struct Usage {
+    #[serde(default, deserialize_with = "lax")]
+    input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
+    cache_creation_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
+    cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "lax")]
+    output_tokens: Option<u64>,
 }
 
 /// Looks at the end of an agent's transcript; none where it is not known, cannot be read, or holds nothing of a session.
@@ -65,12 +91,23 @@ pub fn look(agent: AgentKind, path: &Utf8Path) -> Option<Tail> {
 /// The same, of the bytes of its end; `is_cut` where more lies before them.
 pub(super) fn tail(bytes: &[u8], is_cut: bool) -> Option<Tail> {
     let (mut tail, mut answered, mut seen) = (Tail::default(), Vec::new(), false);
+    let mut counted = BTreeSet::new();
     for line in bytes.rsplit(|byte| *byte == b'\n') {
         let Ok(line) = serde_json::from_slice::<Line>(line) else { continue };
-        let (Some(said), false) = (&line.message, line.is_sidechain) else { continue };
+        let Some(said) = &line.message else { continue };
+        // The last line of a message has the whole of its tokens.
+        if let (Some(usage), Some(id)) = (&said.usage, &said.id)
+            && counted.insert(id.clone())
+        {
+            tail.tokens = Some(usage.added_to(tail.tokens.unwrap_or_default()));
+        }
+        if line.is_sidechain {
+            continue;
+        }
         match line.kind.as_str() {
             "assistant" => {
                 seen = true;
+                tail.model = tail.model.or_else(|| said.model.clone());
                 tail.hear(blocks(&said.content), &answered);
             }
             "user" => {
@@ -87,7 +124,24 @@ pub(super) fn tail(bytes: &[u8], is_cut: bool) -> Option<Tail> {
         }
     }
     tail.has_worked |= is_cut;
+    // What lies before is not counted.
+    tail.tokens = tail.tokens.filter(|_| !is_cut);
     seen.then_some(tail)
+}
+
+impl Usage {
+    fn added_to(&self, tokens: Tokens) -> Tokens {
+        let sum = |parts: &[Option<u64>]| {
+            Some(parts.iter().flatten().fold(0_u64, |sum, part| sum.saturating_add(*part)))
+        };
+        let Self { input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens } =
+            *self;
+        Tokens {
+            input: sum(&[tokens.input, input_tokens, cache_creation_input_tokens, cache_read_input_tokens]),
+            cached_input: sum(&[tokens.cached_input, cache_read_input_tokens]),
+            output: sum(&[tokens.output, output_tokens]),
+        }
+    }
 }
 
 impl Tail {

@@ -9,12 +9,13 @@ use super::{Row, always, holds, never, typed, with, without};
 /// The verbs with their options, in groups that share them.
 pub static TABLE: &[(&[&str], &[Row])] = &[
     (&["start", "research", "implement", "resume"], BEGIN),
-    (&["start"], &[without("mode", "scud-tag", "not with a plan: each task has its own prompt")]),
+    (&["start", "research", "implement", "run", "resume", "tick begin"], REPOSITORY),
+    (&["start"], &[without("mode", OF_PLAN, "not with a plan: each task has its own prompt")]),
     (&["start", "research", "implement"], START),
     (&["start", "research", "implement"], NOT_OF_PLANS),
-    (&["start", "research", "implement", "resume", "plan run"], WORK),
-    (&["start", "research", "implement", "resume", "plan run", "tick begin"], GATES),
-    (&["start", "research", "implement", "resume", "tick begin"], OF_MISSING),
+    (&["start", "research", "implement", "run", "resume", "plan run"], WORK),
+    (&["start", "research", "implement", "run", "resume", "plan run", "tick begin"], GATES),
+    (&["start", "research", "implement", "run", "resume", "tick begin"], OF_MISSING),
     (
         &[
             "start",
@@ -44,14 +45,15 @@ pub static TABLE: &[(&[&str], &[Row])] = &[
     ),
     (&["plan tune"], TUNE),
     (&["approve"], &[always("tree max-duration")]),
-    (&["status", "show"], &[always("json")]),
+    (&["show"], &[always("json")]),
+    (&["status"], &[always("json state-file")]),
     (&["list"], &[always("all-projects plan json")]),
     (&["usage"], USAGE),
     (&["watch"], &[always("events")]),
     (&["top"], &[always("all-projects")]),
     (&["logs"], &[always("follow raw iteration")]),
     (&["pause"], &[always("now")]),
-    (&["cancel"], &[always("all now")]),
+    (&["cancel"], &[always("all now state-file")]),
     (&["verify"], &[always("report json")]),
     (&["report"], &[always("json html output")]),
     (&["export"], &[always("as output")]),
@@ -110,6 +112,10 @@ const BEGIN: &[Row] = &[
         "exact",
         "it has no effect with --exact, whose loops are never stuck; leave it out, or use --max-iterations",
     ),
+];
+
+/// What a loop does with the repository.
+const REPOSITORY: &[Row] = &[
     always(
         "git-workflow auto-commit open-pr pr-and-merge create-branch no-create-branch worktree no-worktree",
     ),
@@ -133,14 +139,16 @@ const BEGIN: &[Row] = &[
 
 /// What `start` takes besides.
 const START: &[Row] = &[
-    always("scud-tag"),
+    always("scud-tag plan"),
     with("reviewer reviewer-model", "spec-gate", NO_SPEC),
-    with("plan spec-file max-spec-tokens spec-template verify", "scud-tag", WITHOUT_TAG),
-    with("jobs pipeline max-iterations-per-task max-total-iterations tune dry-run", "scud-tag", WITHOUT_TAG),
+    with("spec-file max-spec-tokens spec-template verify", OF_PLAN, WITHOUT_PLAN),
+    with("jobs pipeline max-iterations-per-task max-total-iterations tune dry-run", OF_PLAN, WITHOUT_PLAN),
     without("detach events quiet notify notify-command", "dry-run", DRY_RUN),
 ];
 
-const WITHOUT_TAG: &str = "it has no effect without a plan; add --scud-tag TAG, or use refrain plan run";
+const OF_PLAN: &str = "scud-tag plan";
+const WITHOUT_PLAN: &str =
+    "it has no effect without a plan; add --scud-tag TAG or --plan FILE, or use refrain plan run";
 const DRY_RUN: &str = "it has no effect with --dry-run, which runs nothing; leave one of them out";
 const PROMPTS: &str = "not with a plan: the tasks are its prompts; add text for every agent with --plan FILE or --spec-file FILE";
 const PROMISES: &str = "not with a plan: the agents of its tasks claim with TASK_COMPLETE";
@@ -150,13 +158,13 @@ const OWN: &str = "not with a plan: each task has its own worktree and branch, a
 
 /// What `start --scud-tag` does not take.
 const NOT_OF_PLANS: &[Row] = &[
-    without("words prompt prompt-file prompt-name", "scud-tag", PROMPTS),
-    without("completion-promise no-promise promise-match", "scud-tag", PROMISES),
-    without("success-command", "scud-tag", SUCCESS),
-    without(GIT, "scud-tag", OWN),
-    without("directions", "scud-tag", "not with a plan: use --spec-file FILE, which every agent gets"),
-    without("mirror", "scud-tag", "not with a plan: only a loop can be mirrored"),
-    without("loop exact infinite", "scud-tag", "not with a plan, which ends with its tasks"),
+    without("words prompt prompt-file prompt-name", OF_PLAN, PROMPTS),
+    without("completion-promise no-promise promise-match", OF_PLAN, PROMISES),
+    without("success-command", OF_PLAN, SUCCESS),
+    without(GIT, OF_PLAN, OWN),
+    without("directions", OF_PLAN, "not with a plan: use --spec-file FILE, which every agent gets"),
+    without("mirror", OF_PLAN, "not with a plan: only a loop can be mirrored"),
+    without("loop exact infinite", OF_PLAN, "not with a plan, which ends with its tasks"),
 ];
 
 const GIT: &str = "git-workflow auto-commit open-pr pr-and-merge commit-template create-branch no-create-branch branch-template worktree no-worktree base share-worktree";
@@ -212,7 +220,7 @@ const SHOW: &[Row] = &[always("detach json events quiet notify notify-command")]
 
 /// What `resume` takes.
 const RESUME: &[Row] = &[
-    always("last all now from retry-for"),
+    always("last all now from state-file retry-for"),
     holds("reviewer reviewer-model", |spec| spec.gates.iter().any(GateSpec::is_review), NO_SPEC),
     with("after-reboot", "all", "it has no effect without --all; add that, or leave it out"),
     without(
@@ -220,34 +228,35 @@ const RESUME: &[Row] = &[
         "all",
         "it has no effect with --all, which resumes each loop in its own process; use refrain watch ID",
     ),
-    with("mode prompt prompt-file prompt-name directions name mirror", "from", AS_STARTED),
-    with("completion-promise no-promise promise-match loop exact infinite", "from", AS_STARTED),
-    with(GIT, "from", AS_STARTED),
-    with(PROGRAM, "from", AS_STARTED),
+    with("mode prompt prompt-file prompt-name directions name mirror", FROM, AS_STARTED),
+    with("completion-promise no-promise promise-match loop exact infinite", FROM, AS_STARTED),
+    with(GIT, FROM, AS_STARTED),
+    with(PROGRAM, FROM, AS_STARTED),
     with(
         "timeout timeout-grace idle-timeout pause working-dir memory no-iteration-context",
-        "from",
+        FROM,
         AS_STARTED,
     ),
     with(
         "stuck-threshold on-stuck spec-gate reviewer reviewer-model critique-every critic",
-        "from",
+        FROM,
         AS_STARTED,
     ),
-    with(CHECKS, "from", AS_STARTED),
-    with(OF_CHECKS, "from", AS_STARTED),
-    with("allow-missing-gates yes", "from", AS_STARTED),
+    with(CHECKS, FROM, AS_STARTED),
+    with(OF_CHECKS, FROM, AS_STARTED),
+    with("allow-missing-gates yes", FROM, AS_STARTED),
 ];
 
+const FROM: &str = "from state-file";
 const AS_STARTED: &str = "it has no effect without --from FILE: a loop keeps the options it was started with; accepted are --max-iterations, --max-duration, --max-cost, --max-tokens and --retry-for";
 
 /// What a session begins a loop with, or continues one.
 const SESSION: &[Row] = &[
     // The session's command says these with whatever is typed behind it.
     always("args lead mode agent session-id"),
-    always("max resume resume-last loop"),
+    always("max-iterations resume resume-last loop"),
     without(
-        "name completion-promise prompt-file isolation loop-shared loop-isolated exact infinite",
+        "name completion-promise prompt prompt-file prompt-name directions mirror isolation loop-shared loop-isolated exact infinite",
         RESUMED,
         CONTINUES,
     ),
@@ -257,16 +266,48 @@ const SESSION: &[Row] = &[
         RESUMED,
         CONTINUES,
     ),
-    without("allow-missing-gates", RESUMED, CONTINUES),
+    without(
+        "allow-missing-gates spec-gate reviewer reviewer-model critique-every critic",
+        RESUMED,
+        CONTINUES,
+    ),
+    without(
+        "max-duration max-cost max-tokens model stuck-threshold no-iteration-context",
+        RESUMED,
+        CONTINUES,
+    ),
+    without(GIT, RESUMED, CONTINUES),
+    with("reviewer reviewer-model", "spec-gate", NO_SPEC),
+    holds(
+        "critic",
+        |spec| spec.critique.is_some(),
+        "it has no effect without a critique; add --critique-every N",
+    ),
+    never("command agent-arg env clean-env prompt-mode output-format permissions", OWN_AGENT),
+    never(
+        "timeout timeout-grace idle-timeout pause retry-for",
+        "not in a session, whose turns nobody ends or delays; refrain start takes it, --max-duration counts here",
+    ),
+    never(
+        "working-dir worktree no-worktree base",
+        "not in a session, which works where it is; start the session there, or use refrain start",
+    ),
+    never("share-worktree", "not in a session: sessions share their worktree; leave it out"),
+    never("memory", "not in a session, which remembers by itself; leave it out, or use refrain start"),
+    never("on-stuck", "not in a session, whose agent stays; --stuck-threshold counts here"),
+    never("no-promise promise-match", "not in a session, which always has a promise, as a tag; leave it out"),
+    never("yes", "not in a session: trust the project with refrain trust"),
 ];
 
+const OWN_AGENT: &str = "not in a session, whose agent runs already; refrain start takes it";
 const RESUMED: &str = "resume resume-last";
 const CONTINUES: &str = "it has no effect on a loop that continues, which has its own; accepted beside --resume is --max-iterations";
 
 /// What `run` takes.
-const RUN: &[Row] = &[always(
-    "max-iter dir non-interactive agent command model reviewer require-approval allow-missing-gates yes",
-)];
+const RUN: &[Row] = &[
+    always("max-iter non-interactive reviewer reviewer-model"),
+    never("spec-gate", "PROMPT_FILE is the specification that the reviewer checks; leave it out"),
+];
 
 /// What `plan run` takes.
 const PLAN: &[Row] = &[

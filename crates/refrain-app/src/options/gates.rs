@@ -157,26 +157,6 @@ pub struct Proof {
 }
 
 impl GateArgs {
-    /// What is given here and there, these first; of what is one value, this one.
-    pub fn and(mut self, other: Self) -> Self {
-        self.gate.extend(other.gate);
-        self.soft_gate.extend(other.soft_gate);
-        self.protect.extend(other.protect);
-        self.protect_existing.extend(other.protect_existing);
-        self.gate_env.extend(other.gate_env);
-        Self {
-            success_command: self.success_command.or(other.success_command),
-            auto_gates: self.auto_gates || other.auto_gates,
-            gate_timeout: self.gate_timeout.or(other.gate_timeout),
-            gate_retries: self.gate_retries.or(other.gate_retries),
-            gate_when: self.gate_when.or(other.gate_when),
-            clean_checkout: self.clean_checkout || other.clean_checkout,
-            allow_missing_gates: self.allow_missing_gates || other.allow_missing_gates,
-            require_approval: self.require_approval || other.require_approval,
-            ..self
-        }
-    }
-
     /// One more check that decides, as if `--gate NAME=CMD` had been given.
     pub fn add(&mut self, name: &str, command: &str) -> Result<(), RequestError> {
         let name = name.parse::<GateName>().map_err(|error| RequestError::usage(error.to_string()))?;

@@ -25,13 +25,6 @@ pub struct UntilArgs {
 }
 
 impl UntilArgs {
-    /// The option that was given, if any.
-    pub fn given(&self) -> Option<&'static str> {
-        let said =
-            [(self.complete, "--loop"), (self.exact.is_some(), "--exact"), (self.infinite, "--infinite")];
-        said.into_iter().find_map(|(is_given, name)| is_given.then_some(name))
-    }
-
     /// The most iterations, where a number stands alone: not beside an option that sets another number, or none.
     pub fn at_most(&self, number: &str, most: Option<u32>) -> Result<u32, RequestError> {
         let others = [
@@ -54,11 +47,6 @@ impl UntilArgs {
     /// Whether it has no end of its own.
     pub fn is_infinite(&self) -> bool {
         self.infinite
-    }
-
-    /// What both say together; this one first.
-    pub fn or(self, other: Self) -> Self {
-        if self.given().is_some() { self } else { other }
     }
 
     /// When it ends, and how many iterations it has: with `most` given, or else configured.

@@ -2,14 +2,11 @@
 
 use refrain_core::values;
 
-/// How many tasks may be worked on at a time.
-pub const MOST_JOBS: u32 = 64;
-
 // How the tasks of a plan are worked on.
 #[derive(Debug, Default, clap::Args)]
 pub struct HowArgs {
     /// How many tasks are worked on at a time, 1 to 64; as many as cores and memory allow, 8 at most, where it is left out
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_JOBS)))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::jobs)]
     pub jobs: Option<u32>,
     /// Start a task as soon as its own dependencies have landed, and not with its wave
     #[arg(long)]

@@ -66,14 +66,18 @@ impl Prepared {
         commands.extend(resolved.offered);
         let each = resolved.spec;
         resolve::refuse_approval(&each, is_asked, &settings, why)?;
+        let config = &settings.config.plan;
         let spec = PlanSpec {
             id: name.unwrap_or_else(|| LoopId::derived(&source.file.tag, 0)),
             tag: source.file.tag.clone(),
             tasks: source.file.path.clone(),
             brief,
             limits: PlanLimits {
-                per_task: how.max_iterations_per_task.unwrap_or(PlanLimits::PER_TASK),
-                total: how.max_total_iterations.unwrap_or(PlanLimits::TOTAL),
+                per_task: how
+                    .max_iterations_per_task
+                    .or(config.max_iterations_per_task)
+                    .unwrap_or(PlanLimits::PER_TASK),
+                total: how.max_total_iterations.or(config.max_total_iterations).unwrap_or(PlanLimits::TOTAL),
                 max_cost: each.limits.max_cost,
                 max_duration: each.limits.max_duration,
             },
@@ -83,9 +87,9 @@ impl Prepared {
                 limits: Limits { max_cost: None, max_duration: None, ..each.limits },
                 ..each
             }),
-            jobs: how.jobs.unwrap_or_else(refrain_engine::usual_jobs),
-            pipeline: how.pipeline,
-            tune: how.tune,
+            jobs: how.jobs.or(config.jobs).unwrap_or_else(refrain_engine::usual_jobs),
+            pipeline: how.pipeline || config.pipeline.unwrap_or_default(),
+            tune: how.tune || config.tune.unwrap_or_default(),
             verifications: Some(of_tasks(&source).map(|it| it.command).collect()),
         };
         Ok(Self { service, settings, dir, source, spec, notes, commands, source_args })
@@ -204,6 +208,10 @@ fn prove(
         let from = source.file.path.to_string();
         let note = format!("{from} says what proves a task: {command}");
         return Ok((vec![note], vec![RepositoryCommand { command: command.clone(), from }]));
+    }
+    if let Some(command) = &settings.config.plan.verify {
+        work.gates.add("verify", command)?;
+        return Ok((Vec::new(), Vec::new()));
     }
     if work.gates.decide(&settings.config) {
         return Ok((Vec::new(), Vec::new()));

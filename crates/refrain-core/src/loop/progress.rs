@@ -8,8 +8,15 @@ use crate::fingerprint::{self, Fingerprint};
 use crate::git::Checks;
 use crate::spec::{AgentSpec, Millis, OnStuck, Until};
 use crate::stuck::{IterationResult, Stuck, Verdict};
+use crate::work::WorkDigest;
 
 impl LoopState {
+    /// Whether the work is another than when the iteration began; none where that is not known.
+    #[must_use]
+    pub fn has_changed_work(&self, work: Option<&WorkDigest>) -> Option<bool> {
+        Some(self.progress.began.as_ref()? != work?)
+    }
+
     /// What the iterations so far amount to. `--exact N` is never stuck: each iteration was asked for.
     #[must_use]
     pub fn verdict(&self) -> Verdict {

@@ -50,6 +50,13 @@ impl LoopId {
         Self(format!("{slug}-{suffix:04x}"))
     }
 
+    /// An id that is words alone, as [`Self::derived`] makes them; none where nothing is left of them.
+    #[must_use]
+    pub fn of_words(words: &str) -> Option<Self> {
+        let slug = slug(words, Self::MAX);
+        (!slug.is_empty()).then_some(Self(slug))
+    }
+
     /// The id of the loop that is this round of a plan's task: begins with the plan's id and the task's, as far as there is
     /// room, and ends with what tells it from all others. Who knows the three knows the id.
     #[must_use]

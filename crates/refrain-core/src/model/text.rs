@@ -158,11 +158,14 @@ pub fn grouped(number: u64) -> String {
         .collect()
 }
 
-/// The name that was probably meant: at most a third of it is written otherwise.
+/// The name that was probably meant: at most a third of it is different, or one of two characters.
 #[must_use]
 pub fn nearest<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let rated = names.into_iter().map(|known| (strsim::damerau_levenshtein(name, known), known));
-    let alike = rated.filter(|(wrong, known)| wrong * 3 <= known.len().max(name.len()));
+    let alike = rated.filter(|(wrong, known)| {
+        let longer = known.len().max(name.len());
+        wrong * 3 <= longer || (*wrong == 1 && known.len() == 2 && name.len() == 2)
+    });
     alike.min_by_key(|(wrong, _)| *wrong).map(|(_, known)| known)
 }
 

@@ -150,6 +150,15 @@ pub fn iterations(text: &str) -> Result<u32, String> {
     number.ok_or_else(|| format!("accepted are whole numbers in {}..={}", accepted.start(), accepted.end()))
 }
 
+/// The most tasks that a plan works on at a time.
+pub const MOST_JOBS: u32 = 64;
+
+/// How many tasks a plan works on at a time.
+pub fn jobs(text: &str) -> Result<u32, String> {
+    let number = text.parse().ok().filter(|number| (1..=MOST_JOBS).contains(number));
+    number.ok_or_else(|| format!("accepted are whole numbers in 1..={MOST_JOBS}"))
+}
+
 /// An amount of money.
 pub fn usd(text: &str) -> Result<Usd, String> {
     let accepted =

@@ -221,6 +221,9 @@ pub struct TaskEnded {
     /// How the last agent of the round failed; none where it ended well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<AgentFault>,
+    /// The required gate that failed last, and the last line that it printed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed_gate: Option<String>,
 }
 
 /// How an agent failed by itself.

@@ -26,6 +26,7 @@ pub use event::{
 };
 pub use graph::Graph;
 pub use next_step::{PlanLive, PlanStep, next_step};
+pub use outcome::failed_gate;
 pub use problem::Problem;
 pub use spec::{BriefSpec, PlanLimits, PlanSpec, jobs};
 pub use standing::Standing;

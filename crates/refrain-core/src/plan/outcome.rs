@@ -4,7 +4,7 @@ use super::event::{AgentFault, Stop, TaskEnd};
 use crate::event::{Blocked, End, Exit};
 use crate::git::{CommitResult, Skipped};
 use crate::r#loop::{LoopState, Outcome};
-use crate::text::clip;
+use crate::text::{clip, printable};
 
 /// How much of an agent's last line is told, in bytes.
 const LAST_LINE: usize = 200;
@@ -63,6 +63,19 @@ impl TaskEnd {
             } => hindered(),
         }
     }
+}
+
+/// The first required gate of a loop that fails, with the last line that it printed; none where all pass.
+#[must_use]
+pub fn failed_gate(state: &LoopState) -> Option<String> {
+    let failed = state.gate_results().find_map(|result| {
+        let gate = state.spec.gates.get(result.gate).filter(|gate| gate.hard && !result.passed())?;
+        Some((gate, result.preview.trim()))
+    });
+    failed.map(|(gate, preview)| match clip(&printable(preview).replace('\n', " "), LAST_LINE) {
+        line if line.is_empty() => format!("gate {} failed", gate.name),
+        line => format!("gate {} failed: {line}", gate.name),
+    })
 }
 
 impl AgentFault {

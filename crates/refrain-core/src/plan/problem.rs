@@ -123,7 +123,7 @@ const NAMED: usize = 10;
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cycle(path) => write!(f, "tasks wait for each other: {}", joined(path, " -> ")),
+            Self::Cycle(path) => write!(f, "tasks wait for each other in a cycle: {}", joined(path, " -> ")),
             Self::PartOfItself(path) => write!(f, "a task is a part of itself: {}", joined(path, " -> ")),
             Self::OnItself(task) => write!(f, "task {task} depends on itself"),
             Self::Duplicate(id) => write!(f, "more than one task is called {id}"),

@@ -89,6 +89,8 @@ pub struct TaskState {
     pub of_round: u32,
     /// How the last agent of that round failed; none where it ended well.
     pub fault: Option<AgentFault>,
+    /// The gate that failed last in its last round, and what it said.
+    pub failed_gate: Option<String>,
     /// How often it came back although its own gates had passed.
     pub returns: u32,
     /// What had landed when its last round began.
@@ -319,7 +321,9 @@ impl TaskState {
     }
 
     fn failure(&self) -> String {
-        self.fault.as_ref().map(|fault| format!("; its agent {}", fault.said)).unwrap_or_default()
+        let fault = self.fault.as_ref().map(|fault| format!("; its agent {}", fault.said));
+        let gate = || self.failed_gate.as_ref().map(|gate| format!("; {gate}"));
+        fault.or_else(gate).unwrap_or_default()
     }
 }
 

@@ -32,6 +32,13 @@ pub fn directed(prompt: &str, directions: &str) -> String {
     with_section(prompt, "User Directions", directions)
 }
 
+/// What a loop in a mode is about, as its prompt says it.
+#[must_use]
+pub fn task(prompt: &str) -> Option<&str> {
+    let (_, task) = prompt.split_once("\n\n## Task\n\n")?;
+    Some(task.split_once("\n\n## User Directions\n\n").map_or(task, |(task, _)| task).trim())
+}
+
 fn with_section(prompt: &str, title: &str, text: &str) -> String {
     format!("{}\n\n## {title}\n\n{}\n", prompt.trim_end(), text.trim_end())
 }
@@ -49,7 +56,9 @@ mod tests {
             prompt,
             format!("Work so.\n\n{shared}\n\n## Task\n\nMend it.\n\n## User Directions\n\nSlowly.\n")
         );
-        assert_eq!(super::prompt("Work so.", None), format!("Work so.\n\n{shared}"));
+        assert_eq!(task(&prompt), Some("Mend it."));
+        let without = super::prompt("Work so.", None);
+        assert_eq!((without.as_str(), task(&without)), (format!("Work so.\n\n{shared}").as_str(), None));
     }
 
     #[test]

@@ -7,6 +7,8 @@ use crate::event::ClaimSource;
 use crate::ids::LoopId;
 use crate::r#loop::LoopState;
 use crate::prompt::fenced;
+use crate::prompt::mode;
+use crate::spec::Spec;
 use crate::text::{clip, cut_middle, printable, squeeze};
 
 /// How long a title is, in bytes: forges show so much.
@@ -14,14 +16,20 @@ const TITLE: usize = 72;
 /// How much of the task is repeated, in bytes.
 const TASK: usize = 2 << 10;
 
-/// Its title: the first line of the task.
+/// Its title: the first line of the task; of a mode's loop without a task, the mode.
 #[must_use]
 pub fn title(state: &LoopState) -> String {
-    let first = state.spec.prompt.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+    let Spec { id, prompt, mode, .. } = &state.spec;
+    let task = match mode {
+        Some(_) => mode::task(prompt).unwrap_or_default(),
+        None => prompt,
+    };
+    let first = task.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let first = squeeze(&printable(first));
-    match first.trim_start_matches(['#', '*', '-', '>', ' ']) {
-        "" => format!("refrain: loop {}", state.spec.id),
-        first => clip(first, TITLE).into_owned(),
+    match (first.trim_start_matches(['#', '*', '-', '>', ' ']), mode) {
+        ("", Some(mode)) => clip(&format!("{}: loop {id}", printable(mode)), TITLE).into_owned(),
+        ("", None) => format!("refrain: loop {id}"),
+        (first, _) => clip(first, TITLE).into_owned(),
     }
 }
 
@@ -115,7 +123,6 @@ mod tests {
     use crate::event::{Event, FORMAT, LoopStarted, Record};
     use crate::r#loop::LoopState;
     use crate::r#loop::tests::journal::{spec, time};
-    use crate::spec::Spec;
 
     fn state(spec: Spec) -> LoopState {
         let started = LoopStarted { format: FORMAT, refrain: "0".into(), spec };
@@ -133,6 +140,12 @@ mod tests {
         ] {
             assert_eq!(title(&state(Spec { prompt: prompt.into(), ..spec() })), expected, "{prompt:?}");
         }
+        let of_mode = |task: Option<&str>| {
+            let prompt = mode::directed(&mode::prompt(mode::built_in("implement").unwrap(), task), "Slowly.");
+            title(&state(Spec { prompt, mode: Some("implement".to_owned()), ..spec() }))
+        };
+        assert_eq!(of_mode(Some("Add a login page")), "Add a login page");
+        assert_eq!(of_mode(None), "implement: loop mend");
         let long = title(&state(Spec { prompt: "mend ".repeat(100), ..spec() }));
         assert!(long.len() <= TITLE + "…".len(), "{long}");
     }

@@ -6,6 +6,7 @@ use crate::event::Process;
 use crate::ids::{AttemptId, LoopId};
 use crate::r#loop::LoopState;
 use crate::prompt;
+use crate::text::printable;
 
 /// What is known of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,11 +81,13 @@ pub fn is_heard(state: &LoopState, seen: Option<AttemptId>) -> bool {
 pub enum Answer {
     /// It may stop.
     LetGo,
+    /// It may stop, and the user is shown how its loop ended.
+    Ended(String),
     GoOn(String),
 }
 
 /// How one of its loops stands when a session ends its turn.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub enum Stands<'a> {
     /// Its next turn begins.
     Next {
@@ -99,8 +102,16 @@ pub enum Stands<'a> {
     Proving,
     /// There was nothing to do, and it looks again later.
     Resting,
-    /// It has stopped, or nobody knows.
-    Stopped,
+    Stopped {
+        /// How, in a word.
+        status: &'a str,
+        /// Why, in a line.
+        reason: &'a str,
+        /// What is to be done for it to go on.
+        needs: Option<&'a str>,
+    },
+    /// Nobody knows.
+    Unknown,
 }
 
 impl Answer {
@@ -121,7 +132,11 @@ impl Answer {
             Stands::Resting => Self::GoOn(format!(
                 "You found nothing to do for loop {id}. Run this command now; it waits, then says what to do: refrain tick hold {id}"
             )),
-            Stands::Stopped => Self::LetGo,
+            Stands::Stopped { status, reason, needs } => {
+                let next = needs.map(|needs| format!(". Next: {needs}")).unwrap_or_default();
+                Self::Ended(printable(&format!("Loop {id}: {status}: {reason}{next}")).replace('\n', " "))
+            }
+            Stands::Unknown => Self::LetGo,
         }
     }
 }

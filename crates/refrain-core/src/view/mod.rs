@@ -352,6 +352,9 @@ pub struct Runner {
     pub pid: Option<i32>,
     /// Its machine.
     pub host: String,
+    /// The session's own name, where a session drives it that has said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
     /// Whether it lives; null where that cannot be known from here.
     pub alive: Option<bool>,
     /// Whether a signal (SIGSTOP) stopped it: it does nothing, and answers nothing, until it is continued.
@@ -380,9 +383,11 @@ pub fn to_continue(pid: i32) -> String {
 
 impl fmt::Display for Runner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.pid {
-            Some(pid) => write!(f, "pid {pid} on {}", self.host),
-            None => write!(f, "a session on {}", self.host),
+        match (&self.session, self.pid) {
+            (Some(session), Some(pid)) => write!(f, "session {session}, pid {pid} on {}", self.host),
+            (Some(session), None) => write!(f, "session {session} on {}", self.host),
+            (None, Some(pid)) => write!(f, "pid {pid} on {}", self.host),
+            (None, None) => write!(f, "a session on {}", self.host),
         }
     }
 }
@@ -504,6 +509,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         runner: driver(state).map(|(pid, host)| Runner {
             pid,
             host: host.to_owned(),
+            session: state.session.as_ref().filter(|_| state.is_in_session()).and_then(|it| it.id.clone()),
             alive: if ended.is_some() && word.has_stopped() { Some(false) } else { alive.runner },
             stopped: false,
         }),

@@ -9,7 +9,7 @@ use crate::git::{CommitResult, Skipped};
 use crate::r#loop::{Approval, GateFailure, Grant, LoopState, Outcome, Phase, Proving, Saved};
 use crate::machine::Refusal;
 use crate::protect::Touched;
-use crate::session::MAX_IDLE_TURNS;
+use crate::session::{MAX_IDLE_TURNS, Session};
 use crate::spec::Spec;
 use crate::stuck::{Pattern, Verdict};
 use crate::text::{printable, squeeze};
@@ -211,7 +211,9 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                 WaitKind::Remote => published::remote(state),
             },
             (None, Some(flight)) if state.is_in_session() => {
-                format!("its session works on attempt {}", flight.id)
+                let session = state.session.as_ref().and_then(Session::short);
+                let session = session.map_or_else(|| "its session".to_owned(), |id| format!("session {id}"));
+                format!("{session} works on attempt {}", flight.id)
             }
             (None, Some(flight)) if flight.child.stopping.is_some() => {
                 format!("attempt {} is ending", flight.id)

@@ -10,15 +10,13 @@ use refrain_core::event::End;
 use refrain_core::git::Operation;
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_core::{LoopId, LoopState};
-use refrain_git::{GitError, Repository, Worktree};
+use refrain_git::{GitError, OLDEST, Repository, Worktree, read_version};
 use refrain_proc::orphans;
 use refrain_store::{LoopDir, journal};
 
 use super::cure::{Cure, Found};
 use crate::{Service, chain};
 
-/// The oldest git that does what Refrain asks of it (crates.md), as major and minor number.
-const OLDEST: (u32, u32) = (2, 41);
 /// How long git may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A lock that is younger may be somebody's who is just at it.
@@ -68,13 +66,9 @@ fn version(said: Result<String, GitError>) -> Finding {
         Ok(said) => said,
         Err(error) => return Finding::problem(Subject::Git, chain(&error), "see that git --version works"),
     };
-    let version = said.split_whitespace().nth(2).unwrap_or_default();
-    let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
-    match (numbers.next(), numbers.next()) {
-        (Some(major), Some(minor)) if (major, minor) >= OLDEST => {
-            Finding::ok(Subject::Git, format!("git {version}"))
-        }
-        _ => Finding::problem(
+    match read_version(&said) {
+        (version, true) => Finding::ok(Subject::Git, format!("git {version}")),
+        (version, false) => Finding::problem(
             Subject::Git,
             format!("git {version} is older than {}.{}", OLDEST.0, OLDEST.1),
             "install a newer one: commits and worktrees of loops need it",

@@ -322,7 +322,8 @@ impl Landing {
         let title = |id: &TaskId| state.task(id).map(|task| subject(&task.card.title)).unwrap_or_default();
         let list: Vec<_> = its.iter().map(|(id, _)| format!("- {id}: {}", title(id))).collect();
         let tag = printable(&spec.tag).replace('\n', " ");
-        let mut message = format!("feat({tag}): complete {}\n\n{}", state.wave_name(wave), list.join("\n"));
+        let subject = state.wave_subject(wave, its.len());
+        let mut message = format!("feat({tag}): {subject}\n\n{}", list.join("\n"));
         let left_out: Vec<_> = state.left_out(wave).map(|task| left_out(state, task)).collect();
         if !left_out.is_empty() {
             message = format!("{message}\n\nLeft out:\n{}", left_out.join("\n"));

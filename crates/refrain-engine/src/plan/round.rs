@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use refrain_core::event::End;
 use refrain_core::git::{Oid, RepoPath};
 use refrain_core::r#loop::Grant;
-use refrain_core::plan::{AgentFault, Graph, PlanSpec, Running, Task, TaskEnd, TaskEnded, TaskState};
+use refrain_core::plan::{
+    AgentFault, Graph, PlanSpec, Running, Task, TaskEnd, TaskEnded, TaskState, failed_gate,
+};
 use refrain_core::view::trace;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopState, Spec};
@@ -288,7 +290,16 @@ impl Round {
         state.and_then(|state| self.ended(&state)).unwrap_or_else(|error| {
             let error = format!("task {task} could not be worked on: {}", chain(&error));
             let end = TaskEnd::Hindered { error };
-            TaskEnded { task, end, head: None, iterations: 0, cost: None, cost_at_least: false, fault: None }
+            TaskEnded {
+                task,
+                end,
+                head: None,
+                iterations: 0,
+                cost: None,
+                cost_at_least: false,
+                fault: None,
+                failed_gate: None,
+            }
         })
     }
 
@@ -309,6 +320,7 @@ impl Round {
         }
         let (iterations, cost, fault) = (state.charged, state.spent.cost, AgentFault::of(state));
         let cost_at_least = state.spent.cost_at_least;
-        Ok(TaskEnded { task, end, head, iterations, cost, cost_at_least, fault })
+        let failed_gate = failed_gate(state);
+        Ok(TaskEnded { task, end, head, iterations, cost, cost_at_least, fault, failed_gate })
     }
 }

@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use refrain_agents::{environment, generic};
 use refrain_core::event::FORMAT;
 use refrain_core::plan::{PlanEvent, PlanGrant, PlanSpec, PlanStarted, PlanState, TaskId};
 use refrain_core::text::nearest;
 use refrain_core::{LoopId, Spec};
-use refrain_git::Repository;
+use refrain_git::{GitError, Repository};
 use refrain_proc::detach::Detached;
 use refrain_store::journal;
 use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock};
@@ -17,6 +18,9 @@ use super::runner::PlanRunner;
 use super::statuses::Statuses;
 use crate::git_steps::repository;
 use crate::{EngineError, LoopRequest, Service, now};
+
+/// How long git may take to say its version.
+const VERSION_LIMIT: Duration = Duration::from_secs(30);
 
 impl Service {
     /// Starts a plan: from here on it exists, and the value returned has the right to drive it. Where the name was made up,
@@ -87,6 +91,10 @@ impl Service {
 
     fn fit_repository(&self, spec: &PlanSpec) -> Result<Repository, EngineError> {
         let git_env = environment::of_git(&spec.each, self.host.env.iter().cloned());
+        let said = refrain_git::version(&self.project.worktree, &git_env, VERSION_LIMIT)?;
+        if let (version, false) = refrain_git::read_version(&said) {
+            return Err(GitError::TooOld(version.to_owned()).into());
+        }
         let repository = Repository::open(&self.project.worktree, &git_env)?;
         let base = repository.survey()?;
         if base.head.is_none() {

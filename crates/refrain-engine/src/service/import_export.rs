@@ -7,8 +7,11 @@ use std::io::{self, Read};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
 use refrain_core::formats::mirror::{self, ForeignLoop, Mirror, Standing, Unread};
+use refrain_core::plan::PlanSpec;
+use refrain_core::view::StatusWord;
+use refrain_core::view::plan::PlanStatus;
 use refrain_store::{journal, write_atomic};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::driver::liveness::{alive, look};
 use crate::git_steps::failure_branch::each_text;
@@ -62,6 +65,52 @@ pub fn write_exported(path: &Utf8Path, text: &str) -> Result<bool, EngineError> 
     Ok(true)
 }
 
+/// A plan in seed 001's words.
+fn scud(spec: &PlanSpec, status: &PlanStatus) -> Value {
+    let verify = spec.each.gates.iter().find(|gate| gate.name.as_str() == "verify");
+    let is_over = status.status.has_stopped();
+    let current = status.waves.iter().position(|wave| wave.tasks_done < wave.tasks_total);
+    json!({
+        "version": "1.0",
+        "config": {
+            "tag": spec.tag,
+            "plan_path": spec.brief.document,
+            "max_iterations_per_task": spec.limits.per_task,
+            "max_total_iterations": spec.limits.total,
+            "working_directory": spec.each.working_dir,
+            "use_sub_agents": true,
+            "verification_command": verify.map(|gate| gate.check.to_string()),
+            "auto_commit_waves": true,
+            "spec": {
+                "include_task": true,
+                "include_plan_section": true,
+                "additional_specs": spec.brief.files,
+                "max_spec_tokens": spec.brief.max_tokens,
+                "spec_template": spec.brief.template.as_ref().map(ToString::to_string),
+            },
+        },
+        "current_wave": current.map_or(status.waves.len(), |wave| wave + 1),
+        "total_waves": status.waves.len(),
+        "tasks_completed": status.tasks_done,
+        "tasks_total": status.tasks_total,
+        "iteration_count": status.usage.iterations_used,
+        "wave_commits": status.wave_commits,
+        "started_at": status.started_at,
+        "last_activity_at": status.updated_at,
+        "completed": status.status == StatusWord::Completed,
+        "exit_reason": is_over.then_some(&status.reason),
+        "blocked_tasks": status.blocked.iter().map(|task| json!({
+            "task_id": task.task,
+            "title": task.title,
+            "reason": task.reason,
+            "attempts": task.attempts,
+            "blocked_at": task.blocked_at,
+        })).collect::<Vec<_>>(),
+        "refrain_loop": status.id,
+        "refrain_started": status.started_at,
+    })
+}
+
 impl Service {
     /// A loop as another system has it, or else as `status --json` does, less what must not leave: values that were set for its
     /// agent, and what looks like a secret.
@@ -81,6 +130,16 @@ impl Service {
         };
         let text = to.document(&state, Standing::of(&state, is_driven));
         Ok(serde_json::from_str(&text).map_or_else(|_| clean(&text), whole))
+    }
+
+    /// A plan as Descartes has it (`.scud/loop-state.json`), or else as `plan status --json` does, less what must not leave.
+    pub fn export_plan(&self, id: &LoopId, is_scud: bool) -> Result<String, EngineError> {
+        let (status, spec) = (self.plan_status(id)?, self.plan(id)?.spec);
+        let mut object =
+            if is_scud { scud(&spec, &status) } else { serde_json::to_value(&status).unwrap_or_default() };
+        let redactor = Redactor::new(&spec.each, []);
+        each_text(&mut object, &|text: &str| redactor.clean(text));
+        Ok(format!("{object:#}\n"))
     }
 
     /// What a session is told that begins a loop here while Claude Code's own plugin has one: that file is only looked at.

@@ -35,7 +35,8 @@ pub(crate) fn write(spec: &Spec, mirrored: &[Mirrored]) {
 
 /// A runner works there from here on.
 pub(crate) fn open(spec: &Spec) {
-    if has_lock(spec) {
+    // A worktree of the loop's own is made later, and only where its folder is not there yet; no other system works in it.
+    if has_lock(spec) && spec.working_dir.is_dir() {
         let _ = replace(&lock(spec), &format!("{}\n", identity::own().process.pid));
     }
 }
@@ -125,10 +126,14 @@ pub fn left_to_others(spec: &Spec) -> Vec<Utf8PathBuf> {
     others.map(|mirror| mirror.root(spec).join(mirror.first(&spec.id))).collect()
 }
 
-/// The process of another system that works in a loop's folder by its own lock, and lives. A lock of the dead is nobody's.
+/// The process of another system that works in a loop's folder by its own lock, and runs. A lock whose process has ended is
+/// stale, also where another process has its number since.
 #[must_use]
 pub fn foreign_lock(spec: &Spec) -> Option<i32> {
-    let text = read_text(&lock(spec)).ok()?;
+    let lock = lock(spec);
+    let text = read_text(&lock).ok()?;
     let pid = text.trim().parse().ok().filter(|pid| *pid > 0)?;
-    identity::stat(pid).map(|_| pid)
+    let written = fs::symlink_metadata(&lock).and_then(|meta| meta.modified()).ok();
+    let ago = written.and_then(|written| written.elapsed().ok()).unwrap_or_default();
+    identity::is_running_since(pid, ago).then_some(pid)
 }

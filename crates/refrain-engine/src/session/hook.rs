@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use refrain_agents::hook::{Tail, Told, look};
+use refrain_agents::hook::{Tail, Told, has_transcript, look};
 use refrain_core::LoopState;
+use refrain_core::agent::{self, AgentReport, Scope};
 use refrain_core::session::{Answer, LoopOwner, Stands, Stop, by_turn, reminder};
 use refrain_core::spec::AgentKind;
+use refrain_core::view::{self, Alive};
 use refrain_store::project::sessions;
 
-use super::{Said, Turn, wait_for_change};
+use super::{Activity, Said, Turn, wait_for_change};
 use crate::{EngineError, Service};
 
 /// How long a hook waits for a proof: half of what its harness gives it, which the plugins set to 60 s.
@@ -45,14 +47,26 @@ impl Service {
         if !stop.ends_a_turn() {
             return Answer::LetGo;
         }
-        let idle = tail.is_some_and(|tail| !tail.has_worked);
-        let said = Said { message: message.unwrap_or_default(), claims: false, idle };
+        let activity = match &tail {
+            Some(tail) if !tail.has_worked => Activity::Idle,
+            None if has_transcript(agent) => Activity::Unread,
+            Some(_) | None => Activity::Worked,
+        };
+        let report = tail.and_then(report);
+        let said = Said { message: message.unwrap_or_default(), claims: false, activity, report };
         by_turn(&mut loops);
         let said = std::iter::once(Some(&said)).chain(std::iter::repeat(None));
         let until = Instant::now() + PATIENCE;
         let left = || until.saturating_duration_since(Instant::now());
-        let mut answers = loops.iter().zip(said).map(|(state, said)| self.answer(state, said, left()));
-        answers.find(|answer| *answer != Answer::LetGo).unwrap_or(Answer::LetGo)
+        let mut ended = Vec::new();
+        for (state, said) in loops.iter().zip(said) {
+            match self.answer(state, said, left()) {
+                Answer::GoOn(reason) => return Answer::GoOn(reason),
+                Answer::Ended(text) => ended.push(text),
+                Answer::LetGo => {}
+            }
+        }
+        if ended.is_empty() { Answer::LetGo } else { Answer::Ended(ended.join("\n")) }
     }
 
     fn answer(&self, state: &LoopState, said: Option<&Said>, patience: Duration) -> Answer {
@@ -62,7 +76,16 @@ impl Service {
             Ok(Turn::Under(state)) => Stands::Under(state),
             Ok(Turn::Proving) => Stands::Proving,
             Ok(Turn::Resting { .. }) => Stands::Resting,
-            Ok(Turn::Stopped(_)) | Err(_) => Stands::Stopped,
+            Ok(Turn::Stopped(state)) => {
+                let status = view::status(state, Alive::NOBODY);
+                let stands = Stands::Stopped {
+                    status: status.status.as_str(),
+                    reason: &status.reason,
+                    needs: status.needs.as_deref(),
+                };
+                return Answer::of(&state.spec.id, stands);
+            }
+            Err(_) => Stands::Unknown,
         };
         Answer::of(&state.spec.id, stands)
     }
@@ -102,6 +125,13 @@ impl Service {
         }
         Ok(found)
     }
+}
+
+/// What a turn used, as its transcript says.
+fn report(tail: Tail) -> Option<AgentReport> {
+    let tokens = (Scope::Attempt, tail.tokens?);
+    let session = agent::Session { model: tail.model, ..agent::Session::default() };
+    Some(AgentReport { session, tokens: Some(tokens), is_final: true, ..AgentReport::default() })
 }
 
 /// What the transcript says, where it is one that is known. The message may come a moment after the hook is called.

@@ -66,7 +66,7 @@ impl Place {
     fn hook(&self, told: &Told) -> Option<String> {
         match self.service.at_stop(AgentKind::Claude, told, false) {
             Answer::GoOn(text) => Some(text),
-            Answer::LetGo => None,
+            Answer::LetGo | Answer::Ended(_) => None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! One turn of a session: what it left behind, and what it is told next.
 
 use camino::Utf8Path;
+use refrain_core::agent::AgentReport;
 use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::promise::Scanner;
 use refrain_core::prompt::context;
@@ -23,8 +24,22 @@ pub struct Said {
     pub message: String,
     /// It says that the loop is done in so many words, which are no message: `tick finish`.
     pub claims: bool,
-    /// It did nothing but speak.
-    pub idle: bool,
+    /// Whether it did anything but speak.
+    pub activity: Activity,
+    /// What it used, and its model, where that is known.
+    pub report: Option<AgentReport>,
+}
+
+/// Whether a turn did anything but speak.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Activity {
+    /// It did.
+    #[default]
+    Worked,
+    /// It did not.
+    Idle,
+    /// Its transcript cannot be read: it did where the work is another.
+    Unread,
 }
 
 /// What can be done with a loop between two turns.
@@ -52,6 +67,11 @@ pub(super) fn over(
     let mut scanner = Scanner::of_attempt(spec, "");
     scanner.push(said.message.as_bytes());
     let finding = scanner.finish();
+    let idle = match said.activity {
+        Activity::Worked => false,
+        Activity::Idle => true,
+        Activity::Unread => state.has_changed_work(work.as_ref()) != Some(true),
+    };
     let state = WorktreeFiles::default().says(spec);
     AttemptFinished {
         exit: Exit::Unseen,
@@ -62,14 +82,14 @@ pub(super) fn over(
         state,
         needs: worktree::needs(spec, state),
         git_changed,
-        idle: said.idle,
+        idle,
         stdout_bytes: said.message.len() as u64,
         stderr_bytes: 0,
         preview: finding.last_line,
         summary: finding.summary,
         left: false,
         output_error: None,
-        report: None,
+        report: said.report.clone().map(Box::new),
         fingerprint: None,
         sealed: Default::default(),
     }

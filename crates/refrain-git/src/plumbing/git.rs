@@ -424,6 +424,18 @@ pub fn version(dir: &Utf8Path, env: &[(OsString, OsString)], limit: Duration) ->
     Git::new(dir, &environment(env)).within(Some(limit)).text(["--version"], &[])
 }
 
+/// The oldest git that does all that Refrain asks of it, as major and minor number.
+pub const OLDEST: (u32, u32) = (2, 41);
+
+/// The version in what [`version`] returns, and whether it is new enough.
+#[must_use]
+pub fn read_version(said: &str) -> (&str, bool) {
+    let version = said.split_whitespace().nth(2).unwrap_or_default();
+    let mut numbers = version.split('.').map_while(|number| number.parse::<u32>().ok());
+    let numbers = numbers.next().zip(numbers.next());
+    (version, numbers.is_some_and(|numbers| numbers >= OLDEST))
+}
+
 /// How much of what git or a hook said is kept, in bytes.
 const SAID: usize = 2 << 10;
 

@@ -59,6 +59,15 @@ pub(crate) fn environment(pid: i32) -> Vec<u8> {
     fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
 }
 
+/// How long a process has run; none where there is no such process.
+pub(crate) fn age(pid: i32) -> Option<Duration> {
+    let uptime = fs::read_to_string("/proc/uptime").ok()?;
+    let uptime = Duration::try_from_secs_f64(uptime.split(' ').next()?.parse().ok()?).ok()?;
+    let ticks = rustix::param::clock_ticks_per_second();
+    let start = Duration::try_from_secs_f64(stat(pid)?.process.start as f64 / ticks as f64).ok()?;
+    Some(uptime.saturating_sub(start))
+}
+
 /// What a process is called; none where there is no such process.
 pub(crate) fn name(pid: i32) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/comm")).ok()

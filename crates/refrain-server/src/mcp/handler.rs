@@ -1,9 +1,11 @@
 //! What the server says of itself, and where each request goes.
 
+use rmcp::handler::server::tool::{IntoCallToolResult, ToolCallContext};
 use rmcp::model::{
-    CustomRequest, CustomResult, ErrorCode, Implementation, ListResourceTemplatesResult, ListResourcesResult,
-    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
-    ServerConfig, SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, Implementation,
+    ListResourceTemplatesResult, ListResourcesResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler, tool_handler};
@@ -40,6 +42,17 @@ impl ServerHandler for Mcp {
             .build();
         let own = Implementation::new("refrain", self.desk.version()).with_title("Refrain");
         ServerConfig::new(can).with_server_info(own).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        if self.tools.get(&request.name).is_none() {
+            return unknown_tool(&request, self.tools.list_all()).into_call_tool_result();
+        }
+        self.tools.call(ToolCallContext::new(self, request, context)).await
     }
 
     async fn on_custom_request(
@@ -107,6 +120,32 @@ impl ServerHandler for Mcp {
     async fn listen(&self, subscription: SubscriptionContext) -> Result<(), ErrorData> {
         self.follow_all(subscription).await.map_err(not_found)
     }
+}
+
+/// Seed 003's tool, and what each of its actions is called here.
+const PHANTOM_LOOP: &str = "phantom_loop";
+const ACTIONS: [(&str, &str); 4] = [
+    ("start", "loop_start with goal, workspace, max_iterations, max_cost_usd and the like"),
+    ("status", "loop_status with loop_id"),
+    ("stop", "loop_stop with loop_id"),
+    ("list", "loop_list with include_finished"),
+];
+
+fn unknown_tool(request: &CallToolRequestParams, known: Vec<Tool>) -> Refusal {
+    let name = &request.name;
+    if name == PHANTOM_LOOP {
+        let action = request.arguments.as_ref().and_then(|given| given.get("action")?.as_str());
+        let calls = ACTIONS.iter().filter(|(known, _)| action.is_none_or(|action| action == *known));
+        let calls: Vec<_> = calls.map(|(action, call)| format!("{action}: call {call}")).collect();
+        if !calls.is_empty() {
+            return Refusal::new(format!(
+                "{name}: each action is a tool of its own, without action; {}",
+                calls.join("; ")
+            ));
+        }
+    }
+    let known: Vec<_> = known.iter().map(|tool| tool.name.as_ref()).collect();
+    Refusal::new(format!("{name}: unknown tool; accepted are {}", known.join(", ")))
 }
 
 fn failed(refusal: Refusal) -> ErrorData {

@@ -12,12 +12,13 @@ use refrain_core::formats::mirror::Mirror;
 use refrain_core::git::{self, Template, Workflow};
 use refrain_core::glob::PathGlob;
 use refrain_core::memory;
+use refrain_core::plan::PlanLimits;
 use refrain_core::price::Price;
 use refrain_core::promise::{MatchMode, PromiseText};
 use refrain_core::signature::PublicKey;
 use refrain_core::spec::StuckSpec;
 use refrain_core::spec::{AgentKind, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret, Spec};
-use refrain_core::values::{GateVariable, Limit, OnStuck};
+use refrain_core::values::{self, GateVariable, Limit, OnStuck};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -42,6 +43,8 @@ pub struct Config {
     pub modes: BTreeMap<String, Prompt>,
     /// Gates, by name: checks of the agent's work; and their variables.
     pub gates: Gates,
+    /// What `refrain plan run` takes where its options do not say otherwise.
+    pub plan: Plan,
     /// The worktrees that the tasks of plans work in.
     pub worktrees: Worktrees,
     /// What the work may not touch.
@@ -468,6 +471,32 @@ pub struct Gate {
     /// When it is run; without it `iteration`, and `claim` where it is an agent.
     #[serde(default)]
     pub when: Option<When>,
+}
+
+/// `[plan]`: defaults of `refrain plan run`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
+pub struct Plan {
+    /// How many tasks are worked on at a time; without it as many as cores and memory allow, 8 at most.
+    #[serde(deserialize_with = "written::jobs")]
+    #[schemars(with = "Option<Written>", extend("minimum" = 1, "maximum" = values::MOST_JOBS))]
+    pub jobs: Option<u32>,
+    /// Whether a task starts as soon as its own dependencies have landed, and not with its wave.
+    #[schemars(extend("default" = false))]
+    pub pipeline: Option<bool>,
+    /// How many iterations one task may take.
+    #[serde(deserialize_with = "written::iterations")]
+    #[schemars(with = "Option<Written>", extend("minimum" = 1, "maximum" = 200, "default" = PlanLimits::PER_TASK))]
+    pub max_iterations_per_task: Option<u32>,
+    /// How many iterations all tasks may take together.
+    #[serde(deserialize_with = "written::iteration")]
+    #[schemars(with = "Option<Written>", extend("minimum" = 1, "default" = PlanLimits::TOTAL))]
+    pub max_total_iterations: Option<u32>,
+    /// Whether a task that is used up waits for words of the user, in place of being blocked.
+    #[schemars(extend("default" = false))]
+    pub tune: Option<bool>,
+    /// The shell command that proves each task and what has landed, where neither an option nor the plan names one.
+    pub verify: Option<String>,
 }
 
 /// `[critique]`: an agent looks at the progress now and then.

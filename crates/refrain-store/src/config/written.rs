@@ -72,6 +72,8 @@ macro_rules! readers {
 
 readers! {
     iterations: Option<u32> = |text| values::iterations(text).map(Some);
+    iteration: Option<u32> = |text| values::iteration(text).map(Some);
+    jobs: Option<u32> = |text| values::jobs(text).map(Some);
     duration: Option<Millis> = |text| values::duration(text).map(Some);
     duration_limit: Option<Limit<Millis>> = |text| values::limit(text, values::duration).map(Some);
     pause: Option<Limit<Millis>> = |text| values::pause(text).map(Some);

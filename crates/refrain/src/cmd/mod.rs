@@ -7,3 +7,4 @@ pub(crate) mod launch;
 pub(crate) mod memory;
 pub(crate) mod plan;
 pub(crate) mod setup;
+mod state_file;

@@ -126,8 +126,8 @@ fn line(
             }
             let commit = match commit {
                 Some(commit) => {
-                    let name = state.wave_name(*wave);
-                    format!("feat({}): complete {name} ({})", state.spec.tag, commit.short())
+                    let subject = state.wave_subject(*wave, tasks.len());
+                    format!("feat({}): {subject} ({})", state.spec.tag, commit.short())
                 }
                 None => "nothing was changed".to_owned(),
             };

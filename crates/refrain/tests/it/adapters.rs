@@ -2,6 +2,7 @@
 
 pub(crate) mod acp_bridge;
 pub(crate) mod agents;
+pub(crate) mod coming_from;
 pub(crate) mod critique;
 pub(crate) mod modes;
 pub(crate) mod plugins;

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::found::{ForeignLoop, Promised, System, Unread, counted, prompt, value, words};
 use super::parts::{Mark, Standing, pretty};
 use crate::event::Exit;
+use crate::git::Checkout;
 use crate::r#loop::{Attempt, LoopState};
 use crate::machine::MachineEnd;
 use crate::spec::{AgentKind, OutputFormat, PromptMode, Spec};
@@ -175,8 +176,7 @@ fn config<'a>(
         git: Git {
             auto_commit: spec.git.workflow.commits(),
             commit_template: spec.git.commit_template.to_string(),
-            // A branch that a loop works on is there already.
-            create_branch: false,
+            create_branch: spec.git.checkout != Checkout::AsIs,
             branch_template: "loop/{timestamp}".to_owned(),
         },
     }

@@ -14,7 +14,9 @@ pub(super) const FILE: &str = "loop.local.md";
 
 pub(super) fn document(state: &LoopState, standing: Standing, mark: &Mark) -> String {
     let spec = &state.spec;
-    let mode = match spec.session.as_ref().map(crate::session::SessionSpec::slug) {
+    let begun_by = spec.session.as_ref().map(crate::session::SessionSpec::slug);
+    // The seed knows two modes.
+    let mode = match spec.mode.as_deref().or(begun_by) {
         Some("research") => "research",
         _ => "implement",
     };
@@ -22,9 +24,7 @@ pub(super) fn document(state: &LoopState, standing: Standing, mark: &Mark) -> St
     let most = state.limits.max_iterations.unwrap_or(0);
     let promise = spec.promise.as_ref().map(|promise| promise.text.as_str());
     let mut text = format!("---\nmode: {mode}\niteration: {}\niterations: {most}\n", state.iteration);
-    // The seed knows no loop that leaves git alone.
-    let workflow = if spec.git.workflow.commits() { spec.git.workflow } else { Workflow::Commit };
-    let workflow = serde_json::to_value(workflow).unwrap_or_default();
+    let workflow = serde_json::to_value(spec.git.workflow).unwrap_or_default();
     let _ = writeln!(text, "git_workflow: {}", workflow.as_str().unwrap_or_default());
     let _ = writeln!(text, "completion_promise: {}", scalar(promise));
     let _ = writeln!(text, "started_at: {}", state.started_at);

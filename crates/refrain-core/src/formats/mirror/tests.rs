@@ -183,7 +183,7 @@ fn what_is_written_keeps_to_the_schemas_of_the_seeds() {
 }
 
 #[rstest]
-#[case(Workflow::None, "commit")]
+#[case(Workflow::None, "none")]
 #[case(Workflow::Commit, "commit")]
 #[case(Workflow::Push, "push")]
 #[case(Workflow::Pr, "pr")]

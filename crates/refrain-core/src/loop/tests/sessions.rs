@@ -127,7 +127,7 @@ fn its_status_says_whose_turn_it_is() {
     assert_eq!((status.kind, status.status), (Kind::Session, StatusWord::Running));
     let runner = status.runner.unwrap();
     assert_eq!((runner.pid, runner.alive), (Some(9), None));
-    assert_eq!(status.reason, "its session works on attempt 1");
+    assert_eq!(status.reason, "session s works on attempt 1");
     let status = view::status(&journal.state, Alive::NOBODY);
     assert_eq!((status.status, status.reason.as_str()), (StatusWord::Crashed, "its session is gone"));
 }

@@ -77,6 +77,7 @@ impl PlanState {
         state.cost_at_least |= ended.cost_at_least;
         state.iterations += ended.iterations;
         (state.of_round, state.fault) = (ended.iterations, ended.fault.clone());
+        state.failed_gate.clone_from(&ended.failed_gate);
         state.worked += worked;
         state.head = ended.head.clone().or(state.head.take());
         let is_in_vain = is_empty && matches!(ended.end, TaskEnd::Stopped(_));

@@ -117,6 +117,7 @@ impl TaskState {
             iterations: 0,
             of_round: 0,
             fault: None,
+            failed_gate: None,
             returns: 0,
             onto: None,
             before: None,

@@ -133,7 +133,7 @@ fn all_that_is_wrong_is_found_at_once() {
             "task 6.1 is said to be a part of 6, which is not there",
             "task 4 depends on itself",
             "task login depends on logn, which is not there; did you mean login?",
-            "tasks wait for each other: 1 -> 3 -> 2 -> 1",
+            "tasks wait for each other in a cycle: 1 -> 3 -> 2 -> 1",
         ]
     );
 }
@@ -143,12 +143,15 @@ fn each_set_of_tasks_that_wait_for_each_other_is_named_by_its_shortest_way() {
     let lines = ["1 done 2", "2 done 3 1", "3 pending 1", "4 pending 3", "8 pending 9", "9 pending 8"];
     assert_eq!(
         wrong(&lines),
-        ["tasks wait for each other: 1 -> 2 -> 1", "tasks wait for each other: 8 -> 9 -> 8"]
+        [
+            "tasks wait for each other in a cycle: 1 -> 2 -> 1",
+            "tasks wait for each other in a cycle: 8 -> 9 -> 8"
+        ]
     );
     let inherited = ["1 expanded 2", "1.1 pending", "2 pending 1.1"];
-    assert_eq!(wrong(&inherited), ["tasks wait for each other: 1.1 -> 1 -> 2 -> 1.1"]);
+    assert_eq!(wrong(&inherited), ["tasks wait for each other in a cycle: 1.1 -> 1 -> 2 -> 1.1"]);
     let inside = ["1 pending 1.1", "1.1 pending", "1.2 pending 1"];
-    assert_eq!(wrong(&inside), ["tasks wait for each other: 1 -> 1.2 -> 1"]);
+    assert_eq!(wrong(&inside), ["tasks wait for each other in a cycle: 1 -> 1.2 -> 1"]);
 }
 
 #[test]

@@ -19,6 +19,16 @@ impl PlanState {
         }
     }
 
+    /// What is said of a wave of which so many tasks landed: `complete wave 2`, or `wave 2: 1 of 3 tasks`.
+    #[must_use]
+    pub fn wave_subject(&self, number: u32, landed: usize) -> String {
+        let name = self.wave_name(number);
+        match self.left_out(number).count() {
+            0 => format!("complete {name}"),
+            left => format!("{name}: {landed} of {} tasks", landed + left),
+        }
+    }
+
     /// The last wave of the graph, from 0, that something is of what landed in a wave.
     fn level(&self, place: usize) -> Option<usize> {
         let is_its = |task: &usize| {

@@ -322,6 +322,7 @@ impl World {
             cost: Some(Usd(it.cost)),
             cost_at_least: false,
             fault,
+            failed_gate: None,
         };
         it.at = None;
         self.append(PlanEvent::TaskEnded(Box::new(ended)))?;

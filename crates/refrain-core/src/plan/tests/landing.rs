@@ -163,10 +163,12 @@ fn what_was_left_out_of_a_wave_is_the_rest_of_it() {
         plan.state.left_out(wave).map(|task| task.card.id.to_string()).collect()
     };
     assert_eq!((plan.state.wave_name(1).as_str(), left(&plan, 1)), ("wave 1", vec!["1".to_owned()]));
+    assert_eq!(plan.state.wave_subject(1, 1), "wave 1: 1 of 2 tasks");
     let plan = plan.lands_wave(1, 3).does("4", 4);
     assert_eq!((plan.state.wave_name(2).as_str(), left(&plan, 2)), ("wave 2", vec!["3".to_owned()]));
     let plan = plan.lands_wave(2, 5).does("5", 6).lands_wave(3, 7).ends().resumed(|_| {}).does("1", 8);
     assert_eq!(plan.state.wave_name(4), "the rest of wave 1");
+    assert_eq!(plan.state.wave_subject(4, 1), "complete the rest of wave 1");
     let plan = plan.lands_wave(4, 9).does("3", 10);
     assert_eq!(plan.state.wave_name(5), "the rest of wave 2");
     assert_eq!(left(&plan, 5), Vec::<String>::new());

@@ -165,6 +165,7 @@ impl Plan {
             cost,
             cost_at_least: false,
             fault: None,
+            failed_gate: None,
         })
     }
 
@@ -185,6 +186,24 @@ impl Plan {
             cost: None,
             cost_at_least: false,
             fault: Some(AgentFault { said: said.to_owned(), fingerprint: None }),
+            failed_gate: None,
+        })
+    }
+
+    /// A gate refused what it made.
+    fn refused(self, name: &str, gate: &str) -> Self {
+        let failed_gate = Some(gate.to_owned());
+        let (task, end) = (id(name), TaskEnd::Stopped(Stop::UsedUp));
+        let (head, cost, fault) = (None, None, None);
+        self.over(TaskEnded {
+            task,
+            end,
+            head,
+            iterations: 3,
+            cost,
+            cost_at_least: false,
+            fault,
+            failed_gate,
         })
     }
 

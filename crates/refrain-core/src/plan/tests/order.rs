@@ -38,6 +38,7 @@ fn ended(name: &str, end: TaskEnd) -> PlanEvent {
         cost: None,
         cost_at_least: false,
         fault: None,
+        failed_gate: None,
     }))
 }
 

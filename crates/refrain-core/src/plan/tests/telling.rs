@@ -68,6 +68,11 @@ fn what_it_took_is_told_in_one_way_and_how_its_agent_failed() {
     let because = |plan: &Plan| plan.state.blocked_because(plan.task("1")).unwrap();
     let failed = running().fails("1", "ended with exit code 1: boom", None);
     assert_eq!(because(&failed), "not proven in 3 iterations; its agent ended with exit code 1: boom");
+    let refused = running().refused("1", "gate verify failed: FAIL test_db: no database");
+    assert_eq!(
+        because(&refused),
+        "not proven in 3 iterations; gate verify failed: FAIL test_db: no database"
+    );
     let again = running().proves("1").conflicts("1").start("1", 3, None);
     let used_up = again.end("1", TaskEnd::Stopped(Stop::UsedUp), 3, None);
     assert_eq!(because(&used_up), "not proven in 3 iterations of round 2, 4 in all");
@@ -171,7 +176,7 @@ fn an_edit_that_makes_the_file_invalid_is_refused_and_told() {
     assert_eq!(reads(&same), PlanEvent::TasksTaken { tasks: same.to_vec() });
     for (cards, expected) in [
         (vec![card("1", &[]), card("2", &["1"]), card("1", &[])], "more than one task is called 1"),
-        (vec![card("1", &["2"]), card("2", &["1"])], "tasks wait for each other: 1 -> 2 -> 1"),
+        (vec![card("1", &["2"]), card("2", &["1"])], "tasks wait for each other in a cycle: 1 -> 2 -> 1"),
         (vec![card("1", &["1"])], "task 1 depends on itself"),
         (vec![card("10", &[]), card("2", &["1"])], "task 2 depends on 1, which is not there"),
         (

@@ -250,6 +250,7 @@ pub fn status(
             pid: Some(runner.process.pid),
             host: runner.host.clone(),
             alive: if ended.is_some() { Some(false) } else { alive },
+            session: None,
             stopped: false,
         }),
     }

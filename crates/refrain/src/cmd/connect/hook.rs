@@ -83,6 +83,7 @@ fn answer_of(service: &Service, context: &Context, args: &Args, told: &Told) -> 
         Happened::SubagentStop => None,
         Happened::Stop => match service.at_stop(args.agent, told, is_inside) {
             Answer::GoOn(reason) => Some(hook::go_on(&reason)),
+            Answer::Ended(text) => Some(hook::show(&text)),
             Answer::LetGo => None,
         },
         Happened::SessionStart => service.at_start(args.agent, told, is_inside).map(|text| hook::tell(&text)),

@@ -2,13 +2,14 @@
 //! command; its exit codes are seed 000's, not those of the other verbs.
 
 mod begin;
+mod typed;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
 use clap::{Subcommand, ValueEnum};
-use refrain_app::{Action, Context, RequestError};
+use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::event::{Ask, ClaimSource, End, Urgency};
 use refrain_core::text::printable;
 use refrain_core::view::{self, Alive};
@@ -101,7 +102,10 @@ type Done = Result<ExitCode, (ExitCode, RequestError)>;
 fn done(context: &Context, verb: Verb) -> Done {
     let service = || context.service().map_err(|error| (REFUSED, error));
     match verb {
-        Verb::Begin(args) => begin::run(context, &service()?, *args).map_err(|error| (REFUSED, error)),
+        Verb::Begin(args) => begin::run(context, &service()?, *args).map_err(|error| match error.code() {
+            Code::NotFound => (NO_LOOP.into(), error),
+            _ => (REFUSED, error),
+        }),
         Verb::Advance { id } => go_on(context, &service()?, &id, Some(&Said::default())),
         Verb::Hold { id, watch } if watch.is_empty() => go_on(context, &service()?, &id, None),
         Verb::Hold { id, watch } => {
@@ -202,7 +206,7 @@ fn finish(
     match status {
         Finish::Completed => {
             let message = reason.unwrap_or_default().to_owned();
-            let said = Said { message, claims: true, idle: false };
+            let said = Said { message, claims: true, ..Said::default() };
             match service.turn(&state, Some(&said), PATIENCE).map_err(failed)? {
                 Turn::Stopped(state) => {
                     let code = stopped(&state);

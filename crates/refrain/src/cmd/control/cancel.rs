@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::verbs::{Outcome, Slow, Urgent, cancel as app};
 use refrain_app::{Action, Code, Context, RequestError};
 use refrain_core::text::printable;
@@ -10,6 +11,7 @@ use refrain_core::view::plan::PlanStatus;
 use refrain_core::{LoopId, LoopState};
 use refrain_engine::{Brief, ByKind, Listed, Service};
 
+use crate::cmd::state_file::{self, StateFile};
 use crate::plan::left;
 use crate::render::committed;
 use crate::render::phrase;
@@ -20,6 +22,9 @@ pub(crate) struct Args {
     /// Which; the only one that is not over, where it is left out
     #[arg(conflicts_with = "all")]
     id: Option<LoopId>,
+    /// The loop that this file of another system shows, such as .descartes/loop-state.json
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["id", "all"], hide_short_help = true)]
+    state_file: Option<Utf8PathBuf>,
     /// Every loop and plan of this project that is not over
     #[arg(long)]
     all: bool,
@@ -39,7 +44,10 @@ impl Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     if !args.all {
-        let id = values::only_one(&service, args.id.as_ref(), "refrain cancel", could_be)?;
+        let id = match &args.state_file {
+            None => values::only_one(&service, args.id.as_ref(), "refrain cancel", could_be)?,
+            Some(file) => own(context, &service, file)?,
+        };
         out::print(&cancel(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
         return Ok(Code::Done.into());
     }
@@ -58,6 +66,20 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         out::print(&cancel(context, &service, id, args.now, Slow::Note(&mut out::tell_slow))?);
     }
     Ok(Code::Done.into())
+}
+
+/// The loop that a file shows; only what Refrain drives can be cancelled.
+fn own(context: &Context, service: &Service, file: &Utf8Path) -> Result<LoopId, RequestError> {
+    match state_file::read(context, service, file)? {
+        StateFile::Own(id) => Ok(id),
+        StateFile::Foreign(found) => {
+            let error = format!(
+                "--state-file {file}: it is a loop of {}, which Refrain does not drive",
+                found.system
+            );
+            Err(RequestError::new(Code::Refused, error).hint("end it there; the file is only read"))
+        }
+    }
 }
 
 /// Which loops it can mean: those that are not over.

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::formats::mirror::Mirror;
-use refrain_engine::{Service, write_exported};
+use refrain_engine::{ByKind, Service, write_exported};
 
 use crate::{out, values};
 
@@ -33,27 +33,39 @@ enum Format {
     Ralph,
     /// loop.local.md
     Randroid,
+    /// .scud/loop-state.json, of a plan
+    Scud,
     /// The object that refrain status --json prints
     Json,
-}
-
-impl From<Format> for Option<Mirror> {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Synthex => Some(Mirror::Synthex),
-            Format::Descartes => Some(Mirror::Descartes),
-            Format::Ralph => Some(Mirror::Ralph),
-            Format::Randroid => Some(Mirror::Randroid),
-            Format::Json => None,
-        }
-    }
 }
 
 /// Prints or writes it.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain export", |_| true)?;
-    let text = service.export(&id, args.format.into())?;
+    let mirror = match args.format {
+        Format::Synthex => Some(Mirror::Synthex),
+        Format::Descartes => Some(Mirror::Descartes),
+        Format::Ralph => Some(Mirror::Ralph),
+        Format::Randroid => Some(Mirror::Randroid),
+        Format::Scud | Format::Json => None,
+    };
+    let is_scud = matches!(args.format, Format::Scud);
+    let text = match (matches!(service.find(&id)?, ByKind::Plan(_)), mirror) {
+        (true, None) => service.export_plan(&id, is_scud)?,
+        (true, Some(mirror)) => {
+            let error =
+                RequestError::usage(format!("--as {mirror}: {id} is a plan; accepted are scud and json"));
+            return Err(error.hint(format!("refrain list --plan {id} shows the loops of its tasks")));
+        }
+        (false, _) if is_scud => {
+            let error = format!(
+                "--as scud: {id} is a loop; accepted are synthex, descartes, ralph, randroid and json"
+            );
+            return Err(RequestError::usage(error));
+        }
+        (false, mirror) => service.export(&id, mirror)?,
+    };
     match &args.output {
         Some(path) if !write_exported(&context.dir.join(path), &text)? => {
             let error = format!("--output {path}: it is not Refrain's, and stays as it is");

@@ -17,7 +17,7 @@ use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which; the only one, where it is left out
+    /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
     /// Go on showing it as it comes, until the loop has stopped
     #[arg(short, long, conflicts_with = "iteration")]
@@ -36,7 +36,7 @@ const CHUNK: usize = 64 << 10;
 /// Prints the logs of the attempts, oldest first.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain logs", |_| true)?;
+    let id = values::latest(&service, args.id.as_ref(), "refrain logs")?;
     match service.find(&id)? {
         ByKind::Loop(_) => of_loop(&service, &id, args).map(|_| Code::Done.into()),
         ByKind::Plan(_) => of_plan(&service, &id, args),

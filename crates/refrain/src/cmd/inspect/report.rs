@@ -18,7 +18,7 @@ use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which; the only one, where it is left out
+    /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
     /// Print the report as an object
     #[arg(long)]
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 /// Prints or writes the report.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain report", |_| true)?;
+    let id = values::latest(&service, args.id.as_ref(), "refrain report")?;
     match service.report(&id)? {
         ByKind::Loop(report) => {
             let made = format!("Made by Refrain {} from the journal of loop {id}.", report.refrain.reported);

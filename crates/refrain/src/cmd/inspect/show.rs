@@ -14,7 +14,7 @@ use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which; the only one, where it is left out
+    /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
     /// Print an array of the events
     #[arg(long)]
@@ -24,7 +24,7 @@ pub(crate) struct Args {
 /// Prints an event in a line: its number, its time, its name, what it says; below it what it lists.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain show", |_| true)?;
+    let id = values::latest(&service, args.id.as_ref(), "refrain show")?;
     let records = service.redacted_events(&id)?;
     if args.json {
         out::print_json(&records)?;

@@ -2,14 +2,17 @@
 
 use std::process::ExitCode;
 
+use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
+use refrain_core::formats::mirror::{ForeignLoop, Promised, Standing};
 use refrain_core::r#loop::Outcome;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
-use refrain_core::view::{Status, StatusWord};
-use refrain_engine::{Brief, ByKind, Listed, Located, Service};
+use refrain_core::view::Status;
+use refrain_engine::{ByKind, Located, Service};
 
+use crate::cmd::state_file::{self, StateFile};
 use crate::plan::board::{self, Art};
 use crate::render::committed;
 use crate::render::event_text::{clock, words};
@@ -20,19 +23,28 @@ use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which; where it is left out, the only one, or the only one that has not stopped
+    /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
+    /// The loop that this file of another system shows, such as .descartes/loop-state.json
+    #[arg(long, value_name = "FILE", conflicts_with = "id", hide_short_help = true)]
+    state_file: Option<Utf8PathBuf>,
     /// Print the status object
-    #[arg(long)]
+    #[arg(long, conflicts_with = "state_file")]
     json: bool,
 }
 
 /// Prints the status.
 pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = match args.id {
-        Some(id) => id,
-        None => meant(&service)?,
+    let id = match &args.state_file {
+        None => values::latest(&service, args.id.as_ref(), "refrain status")?,
+        Some(file) => match state_file::read(context, &service, file)? {
+            StateFile::Own(id) => id,
+            StateFile::Foreign(found) => {
+                out::print(&foreign(&found, file, out::terminal_width()));
+                return Ok(Code::Done.into());
+            }
+        },
     };
     show(context, &service, &id, args.json)
 }
@@ -60,17 +72,24 @@ pub(crate) fn show(
     Ok(Code::Done.into())
 }
 
-/// The only loop that runs, else the only one that could go on, else the only one.
-fn meant(service: &Service) -> Result<LoopId, RequestError> {
-    let over = |status: &Brief| matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
-    let tiers: [&dyn Fn(&Brief) -> bool; 3] =
-        [&|status| !status.has_stopped(), &|status| !over(status), &|_| true];
-    let loops = service.list()?;
-    let any = |tier: &&dyn Fn(&Brief) -> bool| {
-        loops.iter().any(|row| matches!(row, Listed::Loop(status) if tier(status)))
-    };
-    let tier = tiers.into_iter().find(any).unwrap_or(&|_| true);
-    values::only_one(service, None, "refrain status", tier)
+/// A loop of another system, one fact a line.
+fn foreign(found: &ForeignLoop, file: &Utf8Path, width: Option<usize>) -> String {
+    let standing = serde_json::to_value(found.standing).unwrap_or_default();
+    let mut rows = vec![
+        Row::exact("loop", format!("of {}, in {file}", found.system)),
+        Row::prose("status", standing.as_str().unwrap_or_default().to_owned()),
+        Row::prose("iteration", phrase::progress(found.iteration, found.cap)),
+    ];
+    if let Promised::Words(promise) = &found.promised {
+        rows.push(Row::exact("promise", promise.to_string()));
+    }
+    if let Some(command) = &found.command {
+        rows.push(Row::exact("ran", command.clone()));
+    }
+    if found.standing != Standing::Completed && found.standing != Standing::Cancelled {
+        rows.push(Row::exact("next", format!("refrain resume --from {file} --agent claude")));
+    }
+    phrase::rows(&rows, "", 12, width)
 }
 
 /// One fact a line.

@@ -16,7 +16,7 @@ use crate::render::phrase;
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {
-    /// Which; the one that the report is on, or the only one, where it is left out
+    /// The loop or plan [default: the one that the report is on, or the one touched last]
     id: Option<LoopId>,
     /// A report, as refrain report --json printed it, that is to say the same as the journal
     #[arg(long, value_name = "FILE")]
@@ -31,7 +31,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let given = args.report.as_ref().map(|path| read(&context.dir.join(path), path)).transpose()?;
     let id = args.id.as_ref().or(given.as_ref().map(|given| &given.id));
-    let id = values::only_one(&service, id, "refrain verify", |_| true)?;
+    let id = values::latest(&service, id, "refrain verify")?;
     let found = service.verify(&id, given.as_ref()).map_err(|error| match error {
         EngineError::IsPlan(id) => {
             RequestError::usage(format!("--report: {id} is a plan; accepted is that with a loop"))

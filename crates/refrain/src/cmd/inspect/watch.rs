@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::{Status, StatusWord};
-use refrain_engine::{Brief, ByKind};
+use refrain_engine::ByKind;
 
 use crate::cmd::plan;
 use crate::out::{self, Target};
@@ -16,16 +16,11 @@ use crate::values;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which; the only one that has not stopped, where it is left out
+    /// The loop or plan [default: the one touched last]
     id: Option<LoopId>,
     /// Print the journal's events instead, one JSON object a line
     #[arg(long, alias = "json")]
     events: bool,
-}
-
-/// Which loops it can mean.
-pub(crate) fn could_be(status: &Brief) -> bool {
-    !status.has_stopped()
 }
 
 /// Says so where it is over because nobody drives it any more: the loop itself could not.
@@ -40,7 +35,7 @@ fn gone(status: &Status) {
 /// Shows the loop until it has stopped.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let id = values::only_one(&service, args.id.as_ref(), "refrain watch", could_be)?;
+    let id = values::latest(&service, args.id.as_ref(), "refrain watch")?;
     let follower = match service.watch(&id)? {
         ByKind::Plan(follower) => return plan::watch(context, &service, (&id, follower), args.events),
         ByKind::Loop(follower) => follower,

@@ -2,19 +2,117 @@
 //! its loops that continue here.
 
 use camino::Utf8Path;
+use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::values;
+use refrain_app::repository_command::{RepositoryCommand, of_gates};
 use refrain_app::{Context, RequestError};
 use refrain_core::formats::detect::Offer;
 use refrain_core::formats::mirror::Mirror;
 use refrain_core::gate::{Check, GateSpec};
 use refrain_core::spec::{Millis, Spec};
+use refrain_core::values::Limit;
+use refrain_engine::config::Settings;
+use refrain_engine::{EngineError, GateProgramError, Service};
 
 /// What the gates of a task's tests, and of its linters, are called.
-pub(crate) const TESTS: &str = "tests";
-pub(crate) const QUALITY: &str = "quality";
+const TESTS: &str = "tests";
+const QUALITY: &str = "quality";
+
+/// The gate of a project that has no tests yet, and what it runs: the tests of seed 004's ecosystems, once there are some.
+const NEW_TESTS: &str = "new-tests";
+const RUN_NEW_TESTS: &str = "( test ! -f package.json || CI=true npm test --if-present ) && ( test ! -f Cargo.toml || cargo test ) && \
+    ( test -z \"$(find . -name 'test_*.py' -o -name '*_test.py' | head -n 1)\" || python3 -m pytest ) && \
+    ( test ! -f go.mod || go test ./... ) && ( test ! -f test.sh || sh test.sh )";
+
+/// What a project without tests leads to.
+pub(super) enum Untested {
+    /// The task creates them: a gate runs what is there.
+    Begin,
+    /// A refusal with this hint.
+    Refuse(String),
+}
+
+/// What is left to be done once there is a specification.
+pub(super) struct Rules {
+    environment: Environment,
+    offer: Option<Offer>,
+    /// How long every gate may take, where the user says so.
+    timeout: Option<Millis>,
+    notes: Vec<String>,
+}
+
+impl Rules {
+    /// Fills in the task's gates and time limits where the options and the configuration leave them open.
+    pub(super) fn of(
+        context: &Context,
+        service: &Service,
+        dir: &Utf8Path,
+        settings: &Settings,
+        (begin, untested): (&mut BeginArgs, Untested),
+    ) -> Result<Self, RequestError> {
+        let environment = Environment::read(context)?;
+        let (work, task) = (&mut begin.work, &begin.task);
+        work.timeout.get_or_insert(Limit::At(environment.implement));
+        work.max_duration.get_or_insert(Limit::At(environment.global));
+        work.stuck.stuck_threshold.get_or_insert(environment.threshold);
+        if work.reviews.spec_gate.is_none() {
+            work.reviews.spec_gate.clone_from(&task.prompt_file);
+        }
+        let timeout = work.gates.timeout();
+        if work.gates.decide(&settings.config) {
+            return Ok(Self { environment, offer: None, timeout, notes: Vec::new() });
+        }
+        let offer = service.offer(dir)?;
+        let mut notes = offer.notes.clone();
+        match (together(&offer, true), untested) {
+            (Some(tests), _) => work.gates.add(TESTS, &tests)?,
+            (None, Untested::Begin) => {
+                work.gates.add(NEW_TESTS, RUN_NEW_TESTS)?;
+                notes.push(format!(
+                    "{dir} has no tests yet: until the run makes some, the reviewer alone decides; gate {NEW_TESTS} runs them then"
+                ));
+            }
+            (None, Untested::Refuse(hint)) => return Err(no_tests(dir, &offer).hint(hint)),
+        }
+        if let Some(linters) = together(&offer, false) {
+            work.gates.add_advisory(QUALITY, &linters)?;
+        }
+        Ok(Self { environment, offer: Some(offer), timeout, notes })
+    }
+
+    /// The commands that the project's files offer.
+    pub(super) fn offered(&self) -> impl Iterator<Item = RepositoryCommand> {
+        self.offer.iter().flat_map(|offer| of_gates(&offer.gates))
+    }
+
+    /// The specification with what no option says; returns what the user should know of that.
+    pub(super) fn applied(self, service: &Service, spec: &mut Spec) -> Result<Vec<String>, RequestError> {
+        let Self { environment, offer, timeout, notes } = self;
+        let limit = |gate: &GateSpec| match gate.name.as_str() {
+            _ if gate.is_review() => Some(environment.spec),
+            TESTS | NEW_TESTS if offer.is_some() => Some(environment.test),
+            QUALITY if offer.is_some() => Some(environment.quality),
+            _ => None,
+        };
+        for gate in spec.gates.iter_mut().filter(|_| timeout.is_none()) {
+            gate.timeout = limit(gate).unwrap_or(gate.timeout);
+        }
+        decide_as_conclave(spec);
+        // Together they are two commands at most, of which only the first program would be looked at.
+        let offered = offer.iter().map(|offer| service.check_gates(spec, &offer.gates));
+        offered.collect::<Result<(), _>>().map_err(|error| match error {
+            EngineError::GateProgram(error) => {
+                let owner = format!("{}, which the project's files offer", error.owner);
+                EngineError::GateProgram(GateProgramError { owner, ..error })
+            }
+            error => error,
+        })?;
+        Ok(notes)
+    }
+}
 
 /// One command for all tests that the project's files offer, or for all linters.
-pub(crate) fn together(offer: &Offer, hard: bool) -> Option<String> {
+fn together(offer: &Offer, hard: bool) -> Option<String> {
     let command = |gate: &GateSpec| match &gate.check {
         Check::Command(command) => Some(command.clone()),
         Check::Review(_) => None,
@@ -28,7 +126,7 @@ pub(crate) fn together(offer: &Offer, hard: bool) -> Option<String> {
 }
 
 /// A project without tests that could decide.
-pub(crate) fn no_tests(dir: &Utf8Path, offer: &Offer) -> RequestError {
+fn no_tests(dir: &Utf8Path, offer: &Offer) -> RequestError {
     let found = offer.notes.iter().map(|note| format!(" ({note})")).collect::<String>();
     RequestError::usage(format!(
         "{dir}: nothing there says how to test it{found}; accepted is a project with tests"
@@ -36,7 +134,7 @@ pub(crate) fn no_tests(dir: &Utf8Path, offer: &Offer) -> RequestError {
 }
 
 /// What seed 004 always does, which no option says.
-pub(crate) fn decide_as_conclave(spec: &mut Spec) {
+fn decide_as_conclave(spec: &mut Spec) {
     spec.keep_failed = true;
     // It ends by the same error again and again, whatever else changes.
     spec.stuck.by_failure = true;
@@ -46,17 +144,17 @@ pub(crate) fn decide_as_conclave(spec: &mut Spec) {
 }
 
 /// The variables of seed 004, and its values where they are not set.
-pub(crate) struct Environment {
-    pub(crate) implement: Millis,
-    pub(crate) test: Millis,
-    pub(crate) spec: Millis,
-    pub(crate) quality: Millis,
-    pub(crate) global: Millis,
-    pub(crate) threshold: u32,
+struct Environment {
+    implement: Millis,
+    test: Millis,
+    spec: Millis,
+    quality: Millis,
+    global: Millis,
+    threshold: u32,
 }
 
 impl Environment {
-    pub(crate) fn read(context: &Context) -> Result<Self, RequestError> {
+    fn read(context: &Context) -> Result<Self, RequestError> {
         let time = |name: &str, seconds: u64| match context.variable(name) {
             None => Ok(Millis(seconds * 1000)),
             Some(text) => values::duration(text).ok().filter(|time| time.0 > 0).ok_or_else(|| {

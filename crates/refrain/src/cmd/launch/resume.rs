@@ -20,6 +20,7 @@ use refrain_core::view::StatusWord;
 use refrain_engine::config::Chosen;
 use refrain_engine::{Brief, ByKind, Listed, Runner, Service, interrupted_by_reboot, remember_this_boot};
 
+use crate::cmd::state_file::{self, StateFile};
 use crate::run::{self, ShowArgs};
 use crate::{herald, out, values};
 
@@ -62,6 +63,13 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         return from::run(context, &file, args);
     }
     let service = context.service()?;
+    let mut args = args;
+    if let Some(file) = args.from.state_file.clone() {
+        match state_file::read(context, &service, &file)? {
+            StateFile::Own(id) => args.id = Some(id),
+            StateFile::Foreign(_) => return from::run(context, &file, args),
+        }
+    }
     if args.all {
         return all(context, &service, &args);
     }

@@ -83,7 +83,7 @@ pub(crate) struct ByTag {
     /// Work on all tasks of this tag, as refrain plan run does; needs neither --command nor --prompt
     #[arg(long, value_name = "TAG")]
     scud_tag: Option<String>,
-    /// The plan that the tasks belong to, in Markdown
+    /// The plan that the tasks belong to, in Markdown; without a tag, the plan that has the tasks
     #[arg(long, value_name = "FILE")]
     plan: Option<Utf8PathBuf>,
     #[command(flatten)]
@@ -103,7 +103,7 @@ impl Difference for WithTag {
 impl ByTag {
     /// Whose tasks, and how, where a plan is asked for.
     pub(crate) fn asked(&self) -> bool {
-        self.scud_tag.is_some()
+        self.scud_tag.is_some() || self.plan.is_some()
     }
 
     /// What `plan run` would have been told.

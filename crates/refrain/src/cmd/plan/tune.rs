@@ -31,10 +31,10 @@ use crate::run::ShowArgs;
 /// told; at a terminal you take that, change it in your $EDITOR, or leave it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which task; the only one that waits for it, where it is left out
-    #[arg(value_name = "TASK")]
-    task: Option<TaskId>,
-    /// Of which plan; the only one that has such a task, where it is left out
+    /// The plan, then the task; each may be left out where only one is meant
+    #[arg(value_name = "ID|TASK", num_args = 0..=2)]
+    which: Vec<String>,
+    /// Of which plan; the same as ID
     #[arg(long, value_name = "ID")]
     name: Option<LoopId>,
     /// What its tasks are called together
@@ -75,11 +75,11 @@ pub(crate) struct Tuned {
 /// Shows what was tried, finds the words, and records them.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
-    let which = (args.name.as_ref(), args.tag.as_deref());
+    let (plan, task_id) = which_task(args, &service)?;
     let could_be = |plan: &PlanStatus| plan.status.has_stopped() && !plan.blocked.is_empty();
-    let id = which::only(&service, which, "refrain plan tune --name", could_be)?;
+    let id = which::only(&service, (plan.as_ref(), args.tag.as_deref()), "refrain plan tune", could_be)?;
     let state = service.plan(&id)?;
-    let task = task(args, &state)?;
+    let task = task(task_id, &state)?;
     let tried = service
         .tried(&state, &task)?
         .ok_or_else(|| RequestError::new(Code::Refused, format!("task {task} of {id} was not tried yet")))?;
@@ -104,13 +104,36 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
+/// The plan and the task that are named. A word alone is a plan where there is one of that id.
+fn which_task(args: &Args, service: &Service) -> Result<(Option<LoopId>, Option<TaskId>), RequestError> {
+    let plan = |text: &str| text.parse::<LoopId>().map_err(|error| RequestError::usage(error.to_string()));
+    let task = |text: &str| text.parse::<TaskId>().map_err(|error| RequestError::usage(error.to_string()));
+    let (id, of) = match args.which.as_slice() {
+        [] => (None, None),
+        [word] if args.name.is_none() && plan(word).is_ok_and(|id| service.locate_plan(&id).is_ok()) => {
+            (Some(plan(word)?), None)
+        }
+        [word] => (None, Some(task(word)?)),
+        [id, word, ..] => (Some(plan(id)?), Some(task(word)?)),
+    };
+    match (id, &args.name, &args.tag) {
+        (Some(id), Some(name), _) if id != *name => {
+            Err(RequestError::usage(format!("--name {name}: {id} is another plan; leave one of them out")))
+        }
+        (Some(id), _, Some(tag)) => Err(RequestError::usage(format!(
+            "--tag {tag}: plan {id} is named already; leave one of them out"
+        ))),
+        (id, name, _) => Ok((id.or_else(|| name.clone()), of)),
+    }
+}
+
 /// The task that is meant.
-fn task(args: &Args, state: &PlanState) -> Result<TaskId, RequestError> {
+fn task(named: Option<TaskId>, state: &PlanState) -> Result<TaskId, RequestError> {
     let id = &state.spec.id;
     let is_stopped = |task: &&TaskState| matches!(task.stage, Stage::Stopped(_));
     let stopped: Vec<_> = state.tasks.iter().filter(is_stopped).map(|task| task.card.id.clone()).collect();
     let list = |ids: &[TaskId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-    match (&args.task, stopped.as_slice()) {
+    match (&named, stopped.as_slice()) {
         (Some(task), _) if state.task(task).is_none() => {
             Err(RequestError::new(Code::NotFound, format!("there is no task {task} in {id}"))
                 .hint(format!("refrain plan status {id} shows those that there are")))

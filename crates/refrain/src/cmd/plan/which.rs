@@ -3,6 +3,7 @@
 
 use refrain_app::{Code, RequestError};
 use refrain_core::LoopId;
+use refrain_core::text::nearest;
 use refrain_core::view::plan::PlanStatus;
 use refrain_engine::Service;
 
@@ -94,6 +95,8 @@ fn of_tag(service: &Service, tag: Option<&str>) -> Result<Vec<PlanStatus>, Reque
         tags.sort_unstable();
         tags.dedup();
         let error = RequestError::new(Code::NotFound, format!("no plan of this project works on {tag}"));
+        let meant = nearest(tag, tags.iter().map(String::as_str)).map(|tag| format!("did you mean {tag}?"));
+        let error = meant.into_iter().fold(error, RequestError::hint);
         return Err(error.hint(format!("there are plans of: {}", tags.join(", "))));
     }
     Ok(plans)

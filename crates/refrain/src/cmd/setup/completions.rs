@@ -21,7 +21,6 @@ use refrain_engine::config::{Chosen, Settings};
 use refrain_engine::{Brief, Listed, Service};
 
 use crate::cmd::control::{approve, archive, cancel, pause, steer};
-use crate::cmd::inspect::watch;
 use crate::cmd::launch::resume;
 use crate::render::phrase;
 use crate::{out, values};
@@ -98,7 +97,7 @@ const MEANT: [(&str, CouldBe); 13] = [
     ("status", any),
     ("steer", steer::could_be),
     ("verify", any),
-    ("watch", watch::could_be),
+    ("watch", any),
 ];
 
 fn any(_: &Brief) -> bool {

@@ -169,6 +169,7 @@ impl Says {
             | ("agents", "kind" | "command")
             | ("gates", "command" | "reviewer")
             | ("critique", "critic")
+            | ("plan", "verify")
             | ("notify", "command") => Self::Run,
             ("start", "agent-arg" | "model" | "permissions" | "prompt-name" | "clean-env")
             | ("agents" | "prompts", _) => Self::Give,

@@ -35,6 +35,10 @@ fn reason(run: &Run) -> Option<String> {
         return None;
     }
     let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+    // How its loop ended, for its user.
+    if answer["systemMessage"].is_string() && answer.as_object().unwrap().len() == 1 {
+        return None;
+    }
     assert_eq!((&answer["decision"], answer.as_object().unwrap().len()), (&json!("block"), 2));
     Some(answer["reason"].as_str().unwrap().to_owned())
 }
@@ -319,7 +323,7 @@ fn tick_has_codes_of_its_own() {
     let code = |words: &[&str], code| sandbox.refrain(&[&["tick"], words].concat()).with_code(code);
     code(&["begin", "loop"], 1);
     code(&["begin", COMMAND, "--args", "p", "--max", "201"], 1);
-    code(&["begin", COMMAND, "--resume", "nobody"], 1);
+    code(&["begin", COMMAND, "--resume", "nobody"], 2);
     code(&["nonsense"], 1);
     for words in [["advance", "nobody"].as_slice(), &["hold", "nobody"], &["finish", "nobody", "completed"]] {
         code(words, 2);
@@ -359,7 +363,7 @@ fn what_is_typed_behind_the_command_is_options_and_a_prompt() {
     assert_eq!(sandbox.status("a")["completion_promise"], "ALL DONE");
     typed("b", &format!("{hostile} --max-iterations 4\n")).with_code(0);
     assert_eq!((prompt("b").as_str(), &sandbox.status("b")["max_iterations"]), (hostile, &json!(4)));
-    typed("c", "--loop-isolated /project:review --deep").with_code(0);
+    typed("c", "--loop-isolated -- /project:review --deep").with_code(0);
     assert_eq!(prompt("c"), "/project:review --deep");
     assert_eq!(sandbox.journal("c")[0]["event"]["data"]["spec"]["session"]["isolation"], "subagent");
     assert!(!sandbox.project().join("never").exists());
@@ -481,12 +485,14 @@ fn a_session_does_exactly_so_many_iterations() {
 #[test]
 fn gates_are_typed_in_a_session_too() {
     let sandbox = sandbox();
-    begin(&sandbox, "s", "job", &["--args", "--gate 'made=test -e made' Explain --loop and --name to me."]);
-    let spec = &sandbox.journal("job")[0]["event"]["data"]["spec"];
-    assert_eq!(
-        spec["prompt"], "Explain --loop and --name to me.",
-        "what is no option at the end is the prompt's"
+    begin(
+        &sandbox,
+        "s",
+        "job",
+        &["--args", "--gate 'made=test -e made' Explain '--loop' and `--name` to me."],
     );
+    let spec = &sandbox.journal("job")[0]["event"]["data"]["spec"];
+    assert_eq!(spec["prompt"], "Explain '--loop' and `--name` to me.", "a quotation is text");
     assert_eq!(spec["gates"][0]["name"], "made");
     sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
     let refused = stops(&sandbox, "s", "<promise>COMPLETE</promise>").unwrap();
@@ -512,7 +518,113 @@ fn a_session_that_forgot_its_loop_is_told_of_it() {
     let last = ["tick", "begin", COMMAND, "--agent", "claude", "--session-id", "s", "--resume-last"];
     assert_eq!(sandbox.refrain(&last).with_code(0).stdout.lines().next(), Some("job"));
     begin(&sandbox, "t", "other", &["--args", "p"]);
-    let several = ["tick", "begin", COMMAND, "--agent", "claude", "--session-id", "u", "--resume-last"];
-    let refused = sandbox.refrain(&several).with_code(1);
-    assert!(refused.stderr.contains("job, other"), "{}", refused.stderr);
+    let agent = sandbox.agent("silent", "echo nothing");
+    let process = ["start", "--command", &agent, "--name", "process", "-m", "1", "p"];
+    sandbox.refrain(&process).with_code(10);
+    assert_eq!(sandbox.refrain(&last).with_code(0).stdout.lines().next(), Some("job"), "its own comes first");
+    let more = ["tick", "begin", "/refrain:plan", "--agent", "claude", "--session-id", "u", "--resume-last"];
+    let more = [&more[..], &["--max-iterations", "9"]].concat();
+    let resumed = sandbox.refrain(&more).with_code(0).stdout;
+    assert_eq!(resumed.lines().next(), Some("job"), "else the one that was touched last");
+    sandbox.refrain(&["cancel", "job"]).with_code(0);
+    let resumed = sandbox.refrain(&more).with_code(0).stdout;
+    assert_eq!(resumed.lines().next(), Some("process"), "whatever began it");
+}
+
+/// What a person types behind a session's command.
+fn types(sandbox: &Sandbox, command: &str, id: &str, text: &str, more: &[&str]) -> Run {
+    let words =
+        ["tick", "begin", command, "--agent", "claude", "--session-id", id, "--name", id, "--args", "-"];
+    sandbox.command(&[&words, more].concat()).stdin(text).run()
+}
+
+#[test]
+fn the_lines_of_the_seed_work_as_they_are_printed() {
+    let sandbox = sandbox();
+    let lead = ["--lead", "Work through the plan."];
+    let text = "--loop \\\n  --completion-promise \"ALLDONE\" \\\n  --max-iterations 30\n";
+    let begun = types(&sandbox, "/refrain:next-priority", "release-1", text, &lead).with_code(0);
+    assert_eq!(begun.stdout, "release-1\nALLDONE\n");
+    let marker = sandbox.refrain(&["tick", "advance", "release-1"]).with_code(0).stdout;
+    assert!(marker.starts_with("[loop release-1 iteration 1/30]\nWork through the plan.\n"), "{marker}");
+    types(&sandbox, "/refrain:implement", "twenty", "20", &["--mode", "implement"]).with_code(0);
+    assert_eq!(sandbox.status("twenty")["max_iterations"], 20);
+    types(&sandbox, "/refrain:team-review", "five", "5", &lead).with_code(0);
+    assert_eq!(sandbox.status("five")["max_iterations"], 5);
+    for (text, says) in [
+        ("Fix it. --max-iteration 5", "--max-iteration: unknown option\n  did you mean --max-iterations?"),
+        ("Fix it. --jobs 4", "--jobs: unknown option"),
+        ("Fix it. --timeout 5m", "--timeout: not in a session, whose turns nobody ends or delays"),
+        ("--agent codex Fix it.", "--agent: this session's own agent works"),
+        ("--worktree Fix it.", "--worktree: not in a session, which works where it is"),
+        ("--max-cost 5 Fix it.", "--max-cost: a session says its tokens"),
+        ("--gate 'Fix it.", "a quotation has no end"),
+        ("5 Fix it.", "5: accepted is a number alone, or a task"),
+    ] {
+        let run = types(&sandbox, COMMAND, "none", text, &["--mode", "implement"]).with_code(1);
+        assert!(run.stderr.contains(says), "{text}: {}", run.stderr);
+    }
+    assert!(!sandbox.loop_dir("none").exists());
+}
+
+#[test]
+fn options_of_start_count_in_a_session_too() {
+    let sandbox = sandbox();
+    let text = "--git-workflow commit --commit-template 'step {iteration}' --directions 'Use tabs.' --max-tokens 100 Make it.";
+    types(&sandbox, COMMAND, "job", text, &[]).with_code(0);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    let prompt = sandbox.kept_text("job", "0001", "prompt.md");
+    assert!(prompt.starts_with("Make it.") && prompt.contains("Use tabs."), "{prompt}");
+    testkit::write(&sandbox.project().join("made"), "x");
+    let transcript = sandbox.root().join("t.jsonl");
+    let line = |id: &str, input: u64, output: u64| {
+        let usage = json!({ "input_tokens": input, "cache_read_input_tokens": 10, "output_tokens": output });
+        let content = json!([{ "type": "tool_use", "id": "t", "name": "Bash" }]);
+        json!({ "type": "assistant", "message": { "id": id, "model": "claude-x", "content": content, "usage": usage } })
+    };
+    let prompt = json!({ "type": "user", "message": { "content": "Make it." } });
+    let lines = [line("m0", 900, 900), prompt, line("m1", 5, 1), line("m1", 5, 20), line("m2", 30, 2)];
+    testkit::write(&transcript, lines.map(|line| line.to_string()).join("\n"));
+    let more = json!({ "transcript_path": transcript, "last_assistant_message": "well" });
+    assert!(reason(&hook(&sandbox, &input(&sandbox, "job", "Stop", more.clone()))).is_some());
+    let status = sandbox.status("job");
+    let usage = &status["usage"];
+    assert_eq!((&usage["input_tokens"], &usage["output_tokens"]), (&json!(55), &json!(22)));
+    assert_eq!(usage["cached_input_tokens"], 20);
+    assert_eq!(status["commits"].as_array().unwrap().len(), 1);
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s"]), "step 1\n");
+    // The hook shows how it ends.
+    let run = hook(&sandbox, &input(&sandbox, "job", "Stop", more));
+    let answer: Value = serde_json::from_str(&run.stdout).unwrap();
+    let text = answer["systemMessage"].as_str().unwrap();
+    assert!(text.starts_with("Loop job: budget-exceeded: "), "{text}");
+}
+
+#[test]
+fn a_session_whose_transcript_cannot_be_read_is_let_go_after_seven_turns_without_work() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s", "job", &["--args", "Mend it. --stuck-threshold 50"]);
+    sandbox.refrain(&["tick", "advance", "job"]).with_code(0);
+    let more = json!({ "transcript_path": "/nowhere/t.jsonl", "last_assistant_message": "well" });
+    let stop = || hook(&sandbox, &input(&sandbox, "s", "Stop", more.clone()));
+    let went_on = (0..9).take_while(|_| reason(&stop()).is_some()).count();
+    let status = sandbox.status("job");
+    assert_eq!((went_on, &status["status"]), (6, &json!("blocked")), "{status}");
+    assert!(status["reason"].as_str().unwrap().contains("7 turns in a row"), "{status}");
+}
+
+#[test]
+fn what_shares_a_worktree_and_whose_session_has_a_loop_is_said() {
+    let sandbox = sandbox();
+    begin(&sandbox, "s-0123456789", "one", &["--args", "p", "--gate", "true"]);
+    sandbox.refrain(&["tick", "advance", "one"]).with_code(0);
+    let second = types(&sandbox, COMMAND, "two", "--gate true p", &[]).with_code(0);
+    assert!(second.stderr.contains("note: one has gates in this worktree too"), "{}", second.stderr);
+    let third = types(&sandbox, COMMAND, "three", "p", &[]).with_code(0);
+    assert_eq!(third.stderr, "", "it has no gates");
+    let list = sandbox.refrain(&["list"]).with_code(0).stdout;
+    assert!(list.contains("session s-012345 works on attempt 1"), "{list}");
+    assert_eq!(sandbox.status("one")["runner"]["session"], "s-0123456789");
+    let status = sandbox.refrain(&["status", "one"]).with_code(0).stdout;
+    assert!(status.contains("session s-0123456789"), "{status}");
 }

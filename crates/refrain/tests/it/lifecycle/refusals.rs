@@ -189,7 +189,7 @@ const STARTS: &[Case] = &[
 
 /// What the other verbs refuse, in a project without loops.
 const OTHERS: &[Case] = &[
-    (&["dance"], 2, &["dance"]),
+    (&["dance"], 2, &["unknown verb 'dance'"]),
     (&["config"], 2, &["a verb is missing", "refrain config --help"]),
     (&["-C", "."], 2, &["a verb is missing", "refrain --help"]),
     (&["loop", "dance"], 2, &["dance"]),
@@ -282,6 +282,27 @@ fn every_other_verb_refuses_what_it_cannot_take_and_touches_nothing() {
 }
 
 #[test]
+fn an_unknown_verb_is_answered_with_what_it_may_mean() {
+    let (sandbox, _) = prepared();
+    for (words, meant) in [
+        (["stop"].as_slice(), "did you mean refrain pause or refrain cancel?"),
+        (&["strat"], "did you mean refrain start?"),
+        (&["ps"], "did you mean refrain list?"),
+        (&["loop", "continue"], "did you mean refrain loop resume?"),
+        (&["plan", "stop"], "did you mean refrain plan pause or refrain plan cancel?"),
+        (&["plan", "chek"], "did you mean refrain plan check?"),
+        (&["memory", "serch"], "did you mean refrain memory search?"),
+    ] {
+        let run = sandbox.refrain(words).with_code(2);
+        assert!(run.stderr.contains(meant), "{words:?}: {}", run.stderr);
+    }
+    for hidden in ["drve", "generat", "acp-bridg"] {
+        let run = sandbox.refrain(&[hidden]).with_code(2);
+        assert!(!run.stderr.contains("did you mean"), "{hidden}: {}", run.stderr);
+    }
+}
+
+#[test]
 fn an_id_that_does_not_exist_is_answered_with_the_nearest() {
     let (sandbox, agent) = prepared();
     sandbox.refrain(&["start", "--command", &agent, "--name", "mend-it", "p"]).with_code(0);
@@ -290,6 +311,9 @@ fn an_id_that_does_not_exist_is_answered_with_the_nearest() {
         assert!(run.stderr.contains("did you mean mend-it?"), "{verb}: {}", run.stderr);
     }
     assert!(!sandbox.refrain(&["status", "other"]).with_code(3).stderr.contains("did you mean"));
+    sandbox.refrain(&["start", "--command", &agent, "--name", "kk", "p"]).with_code(0);
+    let run = sandbox.refrain(&["status", "kj"]).with_code(3);
+    assert!(run.stderr.contains("did you mean kk?"), "{}", run.stderr);
 }
 
 #[test]

@@ -162,7 +162,7 @@ fn resume_last_takes_the_one_that_was_touched_last_and_all_takes_every_paused_or
 }
 
 #[test]
-fn without_an_id_the_only_loop_that_could_be_meant_is_else_a_list() {
+fn without_an_id_a_verb_that_reads_takes_the_last_touched_loop_and_others_the_only_one() {
     let sandbox = sandbox();
     capped(&sandbox, "alpha");
     for words in [["status"].as_slice(), &["logs"], &["show"]] {
@@ -170,14 +170,23 @@ fn without_an_id_the_only_loop_that_could_be_meant_is_else_a_list() {
     }
     sandbox.refrain(&["pause"]).with_code(2);
     capped(&sandbox, "beta");
-    for verb in ["status", "logs", "show", "archive", "resume", "cancel"] {
+    for verb in ["status", "show", "report", "verify"] {
+        let run = sandbox.refrain(&[verb]).with_code(0);
+        assert!(run.stdout.contains("beta") && !run.stdout.contains("alpha"), "{verb}: {}", run.stdout);
+    }
+    sandbox.refrain(&["logs"]).with_code(0);
+    assert!(sandbox.refrain(&["watch"]).with_code(0).stdout.contains("iteration-cap"), "it shows the end");
+    sandbox.refrain(&["cancel", "alpha"]).with_code(0);
+    assert!(sandbox.refrain(&["loop", "status"]).with_code(0).stdout.contains("alpha"), "touched last");
+    capped(&sandbox, "delta");
+    for verb in ["resume", "archive"] {
         let run = sandbox.refrain(&[verb]).with_code(2);
-        assert!(run.stderr.contains("alpha") && run.stderr.contains("beta"), "{verb}: {}", run.stderr);
+        assert!(run.stderr.contains("delta") && run.stderr.contains("beta"), "{verb}: {}", run.stderr);
     }
     let agent = sandbox.agent("running", "echo here > $NOTES/running\nexec sleep 1000");
     let _session = sandbox.spawn(&["start", "--command", &agent, "--name", "gamma", "p"]);
     sandbox.wait_for_note("running");
-    assert!(sandbox.refrain(&["status"]).with_code(0).stdout.contains("gamma"), "the only one that runs");
+    assert!(sandbox.refrain(&["status"]).with_code(0).stdout.contains("gamma"), "it runs");
     assert!(sandbox.refrain(&["pause", "--now"]).with_code(0).stdout.contains("gamma"));
 }
 

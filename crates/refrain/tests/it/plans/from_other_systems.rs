@@ -39,6 +39,39 @@ fn with_tests() -> Sandbox {
 }
 
 /// The finding: such a loop was completed after its first attempt, with the tests failing.
+/// What seed 001 calls the file that a loop is shown in.
+#[test]
+fn a_state_file_names_its_loop() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", "echo nothing yet");
+    let file = ".descartes/loop-state.json";
+    let words = ["start", "--command", &agent, "--name", "job", "-m", "1", "--mirror", "descartes", "p"];
+    sandbox.refrain(&words).with_code(10);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "other", "-m", "1", "p"]).with_code(10);
+    let shown = sandbox.refrain(&["loop", "status", "--state-file", file]).with_code(0).stdout;
+    assert!(shown.contains("job") && shown.contains("iteration-cap"), "{shown}");
+    let words = ["loop", "resume", "--state-file", file, "--max-iterations", "2"];
+    sandbox.refrain(&words).with_code(10);
+    assert_eq!(sandbox.status("job")["charged"], 2);
+    let run = sandbox.refrain(&["loop", "cancel", "--state-file", file]).with_code(0);
+    assert!(run.stdout.starts_with("job is cancelled"), "{}", run.stdout);
+
+    // One that Descartes wrote itself.
+    let theirs =
+        "---\nmode: implement\niteration: 1\niterations: 4\ncompletion_promise: COMPLETE\n---\n\nMend it.\n";
+    testkit::write(&sandbox.project().join("loop.local.md"), theirs);
+    let before = sandbox.snapshot();
+    let shown = sandbox.refrain(&["status", "--state-file", "loop.local.md"]).with_code(0).stdout;
+    assert!(shown.contains("of Randroid") && shown.contains("1/4"), "{shown}");
+    let run = sandbox.refrain(&["cancel", "--state-file", "loop.local.md"]).with_code(17);
+    assert!(run.stderr.contains("which Refrain does not drive"), "{}", run.stderr);
+    let run = sandbox.refrain(&["status", "--state-file", "gone.json"]).with_code(2);
+    assert!(run.stderr.contains("--state-file gone.json"), "{}", run.stderr);
+    assert!(sandbox.snapshot() == before, "something was touched");
+    let words = ["resume", "--state-file", "loop.local.md", "--command", &agent, "--prompt", "p"];
+    sandbox.refrain(&words).with_code(10);
+}
+
 #[test]
 fn a_loop_of_conclave_never_ends_without_its_gates() {
     let sandbox = with_tests();

@@ -421,7 +421,7 @@ fn an_export_overwrites_nothing_of_anybodys_and_tells_no_secret() {
         assert!(!read(&sandbox, "own.json").is_empty());
     }
     let unknown = sandbox.refrain(&["export", "mend", "--as", "smoke"]).with_code(2);
-    assert!(unknown.stderr.contains("synthex, descartes, ralph, randroid, json"), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("synthex, descartes, ralph, randroid, scud, json"), "{}", unknown.stderr);
     sandbox.refrain(&["export", "nobody", "--as", "json"]).with_code(3);
     sandbox.refrain(&["archive", "mend"]).with_code(0);
     let archived = sandbox.refrain(&["export", "mend", "--as", "synthex"]).with_code(0).stdout;

@@ -128,7 +128,7 @@ fn all_that_is_wrong_is_told_at_once_and_exits_with_1() {
         "  error: more than one task is called 4",
         "  error: task 4 depends on login-pge, which is not there; did you mean login-page?",
         "  error: task 4 depends on itself",
-        "  error: tasks wait for each other: 1 -> 3 -> 2 -> 1",
+        "  error: tasks wait for each other in a cycle: 1 -> 3 -> 2 -> 1",
     ];
     assert_eq!(run.stdout.lines().skip(1).collect::<Vec<_>>(), expected);
     let object = sandbox.refrain(&["plan", "check", "--plan", "todo.md", "--json"]).with_code(1).json();

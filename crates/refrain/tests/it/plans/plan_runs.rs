@@ -91,7 +91,7 @@ fn what_cannot_be_run_is_refused_and_nothing_is_begun() {
                 task(2, &[1], "pending"),
                 task(3, &[2], "pending")
             ),
-            "tasks wait for each other: 1 -> 3 -> 2 -> 1",
+            "tasks wait for each other in a cycle: 1 -> 3 -> 2 -> 1",
         ),
     ] {
         testkit::write(&tasks_file(&sandbox), &text);
@@ -221,7 +221,7 @@ fn a_task_that_is_given_up_blocks_what_depends_on_it_and_is_tried_again() {
     assert!(file.matches(r#""status": "done""#).count() == 3 && !file.contains("no oak"), "{file}");
     assert_eq!(
         history(&sandbox)[..3],
-        ["feat(x): complete wave 2", "feat(x): complete the rest of wave 1", "feat(x): complete wave 1"]
+        ["feat(x): complete wave 2", "feat(x): complete the rest of wave 1", "feat(x): wave 1: 1 of 2 tasks"]
     );
     let body = sandbox.git(&["log", "--first-parent", "-1", "--skip=2", "--format=%b"]);
     assert!(body.contains("Left out:\n- 1: Task 1 (there is no oak)\n"), "{body}");

@@ -215,9 +215,7 @@ echo "$task" > "$task.txt"; echo TASK_COMPLETE"#,
 fn verbs_that_only_loops_have_say_what_it_is_and_no_loop_takes_the_name_of_a_plan() {
     let (sandbox, agent) = feature();
     run(&sandbox, &agent, &[]).with_code(14);
-    for verb in
-        [&["archive", "fx"][..], &["export", "fx", "--as", "json"], &["approve", "fx", "--tree", "none"]]
-    {
+    for verb in [&["archive", "fx"][..], &["approve", "fx", "--tree", "none"]] {
         let said = sandbox.refrain(verb).with_code(2).stderr;
         assert!(
             said.contains("fx is a plan; accepted are loops") && said.contains("list --plan fx"),
@@ -229,6 +227,96 @@ fn verbs_that_only_loops_have_say_what_it_is_and_no_loop_takes_the_name_of_a_pla
     assert!(said.contains("fx exists already"), "{said}");
     let said = sandbox.refrain(&["list", "--plan", "fy"]).with_code(3).stderr;
     assert!(said.contains("no plan fy in ") && said.contains("refrain list shows"), "{said}");
+}
+
+#[test]
+fn a_git_that_is_too_old_is_named_before_anything_is_spent() {
+    let (sandbox, agent) = feature();
+    let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
+    let script = format!(
+        "for word; do [ \"$word\" = --version ] && {{ echo git version 2.39.5; exit; }}; done\nPATH={usual} exec git \"$@\""
+    );
+    let git = sandbox.agent("git", &script);
+    let path = format!("{}:{usual}", std::path::Path::new(&git).parent().unwrap().display());
+    for words in [["plan", "check", "--tag", "feature-x"].as_slice(), &["plan", "run", "--tag", "feature-x"]]
+    {
+        let words = [words, &["--command", &agent]].concat();
+        let run = sandbox.command(&words).env("PATH", &path).run().with_code(1);
+        assert!(run.stderr.contains("git 2.39.5 is older than 2.41, which plans need"), "{}", run.stderr);
+    }
+    assert_eq!(sandbox.refrain(&["list", "--json"]).json(), serde_json::json!([]), "nothing was begun");
+}
+
+#[test]
+fn a_blocked_task_says_which_gate_failed_and_with_what() {
+    let (sandbox, agent) = feature();
+    let begin = ["plan", "run", "--tag", "feature-x", "--command", &agent, "--name", "fx", "--quiet"];
+    let verify = ["--verify", "echo FAIL test_db; exit 1", "--max-iterations-per-task", "1"];
+    sandbox.refrain(&[&begin[..], &verify].concat()).with_code(14);
+    let status = sandbox.refrain(&["plan", "status", "--json"]).with_code(0).json();
+    let reason = status["blocked"][0]["reason"].as_str().unwrap().to_owned();
+    assert_eq!(reason, "not proven in 1 iteration; gate verify failed: FAIL test_db");
+    // Named as with plan resume.
+    let [task, other] = [0, 1].map(|at| status["blocked"][at]["task"].as_str().unwrap().to_owned());
+    for words in [["fx", &task].as_slice(), &[&other, "--name", "fx"]] {
+        sandbox.refrain(&[&["plan", "tune"], words, &["--words", "Use pine."]].concat()).with_code(0);
+    }
+    let said = sandbox.refrain(&["plan", "tune", "fx", "nothing", "--words", "x"]).with_code(3).stderr;
+    assert!(said.contains("there is no task nothing in fx"), "{said}");
+    let said = sandbox.refrain(&["plan", "tune", "ghost", &task, "--words", "x"]).with_code(3).stderr;
+    assert!(said.contains("no plan ghost"), "{said}");
+}
+
+#[test]
+fn the_configuration_has_defaults_for_plans() {
+    let (sandbox, agent) = feature();
+    let file = sandbox.project().join("refrain.toml");
+    let table = "[plan]\njobs = 3\nmax-iterations-per-task = 2\nmax-total-iterations = 7\npipeline = true\nverify = 'true'\n";
+    testkit::write(&file, table);
+    sandbox.trust();
+    let words = ["plan", "run", "--tag", "feature-x", "--command", &agent, "--dry-run", "--json"];
+    let shown = sandbox.refrain(&words).with_code(0).json();
+    assert_eq!(shown["waves"]["jobs"], 3, "{shown:#}");
+    assert_eq!(shown["gates"], serde_json::json!(["true"]), "{shown:#}");
+    let given = sandbox.refrain(&[&words[..], &["--jobs", "1"]].concat()).with_code(0).json();
+    assert_eq!(given["waves"]["jobs"], 1);
+    testkit::write(&file, "[plan]\njobs = 65\n");
+    let said = sandbox.refrain(&["trust", "--show"]).with_code(2).stderr;
+    assert!(said.contains("plan.jobs") && said.contains("1..=64"), "{said}");
+}
+
+#[test]
+fn a_plan_is_exported_as_its_seed_has_it() {
+    let (sandbox, agent) = feature();
+    run(&sandbox, &agent, &["--quiet", "--max-iterations-per-task", "1"]).with_code(14);
+    let words = ["export", "fx", "--as", "scud", "--output", "theirs.json"];
+    sandbox.refrain(&words).with_code(0);
+    sandbox.refrain(&words).with_code(0);
+    let text = std::fs::read_to_string(sandbox.project().join("theirs.json")).unwrap();
+    let theirs: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&theirs["version"], &theirs["config"]["tag"]), (&"1.0".into(), &"feature-x".into()));
+    assert_eq!((&theirs["completed"], &theirs["blocked_tasks"][0]["attempts"]), (&false.into(), &1.into()));
+    assert!(theirs["wave_commits"][0]["commit_hash"].is_string(), "{theirs:#}");
+    let told = sandbox.refrain(&["resume", "--from", "theirs.json"]).with_code(2).stderr;
+    assert!(told.contains("refrain plan run '--tag=feature-x'"), "{told}");
+    let refused = sandbox.refrain(&["export", "fx", "--as", "descartes"]).with_code(2).stderr;
+    assert!(refused.contains("--as descartes: fx is a plan; accepted are scud and json"), "{refused}");
+}
+
+#[test]
+fn a_plan_in_markdown_needs_no_tag() {
+    let (sandbox, agent) = feature();
+    fs::remove_dir_all(sandbox.project().join(".scud")).unwrap();
+    testkit::write(
+        &sandbox.project().join("PLAN.md"),
+        "# Plan\n\n- [ ] Paint the door\n- [ ] Oil the hinge\n",
+    );
+    let words = ["start", "--plan", "PLAN.md", "--command", &agent, "--verify", "true", "--dry-run"];
+    let shown = sandbox.refrain(&words).with_code(0).stdout;
+    assert!(shown.contains("Paint the door"), "{shown}");
+    let refused =
+        sandbox.refrain(&["start", "--plan", "PLAN.md", "--command", &agent, "Mend it."]).with_code(2);
+    assert!(refused.stderr.contains("not with a plan: the tasks are its prompts"), "{}", refused.stderr);
 }
 
 #[test]
@@ -245,7 +333,7 @@ fn a_verb_that_changes_something_asks_which_plan_is_meant() {
     for (words, line) in [
         (&["plan", "cancel"][..], "refrain plan cancel feature-x"),
         (&["plan", "resume"], "refrain plan resume other   blocked of other, 0 of 5 tasks landed"),
-        (&["plan", "tune", "1", "--words", "x"], "refrain plan tune --name other"),
+        (&["plan", "tune", "1", "--words", "x"], "refrain plan tune other"),
     ] {
         let said = sandbox.refrain(words).with_code(2).stderr;
         assert!(
@@ -264,6 +352,10 @@ fn a_verb_that_changes_something_asks_which_plan_is_meant() {
     assert!(said.contains("other is cancelled"), "only one was left: {said}");
     let said = sandbox.refrain(&["plan", "cancel", "--tag", "mine"]).with_code(3).stderr;
     assert!(said.contains("there are plans of: feature-x, other"), "{said}");
+    let said = sandbox.refrain(&["plan", "cancel", "--tag", "othr"]).with_code(3).stderr;
+    assert!(said.contains("did you mean other?"), "{said}");
+    let said = sandbox.refrain(&["status", "othr"]).with_code(3).stderr;
+    assert!(said.contains("did you mean other?"), "{said}");
 }
 
 #[test]

@@ -229,7 +229,8 @@ fn the_variables_of_the_seed_set_its_limits() {
 fn what_cannot_be_run_is_refused_before_anything() {
     let sandbox = project();
     let (agent, reviewer) = (able_in(&sandbox, 1), content(&sandbox));
-    for (args, words) in [(["run", "Bad Id", "task.md"], "Bad Id"), (["run", "t", "gone.md"], "gone.md")] {
+    for (args, words) in [(["run", "!?", "task.md"], "a letter of a-z"), (["run", "t", "gone.md"], "gone.md")]
+    {
         let run = sandbox
             .refrain(&[&args[..], &["--command", &agent, "--reviewer", &reviewer]].concat())
             .with_code(2);
@@ -241,10 +242,86 @@ fn what_cannot_be_run_is_refused_before_anything() {
     assert!(run.stderr.contains(".ralph.lock"), "{}", run.stderr);
     write(&sandbox.project().join(".ralph.lock"), "999999999\n");
     sandbox.refrain(&words(&agent, &reviewer, &[])).with_code(0);
+}
 
-    let untested = plain_folder();
-    write(&untested.project().join("task.md"), "Do it.\n");
-    let (agent, reviewer) = (able_in(&untested, 1), content(&untested));
-    let run = untested.refrain(&words(&agent, &reviewer, &[])).with_code(2);
-    assert!(run.stderr.contains("nothing there says how to test it"), "{}", run.stderr);
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a process that its parent does not wait for is wanted")]
+fn a_lock_whose_process_has_ended_is_stale() {
+    let sandbox = project();
+    let (agent, reviewer) = (able_in(&sandbox, 1), content(&sandbox));
+    let lock = sandbox.project().join(".ralph.lock");
+    // This process is younger than the lock: its number was another's then.
+    write(&lock, format!("{}\n", std::process::id()));
+    let long_ago = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    fs::File::options().write(true).open(&lock).unwrap().set_modified(long_ago).unwrap();
+    sandbox.refrain(&words(&agent, &reviewer, &[])).with_code(0);
+    // One that is dead, and that its parent has not waited for.
+    let mut dead = std::process::Command::new("true").spawn().unwrap();
+    let stat = format!("/proc/{}/stat", dead.id());
+    while !fs::read_to_string(&stat).unwrap().contains(") Z ") {
+        std::thread::yield_now();
+    }
+    write(&lock, format!("{}\n", dead.id()));
+    sandbox.refrain(&words(&agent, &reviewer, &[])).with_code(0);
+    dead.wait().unwrap();
+}
+
+#[test]
+fn a_project_without_tests_begins_with_a_warning_and_its_new_tests_decide() {
+    let sandbox = plain_folder();
+    write(&sandbox.project().join("task.md"), "Do it.\n");
+    let reviewer = content(&sandbox);
+    let agent = sandbox.agent(
+        "worker",
+        "echo 'grep -q good work.txt' > test.sh\n[ $REFRAIN_ITERATION = 1 ] || echo good > work.txt",
+    );
+    let run = sandbox.refrain(&words(&agent, &reviewer, &[])).with_code(0);
+    assert!(run.stderr.contains("has no tests yet: until the run makes some, the reviewer alone decides"));
+    let status = sandbox.status("add-auth");
+    assert_eq!((&status["iteration"], &status["gates"][0]["name"]), (&json!(2), &json!("new-tests")));
+
+    fs::remove_file(sandbox.project().join("test.sh")).unwrap();
+    let idle = sandbox.agent("idle", "echo more >> work.txt");
+    sandbox.refrain(&words(&idle, &reviewer, &[])).with_code(0);
+    assert_eq!(sandbox.status("add-auth")["iteration"], 1, "the reviewer alone decides");
+}
+
+#[test]
+fn it_takes_the_options_of_start() {
+    let sandbox = sandbox();
+    write(&sandbox.project().join("task.md"), "Do it.\n");
+    sandbox.git(&["add", "-A"]);
+    sandbox.git(&["commit", "-qm", "Task"]);
+    let reviewer = content(&sandbox);
+    let agent = sandbox.agent("worker", "echo $WORD > work.txt");
+    let gate = "work=grep -q good work.txt";
+    let more = ["--gate", gate, "--env", "WORD=good", "--worktree", "--git-workflow", "commit"];
+    let more = [&more[..], &["--memory", "off", "--soft-gate", "no=false", "--gate-timeout", "7s"]].concat();
+    sandbox.refrain(&words(&agent, &reviewer, &more)).with_code(0);
+    let status = sandbox.status("add-auth");
+    let names: Vec<_> = status["gates"].as_array().unwrap().iter().map(|gate| &gate["name"]).collect();
+    assert_eq!(names, ["work", "no", "spec"]);
+    assert_eq!(status["commits"].as_array().unwrap().len(), 1);
+    assert!(!sandbox.project().join("work.txt").exists(), "it works in a worktree of its own");
+    for (more, says) in [
+        (["--spec-gate", "task.md"].as_slice(), "--spec-gate: PROMPT_FILE is the specification"),
+        (&["--max-cost", "3"], "max-cost"),
+        (&["--gate", "no-such-program"], "no-such-program"),
+    ] {
+        let run = sandbox.refrain(&words(&agent, &reviewer, more)).with_code(2);
+        assert!(run.stderr.contains(says), "{more:?}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_task_id_may_have_any_shape() {
+    let sandbox = project();
+    let (agent, reviewer) = (able_in(&sandbox, 1), content(&sandbox));
+    for (task, id) in [("Add Auth", "add-auth"), ("TASK_3", "task-3"), ("2.1", "2-1"), ("fix.bug", "fix-bug")]
+    {
+        let words = ["run", task, "task.md", "--command", &agent, "--reviewer", &reviewer];
+        let run = sandbox.refrain(&words).with_code(0);
+        assert!(run.stderr.contains(&format!("note: task {task:?} is loop {id}")), "{}", run.stderr);
+        assert_eq!(sandbox.status(id)["status"], "completed");
+    }
 }

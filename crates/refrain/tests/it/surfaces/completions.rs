@@ -40,7 +40,7 @@ fn each_verb_is_completed_with_the_loops_that_it_can_mean() {
     for (verb, ids) in [
         ("resume", ["capped"].as_slice()),
         ("pause", &["alive"]),
-        ("watch", &["alive"]),
+        ("watch", all),
         ("cancel", &["alive", "capped"]),
         ("steer", &["alive", "capped"]),
         ("archive", &["capped", "finished"]),

@@ -145,7 +145,9 @@ impl Place {
     /// Runs one line to its end, and sees that it went well.
     fn run(&self, line: &str) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let verb = if words[0] == "refrain" { words.get(1).copied().unwrap_or_default() } else { "" };
+        // The loop verbs, spelled out.
+        let verb = words.iter().skip(1).find(|word| **word != "loop").copied();
+        let verb = if words[0] == "refrain" { verb.unwrap_or_default() } else { "" };
         let line = match words.contains(&"ID") {
             true => line.replacen(" ID", &format!(" {}", self.meant(verb)), 1),
             false => line.to_owned(),

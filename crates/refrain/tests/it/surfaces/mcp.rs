@@ -70,6 +70,22 @@ fn a_client_is_told_what_there_is_and_within_which_bounds() {
 }
 
 #[test]
+fn an_unknown_tool_is_answered_with_the_one_to_call() {
+    let sandbox = sandbox();
+    let client = Client::of(&sandbox);
+    let told = client.refuses("phantom_loop", json!({"action": "stop", "loop_id": "x"}));
+    assert_eq!(
+        told,
+        "phantom_loop: each action is a tool of its own, without action; stop: call loop_stop with loop_id"
+    );
+    let told = client.refuses("phantom_loop", json!({}));
+    assert!(["loop_start", "loop_status", "loop_list"].iter().all(|tool| told.contains(tool)), "{told}");
+    let told = client.refuses("dance", json!({}));
+    assert!(told.starts_with("dance: unknown tool; accepted are loop_list, "), "{told}");
+    client.leaves().with_code(0);
+}
+
+#[test]
 fn a_loop_is_started_followed_to_its_end_and_reported() {
     let sandbox = sandbox();
     let agent = sandbox.agent(

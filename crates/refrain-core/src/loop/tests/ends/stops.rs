@@ -76,7 +76,7 @@ fn a_turn_is_heard_once() {
 fn a_session_goes_on_unless_its_loop_stands_still() {
     let state = under("a", 1);
     let said = |stands| match Answer::of(&state.spec.id, stands) {
-        Answer::GoOn(text) => text,
+        Answer::GoOn(text) | Answer::Ended(text) => text,
         Answer::LetGo => String::new(),
     };
     let marker = "[loop a iteration 2/20]";
@@ -86,7 +86,9 @@ fn a_session_goes_on_unless_its_loop_stands_still() {
     );
     assert!(said(Stands::Proving).ends_with("refrain tick hold a"));
     assert!(said(Stands::Resting).ends_with("refrain tick hold a"));
-    assert_eq!(said(Stands::Stopped), "");
+    let stopped = Stands::Stopped { status: "blocked", reason: "no\nkey", needs: Some("refrain resume a") };
+    assert_eq!(said(stopped), "Loop a: blocked: no key. Next: refrain resume a");
+    assert_eq!(said(Stands::Unknown), "");
     assert!(reminder(&state).starts_with("[loop a iteration 1/∞] This session drives this loop."));
 }
 

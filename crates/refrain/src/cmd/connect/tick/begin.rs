@@ -4,29 +4,29 @@
 use std::io::Read;
 use std::process::ExitCode;
 
-use camino::Utf8PathBuf;
-use clap::{CommandFactory, FromArgMatches, Parser, ValueEnum};
-use refrain_app::effects;
+use clap::{Arg, ArgGroup, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use refrain_app::effects::TypedOptions;
+use refrain_app::options::adapted::{Adapted, Difference};
 use refrain_app::options::begin::BeginArgs;
-use refrain_app::options::gates::GateArgs;
-use refrain_app::options::until::UntilArgs;
-use refrain_app::options::values;
-use refrain_app::options::work::{TaskArgs, WorkArgs};
-use refrain_app::resolve::{self, Resolved, StartLoop};
+use refrain_app::resolve::{self, Resolved, StartLoop, Words};
 use refrain_app::trust;
 use refrain_app::verbs::resume;
 use refrain_app::verbs::start::not_shown;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::r#loop::Grant;
-use refrain_core::promise::{MatchMode, Promise, PromiseText};
+use refrain_core::promise::Promise;
 use refrain_core::session::{Isolation, SessionSpec};
 use refrain_core::spec::{AgentKind, Limits};
-use refrain_core::{LoopId, LoopState, Spec};
-use refrain_engine::config::Chosen;
-use refrain_engine::config::keys::PROMISE;
-use refrain_engine::{Service, hook};
+use refrain_core::values::Limit;
+use refrain_core::view::Kind;
+use refrain_core::{LoopId, Spec};
+use refrain_engine::config::{Chosen, Settings};
+use refrain_engine::{Brief, Listed, Service, hook};
 
+use super::typed::{self, KnownOption, TypedLine};
+use crate::cmd::connect::hook::agent;
 use crate::cmd::inspect::export;
+use crate::cmd::launch::resume::could_be;
 use crate::cmd::launch::start;
 use crate::out;
 
@@ -34,7 +34,8 @@ use crate::out;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The session's command that begins it, as in /refrain:loop
-    command: String,
+    #[arg(value_name = "COMMAND")]
+    begun_by: String,
     /// What the person typed behind that; `-` reads it from stdin. Options in it count as if they were given here
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     args: Option<String>,
@@ -44,33 +45,19 @@ pub(super) struct Args {
     /// The loop's mode, as with start
     #[arg(long, value_name = "NAME", conflicts_with = "lead")]
     mode: Option<String>,
-    /// Which agent's session it is; found out where it is left out
-    #[arg(long, value_name = "KIND", value_parser = super::super::hook::agent)]
-    agent: Option<AgentKind>,
     /// The session's own name; found out, or learnt from its first stop, where it is left out
     #[arg(long, value_name = "ID")]
     session_id: Option<String>,
     #[command(flatten)]
     typed: Typed,
-    #[command(flatten)]
-    gates: GateArgs,
 }
 
-/// What the person may type behind the command.
-#[derive(Clone, Debug, clap::Args)]
+// What the person may type behind the command.
+#[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("source"))]
 struct Typed {
-    /// The words that claim the work done; COMPLETE where they are left out
-    #[arg(long, value_name = "TEXT", value_parser = values::promise)]
-    completion_promise: Option<PromiseText>,
-    /// The loop's id; made up from the command where it is left out
-    #[arg(long, value_name = "ID")]
-    name: Option<LoopId>,
-    /// Stop after N iterations, 1 to 200 [default: 20]
-    #[arg(long, visible_aliases = ["max-iterations", "iterations"], value_name = "N", allow_negative_numbers = true, value_parser = values::iterations)]
-    max: Option<u32>,
-    /// The file that holds the task
-    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
-    prompt_file: Option<Utf8PathBuf>,
+    #[command(flatten)]
+    begin: Adapted<BeginArgs, InSession>,
     /// Where the work is done
     #[arg(long, value_enum, value_name = "WHERE")]
     isolation: Option<Where>,
@@ -83,11 +70,50 @@ struct Typed {
     /// Go on with this loop
     #[arg(long, value_name = "ID")]
     resume: Option<LoopId>,
-    /// Go on with the loop of this command that runs, or ran last
+    /// Go on with the loop of this session that was touched last, else with that of the project
     #[arg(long, conflicts_with = "resume")]
     resume_last: bool,
-    #[command(flatten)]
-    until: UntilArgs,
+}
+
+/// Of the options of `start`: what a session cannot do is accepted, so that the refusal can say why, and not offered.
+#[derive(Debug)]
+struct InSession;
+
+/// What a session cannot do; why is said in the table of effects.
+const NOT_IN_SESSIONS: [&str; 17] = [
+    "command",
+    "agent_arg",
+    "env",
+    "clean_env",
+    "prompt_mode",
+    "output_format",
+    "permissions",
+    "timeout",
+    "timeout_grace",
+    "idle_timeout",
+    "pause",
+    "retry_for",
+    "working_dir",
+    "worktree",
+    "base",
+    "memory",
+    "on_stuck",
+];
+
+impl Difference for InSession {
+    fn of(arg: Arg) -> Arg {
+        let shown = |arg: Arg, help: &'static str| arg.help(help).long_help(help);
+        match arg.get_id().as_str() {
+            "max_iterations" => arg.visible_alias("max").visible_short_alias('n'),
+            "agent" => shown(arg, "Which agent's session it is; found out where it is left out"),
+            "model" => {
+                shown(arg, "Which model the session uses: with a configured price, --max-cost can be kept")
+            }
+            "yes" | "no_promise" | "promise_match" | "no_worktree" => arg.hide(true),
+            id if NOT_IN_SESSIONS.contains(&id) => arg.hide(true),
+            _ => arg,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -96,16 +122,17 @@ enum Where {
     Subagent,
 }
 
-/// What the person typed, read as options and a prompt.
+/// What the person typed, and what was given to the command itself, read as options.
 #[derive(Parser)]
-#[command(no_binary_name = true, disable_help_flag = true)]
+#[command(
+    name = "refrain tick begin",
+    no_binary_name = true,
+    disable_help_flag = true,
+    args_override_self = true
+)]
 struct Line {
     #[command(flatten)]
     typed: Typed,
-    #[command(flatten)]
-    gates: GateArgs,
-    #[arg(trailing_var_arg = true)]
-    words: Vec<String>,
 }
 
 /// More is no prompt, in bytes.
@@ -113,10 +140,10 @@ const LARGEST: u64 = 10 << 20;
 
 /// Begins it.
 pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<ExitCode, RequestError> {
-    if !args.command.starts_with('/') {
+    if !args.begun_by.starts_with('/') {
         return Err(RequestError::usage(format!(
             "{}: accepted is a command like /refrain:loop",
-            args.command
+            args.begun_by
         )));
     }
     let text = match args.args.as_deref() {
@@ -124,61 +151,61 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
         Some(text) => text.trim().to_owned(),
         None => String::new(),
     };
-    let (mut typed, gates, mut prompt, line) = typed(args.typed, args.gates, &text)?;
-    let said = context.typed.clone().and(line);
+    let TypedLine { options, mut prompt } = typed::read(&text, &known_options())?;
+    let (mut line, said) = line(context, options)?;
     said.check()?;
-    // As behind the verb of a mode: a number alone is the maximum of iterations.
-    if args.mode.is_some() && start::is_number(&prompt) {
-        typed.max = Some(typed.until.at_most(&prompt, typed.max)?);
-        prompt.clear();
-    }
+    count_alone(&mut prompt, &mut line, args.mode.is_some())?;
     export::advise(context, service);
+    let begin = &line.begin.args;
     let around = hook::surrounding(|name| context.variable(name));
-    let agent = args.agent.or(around.map(|(agent, _)| agent)).unwrap_or(AgentKind::Claude);
-    let named = around.filter(|(kind, _)| *kind == agent).and_then(|(_, id)| id);
-    let session = service.session_here(agent, args.session_id.as_deref().or(named));
-    if typed.resume.is_some() || typed.resume_last {
+    let kind = begin.work.agent.as_deref().map(agent).transpose().map_err(RequestError::usage)?;
+    let kind = kind.or(around.map(|(agent, _)| agent)).unwrap_or(AgentKind::Claude);
+    let named = around.filter(|(around, _)| *around == kind).and_then(|(_, id)| id);
+    let session = service.session_here(kind, args.session_id.as_deref().or(named));
+    if line.resume.is_some() || line.resume_last {
         if !prompt.is_empty() {
             return Err(RequestError::usage(
                 "a loop that goes on has its prompt; accepted is --resume ID alone",
             ));
         }
-        let id = match typed.resume {
+        let id = match line.resume {
             Some(id) => id,
-            None => last(service, &args.command, session.id.as_deref())?,
+            None => last(service, session.id.as_deref())?,
         };
         if service.spec(&id)?.approval {
             let error = format!("{id} waits for a person's approval where it claims, which no session can");
             return Err(RequestError::new(Code::Refused, error).hint(format!("refrain resume {id}")));
         }
-        let grant = Grant { max_iterations: typed.max, ..Grant::default() };
+        let grant = Grant { max_iterations: begin.max_iterations, ..Grant::default() };
         resume::check(context, service, &id, &grant)?;
         let state = service.resume_in_session(&id, &grant, session)?;
         tell(&id, state.spec.promise.as_ref());
         return Ok(Code::Done.into());
     }
-    let is_unsaid = prompt.is_empty() && typed.prompt_file.is_none();
-    if is_unsaid && args.command.ends_with(":loop") {
+    let is_unsaid = prompt.is_empty() && !begin.task.is_given();
+    if is_unsaid && args.begun_by.ends_with(":loop") {
         return Err(RequestError::usage(
             "nothing says what is to be done: accepted are a prompt, or --prompt-file FILE",
         ));
     }
     let prompt = match &args.lead {
         Some(lead) => format!("{lead} {prompt}").trim().to_owned(),
-        None if is_unsaid && args.mode.is_none() => args.command.clone(),
+        None if is_unsaid && args.mode.is_none() => args.begun_by.clone(),
         None => prompt,
     };
-    let isolation = match (typed.isolation, typed.loop_isolated) {
+    let isolation = match (line.isolation, line.loop_isolated) {
         (Some(Where::Subagent), _) | (_, true) => Isolation::Subagent,
         (Some(Where::SharedContext) | None, false) => Isolation::SharedContext,
     };
-    let begun = SessionSpec { command: args.command, args: text, isolation };
-    let task = (args.mode.as_deref(), prompt);
-    let spec = spec(context, service, &typed, (agent, task, begun), gates)?;
+    let begun = SessionSpec { command: args.begun_by, args: text, isolation };
+    let begin = line.begin.args;
+    let name = begin.name.clone();
+    let spec = spec(context, service, begin, (kind, (args.mode, prompt), begun))?;
     said.check_loop(&spec)?;
     not_shown(&spec).for_each(out::tell_note);
     let promise = spec.promise.clone();
-    let id = service.begin_in_session(spec, typed.name, session)?;
+    note_neighbours(service, &spec);
+    let id = service.begin_in_session(spec, name, session)?;
     tell(&id, promise.as_ref());
     Ok(Code::Done.into())
 }
@@ -200,175 +227,174 @@ fn read() -> Result<String, RequestError> {
     Ok(text.trim().to_owned())
 }
 
-/// The options among what was typed, and the prompt: everything else, verbatim. Options stand before the prompt or behind it.
-fn typed(
-    given: Typed,
-    gates: GateArgs,
-    text: &str,
-) -> Result<(Typed, GateArgs, String, effects::TypedOptions), RequestError> {
-    let (before, prompt, after) = split(text, &options());
-    let (line, said) = line(&[before, after].join(" "))?;
-    // What is behind the prompt belongs to it unless all of it is options: `Explain what --name does.`
-    let (line, said, prompt) = match line.words.is_empty() {
-        true => (line, said, prompt.to_owned()),
-        false => {
-            let (line, said) = self::line(before)?;
-            (line, said, text[before.len()..].trim().to_owned())
-        }
-    };
-    let prompt = [line.words.join(" "), prompt].join(" ").trim().to_owned();
-    Ok((merged(given, line.typed), gates.and(line.gates), prompt, said))
-}
-
-fn line(options: &str) -> Result<(Line, effects::TypedOptions), RequestError> {
-    let words = shlex::split(options).ok_or_else(|| {
-        RequestError::usage(format!(
-            "{options}: a quotation has no end; accepted are options, then the prompt"
-        ))
-    })?;
+/// The options that were typed, and those given to the command itself, which count more.
+fn line(context: &Context, typed: Vec<String>) -> Result<(Typed, TypedOptions), RequestError> {
     let mut command = Line::command();
-    let mut matches = command.try_get_matches_from_mut(words).map_err(RequestError::from)?;
-    let said = effects::TypedOptions::of_line("tick begin", &command, &matches);
+    let read = |command: &mut clap::Command, words: Vec<String>| {
+        command.try_get_matches_from_mut(words).map_err(RequestError::from)
+    };
+    let matches = read(&mut command, typed.clone())?;
+    if TypedOptions::of_line("tick begin", &command, &matches).names("agent") {
+        let error = "--agent: this session's own agent works; refrain start --agent KIND starts another";
+        return Err(RequestError::usage(error));
+    }
+    let given = context.typed.levels.last().into_iter().flat_map(|level| &level.typed);
+    let given = given.flat_map(|(name, values)| {
+        let option = command.get_arguments().find(|option| option.get_long() == Some(name));
+        let takes_value = option.map(|option| option.get_action().takes_values());
+        match takes_value {
+            None => Vec::new(),
+            Some(true) => values.iter().map(|value| format!("--{name}={value}")).collect(),
+            Some(false) => vec![format!("--{name}")],
+        }
+    });
+    // Of one option the last counts.
+    let words = typed.into_iter().chain(given.collect::<Vec<_>>()).collect();
+    let mut matches = read(&mut command, words)?;
+    let said = TypedOptions::of_line("tick begin", &command, &matches);
     let line = Line::from_arg_matches_mut(&mut matches)
         .map_err(|error| RequestError::from(error.format(&mut command)))?;
-    Ok((line, said))
+    Ok((line.typed, said))
 }
 
 /// What a line's options are called, and whether a value follows each.
-fn options() -> Vec<(String, bool)> {
+fn known_options() -> Vec<KnownOption> {
     let line = Line::command();
-    let named = line.get_arguments().filter_map(|option| {
+    let named = line.get_arguments().flat_map(|option| {
         let takes_value = option.get_action().takes_values();
-        Some((option.get_long_and_visible_aliases()?, takes_value))
+        let long = option.get_long_and_visible_aliases().unwrap_or_default();
+        let short = option.get_short_and_visible_aliases().unwrap_or_default();
+        let long = long.into_iter().map(|name| format!("--{name}"));
+        let names: Vec<_> = long.chain(short.into_iter().map(|name| format!("-{name}"))).collect();
+        names.into_iter().map(move |name| KnownOption { name, takes_value })
     });
-    named.flat_map(|(names, takes)| names.into_iter().map(move |name| (format!("--{name}"), takes))).collect()
+    named.collect()
 }
 
-/// Options with their values in front of the prompt, the prompt, options behind it. A prompt may hold anything, quotations
-/// that have no end too.
-fn split<'a>(text: &'a str, options: &[(String, bool)]) -> (&'a str, &'a str, &'a str) {
-    let known = |word: &str| {
-        let name = word.split('=').next().unwrap_or_default();
-        options.iter().find(|(option, _)| option == name)
-    };
-    let mut rest = text;
-    while rest.starts_with("--") {
-        let word = rest.split_whitespace().next().unwrap_or_default();
-        let mut behind = rest[word.len()..].trim_start();
-        if !word.contains('=') && known(word).is_none_or(|(_, takes_value)| *takes_value) {
-            behind = behind[value(behind)..].trim_start();
-        }
-        rest = behind;
+/// A number alone is the maximum of iterations; before a task it may be meant as one, and a maximum that is not kept costs money.
+fn count_alone(prompt: &mut String, line: &mut Typed, is_mode: bool) -> Result<(), RequestError> {
+    if start::is_number(prompt) {
+        let begin = &mut line.begin.args;
+        begin.max_iterations = Some(begin.until.at_most(prompt, begin.max_iterations)?);
+        prompt.clear();
+        return Ok(());
     }
-    let (before, rest) = text.split_at(text.len() - rest.len());
-    // Behind a prompt options begin with the first that is one of ours.
-    let begins = |place: &usize| {
-        let is_apart = *place == 0 || rest[..*place].ends_with(char::is_whitespace);
-        is_apart && rest[*place..].split_whitespace().next().is_some_and(|word| known(word).is_some())
-    };
-    let at = rest.match_indices("--").map(|(place, _)| place).find(begins).unwrap_or(rest.len());
-    let (prompt, after) = rest.split_at(at);
-    (before, prompt.trim(), after)
-}
-
-/// How long the first word is, or the quotation.
-fn value(text: &str) -> usize {
-    match text.chars().next() {
-        Some(quote @ ('"' | '\'')) => text[1..].find(quote).map_or(text.len(), |end| end + 2),
-        _ => text.find(char::is_whitespace).unwrap_or(text.len()),
+    match prompt.split_whitespace().next().filter(|word| is_mode && start::is_number(word)) {
+        Some(number) => Err(RequestError::usage(format!(
+            "{number}: accepted is a number alone, or a task; --iterations {number} sets the maximum of iterations beside a task"
+        ))),
+        None => Ok(()),
     }
 }
 
-/// What was given to the command itself comes first.
-fn merged(given: Typed, typed: Typed) -> Typed {
-    Typed {
-        completion_promise: given.completion_promise.or(typed.completion_promise),
-        name: given.name.or(typed.name),
-        max: given.max.or(typed.max),
-        prompt_file: given.prompt_file.or(typed.prompt_file),
-        isolation: given.isolation.or(typed.isolation),
-        loop_shared: given.loop_shared || typed.loop_shared,
-        loop_isolated: given.loop_isolated || typed.loop_isolated,
-        resume: given.resume.or(typed.resume),
-        resume_last: given.resume_last || typed.resume_last,
-        until: given.until.or(typed.until),
-    }
-}
-
-/// The loop of this command that a session goes on with that has lost its name: the one that runs; several are not guessed
-/// between, but for those of this very session.
-fn last(service: &Service, command: &str, session: Option<&str>) -> Result<LoopId, RequestError> {
-    let open = service.open_in_session(command)?;
-    let is_own = |state: &&LoopState| {
-        let bound = state.session.as_ref().and_then(|bound| bound.id.as_deref());
-        session.is_some() && bound == session
+/// The loop that a session goes on with that has lost its name: that of this very session that was touched last, else that of
+/// the project.
+fn last(service: &Service, session: Option<&str>) -> Result<LoopId, RequestError> {
+    let rows = service.list()?.into_iter();
+    let open = rows.filter_map(|row| match row {
+        Listed::Loop(brief) if can_continue(&brief) => Some(brief.id),
+        Listed::Loop(_) | Listed::Damaged(_) => None,
+    });
+    let open: Vec<_> = open.collect();
+    let is_own = |id: &&LoopId| {
+        let bound = service.state(id).ok().and_then(|state| state.session?.id);
+        session.is_some() && bound.as_deref() == session
     };
-    let of = |states: &[&LoopState]| match states {
-        [only] => Some(only.spec.id.clone()),
-        _ => None,
-    };
-    let (own, all): (Vec<_>, Vec<_>) = (open.iter().filter(is_own).collect(), open.iter().collect());
-    of(&own).or_else(|| of(&all)).ok_or_else(|| {
-        let names: Vec<_> = open.iter().map(|state| state.spec.id.to_string()).collect();
-        let error = match names.is_empty() {
-            true => format!("no loop of {command} is open in this project"),
-            false => format!("several loops of {command} are open: {}", names.join(", ")),
-        };
-        RequestError::usage(error).hint("refrain list shows them; --resume ID goes on with one")
+    open.iter().find(is_own).or(open.first()).cloned().ok_or_else(|| {
+        RequestError::usage("--resume-last: no loop of this project can go on")
+            .hint("refrain list shows them")
     })
+}
+
+/// Whether a session can go on with a loop: one that stands still, or that some session drives.
+fn can_continue(brief: &Brief) -> bool {
+    let in_session = brief.kind == Kind::Session && !brief.has_stopped();
+    brief.kind != Kind::Plan && (in_session || could_be(brief))
+}
+
+/// Notes other sessions whose loops have gates and the same worktree: each proves what the other left half done.
+fn note_neighbours(service: &Service, spec: &Spec) {
+    if spec.gates.is_empty() {
+        return;
+    }
+    let others = service.gated_session_loops(&spec.worktree).unwrap_or_default();
+    if !others.is_empty() {
+        let names = others.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        out::tell_note(format!(
+            "{names} has gates in this worktree too: the gates of each loop check what the other session changes"
+        ));
+    }
+}
+
+/// What nobody can keep in a session is taken back from the configuration, and said.
+fn forget_limits(settings: &mut Settings) {
+    let origin = |name: &str| resolve::who(false, settings, name);
+    let mut notes = Vec::new();
+    let start = &settings.config.start;
+    for (is_set, name) in [
+        (matches!(start.timeout, Some(Limit::At(_))), "timeout"),
+        (matches!(start.idle_timeout, Some(Limit::At(_))), "idle-timeout"),
+        (matches!(start.pause, Some(Limit::At(_))), "pause"),
+    ] {
+        if is_set {
+            notes.push(format!(
+                "{} does not count in a session, whose turns nobody ends or delays",
+                origin(name)
+            ));
+        }
+    }
+    let is_priced = start.model.as_deref().is_some_and(|model| settings.price(model).is_some());
+    if matches!(start.max_cost, Some(Limit::At(_))) && !is_priced {
+        notes.push(format!(
+            "{} does not count in a session, which does not say what it costs; --max-tokens does",
+            origin("max-cost")
+        ));
+        settings.config.start.max_cost = None;
+    }
+    notes.into_iter().for_each(out::tell_note);
 }
 
 fn spec(
     context: &Context,
     service: &Service,
-    typed: &Typed,
-    (agent, (mode, prompt), begun): (AgentKind, (Option<&str>, String), SessionSpec),
-    gates: GateArgs,
+    mut begin: BeginArgs,
+    (agent, (mode, prompt), begun): (AgentKind, (Option<String>, String), SessionSpec),
 ) -> Result<Spec, RequestError> {
     let name = agent.to_string();
     let chosen = Chosen { agent: Some(&name), command: false };
     let mut settings = service.settings(chosen, context.has_variables())?;
     let why = "a session waits for no person: accepted is that with refrain start";
     resolve::forget_approval(&mut settings, why).into_iter().for_each(out::tell_note);
+    forget_limits(&mut settings);
     // A session always has a promise.
     settings.config.start.promise = None;
-    let task = match &typed.prompt_file {
-        Some(_) if !prompt.is_empty() => {
-            return Err(RequestError::usage("a prompt and --prompt-file: accepted is one of them"));
-        }
-        Some(file) => TaskArgs { prompt_file: Some(file.clone()), ..TaskArgs::default() },
-        None if prompt.is_empty() && mode.is_some() => TaskArgs::default(),
-        None => TaskArgs { prompt: Some(prompt), ..TaskArgs::default() },
-    };
-    let is_asked = gates.require_approval;
-    let options = BeginArgs {
-        task,
-        work: WorkArgs { agent: Some(name), gates, ..WorkArgs::default() },
-        until: typed.until.clone(),
-        max_iterations: typed.max,
-        ..BeginArgs::default()
-    };
-    let request = StartLoop { words: None, mode: mode.map(str::to_owned), options };
+    if begin.task.is_given() && !prompt.is_empty() {
+        return Err(RequestError::usage("a prompt and --prompt-file: accepted is one of them"));
+    }
+    let words = (!prompt.is_empty()).then_some(Words::Text(prompt));
+    let is_asked = begin.work.gates.require_approval;
+    let counts = begin.work.max_cost.is_some() || begin.work.max_tokens.is_some();
+    begin.work.agent = Some(name);
+    let request = StartLoop { words, mode, options: begin };
     let Resolved { spec, offered, .. } = resolve::spec(context, &request, &settings, service, &context.dir)?;
     trust::check(context, service, &offered, None)?;
     resolve::refuse_approval(&spec, is_asked, &settings, why)?;
-    let text = typed.completion_promise.clone();
-    let text = text.map_or_else(|| values::promise(PROMISE).map_err(RequestError::usage), Ok)?;
+    if counts && !hook::counts_tokens(agent) {
+        let error =
+            format!("--max-tokens: sessions of {agent} do not say what they use; accepted is --max-duration");
+        return Err(RequestError::usage(error));
+    }
+    if spec.limits.max_cost.is_some() && spec.agent.price.is_none() {
+        let error = "--max-cost: a session says its tokens, and no costs; accepted is --max-tokens, or that with --model NAME and a price for the model in the configuration";
+        return Err(RequestError::usage(error));
+    }
     let limits = Limits {
         // A session has its own, and nobody ends it.
         timeout: None,
         idle_timeout: None,
         pause: None,
-        max_cost: None,
-        max_tokens: None,
         ..spec.limits
     };
     // A session remembers by itself, and its prompt is typed.
-    Ok(Spec {
-        promise: Some(Promise { text, mode: MatchMode::Tag }),
-        session: Some(begun),
-        limits,
-        memory: None,
-        ..spec
-    })
+    Ok(Spec { session: Some(begun), limits, memory: None, ..spec })
 }

@@ -1,8 +1,6 @@
 //! `refrain resume --from FILE`: a loop that another system began continues as one of Refrain's. What its file says is data:
 //! which program is run, and which command checks its work, is a person's word, here or in the configuration.
 
-mod conclave;
-
 use std::process::ExitCode;
 
 use camino::{Utf8Path, Utf8PathBuf};
@@ -24,6 +22,7 @@ use refrain_engine::config::Chosen;
 use refrain_engine::{EngineError, ForeignError, Service, found_in};
 
 use super::Args;
+use crate::cmd::launch::conclave::{Rules, Untested};
 use crate::cmd::launch::start::{self, ModeArgs};
 use crate::out;
 
@@ -36,6 +35,9 @@ pub(super) struct FromArgs {
     /// start` count for such a loop. Refrain never runs a command because FILE names it.
     #[arg(help_heading = heading::FROM, long, value_name = "FILE", conflicts_with_all = ["all", "now"])]
     pub(super) from: Option<Utf8PathBuf>,
+    /// Resume the loop that this file shows, as seed 001 has it: one of Refrain's, or as --from one of another system
+    #[arg(help_heading = heading::FROM, long, value_name = "FILE", conflicts_with_all = ["id", "last", "all", "from"], hide_short_help = true)]
+    pub(super) state_file: Option<Utf8PathBuf>,
     #[command(flatten)]
     mode: Adapted<ModeArgs, AtResume>,
     #[command(flatten)]
@@ -89,9 +91,11 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
         return Err(nothing_to_run(file, &found));
     }
     set_promise(&found, &mut begin.promise);
-    let run = match &found.check {
+    let rules = match &found.check {
         Some(Check::Gates) => {
-            Some(conclave::Run::of(context, &service, (file, &dir), &settings, &mut begin)?)
+            let untested =
+                Untested::Refuse(format!("refrain resume --from {file} --gate CMD takes any command"));
+            Some(Rules::of(context, &service, &dir, &settings, (&mut begin, untested))?)
         }
         Some(Check::Command { .. }) | None => None,
     };
@@ -105,9 +109,9 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     let limits = Limits { max_iterations: total, ..spec.limits };
     let carried = Some(Carried { from: path.to_string(), iteration: found.iteration });
     let mut spec = Spec { id: named.clone().unwrap_or(spec.id), limits, carried, ..spec };
-    if let Some(run) = run {
-        offered.extend(run.offered.iter().cloned());
-        notes.extend(run.applied(&mut spec));
+    if let Some(rules) = rules {
+        offered.extend(rules.offered());
+        notes.extend(rules.applied(&service, &mut spec)?);
     }
     if let Some(check) = found.check.as_ref().filter(|_| !spec.has_hard_gates()) {
         return Err(unchecked(file, check));
