@@ -72,6 +72,7 @@ fn glimpse(id: &str, status: StatusWord, iteration: u32) -> Glimpse {
         project: "/home/you/parser".into(),
         kind: Kind::Process,
         status,
+        verified: None,
         iteration,
         max_iterations: Some(20),
         started_at: at(-754),

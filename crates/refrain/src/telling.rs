@@ -474,7 +474,7 @@ fn seconds_of(limit: Millis) -> i64 {
 /// What happened, and what to type next.
 fn closing(state: &LoopState) -> String {
     let status = view::status(state, Alive::NOBODY);
-    let word = phrase::coloured(status.status, status.status.as_str());
+    let word = phrase::coloured(status.tone(), phrase::outcome(status.verification(), status.status));
     let took = Millis::from(state.active(state.updated_at));
     let used = phrase::after(&phrase::used(&status.usage));
     let mut text =

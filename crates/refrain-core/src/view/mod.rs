@@ -12,6 +12,7 @@ mod progress;
 mod published;
 mod saved;
 mod telling;
+mod verification;
 
 use std::fmt;
 
@@ -20,6 +21,7 @@ pub use damaged::{Damaged, DamagedWord};
 pub use progress::progress;
 pub use published::Publication;
 pub use saved::{SavedWork, with_yours};
+pub use verification::{Charset, Tone, Verification};
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -629,6 +631,18 @@ impl Status {
     #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.status.has_stopped()
+    }
+
+    /// How its result is labelled.
+    #[must_use]
+    pub fn verification(&self) -> Verification {
+        Verification::of(self.status, self.verified)
+    }
+
+    /// How its status is meant.
+    #[must_use]
+    pub fn tone(&self) -> Tone {
+        Tone::of(self.status, self.verified)
     }
 }
 

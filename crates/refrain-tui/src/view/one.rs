@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use refrain_core::view::{Gate, Iteration, Status, sum};
 
 use super::parts::{
-    LOW, bar, duration, fitting, gates, money, of_word, put, split, thousands, title, took, top,
+    LOW, bar, duration, fitting, gates, money, of_tone, put, split, thousands, title, took, top,
 };
 use crate::model::{Model, OneLoop, Places};
 use crate::text::{cut, fill, flat, wrapped};
@@ -71,13 +71,9 @@ fn facts(model: &Model, one: &OneLoop, area: Rect) -> Vec<Line<'static>> {
 
 fn head(model: &Model, status: &Status, columns: usize) -> Line<'static> {
     let until = status.ended_at.unwrap_or(if status.has_stopped() { status.updated_at } else { model.now });
-    let style = of_word(status.status);
+    let style = of_tone(status.tone());
+    let label = status.verification().label_or(status.status, model.art.charset());
     let all = status.max_iterations.map(u64::from);
-    let verified = match status.verified {
-        Some(true) => "verified",
-        None if status.ended_at.is_some() => "unverified",
-        Some(false) | None => "",
-    };
     let tokens = match (status.usage.input_tokens, status.usage.output_tokens) {
         (None, None) => String::new(),
         (input, output) => {
@@ -90,13 +86,13 @@ fn head(model: &Model, status: &Status, columns: usize) -> Line<'static> {
     let mut spans = vec![
         Span::from(status.id.to_string()).bold(),
         Span::from("  "),
-        Span::styled(status.status.as_str(), style),
+        Span::styled(label, style),
         Span::from("  "),
         Span::styled(bar(status.iteration.into(), all, if all.is_some() { cells } else { 0 }), style),
         Span::from(format!(" {}", status.progress())),
         Span::from(format!("  {}", took(status.started_at, until))),
     ];
-    for part in [verified.to_owned(), status.usage.cost().unwrap_or_default(), tokens] {
+    for part in [status.usage.cost().unwrap_or_default(), tokens] {
         if !part.is_empty() {
             spans.push(Span::from(format!("  {part}")));
         }

@@ -33,7 +33,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         None => meant(&service)?,
     };
     if service.has_plan(&id) {
-        return plan::show_status(context, &service, &id, args.json);
+        return plan::show_status(&service, &id, args.json);
     }
     let status = match service.status(&id) {
         Err(error) if args.json => return values::print_damaged(&service, &id, error),
@@ -67,6 +67,7 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
     let mut rows = vec![
         Row::exact("loop", status.id.to_string()),
         Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
+        Row::exact("verified", phrase::label(status.verification()).to_owned()).with_tone(status.tone()),
         Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
         Row::exact("in", status.worktree.clone()),

@@ -30,7 +30,7 @@ pub(super) fn could_be(status: &Brief) -> bool {
 /// Says so where it is over because nobody drives it any more: the loop itself could not.
 fn gone(status: &Status) {
     if status.status == StatusWord::Crashed {
-        let word = phrase::coloured(status.status, status.status.as_str());
+        let word = phrase::coloured(status.tone(), status.status.as_str());
         let next = status.needs.as_deref().unwrap_or_default();
         out::print(&format!("{word}: {}\n  next {next}\n", status.reason));
     }
@@ -41,7 +41,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain watch", could_be)?;
     if service.has_plan(&id) {
-        return plan::watch(context, &service, &id, args.events);
+        return plan::watch(&service, &id, args.events);
     }
     let follower = service.follow(&id, false)?;
     let progress = (!args.events).then_some(Target::Stdout);

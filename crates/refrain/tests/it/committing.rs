@@ -74,7 +74,7 @@ fn each_iteration_is_a_commit_of_the_loops_own_changes() {
     <promise>COMPLETE</promise>
     · iteration 2 took [took]: it claims to be done
     · committed [commit]
-    completed after 2 iterations in [took]: the agent made its promise; unverified, as no gate checks it
+    ◐ unverified after 2 iterations in [took]: the agent made its promise; unverified, as no gate checks it
       next refrain show job, refrain logs job
     ");
 

@@ -85,7 +85,7 @@ fn a_lying_agent_is_refused_until_the_gate_passes() {
     1 passed
     · gate tests passed in [took]
     · proven: tree [tree]
-    completed after 3 iterations in [took]: the agent made its promise, and every required gate passed on tree [tree]
+    ✔ verified after 3 iterations in [took]: the agent made its promise, and every required gate passed on tree [tree]
       next refrain show job, refrain logs job
     "#);
 

@@ -113,7 +113,7 @@ fn a_refunded_attempt_is_shown_as_2_and_then_as_2_2() {
     I work on part 3
     <promise>COMPLETE</promise>
     · iteration 3 took [took]: it claims to be done
-    completed after 3 iterations in [took]: the agent made its promise; unverified, as no gate checks it
+    ◐ unverified after 3 iterations in [took]: the agent made its promise; unverified, as no gate checks it
       next refrain show job, refrain logs job
     ");
     let status = sandbox.refrain(&["status", "job"]).with_code(0);
@@ -266,7 +266,7 @@ fn demo_runs_the_main_job_without_any_key() {
     for n in 1..=3 {
         assert!(run.has_line(&format!("[loop demo iteration {n}/10]")), "{}", run.stdout);
     }
-    assert!(run.stdout.contains("completed after 3 iterations"), "{}", run.stdout);
+    assert!(run.stdout.contains("✔ verified after 3 iterations"), "{}", run.stdout);
     assert!(run.stdout.contains("What it cost") && !run.stdout.contains("unverified"), "{}", run.stdout);
     let program = env!("CARGO_BIN_EXE_refrain");
     assert!(run.stdout.contains(&format!("{program} -C {} logs demo", dir.display())), "{}", run.stdout);

@@ -298,7 +298,7 @@ fn logs_and_watch_follow_a_loop_to_its_end() {
         "{logs}"
     );
     let watch = watch.wait().with_code(0).stdout;
-    for part in ["[loop job iteration 2/20]", "late 1", "late 2", "completed after 2 iterations"] {
+    for part in ["[loop job iteration 2/20]", "late 1", "late 2", "unverified after 2 iterations"] {
         assert!(watch.contains(part), "{part}: {watch}");
     }
     assert_eq!(events.wait().with_code(0).json_lines().len(), sandbox.journal("job").len());
@@ -329,13 +329,13 @@ fn who_comes_to_watch_is_told_how_it_stands_and_no_old_notices() {
         let lines: Vec<_> = text.lines().collect();
         assert!(text.contains("what was printed so far: refrain logs job"), "{text}");
         assert!(text.contains("· iteration 1 took"), "how it went: {text}");
-        assert!(lines.contains(&"early 2") && text.contains("completed after 2"), "what goes on: {text}");
+        assert!(lines.contains(&"early 2") && text.contains("unverified after 2"), "what goes on: {text}");
         for old in ["[loop job iteration 1/20]", "the next prompt will say", "rests until", "early 1"] {
             assert!(!text.contains(old), "{old}: {text}");
         }
     }
     let after = sandbox.refrain(&["watch", "job"]).with_code(0).stdout;
-    assert!(after.contains("· iteration 2 took") && after.contains("completed after 2"), "{after}");
+    assert!(after.contains("· iteration 2 took") && after.contains("unverified after 2"), "{after}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Kind, Runner, SCHEMA, Status, StatusWord, Usage, WaitView, money};
+use super::{Kind, Runner, SCHEMA, Status, StatusWord, Tone, Usage, Verification, WaitView, money};
 use crate::gate::Check;
 use crate::ids::LoopId;
 use crate::plan::{PlanEnd, PlanLimits, PlanState, Stage, TaskId};
@@ -261,6 +261,18 @@ impl PlanStatus {
     pub fn of_stopped_runner(mut self) -> Self {
         super::say_stopped(self.runner.as_mut(), &mut self.reason, &mut self.needs);
         self
+    }
+
+    /// How its result is labelled.
+    #[must_use]
+    pub fn verification(&self) -> Verification {
+        Verification::of(self.status, self.verified)
+    }
+
+    /// How its status is meant.
+    #[must_use]
+    pub fn tone(&self) -> Tone {
+        Tone::of(self.status, self.verified)
     }
 }
 

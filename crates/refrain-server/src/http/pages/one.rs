@@ -8,13 +8,13 @@ use axum::response::Response;
 use refrain_app::verbs::Standing;
 use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
-use refrain_core::view::{ApprovalWord, Gate, Iteration, Status, StatusWord, Usage, sum};
+use refrain_core::view::{ApprovalWord, Charset, Gate, Iteration, Status, StatusWord, Usage, sum};
 use refrain_engine::now;
 
 use super::chart::{Chart, chart};
 use super::figures::{ago, at, money};
 use super::frame::{Frame, page, shown};
-use super::head::{Head, Progress};
+use super::head::{Head, Label, Progress};
 use super::plan;
 use crate::desk::{Activity, Desk, Place, Refusal};
 use crate::http::api::At;
@@ -102,14 +102,7 @@ fn head(status: &Status) -> Head {
     let stopped = status.status.has_stopped() || status.status == StatusWord::Crashed;
     let is_final = matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
     let mut facts = vec![
-        (
-            "Verified",
-            match status.verified {
-                Some(true) => "yes: gates proved it".to_owned(),
-                Some(false) => "not yet".to_owned(),
-                None => "no gate decides".to_owned(),
-            },
-        ),
+        ("Verified", status.verification().label(Charset::Unicode).to_owned()),
         ("Agent", format!("{} {}", status.agent, status.model.as_deref().unwrap_or_default())),
         ("Command", status.command.join(" ")),
         ("Folder", status.worktree.clone()),
@@ -131,7 +124,7 @@ fn head(status: &Status) -> Head {
     let awaited = status.approval.as_ref().filter(|approval| approval.state == ApprovalWord::Awaited);
     Head {
         id: status.id.to_string(),
-        status: status.status.as_str(),
+        status: Label::of(status.status, status.verified),
         reason: status.reason.clone(),
         needs: status.needs.clone().unwrap_or_default(),
         task: status.task.as_ref().map(|it| (it.plan.to_string(), format!("{} {}", it.id, it.title))),

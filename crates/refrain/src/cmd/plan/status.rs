@@ -24,23 +24,18 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = args.which.latest(&service)?;
-    show(context, &service, &id, args.json)
+    show(&service, &id, args.json)
 }
 
 /// Prints the status of this plan.
-pub(crate) fn show(
-    context: &Context,
-    service: &Service,
-    id: &LoopId,
-    json: bool,
-) -> Result<ExitCode, RequestError> {
+pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCode, RequestError> {
     let status = match service.plan_status(id) {
         Err(error) if json => return values::print_damaged(service, id, error),
         status => status?,
     };
     match json {
         true => out::print_json(&status)?,
-        false => out::print(&board::text(&status, Art::of(context), refrain_engine::now())),
+        false => out::print(&board::text(&status, Art::current(), refrain_engine::now())),
     }
     Ok(Code::Done.into())
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use refrain_app::{Code, Context, RequestError};
+use refrain_app::{Code, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::StatusWord;
 use refrain_engine::Service;
@@ -13,24 +13,19 @@ use crate::plan::board::{self, Art};
 use crate::plan::screen::PlanScreen;
 
 /// Shows how the plan stands, and then all that happens until it has stopped; scripts get every event.
-pub(crate) fn watch(
-    context: &Context,
-    service: &Service,
-    id: &LoopId,
-    events: bool,
-) -> Result<ExitCode, RequestError> {
+pub(crate) fn watch(service: &Service, id: &LoopId, events: bool) -> Result<ExitCode, RequestError> {
     let state = service.plan(id)?;
     let progress = (!events).then_some(Target::Stdout);
     let past = if events { 0 } else { state.seq };
     if !events {
-        out::print(&board::text(&service.plan_status(id)?, Art::of(context), refrain_engine::now()));
+        out::print(&board::text(&service.plan_status(id)?, Art::current(), refrain_engine::now()));
     }
     let mut screen = PlanScreen::new(progress, events, past);
     screen.join(service, &state);
     screen.run(service, service.follow_plan(id)?);
     let view = service.plan_status(id)?;
     if !events && view.status == StatusWord::Crashed {
-        let word = phrase::coloured(view.status, view.status.as_str());
+        let word = phrase::coloured(view.tone(), view.status.as_str());
         out::print(&format!("{word}: {}\n  next {}\n", view.reason, view.needs.unwrap_or_default()));
     }
     Ok(Code::Done.into())
