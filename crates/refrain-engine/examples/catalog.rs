@@ -20,8 +20,9 @@ use refrain_core::view::{self, Alive};
 use refrain_core::{AttemptId, Spec};
 use refrain_engine::{Project, tool};
 use refrain_proc::identity;
+use refrain_store::RunnerLock;
 use refrain_store::journal::{Durability, Journal};
-use refrain_store::{RunnerLock, projects};
+use refrain_store::project::projects;
 
 const PROJECTS: usize = 20;
 const ATTEMPTS: u32 = 5;

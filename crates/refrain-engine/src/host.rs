@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
-use refrain_store::signing::Signing;
+use refrain_store::access::signing::Signing;
 
 /// What the engine needs to know of its surroundings: libraries do not look for themselves.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
 //! Plugins of agents, put where those load them from and taken back. What belongs where says `refrain_agents::plugin`; what was
-//! put there is noted first (`refrain_store::plugins`), and everything is looked at before anything is touched.
+//! put there is noted first (`refrain_store::outbox::plugins`), and everything is looked at before anything is touched.
 
 mod carry;
 mod rehearse;
@@ -13,7 +13,7 @@ use refrain_agents::plugin::settings::{self, Found};
 use refrain_agents::plugin::{Homes, Owned, Plugin, Shared};
 use refrain_core::spec::AgentKind;
 use refrain_core::view::plugin::{Part, PartState, PluginStatus};
-use refrain_store::plugins::{self, Installed};
+use refrain_store::outbox::plugins::{self, Installed};
 
 use crate::PluginError;
 use crate::{EngineError, Host};

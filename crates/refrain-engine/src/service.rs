@@ -1,15 +1,31 @@
 //! The one door for every surface: what can be done with loops, and seen of them.
 
+pub(crate) mod asking;
+pub(crate) mod catalog;
+pub(crate) mod evolution;
+pub(crate) mod foreign;
+pub(crate) mod looking;
+pub(crate) mod mirror;
+pub(crate) mod notes;
+pub(crate) mod offer;
+pub(crate) mod redact;
+pub(crate) mod report;
+pub(crate) mod seal;
+pub(crate) mod searching;
+pub(crate) mod shared_files;
+pub(crate) mod usage;
+
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::view::Status;
 use refrain_core::{LoopId, Spec};
+use refrain_store::access::trust::{Content, Trust};
 use refrain_store::journal::{self};
-use refrain_store::trust::{Content, Trust};
-use refrain_store::{LoopDir, Project, RunnerLock, archive, config};
+use refrain_store::project::archive;
+use refrain_store::{LoopDir, Project, RunnerLock, config};
 
 use crate::EngineError;
+use crate::driver::liveness::look;
 use crate::host::Host;
-use crate::liveness::look;
 
 /// The door to one project's loops.
 #[derive(Clone, Debug)]

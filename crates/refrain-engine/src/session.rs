@@ -16,18 +16,20 @@ use refrain_core::session::{IDLE_WAITS, Session, Whose, is_heard};
 use refrain_core::spec::AgentKind;
 use refrain_core::{AttemptId, LoopId, LoopState, Spec};
 use refrain_proc::{detach, identity};
+use refrain_store::disk::notice::Notice;
 use refrain_store::journal::{self, Durability};
-use refrain_store::notice::Notice;
-use refrain_store::{Journal, LoopDir, RunnerLock, sessions};
+use refrain_store::project::sessions;
+use refrain_store::{Journal, LoopDir, RunnerLock};
 
 pub use self::turn::Said;
 use self::turn::{Next, go_on, over};
-use crate::asking::take_over;
-use crate::liveness::is_session_alive;
-use crate::repository::marked;
-use crate::telemetry::tell_of_session;
-use crate::work::WorkWatch;
-use crate::{EngineError, LoopRequest, Service, mirror, now};
+use crate::driver::liveness::is_session_alive;
+use crate::git_steps::repository::marked;
+use crate::git_steps::work::WorkWatch;
+use crate::observe::telemetry::tell_of_session;
+use crate::service::asking::take_over;
+use crate::service::mirror;
+use crate::{EngineError, LoopRequest, Service, now};
 
 /// How often a prover is started for one question: one that dies again and again is told instead.
 const PROVERS: u32 = 3;

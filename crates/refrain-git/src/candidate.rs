@@ -1,12 +1,26 @@
 //! What is to be committed, what the person said of what may be, and the screen for secrets that it goes through.
 
+pub(crate) mod before;
+pub(crate) mod folder_snapshot;
+pub(crate) mod integrity;
+pub(crate) mod links;
+pub(crate) mod listing;
+pub(crate) mod memory;
+pub(crate) mod protect;
+pub(crate) mod stage;
+pub(crate) mod status;
+pub(crate) mod submodules;
+pub(crate) mod tree;
+pub(crate) mod walk;
+pub(crate) mod work;
+
 use refrain_core::git::{LeftOut, Oid, Why};
 use refrain_core::glob::PathGlob;
 
+use crate::candidate::status::Blob;
 use crate::error::GitError;
-use crate::git::Git;
-use crate::secrets::{self, Found};
-use crate::status::Blob;
+use crate::plumbing::git::Git;
+use refrain_secrets::{self as secrets, Found};
 
 /// The mode of a submodule.
 pub(crate) const SUBMODULE: &str = "160000";

@@ -4,6 +4,17 @@
 //! and no signature, `git commit` would only look at every file once more; then it is made of its parts, and the branch is
 //! moved only if it still is where it was seen.
 
+pub(crate) mod adopt;
+pub(crate) mod changes;
+pub(crate) mod choice;
+pub(crate) mod evidence;
+pub(crate) mod history;
+pub(crate) mod intent;
+pub(crate) mod message;
+pub(crate) mod save;
+pub(crate) mod staged;
+pub(crate) mod taken;
+
 use camino::Utf8Path;
 use refrain_core::LoopId;
 use refrain_core::git::{Base, CommitReport, CommitResult, Exposed, Oid, Operation, RepoPath, Skipped};
@@ -11,23 +22,23 @@ use refrain_core::glob::PathGlob;
 use refrain_proc::tool::Begun;
 
 use crate::Cancel;
-use crate::adopt::{ITERATION, Intent, LOOP, Made, Since, Whose, since};
-use crate::before::Before;
+use crate::candidate::before::Before;
+use crate::candidate::memory::Staged;
+use crate::candidate::stage::{self, bring_back, stage};
+use crate::candidate::status::{Status, has_conflicts};
+use crate::candidate::submodules::look;
 use crate::candidate::{Candidate, Rules, what};
-use crate::choice::choose;
-use crate::disk::Seen;
+use crate::commit::adopt::{ITERATION, Intent, LOOP, Made, Since, Whose, since};
+use crate::commit::choice::choose;
+use crate::commit::history::screen_unknown;
+use crate::commit::message::{IDENTITY, with_trailers};
 use crate::error::{GitError, OnPath};
-use crate::git::{Git, said};
-use crate::history::screen_unknown;
-use crate::index::{Index, Locked, is_summed_by_us, seal};
-use crate::memory::Staged;
-use crate::message::{IDENTITY, with_trailers};
-use crate::object::Object;
-use crate::plain::is_plain;
+use crate::plumbing::disk::Seen;
+use crate::plumbing::git::{Git, said};
+use crate::plumbing::index::{Index, Locked, is_summed_by_us, seal};
+use crate::plumbing::object::Object;
+use crate::plumbing::plain::is_plain;
 use crate::repository::Repository;
-use crate::stage::{self, bring_back, stage};
-use crate::status::{Status, has_conflicts};
-use crate::submodules::look;
 
 /// What is to be committed, and how.
 #[derive(Clone, Copy, Debug)]

@@ -1,15 +1,22 @@
 //! How the work of a plan's tasks comes together: each as one commit on a line of the plan's own, and a wave of them as one
 //! commit with the line behind it. No checkout is touched and no branch of a person's is moved here.
 
+pub(crate) mod apart;
+pub(crate) mod handover;
+pub(crate) mod handover_disk;
+pub(crate) mod heads;
+pub(crate) mod line;
+pub(crate) mod merge;
+
 use refrain_core::git::{Conflict, Exposed, Oid};
 use refrain_core::glob::PathGlob;
 
 use crate::Cancel;
 use crate::candidate::Rules;
+use crate::commit::history::screen_unknown;
 use crate::error::GitError;
-use crate::git::Git;
-use crate::history::screen_unknown;
-use crate::line::{New, since, trailed};
+use crate::landing::line::{New, since, trailed};
+use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
 /// What is to land, all at once.

@@ -3,7 +3,7 @@
 use camino::Utf8Path;
 use refrain_core::git::Operation;
 
-use crate::disk::text;
+use crate::plumbing::disk::text;
 
 const SIGNS: &[(&str, Operation)] = &[
     // A rebase first: it may stop in the middle of a cherry-pick or a merge of its own.

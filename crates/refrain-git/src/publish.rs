@@ -4,6 +4,12 @@
 //! What happened is looked up at the other end, never concluded: a push that was cut off may have arrived. How a branch comes to
 //! stand on what the remote has is `publish_rebase`'s business, and what a refusal means that of `publish_refusal`.
 
+pub(crate) mod publish_rebase;
+pub(crate) mod publish_refusal;
+pub(crate) mod publish_return;
+pub(crate) mod push;
+pub(crate) mod remotes;
+
 use std::ffi::OsString;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -15,12 +21,12 @@ use refrain_proc::tool::{Done, ToolError};
 use crate::Cancel;
 use crate::candidate::Rules;
 use crate::error::GitError;
-use crate::git::{Git, said};
-use crate::plain::configured;
-use crate::publish_refusal::{Answer, Refusal, of_push, of_transport};
-use crate::push::{ASKS_NOBODY, exposed, exposed_by_loop, exposed_name};
+use crate::plumbing::git::{Git, said};
+use crate::plumbing::plain::configured;
+use crate::publish::publish_refusal::{Answer, Refusal, of_push, of_transport};
+use crate::publish::push::{ASKS_NOBODY, exposed, exposed_by_loop, exposed_name};
 use crate::repository::Repository;
-use crate::worktree_git::{is_over_half_made, past};
+use crate::worktree::worktree_git::{is_over_half_made, past};
 
 /// How long the remote has to say where a branch is.
 const LOOKING: Duration = Duration::from_secs(60);

@@ -13,14 +13,14 @@ use refrain_core::git::{GitPins, Oid, Operation};
 use refrain_core::mirror;
 use refrain_proc::tool::{Cancel, Sweeper};
 
-use crate::configuration::Configurations;
+use crate::candidate::memory::Memory;
 use crate::error::{GitError, OnPath};
-use crate::forge::FROM_FILE;
-use crate::git::{Git, environment, path_outside, program, said};
-use crate::git_files;
-use crate::known::Known;
-use crate::memory::Memory;
 use crate::operation;
+use crate::plumbing::configuration::Configurations;
+use crate::plumbing::git::{Git, environment, path_outside, program, said};
+use crate::plumbing::git_files;
+use crate::plumbing::known::Known;
+use refrain_forge::FROM_FILE;
 
 /// A worktree of a repository.
 #[derive(Debug)]

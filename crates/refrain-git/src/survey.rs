@@ -2,10 +2,10 @@
 
 use refrain_core::git::{Base, Dirty, Operation, RepoPath};
 
+use crate::candidate::status::{Entry, HIDDEN, Status, has_conflicts, hidden};
+use crate::candidate::submodules::look;
 use crate::error::GitError;
 use crate::repository::{Repository, is_refrains};
-use crate::status::{Entry, HIDDEN, Status, has_conflicts, hidden};
-use crate::submodules::look;
 
 /// How many changed or new files a loop may find. What the person has not committed is kept in mind for as long as the loop
 /// lives, path by path; more than this was forgotten in .gitignore.

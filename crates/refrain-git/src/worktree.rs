@@ -1,20 +1,28 @@
 //! A worktree of a loop's own: made, and removed only when nothing is lost.
 
+pub(crate) mod checkout;
+pub(crate) mod clean;
+pub(crate) mod clean_git;
+pub(crate) mod pool;
+pub(crate) mod pool_look;
+pub(crate) mod pool_place;
+pub(crate) mod worktree_git;
+
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
 
-use crate::disk::text;
+use crate::candidate::submodules::look;
 use crate::error::{GitError, OnPath};
-use crate::git::{Git, said};
-use crate::linked::{has_modules, head_of};
-use crate::listed::{Worktree, real};
 use crate::operation;
+use crate::plumbing::disk::text;
+use crate::plumbing::git::{Git, said};
+use crate::plumbing::linked::{has_modules, head_of};
+use crate::plumbing::listed::{Worktree, real};
 use crate::repository::{Repository, is_refrains};
-use crate::submodules::look;
-use crate::worktree_git::is_half_made;
+use crate::worktree::worktree_git::is_half_made;
 
 /// What became of a worktree that was to be removed.
 #[derive(Clone, Debug, PartialEq, Eq)]

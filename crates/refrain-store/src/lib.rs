@@ -9,44 +9,26 @@
 //!
 //! Everything here blocks and nothing here decides. Async callers move a value in and out of a blocking thread.
 
-mod account;
-pub mod archive;
-mod atomic;
-mod budget;
+pub mod access;
 pub mod catalog;
-pub mod checkout;
 pub mod config;
-pub mod ground;
-pub mod inbox;
+pub mod disk;
 pub mod journal;
-pub mod keys;
-pub mod layout;
-pub mod lock;
 pub mod memory;
-mod migration;
-pub mod notice;
-mod numbered;
-pub mod plugins;
-pub mod pool;
-pub mod projects;
-pub mod proposals;
-pub mod sessions;
-pub mod signing;
-pub mod slack;
+pub mod outbox;
+pub mod project;
+mod spending;
 pub mod tasks;
-pub mod trust;
-pub mod webhook;
-pub mod worktree;
 
-pub use account::{AccountGate, Probe};
-pub use atomic::{append, create, make_dir, make_dir_nofollow, write_atomic, write_nofollow};
-pub use budget::{LedgerError, LedgerFile};
-pub use checkout::CleanPlace;
-pub use inbox::{Doorbell, Request};
+pub use disk::atomic::{append, create, make_dir, make_dir_nofollow, write_atomic, write_nofollow};
+pub use disk::lock::{Claimed, PlansLock, RunnerLock, WorktreeLock};
 pub use journal::{Journal, JournalError};
-pub use layout::{LoopDir, Project};
-pub use lock::{Claimed, PlansLock, RunnerLock, WorktreeLock};
-pub use pool::Slot;
+pub use project::checkout::CleanPlace;
+pub use project::inbox::{Doorbell, Request};
+pub use project::layout::{LoopDir, Project};
+pub use project::pool::Slot;
+pub use spending::account::{AccountGate, Probe};
+pub use spending::budget::{LedgerError, LedgerFile};
 
 use camino::{Utf8Path, Utf8PathBuf};
 

@@ -55,13 +55,13 @@ enum Verb {
     Shown(ShownVerb),
     /// Drive a loop without a terminal
     #[command(hide = true)]
-    Drive(cmd::drive::Args),
+    Drive(cmd::launch::drive::Args),
     /// Talk to an agent that speaks ACP
     #[command(hide = true)]
-    AcpBridge(cmd::acp_bridge::Args),
+    AcpBridge(cmd::connect::acp_bridge::Args),
     /// Write the generated documentation
     #[command(hide = true)]
-    Generate(cmd::generate::Args),
+    Generate(cmd::setup::generate::Args),
 }
 
 impl Cli<Verb> {
@@ -72,7 +72,7 @@ impl Cli<Verb> {
             Some("hook") => ExitCode::SUCCESS,
             Some("tick") => {
                 out::report(&error);
-                cmd::tick::REFUSED
+                cmd::connect::tick::REFUSED
             }
             _ => out::report(&error),
         }
@@ -93,98 +93,98 @@ enum ShownVerb {
     /// Work on many tasks that depend on each other
     Plan(cmd::plan::Args),
     /// Count and prove the turns of a loop inside an agent's own session
-    Tick(cmd::tick::Args),
+    Tick(cmd::connect::tick::Args),
     /// Answer an agent's hook: reads its JSON on stdin
-    Hook(cmd::hook::Args),
+    Hook(cmd::connect::hook::Args),
     /// Put what lets an agent's own sessions loop where that agent loads it from
-    Plugin(cmd::plugin::Args),
+    Plugin(cmd::connect::plugin::Args),
     /// Let agents start loops and watch them, as a server of the Model Context Protocol on standard input and output
     ///
     /// It is started by the agent that uses it: docs/mcp.md says how Claude Code, Codex, Gemini CLI and OpenCode are told. What
     /// is started through it is a loop like any other, with a runner of its own that outlives the server.
-    Mcp(cmd::mcp::Args),
+    Mcp(cmd::connect::mcp::Args),
     /// Show all loops in a browser, and let programs ask of them, over HTTP on this machine
     ///
     /// Loops do not need it: what is started through it has a runner of its own, and goes on when it ends. It listens on loopback
     /// alone unless TLS is spoken, and asks everybody for a token: docs/serve.md says how browsers and programs come by one.
-    Serve(cmd::serve::Args),
+    Serve(cmd::connect::serve::Args),
     /// See, add and forget what loops remember: facts, what came of earlier loops, and what has worked; and take over what they
     /// taught about the project's instructions
     Memory(cmd::memory::Args),
     /// Look at the configuration
-    Config(cmd::config::Args),
+    Config(cmd::setup::config::Args),
     /// Make this project ready for loops: a commented refrain.toml, and a section for agents. What is there stays as it is
-    Init(cmd::init::Args),
+    Init(cmd::setup::init::Args),
     /// Let the project's refrain.toml count, as it is now
-    Trust(cmd::trust::Args),
+    Trust(cmd::setup::trust::Args),
     /// Read a message on stdin and say whether it makes the promise: exit 0 if it does, 1 if not
-    Promise(cmd::promise::Args),
+    Promise(cmd::setup::promise::Args),
     /// Run the main job on a little repository: no key, no server, a few seconds
-    Demo(cmd::demo::Args),
+    Demo(cmd::launch::demo::Args),
     /// Look at everything that could hinder a loop here, and say what to do about it
-    Doctor(cmd::doctor::Args),
+    Doctor(cmd::setup::doctor::Args),
     /// Print what teaches a shell to complete verbs, options, the ids of loops and the names of agents, prompts and modes
-    Completions(cmd::completions::Args),
+    Completions(cmd::setup::completions::Args),
     /// Print the manual page, or write the pages of all verbs into a folder
-    Man(cmd::man::Args),
+    Man(cmd::setup::man::Args),
 }
 
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum LoopVerb {
     /// Start a loop
-    Start(Box<cmd::start::Args>),
+    Start(Box<cmd::launch::start::Args>),
     /// Start a loop that finds out and writes down, and writes no production code
-    Research(Box<cmd::research::Args>),
+    Research(Box<cmd::launch::research::Args>),
     /// Start a loop that takes one piece of work after the other, builds it and verifies it
-    Implement(Box<cmd::implement::Args>),
+    Implement(Box<cmd::launch::implement::Args>),
     /// Work on one task until its tests pass and a reviewer finds its specification met
     #[command(visible_alias = "ralph-run")]
-    Run(Box<cmd::run::Args>),
+    Run(Box<cmd::launch::run::Args>),
     /// Let a stopped or crashed loop, or plan, go on
-    Resume(Box<cmd::resume::Args>),
+    Resume(Box<cmd::launch::resume::Args>),
     /// Say that what a loop waits with is good, and let it finish
     ///
     /// A loop that was started with --require-approval waits with what it claims, once all its gates passed: it is blocked, and
     /// status says how to see what it changed. What is approved is looked at once more: where it is another by then, the gates
     /// are asked about that, and so are you. To send it back: refrain steer ID TEXT, then refrain resume ID.
-    Approve(cmd::approve::Args),
+    Approve(cmd::control::approve::Args),
     /// Show how a loop, or a plan, stands
-    Status(cmd::status::Args),
+    Status(cmd::inspect::status::Args),
     /// List the loops and plans of this project
-    List(cmd::list::Args),
+    List(cmd::inspect::list::Args),
     /// Add up what loops used, how many iterations they took and how they stopped
-    Usage(cmd::usage::Args),
+    Usage(cmd::inspect::usage::Args),
     /// Watch a loop, or a plan, as if it had been started here; Ctrl-C leaves it alone
-    Watch(cmd::watch::Args),
+    Watch(cmd::inspect::watch::Args),
     /// See all loops and plans as they go on, on the whole terminal, and steer them; q leaves them alone
-    Top(cmd::top::Args),
+    Top(cmd::inspect::top::Args),
     /// Show what the agent and the gates printed
-    Logs(cmd::logs::Args),
+    Logs(cmd::inspect::logs::Args),
     /// Show the journal of a loop, or a plan, readable
-    Show(cmd::show::Args),
+    Show(cmd::inspect::show::Args),
     /// Stop a loop, or a plan, for now: after its iteration, or at once
-    Pause(cmd::pause::Args),
+    Pause(cmd::control::pause::Args),
     /// Stop a loop, or a plan, for good: after its iteration, or at once
-    Cancel(cmd::cancel::Args),
+    Cancel(cmd::control::cancel::Args),
     /// Say something to the agent, or to all that a plan has at work, in the prompt of the next attempt
-    Steer(cmd::steer::Args),
+    Steer(cmd::control::steer::Args),
     /// Put a stopped loop aside; its name is free again, and resume brings it back
-    Archive(cmd::archive::Args),
+    Archive(cmd::control::archive::Args),
     /// Check the journal of a loop, or a plan, to the byte, and that what it says of logs, trees and commits is so
     ///
     /// Nothing is asked of the network. What differs from the journal exits with 1; what cannot be checked any more, as it was
     /// archived and deleted since or cleaned up by git, is said apart.
-    Verify(cmd::verify::Args),
+    Verify(cmd::inspect::verify::Args),
     /// Report on a loop, or a plan: what was asked and claimed, what proved it, what it took
     ///
     /// It is made from the journal, the kept logs and the repository, and can be checked with refrain verify. Secrets, and
     /// values that --env set, are left out.
-    Report(cmd::report::Args),
+    Report(cmd::inspect::report::Args),
     /// Print a loop as another system has it
     ///
     /// Secrets, and values that --env set, are left out.
-    Export(cmd::export::Args),
+    Export(cmd::inspect::export::Args),
 }
 
 /// The definition of what people say, for completions and manuals: they know nothing of hidden verbs. The options of a verb
@@ -195,7 +195,7 @@ pub(crate) fn definition() -> clap::Command {
 
 /// Reads the command line, does what it says, and answers with the exit code.
 pub(crate) fn run() -> ExitCode {
-    if cmd::completions::answer() {
+    if cmd::setup::completions::answer() {
         return ExitCode::SUCCESS;
     }
     if forces_colour() {
@@ -241,23 +241,23 @@ fn execute(context: &Context, verb: Verb) -> Result<ExitCode, RequestError> {
     match verb {
         Verb::Shown(ShownVerb::Loop(verb) | ShownVerb::Spelled(verb)) => execute_loop(context, verb),
         Verb::Shown(ShownVerb::Plan(args)) => cmd::plan::run(context, args),
-        Verb::Shown(ShownVerb::Tick(args)) => Ok(cmd::tick::run(context, args)),
-        Verb::Shown(ShownVerb::Hook(args)) => Ok(cmd::hook::run(context, &args)),
-        Verb::Shown(ShownVerb::Mcp(args)) => cmd::mcp::run(context, &args),
-        Verb::Shown(ShownVerb::Serve(args)) => cmd::serve::run(context, &args),
+        Verb::Shown(ShownVerb::Tick(args)) => Ok(cmd::connect::tick::run(context, args)),
+        Verb::Shown(ShownVerb::Hook(args)) => Ok(cmd::connect::hook::run(context, &args)),
+        Verb::Shown(ShownVerb::Mcp(args)) => cmd::connect::mcp::run(context, &args),
+        Verb::Shown(ShownVerb::Serve(args)) => cmd::connect::serve::run(context, &args),
         Verb::Shown(ShownVerb::Memory(args)) => cmd::memory::run(context, &args),
-        Verb::Shown(ShownVerb::Plugin(args)) => cmd::plugin::run(context, &args),
-        Verb::Shown(ShownVerb::Config(args)) => cmd::config::run(context, &args),
-        Verb::Shown(ShownVerb::Init(args)) => cmd::init::run(context, &args),
-        Verb::Shown(ShownVerb::Trust(args)) => cmd::trust::run(context, &args),
-        Verb::Shown(ShownVerb::Promise(args)) => cmd::promise::run(&args),
-        Verb::Shown(ShownVerb::Demo(args)) => cmd::demo::run(context, &args),
-        Verb::Shown(ShownVerb::Doctor(args)) => cmd::doctor::run(context, &args),
-        Verb::Shown(ShownVerb::Completions(args)) => cmd::completions::run(&args),
-        Verb::Shown(ShownVerb::Man(args)) => cmd::man::run(context, &args),
-        Verb::Drive(args) => cmd::drive::run(context, &args),
-        Verb::AcpBridge(args) => cmd::acp_bridge::run(context, args),
-        Verb::Generate(args) => cmd::generate::run(&args),
+        Verb::Shown(ShownVerb::Plugin(args)) => cmd::connect::plugin::run(context, &args),
+        Verb::Shown(ShownVerb::Config(args)) => cmd::setup::config::run(context, &args),
+        Verb::Shown(ShownVerb::Init(args)) => cmd::setup::init::run(context, &args),
+        Verb::Shown(ShownVerb::Trust(args)) => cmd::setup::trust::run(context, &args),
+        Verb::Shown(ShownVerb::Promise(args)) => cmd::setup::promise::run(&args),
+        Verb::Shown(ShownVerb::Demo(args)) => cmd::launch::demo::run(context, &args),
+        Verb::Shown(ShownVerb::Doctor(args)) => cmd::setup::doctor::run(context, &args),
+        Verb::Shown(ShownVerb::Completions(args)) => cmd::setup::completions::run(&args),
+        Verb::Shown(ShownVerb::Man(args)) => cmd::setup::man::run(context, &args),
+        Verb::Drive(args) => cmd::launch::drive::run(context, &args),
+        Verb::AcpBridge(args) => cmd::connect::acp_bridge::run(context, args),
+        Verb::Generate(args) => cmd::setup::generate::run(&args),
     }
 }
 
@@ -313,25 +313,25 @@ impl LoopVerb {
 
 fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, RequestError> {
     match verb {
-        LoopVerb::Start(args) => cmd::start::run(context, *args),
-        LoopVerb::Research(args) => cmd::research::run(context, *args),
-        LoopVerb::Implement(args) => cmd::implement::run(context, *args),
-        LoopVerb::Run(args) => cmd::run::run(context, &args),
-        LoopVerb::Resume(args) => cmd::resume::run(context, *args),
-        LoopVerb::Approve(args) => cmd::approve::run(context, &args),
-        LoopVerb::Status(args) => cmd::status::run(context, args),
-        LoopVerb::List(args) => cmd::list::run(context, &args),
-        LoopVerb::Usage(args) => cmd::usage::run(context, &args),
-        LoopVerb::Watch(args) => cmd::watch::run(context, &args),
-        LoopVerb::Top(args) => cmd::top::run(context, &args),
-        LoopVerb::Logs(args) => cmd::logs::run(context, &args),
-        LoopVerb::Show(args) => cmd::show::run(context, &args),
-        LoopVerb::Pause(args) => cmd::pause::run(context, &args),
-        LoopVerb::Cancel(args) => cmd::cancel::run(context, &args),
-        LoopVerb::Steer(args) => cmd::steer::run(context, &args),
-        LoopVerb::Archive(args) => cmd::archive::run(context, &args),
-        LoopVerb::Verify(args) => cmd::verify::run(context, &args),
-        LoopVerb::Report(args) => cmd::report::run(context, &args),
-        LoopVerb::Export(args) => cmd::export::run(context, &args),
+        LoopVerb::Start(args) => cmd::launch::start::run(context, *args),
+        LoopVerb::Research(args) => cmd::launch::research::run(context, *args),
+        LoopVerb::Implement(args) => cmd::launch::implement::run(context, *args),
+        LoopVerb::Run(args) => cmd::launch::run::run(context, &args),
+        LoopVerb::Resume(args) => cmd::launch::resume::run(context, *args),
+        LoopVerb::Approve(args) => cmd::control::approve::run(context, &args),
+        LoopVerb::Status(args) => cmd::inspect::status::run(context, args),
+        LoopVerb::List(args) => cmd::inspect::list::run(context, &args),
+        LoopVerb::Usage(args) => cmd::inspect::usage::run(context, &args),
+        LoopVerb::Watch(args) => cmd::inspect::watch::run(context, &args),
+        LoopVerb::Top(args) => cmd::inspect::top::run(context, &args),
+        LoopVerb::Logs(args) => cmd::inspect::logs::run(context, &args),
+        LoopVerb::Show(args) => cmd::inspect::show::run(context, &args),
+        LoopVerb::Pause(args) => cmd::control::pause::run(context, &args),
+        LoopVerb::Cancel(args) => cmd::control::cancel::run(context, &args),
+        LoopVerb::Steer(args) => cmd::control::steer::run(context, &args),
+        LoopVerb::Archive(args) => cmd::control::archive::run(context, &args),
+        LoopVerb::Verify(args) => cmd::inspect::verify::run(context, &args),
+        LoopVerb::Report(args) => cmd::inspect::report::run(context, &args),
+        LoopVerb::Export(args) => cmd::inspect::export::run(context, &args),
     }
 }

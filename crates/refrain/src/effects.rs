@@ -124,10 +124,10 @@ struct Line {
 
 #[derive(clap::Subcommand)]
 enum Verb {
-    Usage(crate::cmd::usage::Args),
-    Trust(crate::cmd::trust::Args),
-    Resume(Box<crate::cmd::resume::Args>),
-    Serve(crate::cmd::serve::Args),
+    Usage(crate::cmd::inspect::usage::Args),
+    Trust(crate::cmd::setup::trust::Args),
+    Resume(Box<crate::cmd::launch::resume::Args>),
+    Serve(crate::cmd::connect::serve::Args),
 }
 
 #[rstest]

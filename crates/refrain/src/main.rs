@@ -2,28 +2,17 @@
 
 mod cli;
 mod cmd;
-mod committed;
 #[cfg(test)]
 mod effects;
-mod gated;
 mod herald;
-mod lines;
-mod live;
-mod narrator;
 mod notify;
 mod out;
-mod phrase;
 mod plan;
-mod progress;
-mod published;
+mod render;
 mod report;
 mod run;
-mod said;
-mod screen;
 mod slack;
-mod table;
 mod telemetry;
-mod telling;
 mod values;
 
 use std::process::ExitCode;

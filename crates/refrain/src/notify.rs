@@ -19,7 +19,8 @@ use refrain_engine::chain;
 use refrain_engine::config::Command;
 use refrain_engine::tool::Tool;
 
-use crate::{out, phrase};
+use crate::out;
+use crate::render::phrase;
 
 /// How long a program may take to show a notification.
 const LIMIT: Duration = Duration::from_secs(10);

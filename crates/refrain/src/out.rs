@@ -12,7 +12,7 @@ use refrain_core::view::to_continue;
 use refrain_engine::SlowRunner;
 use serde::Serialize;
 
-use crate::phrase;
+use crate::render::phrase;
 
 /// Where progress goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,11 +13,11 @@ use refrain_engine::config::keys::Notify;
 use refrain_engine::{Remembrance, Runner, Service, Signals, chain};
 
 use crate::herald;
-use crate::live::{Live, Manner};
 use crate::notify;
 use crate::out;
 use crate::out::Target;
-use crate::screen::Screen;
+use crate::render::live::{Live, Manner};
+use crate::render::screen::Screen;
 use crate::telemetry;
 
 // How to show a run.

@@ -4,12 +4,17 @@
 //! A task is behind its own dependencies, its subtasks, and the gate of its parent; a gate is behind the dependencies of its
 //! task, and the gate of that one's parent. So inheriting costs one edge a subtask, and all is done in linear time.
 
+pub(crate) mod cycles;
+pub(crate) mod edges;
+pub(crate) mod links;
+pub(crate) mod wave;
+
 use std::collections::{HashMap, VecDeque};
 
-use super::edges::Edges;
-use super::links::{index, needs, parents};
+use super::graph::edges::Edges;
+use super::graph::links::{index, needs, parents};
 use super::standing::standings;
-use super::{Problem, Standing, Task, TaskId, TaskStatus, cycles};
+use super::{Problem, Standing, Task, TaskId, TaskStatus};
 
 /// The tasks of a plan, by the order of their file, and what follows from their dependencies.
 #[derive(Clone, Debug)]
@@ -278,5 +283,4 @@ fn order(needs: &Edges, needed_by: &Edges) -> Vec<usize> {
 }
 
 #[cfg(test)]
-#[path = "graph_tests.rs"]
 mod tests;

@@ -4,27 +4,19 @@
 mod apply;
 mod ask;
 pub mod brief;
-mod cycles;
-mod edges;
 mod event;
 pub mod file;
 mod graph;
-mod links;
 mod next_step;
 mod outcome;
 mod problem;
 mod spec;
 mod standing;
 mod state;
-mod taken;
 mod task;
-mod task_loop;
-mod task_ref;
-pub mod tokens;
 pub mod tune;
 mod turn;
 pub mod view;
-mod wave;
 
 pub use apply::MAX_RETURNS;
 pub use ask::PlanGrant;
@@ -38,9 +30,9 @@ pub use problem::Problem;
 pub use spec::{BriefSpec, PlanLimits, PlanSpec, jobs};
 pub use standing::Standing;
 pub use state::{Batch, Halt, HandOver, PlanState, Return, Running, Stage, TaskState, Wave};
+pub use task::task_loop::task_loop;
+pub use task::task_ref::TaskRef;
 pub use task::{Card, Note, Priority, Task, TaskId, TaskIdError, TaskStatus};
-pub use task_loop::task_loop;
-pub use task_ref::TaskRef;
 
 #[cfg(test)]
 mod simulation;

@@ -1,6 +1,6 @@
 //! How each task of a plan stands, with what it is a part of and what it has subtasks for.
 
-use super::edges::Edges;
+use super::graph::edges::Edges;
 use super::{Task, TaskStatus};
 
 /// How a task stands, with what it has subtasks for.

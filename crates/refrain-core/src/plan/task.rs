@@ -1,5 +1,9 @@
 //! One task, whatever file it stands in (seed 001, SCUD; seed-systems.md section 4.3).
 
+pub(crate) mod taken;
+pub(crate) mod task_loop;
+pub(crate) mod task_ref;
+
 use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;

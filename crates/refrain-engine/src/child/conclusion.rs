@@ -13,11 +13,12 @@ use refrain_core::gate::{GateName, Verdict, cannot_run, found_no_test, lacks_sum
 use refrain_core::review;
 use refrain_core::text::{clip, cut_middle, printable, squeeze};
 use refrain_proc::output;
-use refrain_store::layout::AttemptDir;
+use refrain_store::project::layout::AttemptDir;
 
 use super::output::ChildKind;
 use super::{AgentRole, ChildOutput};
-use crate::{quotes, seal};
+use crate::child::quotes;
+use crate::service::seal;
 
 /// How much of a failure is read for its fingerprint, in bytes.
 const MOST_READ: usize = 256 << 10;

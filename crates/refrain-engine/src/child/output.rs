@@ -8,7 +8,7 @@ use refrain_agents::ear::Ear;
 use refrain_core::gate::GateName;
 use refrain_core::seal::Sealing;
 use refrain_proc::Listener;
-use refrain_store::layout::AttemptDir;
+use refrain_store::project::layout::AttemptDir;
 use tokio::sync::mpsc;
 
 use super::ChildEvent;

@@ -6,16 +6,17 @@ use refrain_agents::environment;
 use refrain_core::Spec;
 use refrain_core::event::{Event, Exit};
 use refrain_proc::{KeeperSpec, Report, Supervisor};
-use refrain_store::{LoopDir, worktree};
+use refrain_store::LoopDir;
+use refrain_store::project::worktree;
 use tokio::sync::mpsc;
 
 use super::ChildEvent;
 use super::ChildOutput;
 use super::conclusion::Ending;
 use crate::EngineError;
+use crate::driver::pulse::Pulse;
 use crate::host::Host;
-use crate::pulse::Pulse;
-use crate::shared_files::SharedFiles;
+use crate::service::shared_files::SharedFiles;
 
 /// The supervisor of one loop, and both ends of what it reports.
 pub(crate) struct Supervised {

@@ -2,7 +2,7 @@
 
 use refrain_core::text::printable;
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_store::checkout;
+use refrain_store::project::checkout;
 
 use super::cure::{Cure, Found};
 use crate::Service;

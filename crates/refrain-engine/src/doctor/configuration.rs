@@ -7,9 +7,9 @@ use refrain_agents::{environment, generic};
 use refrain_core::spec::AgentKind;
 use refrain_core::view::checkup::{Finding, Grade, Subject};
 use refrain_store::Project;
+use refrain_store::access::trust::{Content, Trust};
 use refrain_store::config::keys::Slack;
 use refrain_store::config::{self, Chosen, Config, ConfigError, ConfigFile, Settings};
-use refrain_store::trust::{Content, Trust};
 
 use super::cure::Found;
 use crate::{Service, SlackTokens, Telemetry, chain};

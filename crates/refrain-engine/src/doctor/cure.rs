@@ -6,11 +6,16 @@ use camino::Utf8PathBuf;
 use refrain_core::view::checkup::{Finding, Fix, Grade, Subject};
 use refrain_git::{Removal, Repository};
 use refrain_proc::sweep::{Mark, sweep};
-use refrain_store::{Project, RunnerLock, checkout, ground, layout::LoopDir, pool as slots};
+use refrain_store::disk::ground;
+use refrain_store::project::checkout;
+use refrain_store::project::layout::LoopDir;
+use refrain_store::project::pool as slots;
+use refrain_store::{Project, RunnerLock};
 
 use super::places::size;
-use crate::pool::Tidied;
-use crate::{chain, pool};
+use crate::chain;
+use crate::git_steps::pool;
+use crate::git_steps::pool::Tidied;
 
 /// A finding, and how it could be mended.
 #[derive(Debug)]

@@ -9,12 +9,13 @@ use refrain_core::LoopId;
 use refrain_core::plan::PlanState;
 use refrain_core::view::StatusWord;
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_store::signing::Signing;
-use refrain_store::{JournalError, LoopDir, RunnerLock, catalog, inbox, journal, memory};
+use refrain_store::access::signing::Signing;
+use refrain_store::project::inbox;
+use refrain_store::{JournalError, LoopDir, RunnerLock, catalog, journal, memory};
 
 use super::cure::{Cure, Found};
 use super::leftovers;
-use crate::liveness::look as view;
+use crate::driver::liveness::look as view;
 use crate::{Service, chain, now};
 
 /// Clocks of machines that share a disk differ by so much.

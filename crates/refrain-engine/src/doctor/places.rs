@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_store::ground::{self, Privacy, Room};
+use refrain_store::disk::ground::{self, Privacy, Room};
 
 use super::cure::{Cure, Found};
 use crate::{Service, chain};

@@ -8,11 +8,12 @@ use refrain_core::text::printable;
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_git::Repository;
 use refrain_store::config::{Chosen, keys::Worktrees};
-use refrain_store::pool::{self as slots, Found as Slot};
+use refrain_store::project::pool::{self as slots, Found as Slot};
 
 use super::cure::{Cure, Found};
 use super::places::size;
-use crate::{Service, pool};
+use crate::Service;
+use crate::git_steps::pool;
 
 /// `variables` as for [`Service::settings`].
 pub(super) fn look(service: &Service, variables: bool) -> Vec<Found> {

@@ -11,7 +11,8 @@ use jiff::{SignedDuration, Timestamp};
 use refrain_core::event::{Ask, End, Event, Urgency};
 use refrain_core::{LoopId, LoopState, Record};
 use refrain_proc::identity;
-use refrain_store::{LoopDir, RunnerLock, journal, make_dir, projects, write_atomic};
+use refrain_store::project::projects;
+use refrain_store::{LoopDir, RunnerLock, journal, make_dir, write_atomic};
 
 use crate::{EngineError, Host, Service};
 

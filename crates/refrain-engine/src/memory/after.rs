@@ -8,8 +8,8 @@ use refrain_core::event::{Ask, Asker, Event};
 use refrain_core::memory::{Memory, after};
 use refrain_store::{JournalError, LoopDir, journal, memory as kept};
 
-use crate::keeping::logins;
-use crate::redact::Redactor;
+use crate::git_steps::keeping::logins;
+use crate::service::redact::Redactor;
 use crate::{Host, chain};
 
 /// Why a loop left nothing behind, for whoever drove it: known once it has been driven.

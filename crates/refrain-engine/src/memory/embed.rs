@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::text::clip;
-use refrain_git::secrets;
+use refrain_secrets as secrets;
 use refrain_store::config::{Embeddings, OwnMemory};
 use refrain_store::memory::{self, MemoryError, Vector};
-use refrain_store::webhook::{SecretError, secret};
+use refrain_store::outbox::webhook::{SecretError, secret};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::{Client, StatusCode};
 use serde::Deserialize;

@@ -8,7 +8,7 @@ mod recall;
 
 use jiff::Timestamp;
 use refrain_core::memory::{Kind, Memory, MemoryId, Origin, Ranked, fit, rank};
-use refrain_git::secrets;
+use refrain_secrets as secrets;
 use refrain_store::memory::{self, JudgesAsked, MemoryError, Vector, Which};
 
 pub use self::after::Remembrance;

@@ -6,13 +6,14 @@ use refrain_agents::environment;
 use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::plan::{PlanEnd, PlanEvent, PlanState};
 use refrain_core::{LoopId, LoopState};
+use refrain_store::disk::notice::Notice;
 use refrain_store::journal;
-use refrain_store::notice::Notice;
-use refrain_store::{Journal, LoopDir, RunnerLock, inbox};
+use refrain_store::project::inbox;
+use refrain_store::{Journal, LoopDir, RunnerLock};
 
 use super::landing::Landing;
 use super::statuses::Statuses;
-use crate::asking::{SlowRunner, SlowRunnerNotice, request};
+use crate::service::asking::{SlowRunner, SlowRunnerNotice, request};
 use crate::{EngineError, Host, LoopRequest, Service, now};
 
 /// How long somebody who asks waits before looking whether the runner still lives.

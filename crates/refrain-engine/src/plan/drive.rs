@@ -13,7 +13,7 @@ use refrain_core::LoopId;
 use refrain_core::event::Urgency;
 use refrain_core::plan::{PlanEvent, PlanLive, PlanState, PlanStep, TaskEnded, next_step};
 use refrain_store::journal::{Durability, MOST_RESTORED};
-use refrain_store::pool::Slot;
+use refrain_store::project::pool::Slot;
 use refrain_store::{Journal, RunnerLock};
 use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
@@ -26,10 +26,10 @@ use super::statuses::Statuses;
 use super::verify::{self, Of};
 use super::work::Work;
 use crate::blocking::blocking;
-use crate::doorbell::install_doorbell;
-use crate::file_watch::DelayedFileWatch;
-use crate::signals::{SignalSources, Signals};
-use crate::telemetry::Telling;
+use crate::driver::doorbell::install_doorbell;
+use crate::driver::signals::{SignalSources, Signals};
+use crate::observe::file_watch::DelayedFileWatch;
+use crate::observe::telemetry::Telling;
 use crate::{EngineError, Host, Service, chain, now};
 use refrain_proc::limits::raise_open_files;
 use tokio::task::LocalSet;
@@ -57,7 +57,7 @@ pub(super) struct PlanDrive {
     work: Option<Work>,
     doorbell: pipe::Receiver,
     signals: SignalSources,
-    pulse: Arc<crate::pulse::Pulse>,
+    pulse: Arc<crate::driver::pulse::Pulse>,
     telling: Option<Telling>,
     look_again: bool,
     /// The plan's own files, and the task file.

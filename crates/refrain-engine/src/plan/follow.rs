@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use refrain_core::Record;
 use refrain_core::plan::{PlanEvent, PlanState};
+use refrain_store::disk::notice::Notice;
 use refrain_store::journal::{Journal, Tail};
-use refrain_store::notice::Notice;
 use refrain_store::{LoopDir, RunnerLock};
 
 use crate::EngineError;
-use crate::pulse::{Beat, Pulse};
+use crate::driver::pulse::{Beat, Pulse};
 
 /// How often a watcher makes sure that the runner still lives, while nothing happens.
 const ALIVE_CHECK: Duration = Duration::from_secs(2);

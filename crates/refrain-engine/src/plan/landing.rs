@@ -14,7 +14,7 @@ use refrain_git::{
     Cancel, GitError, HandOverRequest, HandedOver, LandRequest, Landed, MergeRequest, Merged as Merge,
     Remade, RemakeRequest, Repository, Wave, WaveRequest, Work, Worktree,
 };
-use refrain_store::pool::Slot;
+use refrain_store::project::pool::Slot;
 use refrain_store::{LoopDir, Project};
 
 use crate::{Host, Service, chain};

@@ -9,7 +9,9 @@ use refrain_core::report::Verdict;
 use refrain_core::{LoopId, Record};
 use refrain_store::{JournalError, journal};
 
-use crate::{EngineError, Service, repository};
+use crate::{EngineError, Service};
+
+use crate::git_steps::repository;
 
 impl Service {
     /// A plan's events.

@@ -2,8 +2,8 @@
 
 use super::follow::PlanFollower;
 use crate::Service;
-use crate::pulse::Pulse;
-use crate::telemetry::Telling;
+use crate::driver::pulse::Pulse;
+use crate::observe::telemetry::Telling;
 use refrain_core::LoopId;
 use refrain_core::plan::{PlanEvent, PlanState};
 use refrain_git::Repository;

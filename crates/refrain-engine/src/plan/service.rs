@@ -10,13 +10,15 @@ use refrain_core::{LoopId, Spec};
 use refrain_git::Repository;
 use refrain_proc::detach::{self, Detached};
 use refrain_store::journal::{self, JournalError};
-use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock, projects};
+use refrain_store::project::projects;
+use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock};
 
 use super::follow::PlanFollower;
 use super::runner::PlanRunner;
 use super::statuses::Statuses;
-use crate::lifecycle::NAME_TRIES;
-use crate::{EngineError, LoopRequest, Service, now, repository};
+use crate::driver::lifecycle::NAME_TRIES;
+use crate::git_steps::repository;
+use crate::{EngineError, LoopRequest, Service, now};
 
 impl Service {
     /// Starts a plan: from here on it exists, and the value returned has the right to drive it. Where the name was made up,

@@ -10,7 +10,7 @@ use refrain_core::view::plan::{PlanStatus, TaskLoop, status};
 use refrain_proc::{free_memory, identity};
 use refrain_store::{RunnerLock, journal};
 
-use crate::liveness::{is_stopped, look};
+use crate::driver::liveness::{is_stopped, look};
 use crate::{EngineError, Service, now};
 
 /// The loops of so many tasks are read for what is told of those that are over: a plan may have thousands.

@@ -12,7 +12,8 @@ use refrain_git::Repository;
 use refrain_store::DiskError;
 
 use super::round::{Begin, Round};
-use crate::{EngineError, quotes};
+use crate::EngineError;
+use crate::child::quotes;
 
 /// How much of both sides of a conflict is told, in bytes.
 const SIDES: usize = 16 << 10;

@@ -13,9 +13,10 @@ use refrain_core::{AttemptId, LoopState, Spec};
 use refrain_proc::output;
 use refrain_store::{LoopDir, journal, make_dir_nofollow};
 
-use crate::asked::{Question, ask};
-use crate::proving_ground::CleanCheckout;
-use crate::{EngineError, Service, repository};
+use crate::child::asked::{Question, ask};
+use crate::child::proving_ground::CleanCheckout;
+use crate::git_steps::repository;
+use crate::{EngineError, Service};
 
 /// How long an agent may think about a proposal.
 const LIMIT: Duration = Duration::from_secs(600);

@@ -22,8 +22,8 @@ use tokio::time::{Instant, sleep_until};
 
 use super::landing::{HandingOver, Landing, refused};
 use crate::blocking::blocking;
+use crate::child::proving_ground::CleanCheckout;
 use crate::child::{ChildEvent, Supervised, command_job, supervise};
-use crate::proving_ground::CleanCheckout;
 use crate::{EngineError, Host, chain, now};
 
 /// All that a verification needs to know.

@@ -3,7 +3,7 @@
 
 use camino::Utf8Path;
 use refrain_store::DiskError;
-use refrain_store::plugins::{self, Installed};
+use refrain_store::outbox::plugins::{self, Installed};
 
 use super::rehearse::Rehearsed;
 

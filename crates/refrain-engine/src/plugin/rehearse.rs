@@ -5,7 +5,7 @@ use refrain_agents::plugin::settings::{self, Found, Misfit};
 use refrain_agents::plugin::{Plugin, Shared};
 use refrain_core::spec::AgentKind;
 use refrain_core::splice::undo;
-use refrain_store::plugins::{self, Installed, OwnFile, OwnSettings};
+use refrain_store::outbox::plugins::{self, Installed, OwnFile, OwnSettings};
 
 use super::{PluginChange, PluginError, is_noted};
 

@@ -6,7 +6,7 @@ use refrain_agents::hook::{Tail, Told, look};
 use refrain_core::LoopState;
 use refrain_core::session::{Answer, Stands, Stop, Whose, by_turn, reminder};
 use refrain_core::spec::AgentKind;
-use refrain_store::sessions;
+use refrain_store::project::sessions;
 
 use super::{Said, Turn, wait_for_change};
 use crate::{EngineError, Service};

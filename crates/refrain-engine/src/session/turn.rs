@@ -7,11 +7,13 @@ use refrain_core::prompt::{self, Quoted};
 use refrain_core::work::WorkDigest;
 use refrain_core::{AttemptId, ChildId, Live, LoopState, Spec, Step, context, next_step};
 use refrain_files::Folder;
-use refrain_store::worktree::{self, WorktreeFiles};
+use refrain_store::project::worktree::{self, WorktreeFiles};
 use refrain_store::{Journal, LoopDir};
 
 use super::Turn;
-use crate::{EngineError, mirror, now, quotes};
+use crate::child::quotes;
+use crate::service::mirror;
+use crate::{EngineError, now};
 
 /// What a session said when it ended its turn.
 #[derive(Clone, Debug, Default)]

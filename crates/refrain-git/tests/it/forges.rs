@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use refrain_core::git::Oid;
-use refrain_git::forge::{
+use refrain_forge::{
     CheckState, Configured, Forge, Hindrance, Mergeable, Merged, Opening, PullRequest, State, Trouble, Until,
     Verdict,
 };

@@ -23,12 +23,12 @@ use serde_json::Value;
 
 use super::door::Door;
 use super::failure::Failure;
-use super::stop::Stop;
 use super::words::{of_body, of_query};
 use crate::desk::{
     Activity, Difference, Filter, Found, LogPart, Place, ProjectView, Refusal, Round, Started, UsageOf,
     Verified, Which,
 };
+use crate::http::listener::stop::Stop;
 
 type Shared = State<Arc<Door>>;
 type Answer<T> = Result<Json<T>, Failure>;

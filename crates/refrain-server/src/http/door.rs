@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use rand::RngExt;
 use refrain_engine::{Key, Keys, Pass, now};
 
-use super::address::Names;
 use super::failure::Failure;
 use super::live::Hub;
 use crate::desk::{Desk, Refusal};
+use crate::http::listener::address::Names;
 
 /// How long a code that opens the door once is good.
 const CODE: Duration = Duration::from_mins(10);

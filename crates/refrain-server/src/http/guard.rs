@@ -10,10 +10,10 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 
-use super::address::Under;
 use super::door::Door;
 use super::failure::{Failure, wants_page};
 use super::guests::{Guest, MOST_OF_ONE};
+use crate::http::listener::address::Under;
 
 /// How large a request may be, in bytes.
 pub(super) const LARGEST: usize = 1 << 20;

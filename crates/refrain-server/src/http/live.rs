@@ -24,8 +24,8 @@ use refrain_engine::{Lookout, News, now, recorded_since};
 use serde::Serialize;
 use tokio::sync::watch;
 
-use super::stop::{Stop, stopped};
 use crate::desk::{Desk, project_name};
+use crate::http::listener::stop::{Stop, stopped};
 
 /// How many of the last events are kept.
 const KEPT: usize = 4_096;

@@ -10,11 +10,11 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::address::Under;
 use super::api::Wants;
 use super::door::Door;
 use super::failure::Failure;
 use super::guard::{set_cookie, too_many};
+use crate::http::listener::address::Under;
 
 /// Where a token is shown.
 #[derive(Template)]

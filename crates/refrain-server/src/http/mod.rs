@@ -4,27 +4,23 @@
 //! anybody else more than one of its places. `guard` lets in whom it may; `routes` is the table of what programs can ask, and
 //! `api` does it; `live` is the stream of what happens; `pages` is what a person sees.
 
-mod address;
 mod api;
 mod copies;
 mod door;
 mod failure;
 mod guard;
 mod guests;
+mod listener;
 mod live;
 mod login;
 mod openapi;
-mod paced;
 mod pages;
 mod routes;
-mod server;
-mod stop;
-mod tls;
 mod words;
 
-pub use address::{Address, AddressError, Way};
 pub use door::{new_token, revoke_token, revoke_tokens, tokens};
+pub use listener::address::{Address, AddressError, Way};
+pub use listener::server::{HttpError, Server};
+pub use listener::stop::Stop;
+pub use listener::tls::{Tls, TlsError};
 pub use openapi::openapi;
-pub use server::{HttpError, Server};
-pub use stop::Stop;
-pub use tls::{Tls, TlsError};

@@ -12,11 +12,11 @@ use rusqlite::Connection;
 use super::fold::Row;
 use super::stamp::Stamp;
 use super::{CatalogError, Shelf, rows};
-use crate::atomic::make_dir;
+use crate::access::signing::Signing;
+use crate::disk::atomic::make_dir;
+use crate::disk::migration::migrate;
 use crate::journal;
-use crate::layout::{LoopDir, Project};
-use crate::migration::migrate;
-use crate::signing::Signing;
+use crate::project::layout::{LoopDir, Project};
 use crate::{DiskError, OnPath};
 
 /// How long a reader waits for somebody who writes.

@@ -7,7 +7,7 @@
 //! A catalog that is damaged or that a newer version made is put aside and built anew; where it cannot be written or
 //! somebody writes for too long, the same work is done on one in memory. Only a project's own files can make it fail.
 //!
-//! The list of projects is not here but in [`projects`](crate::projects): deleting the catalog loses nothing.
+//! The list of projects is not here but in [`projects`](crate::project::projects): deleting the catalog loses nothing.
 
 mod file;
 mod fold;

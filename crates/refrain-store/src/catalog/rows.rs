@@ -12,7 +12,7 @@ use rusqlite::{Connection, Row as Columns, TransactionBehavior, params};
 use super::fold::{Brief, Row, Spending};
 use super::stamp::Stamp;
 use super::{CatalogError, Detail, Shelf};
-use crate::layout::Project;
+use crate::project::layout::Project;
 
 /// Forgets the loops of all projects but these.
 pub(super) fn keep_projects(db: &Connection, keep: &[&str]) -> Result<(), CatalogError> {

@@ -2,7 +2,7 @@
 
 use camino::Utf8PathBuf;
 
-use crate::layout::Project;
+use crate::project::layout::Project;
 
 /// Where a project keeps loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

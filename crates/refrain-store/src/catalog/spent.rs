@@ -10,7 +10,7 @@ use super::fold::{Spending, spendings};
 use super::rows::unfit;
 use super::update::Found;
 use super::{Catalog, CatalogError};
-use crate::layout::Project;
+use crate::project::layout::Project;
 
 impl Catalog {
     /// Adds what a project's loops used and how they stopped, archived ones too: of those that have stopped what the

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use camino::Utf8Path;
 use rustix::fs::{AtFlags, statat};
 
-use crate::layout::JOURNAL;
+use crate::project::layout::JOURNAL;
 
 /// A journal that looks the same was not written since: same length, same time, same inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

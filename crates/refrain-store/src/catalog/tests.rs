@@ -13,11 +13,11 @@ use refrain_core::{AttemptId, LoopId};
 use rstest::rstest;
 
 use super::{CatalogError, Detail, Found, Shelf, note, with};
-use crate::archive;
+use crate::access::signing::Signing;
 use crate::journal::tests::{at, started};
 use crate::journal::{Durability, Journal};
-use crate::layout::{LoopDir, Project};
-use crate::signing::Signing;
+use crate::project::archive;
+use crate::project::layout::{LoopDir, Project};
 
 struct Place {
     _dir: tempfile::TempDir,

@@ -14,9 +14,9 @@ use super::shelf::{Detail, Shelf};
 use super::stamp::Stamp;
 use super::{Catalog, CatalogError, rows};
 use crate::OnPath;
+use crate::access::signing::Signing;
 use crate::journal::{self, JournalError};
-use crate::layout::{LoopDir, Project};
-use crate::signing::Signing;
+use crate::project::layout::{LoopDir, Project};
 
 /// A loop that was found.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use super::given::{ConfigError, Given, Origin, Values};
 use super::keys::{Config, Embeddings};
 use super::nearest;
 use super::schema::{Known, Table};
-use crate::layout::Project;
+use crate::project::layout::Project;
 
 /// The largest configuration file, in bytes.
 const LARGEST: u64 = 1 << 20;

@@ -18,8 +18,8 @@ use super::keys::Config;
 use super::memory::refuse_in_a_project;
 use super::nearest;
 use super::variables;
-use crate::layout::Project;
-use crate::trust::{Content, Trust};
+use crate::access::trust::{Content, Trust};
+use crate::project::layout::Project;
 
 /// Where to look.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,5 @@
 //! Configuration: what may stand in a file ([`keys`]), how one file is read ([`file`]), and what all of them and the
-//! variables come to, each value with its origin ([`load`]). Whether a project's file counts is [`crate::trust`]'s to say;
+//! variables come to, each value with its origin ([`load`]). Whether a project's file counts is [`crate::access::trust`]'s to say;
 //! what a start makes of the values is not decided here.
 //!
 //! The `config` crate was weighed: it merges values whose lines are gone by then, and knows neither the names of keys nor

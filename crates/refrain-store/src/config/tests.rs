@@ -14,8 +14,8 @@ use rstest::rstest;
 use tempfile::TempDir;
 
 use super::{Chosen, ConfigError, Places, ProjectFile, Settings, load, project_file};
-use crate::layout::Project;
-use crate::trust::{Content, Trust};
+use crate::access::trust::{Content, Trust};
+use crate::project::layout::Project;
 
 struct Home {
     _dir: TempDir,

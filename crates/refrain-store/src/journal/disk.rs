@@ -12,9 +12,9 @@ use rustix::fs::{AtFlags, Stat, fstat, statat};
 use rustix::io::Errno;
 
 use super::JournalError;
-use crate::layout::{FOREIGN, JOURNAL, LoopDir, RUNNER_LOCK};
-use crate::lock::{AppendLock, RunnerLock, identity};
-use crate::notice::tell_above;
+use crate::disk::lock::{AppendLock, RunnerLock, identity};
+use crate::disk::notice::tell_above;
+use crate::project::layout::{FOREIGN, JOURNAL, LoopDir, RUNNER_LOCK};
 use crate::{DiskError, OnPath, make_dir_nofollow, write_nofollow};
 
 /// How often a journal is written back while somebody deletes its folder: a deletion ends, and each try takes its time.

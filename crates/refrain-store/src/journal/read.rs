@@ -18,8 +18,8 @@ use super::disk::Written;
 use super::line::{self, Hash, ROOT};
 use super::write::Journal;
 use crate::OnPath;
-use crate::layout::LoopDir;
-use crate::signing::Signing;
+use crate::access::signing::Signing;
+use crate::project::layout::LoopDir;
 
 /// A whole journal, checked and folded.
 #[derive(Debug)]

@@ -11,8 +11,8 @@ use refrain_core::spec::{AgentKind, AgentSpec, Limits, PromptMode};
 use refrain_core::{AttemptId, Damage, Event, LoopState, Spec};
 
 use super::{Durability, Journal, JournalError, Tail, read, read_believed, read_signed, records, whole};
-use crate::layout::LoopDir;
-use crate::signing::Signing;
+use crate::access::signing::Signing;
+use crate::project::layout::LoopDir;
 
 pub(super) struct Sandbox {
     _dir: tempfile::TempDir,

@@ -15,9 +15,9 @@ use super::JournalError;
 use super::disk::{Committed, Disk, Durability, Place, Stamp, Written, folder, open};
 use super::line::{self, Hash, ROOT};
 use super::read::{Snapshot, fold};
-use crate::layout::LoopDir;
-use crate::lock::AppendLock;
-use crate::signing::{LastSigned, Signing};
+use crate::access::signing::{LastSigned, Signing};
+use crate::disk::lock::AppendLock;
+use crate::project::layout::LoopDir;
 use crate::{DiskError, OnPath, make_dir_nofollow};
 
 /// How often one commit writes the journal back and records that, while another process changes it again and again.

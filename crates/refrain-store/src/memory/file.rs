@@ -8,8 +8,8 @@ use camino::{Utf8Path, Utf8PathBuf};
 use rusqlite::Connection;
 
 use super::{MemoryError, Trouble};
-use crate::atomic::make_dir;
-use crate::migration::migrate;
+use crate::disk::atomic::make_dir;
+use crate::disk::migration::migrate;
 use crate::{DiskError, OnPath};
 
 /// How long somebody who writes is waited for.

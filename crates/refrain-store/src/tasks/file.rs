@@ -11,7 +11,7 @@ use refrain_core::plan::file::{self, Change, Changed, FileError, Shape, Tasks};
 use refrain_files::OFlags;
 
 use super::TasksError;
-use crate::atomic::replace_atomic;
+use crate::disk::atomic::replace_atomic;
 use crate::{DiskError, OnPath, Project, make_dir_nofollow};
 
 /// The longest task file, in bytes: a hundred times what ten thousand tasks take.

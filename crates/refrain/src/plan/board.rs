@@ -13,10 +13,10 @@ use refrain_core::view::plan::{CurrentTask, PlanStatus, TaskView, TaskWord, Wave
 use textwrap::core::display_width;
 
 use crate::out;
-use crate::phrase::{self, Row};
 use crate::plan::left;
-use crate::table::{self, Column, Cut};
-use crate::telling::{clock, words};
+use crate::render::phrase::{self, Row};
+use crate::render::table::{self, Column, Cut};
+use crate::render::telling::{clock, words};
 use crate::values::charset;
 
 /// What can be drawn where this is shown.

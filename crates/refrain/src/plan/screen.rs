@@ -13,7 +13,8 @@ use refrain_engine::{EngineError, Follower, PlanFollower, Service, Sight, chain}
 
 use super::telling::Telling;
 use crate::out::{self, Target};
-use crate::{phrase, telling};
+use crate::render::phrase;
+use crate::render::telling;
 
 /// How long the last lines of a task's loop are waited for once its plan says that it is over.
 const LAST_LINES: Duration = Duration::from_secs(1);

@@ -13,8 +13,8 @@ use refrain_core::text::printable;
 use refrain_core::view::{self, StatusWord};
 use refrain_core::{Fold, Record};
 
-use crate::phrase::{self, Row};
-use crate::telling::{note, words};
+use crate::render::phrase::{self, Row};
+use crate::render::telling::{note, words};
 
 /// A plan, event by event.
 #[derive(Debug, Default)]
@@ -199,7 +199,7 @@ pub(crate) fn header(spec: &PlanSpec, limits: &PlanLimits, width: Option<usize>)
     let brief = &spec.brief;
     let told: Vec<_> = brief.document.iter().chain(&brief.files).map(ToString::to_string).collect();
     let proof = match spec.verifies() {
-        true => crate::gated::intent(each),
+        true => crate::render::gated::intent(each),
         false => "nothing: what lands is unverified (--verify CMD)".to_owned(),
     };
     let rows = [

@@ -8,8 +8,8 @@ use refrain_core::spec::Millis;
 use refrain_core::view::{self, ApprovalWord, Iteration, StatusWord, Usage, Verification, with_yours};
 
 use super::parts::{Cell, Section, Tone, shown};
-use crate::phrase::{self, counted, thousands};
-use crate::telling::words;
+use crate::render::phrase::{self, counted, thousands};
+use crate::render::telling::words;
 
 /// A report as it is read.
 #[derive(Debug)]

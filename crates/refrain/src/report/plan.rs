@@ -7,7 +7,7 @@ use refrain_core::view::plan::{PlanStatus, TaskView, TaskWord};
 
 use super::document::{Document, verdict_on};
 use super::parts::{Cell, Section, Tone, shown};
-use crate::phrase;
+use crate::render::phrase;
 
 /// The document on a plan, with times as `clock` says them; `loops` has the report on each round of its tasks.
 pub(crate) fn plan_document(

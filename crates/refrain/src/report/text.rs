@@ -6,8 +6,8 @@ use owo_colors::OwoColorize;
 
 use super::document::Document;
 use super::parts::{Block, Cell, Quote, Table, Tone};
-use crate::phrase::{self, Row};
-use crate::table::{self, Column, Cut};
+use crate::render::phrase::{self, Row};
+use crate::render::table::{self, Column, Cut};
 
 /// How many lines of a quotation are shown.
 const LINES: usize = 12;

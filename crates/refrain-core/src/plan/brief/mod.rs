@@ -2,6 +2,8 @@
 //! prompt around it, which says what happened in earlier rounds ([`Again`]). How an agent claims is told by every loop's
 //! prompt alike ([`crate::prompt`]).
 
+pub mod tokens;
+
 mod again;
 mod document;
 mod prompt;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Brief, PartKind};
-use crate::plan::tokens::tokens;
+use crate::plan::brief::tokens::tokens;
 use crate::plan::{Problem, TaskId};
 
 /// How large a specification is.

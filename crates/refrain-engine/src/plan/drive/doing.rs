@@ -8,7 +8,7 @@ use refrain_core::event::Urgency;
 use refrain_core::plan::{PlanEvent, PlanState, TaskId, TaskStarted};
 use refrain_git::{Cancel, GitError};
 use refrain_store::LoopDir;
-use refrain_store::pool::Slot;
+use refrain_store::project::pool::Slot;
 
 use super::PlanDrive;
 use crate::blocking::blocking;

@@ -6,16 +6,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::plan::{PlanEvent, TaskEnded};
-use refrain_store::{Doorbell, inbox};
+use refrain_store::Doorbell;
+use refrain_store::project::inbox;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::PlanDrive;
 use crate::blocking::blocking;
-use crate::dispatcher::{SETTLE, keep_lock};
-use crate::doorbell::install_doorbell;
-use crate::drive::note;
+use crate::driver::dispatcher::{SETTLE, keep_lock};
+use crate::driver::doorbell::install_doorbell;
+use crate::driver::drive::note;
+use crate::driver::signals::Wish;
 use crate::plan::work::{done, outcome};
-use crate::signals::Wish;
 use crate::{EngineError, now};
 
 /// How often the task file is looked at while nothing happens, if the system has no watch left for it.

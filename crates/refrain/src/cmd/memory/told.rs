@@ -6,7 +6,7 @@ use jiff::tz::TimeZone;
 use refrain_core::memory::Memory;
 use refrain_core::text::printable;
 
-use crate::table::{self, Column, Cut};
+use crate::render::table::{self, Column, Cut};
 use crate::{out, values};
 
 /// Prints them, with their projects where they are of several.

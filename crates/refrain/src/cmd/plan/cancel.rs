@@ -8,7 +8,7 @@ use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;
 
 use super::which::WhichArgs;
-use crate::cmd::cancel::cancel;
+use crate::cmd::control::cancel::cancel;
 use crate::out;
 
 /// Stop a plan for good: after the iterations at work, or at once

@@ -10,7 +10,8 @@ use refrain_core::plan::view::Checked;
 use refrain_core::text::printable;
 
 use super::look::LookArgs;
-use crate::{out, phrase};
+use crate::out;
+use crate::render::phrase;
 
 /// Look for what is wrong with a plan, before anything is spent
 ///

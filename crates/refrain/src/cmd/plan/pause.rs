@@ -6,7 +6,7 @@ use refrain_app::verbs::Slow;
 use refrain_app::{Code, Context, RequestError};
 
 use super::which::WhichArgs;
-use crate::cmd::pause::pause;
+use crate::cmd::control::pause::pause;
 use crate::out;
 
 /// Stop a plan for now: after the iterations at work, or at once

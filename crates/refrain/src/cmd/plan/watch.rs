@@ -8,9 +8,9 @@ use refrain_core::view::StatusWord;
 use refrain_engine::Service;
 
 use crate::out::{self, Target};
-use crate::phrase;
 use crate::plan::board::{self, Art};
 use crate::plan::screen::PlanScreen;
+use crate::render::phrase;
 
 /// Shows how the plan stands, and then all that happens until it has stopped; scripts get every event.
 pub(crate) fn watch(service: &Service, id: &LoopId, events: bool) -> Result<ExitCode, RequestError> {

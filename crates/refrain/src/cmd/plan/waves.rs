@@ -8,8 +8,9 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::plan::view::{InWave, Wave, Waves};
 use refrain_core::text::printable;
 
-use crate::table::{self, Column, Cut, plain};
-use crate::{out, phrase};
+use crate::out;
+use crate::render::phrase;
+use crate::render::table::{self, Column, Cut, plain};
 
 /// Show which tasks can be done side by side, and after which others
 #[derive(Debug, clap::Args)]

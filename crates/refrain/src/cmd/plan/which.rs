@@ -6,7 +6,9 @@ use refrain_core::LoopId;
 use refrain_core::view::plan::PlanStatus;
 use refrain_engine::{EngineError, Service};
 
-use crate::{phrase, values};
+use crate::values;
+
+use crate::render::phrase;
 
 /// Which plan.
 #[derive(Debug, clap::Args)]

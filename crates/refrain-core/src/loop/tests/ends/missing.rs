@@ -1,0 +1,90 @@
+//! Gates that cannot run: what was found before the first iteration blocks a loop, and nothing is spent.
+
+use rstest::rstest;
+
+use crate::event::{Blocked, End, Exit};
+use crate::r#loop::tests::journal::{Journal, finished, gates};
+use crate::r#loop::{ChildId, Grant, Step};
+use crate::spec::Spec;
+use crate::view::{self, Alive, StatusWord};
+
+const BLOCKED: Step = Step::Finish(End::Blocked { why: Blocked::GateMissing });
+const FIRST: Step = Step::BeginIteration { iteration: 1 };
+
+/// A loop whose gates, of which these decide, are still to be asked before its first iteration.
+fn starting<const N: usize>(hard: [bool; N], change: impl FnOnce(&mut Spec)) -> Journal {
+    let journal = Journal::gated_by(gates(hard), |spec| {
+        spec.gates_must_run = true;
+        change(spec);
+    });
+    journal.takes(0)
+}
+
+#[rstest]
+#[case::not_found([true, true], &[1, 127], BLOCKED)]
+#[case::not_executable([true, true], &[126, 0], BLOCKED)]
+#[case::one_that_informs([true, false], &[0, 127], BLOCKED)]
+#[case::failing([true, true], &[1, 2], FIRST)]
+#[case::passing([true, true], &[0, 0], FIRST)]
+fn a_gate_that_cannot_run_blocks_the_loop(
+    #[case] hard: [bool; 2],
+    #[case] codes: &[i32],
+    #[case] next: Step,
+) {
+    assert_eq!(starting(hard, |_| ()).gates_end(codes).next(), next);
+}
+
+#[test]
+fn one_that_may_be_missing_blocks_nothing() {
+    let journal = starting([true], |spec| spec.gates_must_run = false).gates_end(&[127]);
+    assert_eq!(journal.next(), FIRST);
+}
+
+#[test]
+fn a_gate_that_is_tried_again_counts_by_its_last_run() {
+    let journal = starting([true], |spec| spec.gates[0].retries = 1).gates_end(&[127]);
+    assert!(matches!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 2 })));
+    assert_eq!(journal.clone().gates_end(&[1]).next(), FIRST);
+    assert_eq!(journal.gates_end(&[127]).next(), BLOCKED);
+}
+
+#[test]
+fn a_gate_that_is_lost_later_is_a_failure_as_any() {
+    let journal = starting([true], |_| ()).gates_end(&[1]);
+    let journal = journal.attempts(finished(Exit::Code(0))).takes(1).gates_end(&[127]);
+    assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
+}
+
+#[test]
+fn whoever_resumes_it_has_the_gates_asked_anew() {
+    let journal = starting([true], |_| ()).gates_end(&[127]).obey();
+    let event = journal.state.resume(&Grant::default()).unwrap().unwrap();
+    let journal = journal.then(event).taken_over().obey().takes(0);
+    assert!(matches!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 1 })), "{:?}", journal.next());
+    assert_eq!(journal.clone().gates_end(&[127]).next(), BLOCKED);
+    assert_eq!(journal.gates_end(&[1]).next(), FIRST);
+}
+
+#[rstest]
+#[case::not_found(
+    127,
+    "/bin/sh: 1: crago: not found",
+    "gate gate-0 cannot run: crago was not found (exit code 127)"
+)]
+#[case::not_executable(
+    126,
+    "sh: 1: ./test.sh: Permission denied",
+    "./test.sh may not be executed (exit code 126)"
+)]
+#[case::in_words_of_its_own(127, "go away", "its command was not found (exit code 127): go away")]
+#[case::without_a_word(126, "", "gate gate-0 cannot run: its command may not be executed (exit code 126)")]
+fn what_is_missing_is_named(#[case] code: i32, #[case] said: &str, #[case] reason: &str) {
+    let journal = starting([true], |_| ()).gates();
+    let journal =
+        journal.answers(|finished| (finished.exit, finished.preview) = (Exit::Code(code), said.into()));
+    let status = view::status(&journal.obey().state, Alive::NOBODY);
+    assert_eq!((status.status, status.charged), (StatusWord::Blocked, 0));
+    assert!(status.reason.contains(reason), "{}", status.reason);
+    let needs = status.needs.unwrap();
+    assert!(needs.contains("then refrain resume mend") && needs.contains("--allow-missing-gates"), "{needs}");
+}

@@ -1,0 +1,37 @@
+//! What a wave is called in the history, and what is not in it. Waves are completed one after the other, and numbered as
+//! they are; what was blocked and is done later comes in one more, which is called after the wave that it had been left
+//! out of.
+
+use crate::plan::state::{PlanState, Stage, TaskState};
+
+impl PlanState {
+    /// How a wave, by its number from 1, is called: `wave 2` after the wave of the graph that its tasks are of, the last one
+    /// where they are of several, and `the rest of wave 2` where that was completed before, as far as could be.
+    #[must_use]
+    pub fn wave_name(&self, number: u32) -> String {
+        let place = number.saturating_sub(1) as usize;
+        let level = self.level(place).unwrap_or(place);
+        let has_commit = |wave: &usize| matches!(self.waves[*wave].completed, Some(Some(_)));
+        let mut before = (0..place.min(self.waves.len())).filter(has_commit);
+        match before.any(|wave| self.level(wave) >= Some(level)) {
+            true => format!("the rest of wave {}", level + 1),
+            false => format!("wave {}", level + 1),
+        }
+    }
+
+    /// The last wave of the graph, from 0, that something is of what landed in a wave.
+    fn level(&self, place: usize) -> Option<usize> {
+        let is_its = |task: &usize| {
+            let task = &self.tasks[*task];
+            task.wave == Some(place) && matches!(task.stage, Stage::Landed { .. })
+        };
+        self.graph.waves().iter().rposition(|wave| wave.iter().any(is_its))
+    }
+
+    /// The tasks of a wave, by its number from 1, that are not done.
+    pub fn left_out(&self, number: u32) -> impl Iterator<Item = &TaskState> {
+        let place = number.checked_sub(1).map(|place| place as usize);
+        let is_left = |task: &&TaskState| matches!(task.stage, Stage::Stopped(_) | Stage::Waiting(_));
+        self.tasks.iter().filter(move |task| task.wave == place).filter(is_left)
+    }
+}

@@ -1,0 +1,14 @@
+//! Drives one loop: the select loop, what it holds while it runs, and what it finds when it begins.
+
+pub(crate) mod account;
+pub(crate) mod budget;
+pub(crate) mod dispatcher;
+pub(crate) mod doorbell;
+pub(crate) mod drive;
+pub(crate) mod lifecycle;
+pub(crate) mod liveness;
+pub(crate) mod locks;
+pub(crate) mod pulse;
+pub(crate) mod recovery;
+pub(crate) mod runner;
+pub(crate) mod signals;

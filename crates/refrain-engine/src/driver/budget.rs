@@ -1,0 +1,202 @@
+//! The money that all loops share, as one runner sees it: what is reserved for the agent that it is about to start, grows
+//! while that works, and is settled behind it. What is enough is decided by the core; the sums are in the ledger.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use refrain_core::agent::Usd;
+use refrain_core::budget::{Allowance, Caps, Ledger, Reservation, Standing, to_grow};
+use refrain_core::event::Identity;
+use refrain_core::spec::AgentSpec;
+use refrain_core::{LoopState, Record, Spec, Step};
+use refrain_proc::identity;
+use refrain_store::config::UserCaps;
+use refrain_store::{LedgerFile, LoopDir, journal};
+
+use crate::driver::recovery;
+use crate::host::Host;
+use crate::{EngineError, Service, now};
+
+/// A loop's hand in the money that all share.
+#[derive(Debug)]
+pub(crate) struct Purse {
+    file: LedgerFile,
+    user: UserCaps,
+    /// What the project's file said when the loop was started.
+    pinned: Caps,
+    /// The loop's folder.
+    of: Utf8PathBuf,
+    project: String,
+    runner: Identity,
+    held: Option<Held>,
+}
+
+/// What is reserved for the agent that runs, or is about to.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    run: u64,
+    /// None where no cap counts.
+    allowance: Option<Allowance>,
+}
+
+/// What is to be done before a step that costs money, and all that it takes; made where the state is at hand.
+#[derive(Debug)]
+pub(crate) struct Question {
+    caps: Caps,
+    day: Date,
+    run: u64,
+    /// How much is to be reserved; none where it is only looked whether there is any.
+    wish: Option<Usd>,
+    /// What the agents of this loop cost that ran.
+    costs: Vec<Option<Usd>>,
+}
+
+impl Purse {
+    /// That of a loop.
+    pub(crate) fn new(spec: &Spec, dir: &LoopDir, host: &Host) -> Self {
+        Self {
+            file: LedgerFile::new(&host.state_home),
+            user: UserCaps::new(&host.config_home),
+            pinned: spec.caps,
+            of: dir.0.clone(),
+            project: spec.project.to_string(),
+            runner: identity::own(),
+            held: None,
+        }
+    }
+
+    /// What is to be asked before a step of which `agent` costs the money; none where nobody has to be asked. The user's
+    /// caps are read anew: who lowers one means the loops that run.
+    pub(crate) fn question(
+        &mut self,
+        state: &LoopState,
+        (step, agent): (&Step, &AgentSpec),
+        now: Timestamp,
+    ) -> Result<Option<Question>, EngineError> {
+        let tells = agent.tells_cost();
+        let caps = match self.user.read() {
+            // Whoever costs nothing that is known goes on, whatever is wrong with the configuration.
+            Err(_) if !tells => Caps::default(),
+            caps => caps?,
+        };
+        let caps = caps.lower(self.pinned);
+        let starts = !matches!(step, Step::BeginIteration { .. }) && tells;
+        let wish = starts.then(|| state.to_reserve(agent));
+        Ok((!caps.is_none() || starts).then(|| Question {
+            caps,
+            day: today(now),
+            run: state.costs.len() as u64,
+            wish,
+            costs: state.costs.clone(),
+        }))
+    }
+
+    /// Asks: what dead runners left is taken back, then money is reserved. Says what the shared caps allow; none where there
+    /// is no cap. Blocks.
+    pub(crate) fn ask(&mut self, question: Question) -> Result<Option<Allowance>, EngineError> {
+        let Question { caps, day, run, wish, costs } = question;
+        let is_capped = !caps.is_none();
+        let answer = self.file.change(|ledger| {
+            take_back(ledger, &self.of, &costs);
+            let Some(amount) = wish else { return ledger.left(&caps, &self.project, day) };
+            let (of, project, runner) = (self.of.clone(), self.project.clone(), self.runner.clone());
+            ledger.reserve(Reservation { of, run, project, day, runner, amount }, &caps)
+        });
+        let allowance = match answer {
+            Ok(allowance) => allowance,
+            Err(error) if is_capped => return Err(error.into()),
+            // Without a cap nobody is held up: doctor tells.
+            Err(_) => return Ok(None),
+        };
+        self.held = wish.map(|_| Held { run, allowance });
+        Ok(allowance)
+    }
+
+    /// What the agent that runs may use in all.
+    pub(crate) fn allowance(&self) -> Option<Allowance> {
+        self.held?.allowance
+    }
+
+    /// Whether more is to be reserved now that the agent that runs has used so much.
+    pub(crate) fn is_tight(&self, used: Usd) -> bool {
+        self.allowance().is_some_and(|allowance| to_grow(used, allowance.amount).is_some())
+    }
+
+    /// Reserves more for the agent that runs, as far as there is any; what cannot be had now may be had later. Blocks.
+    pub(crate) fn grow(&mut self, used: Usd) {
+        let Some(Held { run, allowance: Some(allowance) }) = self.held else { return };
+        let Some(to) = to_grow(used, allowance.amount) else { return };
+        // Where nothing can be read or written it stays as it is, and what is used up ends the agent.
+        let Ok(caps) = self.user.read() else { return };
+        let caps = caps.lower(self.pinned);
+        if let Ok(Some(grown)) = self.file.change(|ledger| ledger.grow(&self.of, run, to, &caps)) {
+            self.held = Some(Held { run, allowance: Some(grown) });
+        }
+    }
+
+    /// What the agent that ran has cost, once it is known that it runs no more; none while it does.
+    pub(crate) fn due(&self, state: &LoopState) -> Option<Option<Usd>> {
+        let held = self.held.filter(|_| state.runs().is_none())?;
+        // One that is not among them was never started.
+        let at = usize::try_from(held.run).ok()?;
+        Some(state.costs.get(at).copied().unwrap_or(Some(Usd(0))))
+    }
+
+    /// Settles what was reserved. Where that cannot be written it stays reserved: it is taken back later. Blocks.
+    pub(crate) fn settle(&mut self, cost: Option<Usd>) {
+        if let Some(held) = self.held.take() {
+            let _ = self.file.change(|ledger| ledger.settle(&self.of, held.run, cost));
+        }
+    }
+}
+
+/// What an agent is told of money: what it may spend, where there is a cap that it keeps itself; and whether there is any
+/// cap, for which it is to say early what it uses.
+pub(crate) fn told(state: &LoopState, agent: &AgentSpec, shared: Option<Allowance>) -> (Option<Usd>, bool) {
+    let handed = shared.filter(|_| agent.keeps_a_budget()).map(|allowance| allowance.amount);
+    let budget = [state.budget(), handed].into_iter().flatten().min();
+    (budget, state.limits.max_cost.is_some() || state.limits.max_tokens.is_some() || shared.is_some())
+}
+
+/// Takes back what dead runners reserved, and what this loop did before: what is known to have been used is spent.
+fn take_back(ledger: &mut Ledger, own: &Utf8Path, costs: &[Option<Usd>]) {
+    let is_left = |it: &&Reservation| it.of == own || identity::is_alive(&it.runner) == Some(false);
+    let left: Vec<_> = ledger.open().iter().filter(is_left).map(|it| (it.of.clone(), it.run)).collect();
+    for (of, run) in left {
+        let nth = |costs: &[Option<Usd>]| costs.get(usize::try_from(run).ok()?).copied().flatten();
+        let used = if of == own { nth(costs) } else { costs_of(of.clone()).and_then(|costs| nth(&costs)) };
+        ledger.settle(&of, run, used);
+    }
+}
+
+/// What the agents of a loop cost that nobody drives: of one that was in flight, what its stream says.
+fn costs_of(dir: Utf8PathBuf) -> Option<Vec<Option<Usd>>> {
+    let dir = LoopDir(dir);
+    let mut state = journal::read(&dir).ok()?.state;
+    if state.is_busy() {
+        let event = recovery::taken_over(&state, &dir);
+        state.apply(&Record { seq: state.seq + 1, at: state.updated_at, event }).ok()?;
+    }
+    Some(state.costs)
+}
+
+/// The day by the machine's time zone.
+fn today(now: Timestamp) -> Date {
+    now.to_zoned(TimeZone::system()).date()
+}
+
+impl Service {
+    /// How the caps stand that count for this project's loops; for one of them, with those that it was started with.
+    ///
+    /// # Errors
+    /// [`EngineError`] where the caps or the ledger cannot be read.
+    pub fn shared_caps(&self, pinned: Caps) -> Result<Vec<Standing>, EngineError> {
+        let caps = UserCaps::new(&self.host.config_home).read()?.lower(pinned);
+        if caps.is_none() {
+            return Ok(Vec::new());
+        }
+        let ledger = LedgerFile::new(&self.host.state_home).read()?;
+        Ok(ledger.standings(&caps, self.project.root.as_str(), today(now())))
+    }
+}

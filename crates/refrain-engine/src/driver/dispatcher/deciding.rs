@@ -1,0 +1,81 @@
+//! What is asked of others before the core decides: whether the account waits, and for what there is money.
+
+use jiff::Timestamp;
+use refrain_core::r#loop::Phase;
+use refrain_core::{ChildId, Live, Step, next_step};
+
+use super::Drive;
+use crate::EngineError;
+use crate::driver::budget::Purse;
+
+impl Drive<'_> {
+    /// What comes next. Whether the account waits is asked only where an attempt would start: whoever asks may become the
+    /// one that tries first.
+    pub(super) async fn decide(&mut self, now: Timestamp) -> Result<Step, EngineError> {
+        if let Some(cost) = self.purse.as_ref().and_then(|purse| purse.due(self.journal.state())) {
+            self.with_purse(move |purse| purse.settle(cost)).await;
+        }
+        let mut live = self.live(now);
+        let mut step = next_step(self.journal.state(), &live, now);
+        // What is waited for the account's sake may be over earlier than was said.
+        if let (Step::Await { .. }, Some(account)) = (step, &self.account) {
+            let state = self.journal.state();
+            let is_waiting = state.wait.is_some() && matches!(state.phase, Phase::Begun { .. });
+            live.is_account_open = is_waiting && account.is_open();
+            step = next_step(state, &live, now);
+        }
+        let account = if let Step::Start(ChildId::Attempt(_)) = step { self.account.take() } else { None };
+        if let Some(mut account) = account {
+            let (account, wait) = self
+                .blocking(move || {
+                    let wait = account.wait(now);
+                    (account, wait)
+                })
+                .await;
+            self.account = Some(account);
+            (live.account, live.is_account_open) = (wait, live.is_account_open && wait.is_none());
+            step = next_step(self.journal.state(), &live, now);
+        }
+        let state = self.journal.state();
+        let question = match (state.costs_of(&step), &mut self.purse) {
+            (Some(agent), Some(purse)) => purse.question(state, (&step, agent), now)?,
+            _ => None,
+        };
+        let Some(question) = question else { return Ok(step) };
+        if let Some(allowance) = self.with_purse(move |purse| purse.ask(question)).await {
+            live.allowance = allowance?;
+        }
+        Ok(next_step(self.journal.state(), &live, now))
+    }
+
+    /// Has something done about money where blocking is allowed.
+    pub(super) async fn with_purse<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&mut Purse) -> T + Send + 'static,
+    ) -> Option<T> {
+        let mut purse = self.purse.take()?;
+        let (purse, result) = self
+            .blocking(move || {
+                let result = work(&mut purse);
+                (purse, result)
+            })
+            .await;
+        self.purse = Some(purse);
+        Some(result)
+    }
+
+    /// What is known of the attempt in flight.
+    fn live(&self, now: Timestamp) -> Live {
+        let Some(flight) = &self.flight else { return Live::default() };
+        let last_output = flight.meter.last_output().and_then(|ago| now.checked_sub(ago).ok());
+        let allowance = self.purse.as_ref().and_then(Purse::allowance);
+        Live {
+            last_output,
+            output_lost: flight.output_lost,
+            used: flight.used,
+            retrying: flight.retrying,
+            allowance,
+            ..Live::default()
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! The runner's end of the doorbell.
+
+use refrain_store::LoopDir;
+use refrain_store::project::inbox::Doorbell;
+use tokio::net::unix::pipe;
+
+use crate::EngineError;
+
+/// The runner's end of the doorbell.
+pub(crate) fn install_doorbell(dir: &LoopDir) -> Result<pipe::Receiver, EngineError> {
+    pipe::OpenOptions::new()
+        .read_write(true)
+        .open_receiver(Doorbell::install(dir)?)
+        .map_err(|error| EngineError::Process("the doorbell cannot be opened", error))
+}

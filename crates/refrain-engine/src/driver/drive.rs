@@ -1,0 +1,61 @@
+//! Driving a loop from its takeover to its end, and what is noted of it then.
+
+use crate::EngineError;
+use crate::blocking::blocking;
+use crate::driver::dispatcher::Drive;
+use crate::driver::runner::Runner;
+use crate::driver::signals::Signals;
+use crate::host::Host;
+use crate::memory::{look_back_on, remember};
+use refrain_core::LoopState;
+use refrain_store::{LoopDir, catalog};
+use std::sync::Arc;
+impl Runner {
+    /// Drives the loop until it stops, and says how it stands then. `ready` is called once the takeover is on disk.
+    ///
+    /// One thread can drive many: what it returns need not be moved to another (`spawn_local`), and whatever blocks is done on
+    /// the runtime's own threads for that. Whoever drops it ends the loop's processes as if this process had died: the loop
+    /// has crashed, and its locks are free once they are gone, which is when the runtime is, at the latest.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it cannot go on: what is on disk is what happened, and `resume` goes on from there.
+    pub async fn drive(
+        self,
+        host: &Host,
+        signals: Signals,
+        ready: impl FnOnce(),
+    ) -> Result<LoopState, EngineError> {
+        let (dir, remembrance, at) = (self.journal.dir().clone(), self.remembrance.clone(), host.clone());
+        let state = self.drive_unnoted(host, signals, ready).await;
+        blocking(move || remembrance.set(note(&at, &dir))).await;
+        state
+    }
+
+    /// The same, where somebody else is to [`note`] it.
+    pub(crate) async fn drive_unnoted(
+        self,
+        host: &Host,
+        signals: Signals,
+        ready: impl FnOnce(),
+    ) -> Result<LoopState, EngineError> {
+        let pulse = Arc::clone(&self.pulse);
+        // Gone once it has begun.
+        let driven = Box::pin(Drive::begin(self, host, signals, ready)).await;
+        let state = match driven {
+            // On the heap: what it holds between two inputs is large.
+            Ok(drive) => Box::pin(drive.run()).await,
+            Err(error) => Err(error),
+        };
+        pulse.update(|beat| beat.over = true);
+        state
+    }
+}
+
+/// Notes in the catalog of the user's loops how one ended, and what there is to remember of it; answers with why that was not.
+/// Only a convenience: what is not noted, the next one who lists finds.
+pub(crate) fn note(host: &Host, dir: &LoopDir) -> Option<String> {
+    let _ = catalog::note(&host.data_home, dir, &host.signing());
+    let trouble = remember(host, dir);
+    look_back_on(host, dir);
+    trouble
+}

@@ -1,0 +1,244 @@
+//! Starting a loop, continuing one, and handing one to a process of its own.
+
+use crate::driver::locks::Share;
+use crate::driver::runner::Runner;
+use crate::git_steps::repository;
+use crate::memory::{note_use, recall};
+use crate::service::Located;
+use crate::service::asking::take_over;
+use crate::{EngineError, LoopRequest, Service, now};
+use camino::Utf8Path;
+use rand::RngExt;
+use refrain_agents::ear::{self};
+use refrain_agents::{environment, generic, version};
+use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
+use refrain_core::git::Checkout;
+use refrain_core::r#loop::{self, Grant};
+use refrain_core::{LoopId, LoopState, Spec};
+use refrain_git::Repository;
+use refrain_proc::detach::{self, Detached};
+use refrain_store::journal::{self, Durability, JournalError};
+use refrain_store::project::archive;
+use refrain_store::project::projects;
+use refrain_store::project::sessions;
+use refrain_store::{Claimed, Journal, RunnerLock, WorktreeLock};
+/// What a person wants of a loop that is to go on, and the event that says so; or why not.
+pub(crate) type Letting<'a> = (LoopRequest, &'a dyn Fn(&LoopState) -> Result<Option<Event>, r#loop::Refusal>);
+
+/// How many more names are tried where a made-up one is taken.
+pub(crate) const NAME_TRIES: u32 = 16;
+
+impl Service {
+    /// Starts a loop: from here on it exists, and the value returned has the right to drive it. Where the name was made
+    /// up, another is made up until one is free.
+    ///
+    /// # Errors
+    /// [`EngineError`]; nothing was begun then.
+    pub fn start(&self, spec: Spec, named: Option<LoopId>) -> Result<Runner, EngineError> {
+        self.start_in(spec, named, None)
+    }
+
+    /// The same, where the worktree of the project is known already.
+    pub(crate) fn start_in(
+        &self,
+        mut spec: Spec,
+        named: Option<LoopId>,
+        there: Option<&Repository>,
+    ) -> Result<Runner, EngineError> {
+        if spec.depth >= Spec::MAX_DEPTH {
+            return Err(EngineError::TooDeep);
+        }
+        if spec.git.workflow.publishes() {
+            self.host.github_token().map_err(|error| EngineError::Unpublishable(error.to_string()))?;
+        }
+        let env = environment::base(&spec, self.host.env.iter().cloned());
+        // A session runs already, wherever its program lies.
+        let program = match spec.session {
+            Some(_) => spec.agent.program.clone().into(),
+            None => generic::locate(&spec, &env)?,
+        };
+        if spec.gates_must_run {
+            self.check_programs(&spec, &env, &spec.gates)?;
+        }
+        let words = match &spec.session {
+            Some(session) => session.slug().to_owned(),
+            None => Utf8Path::new(&spec.agent.program).file_stem().unwrap_or("loop").to_owned(),
+        };
+        spec.trace = spec.trace.or_else(|| self.host.trace());
+        spec.gate_env.mark = format!("{:016x}", rand::rng().random::<u64>());
+        let forgetful = recall(&self.host, &mut spec);
+        for _ in 0..NAME_TRIES {
+            spec.id = named.clone().unwrap_or_else(|| LoopId::derived(&words, rand::rng().random()));
+            let dir = self.project.loop_dir(&spec.id);
+            if dir.exists() {
+                match named {
+                    Some(id) => return Err(EngineError::NameTaken(id)),
+                    None => continue,
+                }
+            }
+            let mut spec = spec.clone();
+            if let Checkout::Worktree { .. } = spec.git.checkout
+                && spec.agent.program.contains('/')
+            {
+                // Seen from its own worktree it may be another, or not there.
+                spec.agent.program = program.to_string_lossy().into_owned();
+            }
+            let git_env = self.host.git_env(&spec);
+            let open = || match there {
+                Some(there) => Ok(there.again().in_env(&git_env)),
+                None => Repository::open(&self.project.worktree, &git_env),
+            };
+            let opened = repository::settle(&mut spec, &self.project, &self.host.state_home, &git_env, open)?;
+            let started =
+                LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
+            let share = self.share(&spec)?;
+            // The lock first: a loop that exists and is not locked could be taken over by somebody else.
+            if let Some(lock) = RunnerLock::claim(&dir)? {
+                let started = Event::LoopStarted(Box::new(started));
+                match Journal::create_signed(dir, started, now(), self.host.signing()) {
+                    Ok(journal) => {
+                        // Only a convenience: a loop that cannot be listed elsewhere still runs.
+                        let _ = projects::remember(&self.host.data_home, &self.project.root);
+                        note_use(&self.host, &spec);
+                        return Ok(Runner { opened, forgetful, ..Runner::new(journal, lock, share, 0) });
+                    }
+                    Err(JournalError::Taken(_)) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if named.is_some() {
+                break;
+            }
+        }
+        Err(EngineError::NameTaken(spec.id))
+    }
+
+    /// The version of the agent's program and those that were tested, where that one was not.
+    #[must_use]
+    pub fn untested(&self, spec: &Spec) -> Option<(String, String)> {
+        let tested = ear::adapter(spec.agent.kind)?.tested();
+        let env = environment::base(spec, self.host.env.iter().cloned());
+        let version = version::installed(&generic::locate(spec, &env).ok()?)?;
+        let is_untested = !tested.is_empty() && !tested.contains(&version.as_str());
+        is_untested.then(|| (version, tested.join(", ")))
+    }
+
+    /// Takes a loop over to go on with it, under new totals where they are given. What its last runner left behind is
+    /// ended first.
+    ///
+    /// # Errors
+    /// [`EngineError`]; the loop is unchanged then.
+    pub fn resume(&self, id: &LoopId, grant: &Grant, proceed: bool) -> Result<Runner, EngineError> {
+        self.let_go_on(id, proceed, (LoopRequest::Resume, &|state| state.resume(grant)))
+    }
+
+    /// Takes a loop over that waits for a person's approval, who gives it: to the tree that begins with this name, where one
+    /// is named. What they approve of is looked at once more before it counts.
+    ///
+    /// # Errors
+    /// [`EngineError`]; the loop is unchanged then.
+    pub fn approve(&self, id: &LoopId, grant: &Grant, tree: Option<&str>) -> Result<Runner, EngineError> {
+        self.let_go_on(id, false, (LoopRequest::Approve, &|state| state.approve(grant, tree)))
+    }
+
+    fn let_go_on(&self, id: &LoopId, proceed: bool, what: Letting<'_>) -> Result<Runner, EngineError> {
+        self.refuse_where_a_session_lives(&self.state(id)?)?;
+        let mut runner = self.let_go_on_anyhow(id, proceed, what)?;
+        sessions::forget(&self.project, id);
+        if runner.journal.state().session.is_some() {
+            runner.journal.push(Event::SessionLeft, now())?;
+            runner.journal.commit(Durability::Synced)?;
+        }
+        Ok(runner)
+    }
+
+    /// The same, whoever drove it.
+    pub(crate) fn let_go_on_anyhow(
+        &self,
+        id: &LoopId,
+        proceed: bool,
+        (what, decide): Letting<'_>,
+    ) -> Result<Runner, EngineError> {
+        let Located { mut dir, archived } = self.locate(id)?;
+        let lock = RunnerLock::try_take(&dir)?;
+        let refused = |why| EngineError::Refused { id: id.clone(), what, why };
+        let Some(lock) = lock else {
+            let state = journal::read(&dir).ok().map(|snapshot| snapshot.state);
+            return Err(self.driven(id, state.as_ref()));
+        };
+        // Asked of what is on disk first: a refusal changes nothing, not even a torn tail.
+        let state = journal::read_believed(&dir, &self.host.signing())?;
+        decide(&state).map_err(refused)?;
+        let past = state.seq;
+        let share = self.share(&state.spec)?;
+        let git_env = environment::of_git(&state.spec, self.host.env.iter().cloned());
+        let is_restored = repository::restore(&state, &git_env)?;
+        if archived {
+            let back = archive::bring_back(&self.project, &dir, id)?;
+            self.host.signing().moved(&dir, &back);
+            dir = back;
+        }
+        let mut journal: Journal = Journal::open_signed(dir, now(), self.host.signing())?;
+        take_over(&mut journal, &self.host.env)?;
+        if let Some(event) = decide(journal.state()).map_err(refused)? {
+            journal.push(event, now())?;
+        }
+        if proceed {
+            journal.push(Event::Asked { request: None, ask: Ask::Proceed, by: Default::default() }, now())?;
+        }
+        journal.commit(Durability::Synced)?;
+        Ok(Runner { is_restored, ..Runner::new(journal, lock, share, past) })
+    }
+
+    /// Takes over a loop that was just started or resumed elsewhere: what a detached runner does.
+    ///
+    /// # Errors
+    /// [`EngineError`] where somebody else drives it or it cannot be read.
+    pub fn take(&self, id: &LoopId) -> Result<Runner, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let lock = RunnerLock::try_take(&dir)?.ok_or_else(|| self.driven(id, None))?;
+        let mut journal: Journal = Journal::open_signed(dir, now(), self.host.signing())?;
+        let past = journal.state().seq;
+        if journal.state().is_in_session() && journal.state().in_flight().is_some() {
+            return Err(self.driven(id, None));
+        }
+        let share = self.share(&journal.state().spec)?;
+        take_over(&mut journal, &self.host.env)?;
+        Ok(Runner::new(journal, lock, share, past))
+    }
+
+    /// Hands a loop to a process of its own that outlives this one; returns once that has taken over.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it did not; the loop exists and can be resumed.
+    pub fn detach(&self, runner: Runner, args: &[String]) -> Result<(LoopState, Detached), EngineError> {
+        let Runner { journal, locks, .. } = runner;
+        // Whoever takes over claims both.
+        drop(locks);
+        let log = journal.dir().runner_log();
+        let started = detach::start(&self.host.program, "refrain", args, &self.host.env, &log)
+            .map_err(|error| EngineError::Process("the detached runner did not take over", error))?;
+        Ok((journal::read(journal.dir())?.state, started))
+    }
+
+    /// The loop's share in its worktree.
+    pub(crate) fn share(&self, spec: &Spec) -> Result<Share, EngineError> {
+        let needs_alone = spec.needs_worktree_alone();
+        match WorktreeLock::claim(&self.project, &spec.worktree, !needs_alone)? {
+            Claimed::Alone(lock) => Ok((lock, Vec::new())),
+            Claimed::Beside(lock, mut others) => {
+                others.sort_unstable();
+                others.dedup();
+                Ok((lock, others))
+            }
+            Claimed::Refused(by) => {
+                Err(EngineError::WorktreeTaken { worktree: spec.worktree.clone(), by, needs_alone })
+            }
+        }
+    }
+
+    fn driven(&self, id: &LoopId, state: Option<&LoopState>) -> EngineError {
+        let pid = state.and_then(|state| state.runner.as_ref()).map(|runner| runner.process.pid);
+        EngineError::Driven { id: id.clone(), pid }
+    }
+}

@@ -1,0 +1,113 @@
+//! The right to drive a loop, as a value: whoever holds it drives it, or hands it on.
+
+use std::sync::Arc;
+
+use camino::Utf8Path;
+use refrain_core::{Live, LoopId, Step, next_step};
+use refrain_git::Repository;
+use refrain_store::{Journal, RunnerLock};
+
+use crate::driver::locks::{Locks, RunnerLocks, Share};
+use crate::driver::pulse::Pulse;
+use crate::memory::Remembrance;
+use crate::now;
+use crate::observe::follow::Follower;
+
+/// A loop that this process has the right to drive.
+#[derive(Debug)]
+pub struct Runner {
+    /// On the heap, as the state is large and futures hold what they are given several times over.
+    pub(crate) journal: Box<Journal>,
+    pub(crate) locks: Locks,
+    /// Loops that work in the same worktree.
+    pub(crate) neighbours: Vec<String>,
+    /// Its worktree, where git was asked about it already.
+    pub(crate) opened: Option<Repository>,
+    /// Its own worktree was gone, and was made anew from its branch.
+    pub(crate) is_restored: bool,
+    pub(crate) pulse: Arc<Pulse>,
+    /// Why it was told less of earlier loops than it might have been.
+    pub(crate) forgetful: Option<String>,
+    /// What goes wrong with what it leaves behind.
+    pub(crate) remembrance: Remembrance,
+    /// The events up to this one are of before it was started or resumed here.
+    pub(crate) past: u64,
+}
+
+impl Runner {
+    pub(crate) fn new(
+        journal: Journal,
+        lock: RunnerLock,
+        (mut worktree, neighbours): Share,
+        past: u64,
+    ) -> Self {
+        worktree.sign(&journal.state().spec.id);
+        let held = RunnerLocks::new(worktree, lock);
+        let (journal, locks) = (Box::new(journal), Arc::new(held));
+        Self {
+            journal,
+            locks,
+            neighbours,
+            opened: None,
+            is_restored: false,
+            pulse: Arc::default(),
+            forgetful: None,
+            remembrance: Remembrance::default(),
+            past,
+        }
+    }
+
+    /// The loop.
+    #[must_use]
+    pub fn id(&self) -> &LoopId {
+        &self.journal.state().spec.id
+    }
+
+    /// Where the loop works.
+    #[must_use]
+    pub fn worktree(&self) -> &Utf8Path {
+        &self.journal.state().spec.worktree
+    }
+
+    /// Loops that work in the same worktree, which they and this one allow.
+    #[must_use]
+    pub fn neighbours(&self) -> &[String] {
+        &self.neighbours
+    }
+
+    /// Whether its own worktree was gone, and was made anew from its branch: what was not committed is lost.
+    #[must_use]
+    pub fn is_restored(&self) -> bool {
+        self.is_restored
+    }
+
+    /// How many memories of earlier loops it is told.
+    #[must_use]
+    pub fn recalled(&self) -> usize {
+        self.journal.state().spec.memory.as_ref().map_or(0, |memory| memory.recalled.len())
+    }
+
+    /// Why it is told less of earlier loops than it might be.
+    #[must_use]
+    pub fn forgetful(&self) -> Option<&str> {
+        self.forgetful.as_deref()
+    }
+
+    /// What will have gone wrong, once it has been driven, with what it leaves for later loops.
+    #[must_use]
+    pub fn remembrance(&self) -> Remembrance {
+        self.remembrance.clone()
+    }
+
+    /// Whether the loop will stop without doing anything.
+    #[must_use]
+    pub fn ends_at_once(&self) -> bool {
+        matches!(next_step(self.journal.state(), &Live::default(), now()), Step::Finish(_))
+    }
+
+    /// Follows the loop from its start, or its resumption, in this process.
+    #[must_use]
+    pub fn follow(&self) -> Follower {
+        Follower::of_own(&self.journal, Arc::clone(&self.pulse), self.past)
+    }
+}

@@ -1,0 +1,11 @@
+//! The steps of a loop that ask git, and the work of a loop that is kept in it.
+
+pub(crate) mod differences;
+pub(crate) mod git_words;
+pub(crate) mod keeping;
+pub(crate) mod pins;
+pub(crate) mod pool;
+pub(crate) mod protection;
+pub(crate) mod publish;
+pub(crate) mod repository;
+pub(crate) mod work;

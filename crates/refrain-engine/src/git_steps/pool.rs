@@ -1,0 +1,127 @@
+//! The room that a project's pool of worktrees takes, kept within its budget: what is in them is asked of git, which one is
+//! whose of the store.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_git::{GitError, Removal, Repository};
+use refrain_store::project::pool::{self, Found};
+use refrain_store::{DiskError, Project, Slot};
+
+/// How many files and folders of one worktree are looked at for their size. What is larger than that is large.
+const MOST_FILES: usize = 200_000;
+
+/// The pool could not be looked after.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PoolError {
+    /// The disk said no.
+    #[error(transparent)]
+    Disk(#[from] DiskError),
+    /// Git said no.
+    #[error(transparent)]
+    Git(#[from] GitError),
+}
+
+/// A worktree of a pool, and how much room it takes.
+#[derive(Debug)]
+pub(crate) struct Sized {
+    pub(crate) found: Found,
+    /// In bytes; at least that.
+    pub(crate) bytes: u64,
+}
+
+impl Sized {
+    /// Whether it may be cleaned: nobody uses it, and it is not held.
+    fn is_free(&self) -> bool {
+        !self.found.is_taken && self.found.held.is_empty()
+    }
+}
+
+/// What was done to make room.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tidied {
+    /// How much room that made, in bytes.
+    pub(crate) freed: u64,
+    /// From how many what git ignores was removed.
+    pub(crate) cleared: u32,
+    /// How many were removed.
+    pub(crate) removed: u32,
+}
+
+/// All worktrees of a project's pool and their sizes; those that were unused for longest first.
+pub(crate) fn sized(project: &Project, state_home: &Utf8Path) -> Vec<Sized> {
+    let measured = |found: Found| Sized { bytes: pool::size(&found.dir, MOST_FILES).0, found };
+    let mut all: Vec<Sized> = pool::found(project, state_home).into_iter().map(measured).collect();
+    all.sort_by_key(|slot| slot.found.last_used);
+    all
+}
+
+/// How much room those take that nobody uses.
+pub(crate) fn unused(all: &[Sized]) -> u64 {
+    all.iter().filter(|slot| !slot.found.is_taken).map(|slot| slot.bytes).sum()
+}
+
+/// Makes room until those that nobody uses take no more than `budget` bytes: what git ignores goes first, from the one that
+/// was unused for longest on, then whole worktrees. One that is held, or has work in it that is nowhere else, stays.
+pub(crate) fn tidy(
+    project: &Project,
+    state_home: &Utf8Path,
+    repository: &Repository,
+    budget: u64,
+) -> Result<Tidied, PoolError> {
+    let mut all = sized(project, state_home);
+    let mut tidied = Tidied::default();
+    for at in 0..all.len() {
+        if unused(&all) <= budget {
+            return Ok(tidied);
+        }
+        if let Some(slot) = take(project, state_home, &all[at])? {
+            repository.clear_slot(&slot.folder())?;
+            let left = pool::size(&slot.dir(), MOST_FILES).0;
+            let freed = all[at].bytes.saturating_sub(left);
+            tidied.freed += freed;
+            tidied.cleared += u32::from(freed > 0);
+            all[at].bytes = left;
+        }
+    }
+    for at in 0..all.len() {
+        if unused(&all) <= budget {
+            return Ok(tidied);
+        }
+        if let Some(slot) = take(project, state_home, &all[at])?
+            && let Removal::Removed | Removal::BranchKept =
+                repository.remove_slot(&slot.folder(), &slot.dir())?
+        {
+            slot.remove()?;
+            tidied.removed += 1;
+            tidied.freed += all[at].bytes;
+            all[at].bytes = 0;
+        }
+    }
+    Ok(tidied)
+}
+
+/// Gives one that is held back to everybody, if what it was held for is gone; says what still is there.
+pub(crate) fn give_back(
+    project: &Project,
+    state_home: &Utf8Path,
+    repository: &Repository,
+    number: u32,
+) -> Result<Vec<String>, PoolError> {
+    let Some(slot) = Slot::take_number(project, state_home, number)? else {
+        return Ok(vec!["a task works in it".to_owned()]);
+    };
+    let value = repository.slot_value(&slot.folder(), &slot.dir())?;
+    if value.is_empty() {
+        slot.give_back()?;
+    }
+    Ok(value)
+}
+
+/// Takes one that may be cleaned; none where it may not, or somebody was faster.
+fn take(project: &Project, state_home: &Utf8Path, slot: &Sized) -> Result<Option<Slot>, DiskError> {
+    if slot.is_free() { Slot::take_number(project, state_home, slot.found.number) } else { Ok(None) }
+}
+
+/// The folder that the worktree of a number lies in.
+pub(crate) fn folder(project: &Project, found: &Found) -> Utf8PathBuf {
+    found.dir.join(project.root.file_name().unwrap_or("project"))
+}

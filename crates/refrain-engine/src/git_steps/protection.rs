@@ -1,0 +1,136 @@
+//! What a loop's base says of what is protected, and what of that a candidate touches. Which changes break a rule is said
+//! in `refrain_core::protect`; how they are found lives with git.
+
+use std::path::Path;
+
+use camino::Utf8Path;
+use refrain_core::AttemptId;
+use refrain_core::git::{Base, Oid, RepoPath};
+use refrain_core::r#loop::Proving;
+use refrain_core::protect::{OtherProgram, Program, Protected, Touched};
+use refrain_git::{GitError, ProtectRequest, Repository, Touches};
+
+use crate::git_steps::pins;
+use crate::git_steps::repository::Job;
+
+/// How many touched things are recorded: one is enough to refuse a claim, and a journal is no place for thousands.
+const MOST: usize = 200;
+
+impl Job {
+    /// The base, with what is protected, and what git is told to pass over, as it is now.
+    pub(crate) fn with_protection(&self, repository: &Repository, base: Base) -> Result<Base, GitError> {
+        let spec = &self.state.spec;
+        let protected = match spec.protect.is_empty() {
+            true => None,
+            false => Some(self.guard(None, |request| repository.protected(request))?),
+        };
+        // Without gates nothing is proven of a tree.
+        let hidden = if spec.gates.is_empty() { Vec::new() } else { repository.hidden_paths()? };
+        Ok(Base { protected, programs: pins::of_gates(spec, &self.env), hidden, ..base })
+    }
+
+    /// What is not as the base has it. The lines are kept beside the gates' logs.
+    pub(crate) fn touched(&self, repository: &Repository, candidate: &Oid) -> Result<Vec<Touched>, GitError> {
+        let mut touched = Vec::new();
+        if let Some(base) = &self.state.git.base {
+            if let Some(tree) = &base.protected {
+                self.verify_protected(repository, tree)?;
+                let mut touches = self.guard(None, |request| repository.touched(request, tree))?;
+                let is_touched = !touches.paths.is_empty() || !touches.parts.is_empty();
+                // What is touched in the worktree is in the tree, too: its lines are those that help.
+                if !is_touched {
+                    let trees = (self.state.git.began.as_ref(), candidate);
+                    touches = self.guard(None, |request| repository.touched_in_tree(request, tree, trees))?;
+                }
+                touched.extend(self.keep(touches));
+            }
+            let is_new = |path: &RepoPath| !base.hidden.contains(path);
+            touched.extend(repository.hidden_paths()?.into_iter().filter(is_new).map(Touched::Hidden));
+            if !base.programs.is_empty() {
+                let now = pins::of_gates(&self.state.spec, &self.env);
+                touched.extend(Program::others(&base.programs, &now).into_iter().map(Touched::Program));
+            }
+        }
+        let began = self.state.git.began.as_ref();
+        touched.extend(repository.outside_links(began, candidate)?.into_iter().map(Touched::Link));
+        for also in self.touched_by_gates(repository)? {
+            if !touched.contains(&also) {
+                touched.push(also);
+            }
+        }
+        touched.truncate(MOST);
+        Ok(touched)
+    }
+
+    /// What is compared with the worktree lies in git's object store, where the agent can write.
+    fn verify_protected(&self, repository: &Repository, tree: &Oid) -> Result<(), GitError> {
+        let parts = self.state.spec.protect.parts.iter().map(|part| part.path.clone());
+        repository.verify_protected(tree, &parts.collect())
+    }
+
+    /// What is protected in a clean checkout, as it is now; none where nothing is.
+    pub(crate) fn protected_in(
+        &self,
+        repository: &Repository,
+        checkout: (&Utf8Path, &Utf8Path),
+    ) -> Result<Option<Oid>, GitError> {
+        match self.state.spec.protect.is_empty() {
+            true => Ok(None),
+            false => self.guard(Some(checkout), |request| repository.protected(request)).map(Some),
+        }
+    }
+
+    /// What a gate touched in a clean checkout, in which `before` was protected when it began.
+    pub(crate) fn touched_in(
+        &self,
+        repository: &Repository,
+        (folder, index): (&Utf8Path, &Utf8Path),
+        before: Option<&Oid>,
+    ) -> Result<Vec<Touched>, GitError> {
+        let mut touched = Vec::new();
+        if let Some(before) = before {
+            self.verify_protected(repository, before)?;
+            let touches = self.guard(Some((folder, index)), |request| repository.touched(request, before))?;
+            touched.extend(self.keep(touches));
+        }
+        let programs = self.state.git.base.as_ref().map_or(&[][..], |base| &base.programs);
+        if !programs.is_empty() {
+            let spec = &self.state.spec;
+            let now = pins::in_checkout(spec, folder, &self.env);
+            // One that is missing there may lie around in the worktree: only what the gates made counts.
+            let is_made = |other: &OtherProgram| {
+                other.now.as_ref().is_some_and(|now| pins::is_inside(Path::new(now), spec))
+            };
+            let others = Program::others(programs, &now).into_iter().filter(is_made);
+            touched.extend(others.map(Touched::Program));
+        }
+        Ok(touched)
+    }
+
+    /// The same as events have it. The lines are a convenience for the agent and for people: what was touched is on record.
+    fn keep(&self, touches: Touches) -> impl Iterator<Item = Touched> + use<> {
+        let of = self.state.proving().map_or(AttemptId::BEFORE, Proving::folder);
+        let _ = keep(&self.dir.attempt(of).touched(), &touches.lines);
+        let paths = touches.paths.into_iter().map(Touched::Path);
+        paths.chain(touches.parts.into_iter().map(Touched::Part))
+    }
+
+    fn guard<T>(
+        &self,
+        checkout: Option<(&Utf8Path, &Utf8Path)>,
+        ask: impl FnOnce(ProtectRequest<'_>) -> Result<T, GitError>,
+    ) -> Result<T, GitError> {
+        let protect = &self.state.spec.protect;
+        ask(ProtectRequest {
+            paths: &Protected::new(&protect.frozen, &protect.existing)?.with_modules(&protect.modules),
+            parts: &protect.parts,
+            index: &self.dir.index().with_extension("protected"),
+            checkout,
+            cancel: Some(&self.cancel),
+        })
+    }
+}
+
+fn keep(path: &Utf8Path, lines: &[u8]) -> std::io::Result<()> {
+    if lines.is_empty() { refrain_files::remove(path) } else { refrain_files::write(path, lines) }
+}

@@ -1,0 +1,486 @@
+//! What a loop does in its repository: its steps that ask git, each done on a thread that may block and answered with the
+//! event that records it. What is committed and what is left out is decided in `refrain-git`.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_agents::environment;
+use refrain_core::event::Event;
+use refrain_core::git::{
+    Base, Checkout, CommitReport, Effect, Fill, GitPins, Oid, PublishReport, PublishResult, Refusal, Skipped,
+};
+use refrain_core::r#loop::{CHANGED, Candidate, Proving};
+use refrain_core::review::Changes;
+use refrain_core::{ChildId, LoopState, Spec, Step};
+use refrain_git::{Cancel, CommitRequest, GitError, Removal, Repository, Sweeper, TreeRequest};
+use refrain_store::{DiskError, LoopDir, Project};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
+
+use crate::child::proving_ground;
+use crate::child::proving_ground::{Ground, Ready};
+use crate::driver::locks::Locks;
+use crate::git_steps::git_words::{say, stamp};
+use crate::git_steps::keeping;
+use crate::git_steps::publish::{self, Desk};
+use crate::{EngineError, chain, now};
+
+/// The loop's worktree, once git has been asked about it: it remembers what need not be asked in each iteration.
+pub(crate) type Opened = Arc<Mutex<Option<Repository>>>;
+
+/// A step of a loop's that asks git, being done.
+pub(crate) struct Work {
+    pub(crate) step: Step,
+    until: Instant,
+    cancel: Cancel,
+    handle: JoinHandle<Result<Done, DiskError>>,
+}
+
+/// What came of it.
+pub(crate) enum Done {
+    /// The event that records it.
+    Recorded(Event),
+    /// What the step needs is there, or why it is not: only now it is recorded and done.
+    Ready(Step, Ready),
+}
+
+/// What the work of a loop is done with.
+pub(crate) struct Tools<'a> {
+    /// Git's environment.
+    pub(crate) env: &'a [(OsString, OsString)],
+    pub(crate) opened: &'a Opened,
+    /// Where gates run that are not to run in the worktree.
+    pub(crate) ground: &'a Ground,
+    pub(crate) state_home: &'a Utf8Path,
+    /// The binary that becomes a keeper.
+    pub(crate) program: &'a Path,
+    /// How long it may take.
+    pub(crate) longest: Duration,
+    pub(crate) locks: &'a Locks,
+    /// The step right before this one.
+    pub(crate) follows: Option<Step>,
+}
+
+impl Work {
+    /// Begins the step; none where it is no work for git.
+    pub(crate) fn begin(
+        step: Step,
+        state: &LoopState,
+        dir: &LoopDir,
+        tools: &Tools<'_>,
+    ) -> Result<Option<Self>, EngineError> {
+        let run: Box<dyn FnOnce(&Job) -> Done + Send> = match step {
+            Step::TakeBase => Box::new(|job| Done::Recorded(job.take_base())),
+            Step::TakeCandidate => Box::new(|job| Done::Recorded(job.take_candidate())),
+            Step::Commit { .. } => Box::new(|job| Done::Recorded(job.commit())),
+            Step::ReleaseWorktree => Box::new(|job| Done::Recorded(job.release())),
+            Step::SaveWork => Box::new(|job| Done::Recorded(job.save())),
+            Step::Publish(effect) => Box::new(move |job| Done::Recorded(job.publish(effect))),
+            Step::Start(ChildId::Gate { .. }) => {
+                Box::new(|job| Done::Ready(job.step, proving_ground::prepare(job)))
+            }
+            Step::BeginIteration { .. }
+            | Step::Start(_)
+            | Step::Stop(_)
+            | Step::ChangeAgent
+            | Step::Intend(_)
+            | Step::Wait(_)
+            | Step::Await { .. }
+            | Step::Finish(_)
+            | Step::Rest => return Ok(None),
+        };
+        let cancel =
+            Cancel::new().map_err(|error| EngineError::Process("git cannot be supervised", error))?;
+        let job = Job {
+            state: state.clone(),
+            step,
+            dir: dir.clone(),
+            env: marked(tools.env, &state.spec),
+            cancel: cancel.clone(),
+            opened: Arc::clone(tools.opened),
+            ground: Arc::clone(tools.ground),
+            state_home: tools.state_home.to_owned(),
+            sweeper: sweeper(tools.program, &state.spec, dir),
+            longest: tools.longest,
+            follows: tools.follows,
+        };
+        let locks = Arc::clone(tools.locks);
+        let handle = tokio::task::spawn_blocking(move || {
+            // Git writes the loop's index, and would follow a link there.
+            let done = job.dir.remove_links(job.state.proving().map(Proving::folder)).map(|()| run(&job));
+            drop(locks);
+            done
+        });
+        Ok(Some(Self { step, until: Instant::now() + tools.longest, cancel, handle }))
+    }
+
+    /// What came of it, once it is done.
+    pub(crate) async fn done(&mut self) -> Result<Done, EngineError> {
+        let done = match timeout_at(self.until, &mut self.handle).await {
+            Ok(done) => done,
+            Err(_) => {
+                self.cancel.cancel();
+                (&mut self.handle).await
+            }
+        };
+        Ok(done.map_err(|error| EngineError::Process("git's thread", error.into()))??)
+    }
+
+    /// Ends it before its time, and whatever git started with it.
+    pub(crate) fn abandon(&self) {
+        self.cancel.cancel();
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        if !self.handle.is_finished() {
+            self.abandon();
+        }
+    }
+}
+
+/// The environment with the loop's mark: git and its hooks are ended with the rest by whoever takes the loop over.
+pub(crate) fn marked(env: &[(OsString, OsString)], spec: &Spec) -> Vec<(OsString, OsString)> {
+    let mark = environment::mark(spec);
+    let mark = mark.split_once('=').map(|(name, value)| (name.into(), value.into()));
+    env.iter().cloned().chain(mark).collect()
+}
+
+pub(crate) struct Job {
+    pub(crate) state: LoopState,
+    step: Step,
+    pub(crate) dir: LoopDir,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) cancel: Cancel,
+    opened: Opened,
+    pub(crate) ground: Ground,
+    pub(crate) state_home: Utf8PathBuf,
+    sweeper: Sweeper,
+    longest: Duration,
+    /// The step right before this one: behind a look at the worktree nothing was run since.
+    follows: Option<Step>,
+}
+
+impl Job {
+    fn repository(&self, folder: &Utf8Path) -> Result<Repository, GitError> {
+        let repository = open(folder, &self.env, &self.state.spec)?.with_cancel(self.cancel.clone());
+        Ok(repository.with_sweeper(Some(self.sweeper.clone())))
+    }
+
+    /// Asks the loop's worktree. Where that fails it is found anew the next time: an agent may have done anything to it.
+    fn ask<T>(&self, ask: impl FnOnce(&Repository) -> Result<T, GitError>) -> Result<T, GitError> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let repository = match opened.take() {
+            // Who could stop the last step stops this one no more.
+            Some(repository) => {
+                repository.with_cancel(self.cancel.clone()).with_sweeper(Some(self.sweeper.clone()))
+            }
+            None => self.repository(&self.state.spec.worktree)?,
+        };
+        let answer = ask(&repository)?;
+        *opened = Some(repository);
+        Ok(answer)
+    }
+
+    fn take_base(&self) -> Event {
+        let spec = &self.state.spec;
+        let taken = || {
+            match &spec.git.checkout {
+                // It is only looked at again.
+                _ if self.state.git.base.is_some() => {}
+                Checkout::AsIs => {}
+                Checkout::Branch(branch) => self.repository(&spec.worktree)?.create_branch(branch)?,
+                Checkout::Worktree { branch, from } => {
+                    let repository = self.repository(&spec.project)?;
+                    repository.add_worktree(&spec.worktree, branch, &repository.resolve(from)?)?;
+                }
+            }
+            self.ask(|repository| self.with_protection(repository, repository.survey()?))
+        };
+        match taken() {
+            Ok(base) => Event::BaseTaken(Box::new(base)),
+            Err(error) => Event::BaseRefused { error: self.say(&error) },
+        }
+    }
+
+    fn take_candidate(&self) -> Event {
+        let LoopState { spec, git, .. } = &self.state;
+        let nothing = Base::default();
+        let taken = self.ask(|known| {
+            // Where git looks is looked at each time: an agent may have told it to look elsewhere.
+            let found = match known.root() == spec.worktree && known.is_where_it_was() {
+                true => None,
+                false => Some(self.repository(&spec.worktree)?),
+            };
+            let is_other =
+                |found: &&Repository| found.root() != known.root() || found.git_dir() != known.git_dir();
+            let repository = found.as_ref().filter(is_other).unwrap_or(known);
+            if self.follows == Some(Step::TakeBase) {
+                repository.is_still();
+            }
+            let request = TreeRequest {
+                base: git.base.as_ref().unwrap_or(&nothing),
+                index: &self.dir.index(),
+                largest_file: spec.git.largest_file,
+                allow_secrets: &spec.git.allow_secrets,
+                cancel: Some(&self.cancel),
+            };
+            let (tree, partial) = repository.tree(request)?;
+            let before = self.state.proving().and_then(|proving| proving.candidate.as_ref()?.tree.as_ref());
+            let changed = match before {
+                Some(before) if *before != tree => repository.differing_paths(before, &tree, CHANGED)?,
+                Some(_) | None => Vec::new(),
+            };
+            let touched = self.touched(repository, &tree)?;
+            Ok(Event::CandidateTaken { tree: Some(tree), partial, touched, changed })
+        });
+        taken.unwrap_or_else(|error| Event::CandidateRefused { error: self.say(&error) })
+    }
+
+    fn commit(&self) -> Event {
+        let LoopState { spec, git, iteration, limits, .. } = &self.state;
+        let fill = Fill {
+            id: &spec.id,
+            iteration: *iteration,
+            max: limits.max_iterations,
+            timestamp: &stamp(now()),
+        };
+        let report = self.ask(|repository| {
+            if self.follows == Some(Step::TakeCandidate) {
+                repository.is_still();
+            }
+            repository.commit(CommitRequest {
+                base: git.base.as_ref().unwrap_or(&Base::default()),
+                last_head: git.head.as_ref(),
+                id: &spec.id,
+                iteration: *iteration,
+                message: &spec.git.commit_template.fill(fill),
+                index: &self.dir.index(),
+                largest_file: spec.git.largest_file,
+                allow_secrets: &spec.git.allow_secrets,
+                cancel: Some(&self.cancel),
+            })
+        });
+        let report = report.unwrap_or_else(|error| {
+            CommitReport::skipped(*iteration, Skipped::Failed { said: self.say(&error) }, git.head.clone())
+        });
+        Event::CommitSettled(Box::new(report))
+    }
+
+    fn save(&self) -> Event {
+        let open = || self.repository(&self.state.spec.worktree);
+        keeping::save(&self.state, &self.dir, &self.env, open, &self.cancel)
+    }
+
+    /// Git is asked anew: an agent may have told it to look elsewhere.
+    fn publish(&self, effect: Effect) -> Event {
+        let result = self.repository(&self.state.spec.worktree).and_then(|repository| {
+            let Self { state, dir, env, cancel, .. } = self;
+            Desk { state, dir, env, cancel, repository: &repository }.publish(effect)
+        });
+        let result = result
+            .unwrap_or_else(|error| PublishResult::Refused { why: Refusal::Other, said: self.say(&error) });
+        Event::PublishSettled(Box::new(PublishReport { effect, result }))
+    }
+
+    pub(crate) fn worktree(&self) -> Result<Repository, GitError> {
+        self.repository(&self.state.spec.worktree)
+    }
+
+    fn release(&self) -> Event {
+        let open = |folder: &Utf8Path| self.repository(folder);
+        Event::WorktreeReleased { kept: release(&self.state, &self.dir, open, |error| self.say(error)) }
+    }
+
+    /// What went wrong. Whoever abandons a step does not look at what it says: else it was the time.
+    fn say(&self, error: &GitError) -> String {
+        say(error, self.longest)
+    }
+}
+
+/// Opens a worktree for a loop: its git runs what was pinned when the loop started, and nothing else.
+pub(crate) fn open(
+    folder: &Utf8Path,
+    env: &[(OsString, OsString)],
+    spec: &Spec,
+) -> Result<Repository, GitError> {
+    Ok(pinned(Repository::open(folder, env)?, spec))
+}
+
+/// The repository, whose git runs what was pinned for the loop. If there was no repository at the start, an agent made it, and
+/// nothing of it is run.
+pub(crate) fn pinned(repository: Repository, spec: &Spec) -> Repository {
+    let nothing = GitPins::default();
+    let is_new = !spec.git.needs_base() && spec.git.before.is_none();
+    repository.with_pins(spec.git.pins.as_deref().or_else(|| is_new.then_some(&nothing)))
+}
+
+/// Who runs a git of the loop that runs programs of the user: hooks, filters, signing.
+pub(crate) fn sweeper(program: &Path, spec: &Spec, dir: &LoopDir) -> Sweeper {
+    let scratch = dir.index().with_extension("tools");
+    let (program, loop_dir) = (program.to_owned(), dir.0.clone());
+    Sweeper { program, mark: environment::mark(spec), loop_dir, scratch }
+}
+
+/// Pins what git runs for a loop or plan that is about to start, and where it pushes. A task has its plan's pins.
+pub(crate) fn pin(spec: &mut Spec, repository: &Repository) -> Result<(), GitError> {
+    if spec.git.pins.is_none() {
+        let own = spec.git.new_branch().map(str::to_owned);
+        let own = own.map_or_else(|| repository.branch(), |own| Ok(Some(own)))?;
+        spec.git.pins = Some(Box::new(repository.take_pins(&own.unwrap_or_default())?));
+    }
+    Ok(())
+}
+
+/// What of a loop's changes a tree shows, for whoever judges them; none where there is no repository.
+pub(crate) fn changes(
+    spec: &Spec,
+    began: Option<&Oid>,
+    candidate: Option<&Candidate>,
+    env: &[(OsString, OsString)],
+) -> Result<Option<Changes>, EngineError> {
+    let Some((tree, candidate)) = candidate.and_then(|it| Some((it.tree.as_ref()?, it))) else {
+        return Ok(None);
+    };
+    let cancel = Cancel::new().map_err(|error| EngineError::Process("git cannot be supervised", error))?;
+    let repository = open(&spec.worktree, &marked(env, spec), spec)?.with_cancel(cancel);
+    let changes = repository.changes(began, tree)?;
+    Ok(Some(Changes { partial: candidate.partial, ..changes }))
+}
+
+/// Removes a loop's own worktree, and the branch that was made with it, if nothing is lost by that; else says why it is kept.
+pub(crate) fn release(
+    state: &LoopState,
+    dir: &LoopDir,
+    open: impl FnOnce(&Utf8Path) -> Result<Repository, GitError>,
+    say: impl FnOnce(&GitError) -> String,
+) -> Option<String> {
+    let spec = &state.spec;
+    // The agent's notes are in nobody's commit.
+    let kept = refrain_store::project::worktree::notes(spec);
+    if let Some(Err(error)) =
+        kept.map(|notes| refrain_store::write_nofollow(&dir.state_file(), notes.as_bytes()))
+    {
+        return Some(chain(&error));
+    }
+    // A worktree begins at a commit.
+    let began = state.git.began.as_ref()?;
+    let branch = spec.git.new_branch()?;
+    let removed =
+        open(&spec.project).and_then(|repository| repository.remove_worktree(&spec.worktree, branch, began));
+    match removed {
+        Ok(Removal::Removed | Removal::BranchKept) => None,
+        Ok(Removal::Kept(why)) => Some(why),
+        Err(error) => Some(say(&error)),
+    }
+}
+
+/// Makes the worktree of a loop that is to go on anew, from its branch, where the folder is gone; says whether it was. What
+/// was not committed in it is lost: whoever deleted it wanted that, or nobody can help it.
+pub(crate) fn restore(state: &LoopState, env: &[(OsString, OsString)]) -> Result<bool, EngineError> {
+    let Checkout::Worktree { branch, .. } = &state.spec.git.checkout else { return Ok(false) };
+    let worktree = &state.spec.worktree;
+    // A crash while it was made anew left it half made.
+    if !state.holds_worktree() || (worktree.exists() && !refrain_git::is_half_made(worktree)) {
+        return Ok(false);
+    }
+    let repository = open(&state.spec.project, env, &state.spec)?;
+    repository.restore_worktree(worktree, branch, state.git.head.as_ref())?;
+    Ok(true)
+}
+
+/// Checks before anything is begun that the loop will find the repository that it needs, which `open` finds in the project, and
+/// fills in what its branch and worktree are called. The agent's program is the one that is found from where the loop was
+/// started. Returns the worktree that it works in, where git was asked about that.
+pub(crate) fn settle(
+    spec: &mut Spec,
+    project: &Project,
+    state_home: &Utf8Path,
+    env: &[(OsString, OsString)],
+    open: impl FnOnce() -> Result<Repository, GitError>,
+) -> Result<Option<Repository>, EngineError> {
+    if !spec.git.needs_base() && !spec.proves() {
+        // Whatever keeps git from saying it: such a loop has no other need of it.
+        let Ok(repository) = open() else { return Ok(None) };
+        spec.git.before = repository.survey().ok().map(Box::new);
+        let _ = pin(spec, &repository);
+        return Ok(own_worktree(spec, repository));
+    }
+    let repository = match open() {
+        // Gates can prove a plain folder too; then nothing names what they proved.
+        Err(error @ (GitError::NotARepository(_) | GitError::Missing(_))) if !spec.protect.is_empty() => {
+            return Err(EngineError::Unprotected(error));
+        }
+        Err(GitError::NotARepository(_) | GitError::Missing(_))
+            if !spec.git.needs_base() && !spec.clean_checkout =>
+        {
+            return Ok(None);
+        }
+        repository => repository?,
+    };
+    spec.git.candidates = spec.proves();
+    let (id, timestamp) = (spec.id.clone(), stamp(now()));
+    let name = |template: &str| -> Result<String, EngineError> {
+        let fill = Fill { id: &id, iteration: 0, max: None, timestamp: &timestamp };
+        let template = template.parse::<refrain_core::git::Template>();
+        let name = template?.fill(fill);
+        repository.check_branch_free(&name)?;
+        Ok(name)
+    };
+    match &mut spec.git.checkout {
+        Checkout::AsIs => {}
+        Checkout::Branch(branch) => *branch = name(branch)?,
+        Checkout::Worktree { branch, from } => {
+            *branch = name(branch)?;
+            *from = repository.resolve(from)?.to_string();
+            let own = project.own_worktree(state_home, &spec.id);
+            let inside = spec.working_dir.strip_prefix(&project.worktree).unwrap_or(Utf8Path::new(""));
+            // Joined to nothing, a path would end in a slash.
+            spec.working_dir = match inside.as_str() {
+                "" => own.clone(),
+                _ => {
+                    repository.check_folder(from, inside)?;
+                    own.join(inside)
+                }
+            };
+            spec.worktree = own;
+        }
+    }
+    publish::settle(&mut spec.git, &repository, env)?;
+    pin(spec, &repository)?;
+    Ok(own_worktree(spec, repository))
+}
+
+/// The repository with the loop's pins, if the loop works in this worktree.
+fn own_worktree(spec: &Spec, repository: Repository) -> Option<Repository> {
+    let is_own = repository.root() == spec.worktree;
+    is_own.then(|| repository.with_pins(spec.git.pins.as_deref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_proc::tool::Tool;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn git_that_takes_too_long_is_ended() {
+        let cancel = Cancel::new().unwrap();
+        let seen = cancel.clone();
+        let handle = tokio::task::spawn_blocking(move || {
+            let hook = Tool::new("sh", Path::new("/")).args(["-c", "cat /dev/zero >/dev/null"]);
+            let ended = hook.cancel(Some(&seen)).run().map(|done| done.status);
+            Ok(Done::Recorded(Event::BaseRefused { error: format!("{ended:?}") }))
+        });
+        let until = Instant::now() + Duration::from_millis(20);
+        let mut work = Work { step: Step::TakeBase, until, cancel, handle };
+        let Done::Recorded(Event::BaseRefused { error }) = work.done().await.unwrap() else {
+            panic!("another event")
+        };
+        assert!(error.contains("Cancelled"), "{error}");
+    }
+}

@@ -1,0 +1,107 @@
+//! The work of a loop, looked at when an iteration begins and when its attempt has ended. What cannot be looked at is not
+//! known, which never stops a loop.
+
+use std::ffi::OsString;
+use std::mem;
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+use refrain_core::Spec;
+use refrain_core::spec::Until;
+use refrain_core::work::WorkDigest;
+use refrain_git::{Cancel, GitError, Repository, Sweeper, WorkSnapshot};
+
+use crate::git_steps::repository;
+
+/// How long a look may take. The work is not known then.
+pub(crate) const LONGEST: Duration = Duration::from_secs(20);
+
+/// What is known of a loop's worktree, so that the next look need not read it again.
+#[derive(Debug, Default)]
+pub(crate) struct WorkWatch {
+    snapshot: WorkSnapshot,
+    worktree: Worktree,
+    /// Who runs a git that runs filters.
+    sweeper: Option<Sweeper>,
+}
+
+#[derive(Debug, Default)]
+enum Worktree {
+    #[default]
+    NotKnown,
+    /// A folder without a repository.
+    Plain,
+    Repository(Box<Repository>),
+}
+
+impl WorkWatch {
+    /// Of a worktree that git was asked about already.
+    pub(crate) fn of(opened: Option<&Repository>, sweeper: Option<Sweeper>) -> Self {
+        let worktree = opened
+            .map_or_else(Worktree::default, |repository| Worktree::Repository(Box::new(repository.again())));
+        Self { worktree, sweeper, ..Self::default() }
+    }
+
+    /// Whether anything asks for it: a loop of exactly so many iterations is never stuck.
+    pub(crate) fn is_needed(spec: &Spec) -> bool {
+        spec.until != Until::Count
+    }
+
+    /// The work now, none if it is not needed or cannot be known, and what git would run that is not as it was pinned.
+    pub(crate) fn look(
+        &mut self,
+        spec: &Spec,
+        env: &[(OsString, OsString)],
+        cancel: Option<Cancel>,
+    ) -> (Option<WorkDigest>, Vec<String>) {
+        self.open(spec, env, cancel);
+        let changed = match &self.worktree {
+            // What cannot be asked runs nothing either.
+            Worktree::Repository(repository) => repository.changed_pins().unwrap_or_default(),
+            Worktree::NotKnown | Worktree::Plain => Vec::new(),
+        };
+        let work = Self::is_needed(spec).then(|| self.look_at_files(&spec.worktree)).flatten();
+        (work, changed)
+    }
+
+    fn open(&mut self, spec: &Spec, env: &[(OsString, OsString)], cancel: Option<Cancel>) {
+        let opened = match mem::take(&mut self.worktree) {
+            Worktree::Repository(repository) if repository.root() == spec.worktree => {
+                Ok(Worktree::Repository(repository))
+            }
+            Worktree::Plain => Ok(Worktree::Plain),
+            Worktree::Repository(_) | Worktree::NotKnown => match repository::open(&spec.worktree, env, spec)
+            {
+                Ok(repository) => {
+                    Ok(Worktree::Repository(Box::new(repository.with_sweeper(self.sweeper.clone()))))
+                }
+                Err(GitError::NotARepository(_) | GitError::Missing(_)) => Ok(Worktree::Plain),
+                Err(error) => Err(error),
+            },
+        };
+        self.worktree = match (opened, cancel) {
+            (Ok(Worktree::Repository(repository)), Some(cancel)) => {
+                Worktree::Repository(Box::new(repository.with_cancel(cancel)))
+            }
+            (Ok(opened), _) => opened,
+            (Err(_), _) => Worktree::NotKnown,
+        };
+    }
+
+    fn look_at_files(&mut self, worktree: &Utf8Path) -> Option<WorkDigest> {
+        let until = Instant::now() + LONGEST;
+        if matches!(self.worktree, Worktree::NotKnown) {
+            return None;
+        }
+        let repository = match &self.worktree {
+            Worktree::Repository(repository) => Some(&**repository),
+            Worktree::NotKnown | Worktree::Plain => None,
+        };
+        let seen = self.snapshot.look(repository, worktree, until);
+        if seen.is_err() {
+            // An agent may have done anything to it: it is found anew the next time.
+            *self = Self { sweeper: self.sweeper.take(), ..Self::default() };
+        }
+        seen.ok()
+    }
+}

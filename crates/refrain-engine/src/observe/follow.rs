@@ -1,0 +1,407 @@
+//! Following a loop: its events and what its agent prints, in order, read from disk. Used by the terminal that started
+//! the loop and by `watch` alike; a slow reader holds nothing up and nothing is kept in memory for it.
+
+use std::collections::VecDeque;
+use std::io::{Read, Seek, SeekFrom};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use camino::Utf8PathBuf;
+use refrain_agents::ear::Stream;
+use refrain_core::Spec;
+use refrain_core::agent::AgentEvent;
+use refrain_core::event::{Event, Identity};
+use refrain_core::gate::Check;
+use refrain_core::spec::AgentSpec;
+use refrain_core::view::Status;
+use refrain_core::{AttemptId, LoopState, Record};
+use refrain_files::OFlags;
+use refrain_proc::identity;
+use refrain_store::disk::notice::Notice;
+use refrain_store::journal::{Journal, JournalError, Tail};
+use refrain_store::{DiskError, LoopDir};
+
+use crate::child::judge_spec;
+use crate::driver::liveness::look;
+use crate::driver::pulse::{Beat, Pulse};
+use crate::driver::recovery;
+use crate::{EngineError, Service};
+use refrain_core::LoopId;
+
+/// How much is shown of what an agent had printed before somebody came to watch, in bytes.
+const CATCH_UP: u64 = 8 << 10;
+/// How much of what is no stream of events is shown while it is printed, in bytes of each log: a terminal is no place for more.
+const MOST_SHOWN: u64 = 1 << 20;
+/// How often a watcher makes sure that the runner still lives, while nothing happens.
+const ALIVE_CHECK: Duration = Duration::from_secs(2);
+
+/// Something to be seen.
+#[derive(Debug)]
+pub enum Sight {
+    /// An event.
+    Event(Box<Record>),
+    /// An event of before: needed to know how the loop stands, not to be shown again.
+    Past(Box<Record>),
+    /// Something that the agent of this attempt said, in its stream of events.
+    Said(AgentEvent),
+    /// Something that it printed which is no event.
+    Output {
+        /// Whether it was on standard error.
+        stderr: bool,
+        /// The bytes, cut anywhere.
+        bytes: Vec<u8>,
+    },
+    /// All that was of before has been seen by somebody who joins; what comes is news.
+    Joined,
+    /// Nothing, for as long as the follower's patience lasts.
+    Quiet,
+}
+
+/// Reads a loop as it happens. Blocks; belongs on a thread of its own.
+#[derive(Debug)]
+pub struct Follower {
+    dir: LoopDir,
+    tail: Tail,
+    wake: Wake,
+    queue: VecDeque<Record>,
+    logs: Vec<Log>,
+    runner: Option<Identity>,
+    /// Whose gates are run: of iteration 0 those that come before the first.
+    last_attempt: AttemptId,
+    /// What the loop is, once that was read.
+    spec: Option<Box<Spec>>,
+    /// Streams are shown as they are.
+    raw: bool,
+    /// Standard error is shown beside a stream, too.
+    all: bool,
+    /// The stream of the attempt that is followed, and what it said and was not seen yet.
+    stream: Option<Stream>,
+    said: VecDeque<AgentEvent>,
+    /// Events up to this one are of before.
+    past: u64,
+    /// What the first look finds is of before, too.
+    joins: bool,
+    /// All of that is about to have been seen.
+    joined: bool,
+    /// After how long nothing is worth a look of its own.
+    patience: Option<Duration>,
+    /// The journal was read once.
+    looked: bool,
+    /// Everything that was there when this began has been seen.
+    caught_up: bool,
+    over: bool,
+}
+
+/// Whether the record says that an attempt, a gate or a critic is over.
+fn ends_attempt(record: &Record) -> bool {
+    matches!(
+        record.event,
+        Event::AttemptFinished(_)
+            | Event::GateFinished(_)
+            | Event::CritiqueFinished(_)
+            | Event::RunnerStarted { .. }
+    )
+}
+
+#[derive(Debug)]
+enum Wake {
+    /// The runner is in this process.
+    Pulse(Arc<Pulse>, Beat),
+    /// It is in another: the system says when files change.
+    Files(Notice),
+}
+
+#[derive(Debug)]
+struct Log {
+    path: Utf8PathBuf,
+    stderr: bool,
+    at: u64,
+    /// So much of it was shown.
+    shown: u64,
+}
+
+impl Follower {
+    /// The same, with streams of events as they are.
+    #[must_use]
+    pub fn raw(self) -> Self {
+        Self { raw: true, ..self }
+    }
+
+    /// The same, where what had happened when it began is of before: needed, but not to be shown as if it happened now.
+    #[must_use]
+    pub fn joining(self) -> Self {
+        Self { joins: true, ..self }
+    }
+
+    /// The same, with [`Sight::Quiet`] whenever nothing was to be seen for so long.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience: Some(patience), ..self }
+    }
+
+    /// Follows a loop that this process drives, from event `past` on. Sees only what is committed.
+    pub(crate) fn of_own(journal: &Journal, pulse: Arc<Pulse>, past: u64) -> Self {
+        let tail = Tail::of(journal);
+        Self { tail, ..Self::new(journal.dir().clone(), Wake::Pulse(pulse, Beat::default()), past) }
+    }
+
+    /// Follows a loop that another process drives, or nobody, from its first event on; with all that its agents printed,
+    /// or else only what they print from now on.
+    ///
+    /// # Errors
+    /// [`DiskError`] where no notices can be had.
+    pub(crate) fn of(dir: LoopDir, all_output: bool) -> Result<Self, DiskError> {
+        let notice = Notice::new()?;
+        notice.watch(&dir.journal());
+        Ok(Self { caught_up: all_output, all: all_output, ..Self::new(dir, Wake::Files(notice), 0) })
+    }
+
+    fn new(dir: LoopDir, wake: Wake, past: u64) -> Self {
+        let tail = Tail::new(&dir);
+        let (queue, logs) = (VecDeque::new(), Vec::new());
+        // In the runner's own process nothing was there before but what is past.
+        let caught_up = matches!(wake, Wake::Pulse(..));
+        Self {
+            dir,
+            tail,
+            wake,
+            queue,
+            logs,
+            runner: None,
+            last_attempt: AttemptId::BEFORE,
+            spec: None,
+            raw: false,
+            all: false,
+            stream: None,
+            said: VecDeque::new(),
+            past,
+            joins: false,
+            joined: false,
+            patience: None,
+            looked: false,
+            caught_up,
+            over: false,
+        }
+    }
+
+    /// The next thing to be seen; none once the loop has stopped, or its runner is gone.
+    ///
+    /// # Errors
+    /// [`JournalError`] where the journal cannot be understood.
+    pub fn look(&mut self) -> Result<Option<Sight>, JournalError> {
+        let until = self.patience.map(|patience| Instant::now() + patience);
+        loop {
+            if let Some(record) = self.queue.front() {
+                // What the agent printed comes before the event that says it is gone.
+                if ends_attempt(record)
+                    && let Some(output) = self.read_logs().or_else(|| self.end_stream())
+                {
+                    return Ok(Some(output));
+                }
+                if let Some(record) = self.queue.pop_front() {
+                    self.note(&record);
+                    let past = record.seq <= self.past;
+                    let record = Box::new(record);
+                    return Ok(Some(if past { Sight::Past(record) } else { Sight::Event(record) }));
+                }
+            }
+            if std::mem::take(&mut self.joined) {
+                return Ok(Some(Sight::Joined));
+            }
+            if self.over {
+                return Ok(None);
+            }
+            let beat = match &self.wake {
+                Wake::Pulse(pulse, _) => pulse.beat(),
+                Wake::Files(_) => Beat { journal: u64::MAX, ..Beat::default() },
+            };
+            self.queue.extend(self.tail.next(beat.journal)?);
+            // What the first look found was there before; all that comes later is news.
+            let first = !std::mem::replace(&mut self.looked, true);
+            self.caught_up |= !first;
+            if first && self.joins {
+                self.past = self.queue.back().map_or(self.past, |last| last.seq);
+                self.joined = true;
+            }
+            if !self.queue.is_empty() {
+                continue;
+            }
+            if let Some(output) = self.read_logs() {
+                return Ok(Some(output));
+            }
+            if beat.over {
+                return Ok(None);
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left == Some(Duration::ZERO) {
+                return Ok(Some(Sight::Quiet));
+            }
+            match &mut self.wake {
+                Wake::Pulse(pulse, seen) => *seen = pulse.wait(beat, left),
+                Wake::Files(notice) => {
+                    notice.wait(Some(left.map_or(ALIVE_CHECK, |left| left.min(ALIVE_CHECK))));
+                    // A runner that died says no more; but what it wrote last is still to be read.
+                    let dead =
+                        self.runner.as_ref().is_none_or(|runner| identity::is_alive(runner) == Some(false));
+                    if dead {
+                        self.queue.extend(self.tail.next(u64::MAX)?);
+                        self.over = self.queue.is_empty();
+                    }
+                }
+            }
+        }
+    }
+
+    /// How the loop stands that this is the state of: with who of it lives.
+    #[must_use]
+    pub fn status(&self, state: &LoopState) -> Status {
+        look(&self.dir, state)
+    }
+
+    fn note(&mut self, record: &Record) {
+        if let Event::LoopStarted(started) = &record.event {
+            self.spec = Some(Box::new(started.spec.clone()));
+        }
+        if let Event::RunnerStarted { runner, .. } = &record.event {
+            self.runner = Some(runner.clone());
+        }
+        if ends_attempt(record) {
+            self.logs.clear();
+            self.stream = None;
+        }
+        // A loop that was resumed since has not stopped.
+        if let Event::LoopEnded(_) = record.event {
+            self.over = self.queue.is_empty();
+        }
+        // What was printed by attempts that were over when somebody came to watch need not scroll by.
+        let is_seen = (record.seq > self.past || self.joins)
+            && (self.caught_up || !self.queue.iter().any(ends_attempt));
+        if let Event::AttemptStarted(id) = record.event {
+            self.last_attempt = id;
+            if is_seen {
+                self.open_logs(id);
+            }
+        }
+        if let Event::GateStarted { gate, run } = &record.event
+            && is_seen
+        {
+            let path = self.dir.attempt(self.last_attempt).gate(gate, *run);
+            let reviewer = self.spec.as_ref().and_then(|spec| {
+                let gate = spec.gates.iter().find(|known| known.name == *gate)?;
+                match &gate.check {
+                    Check::Review(review) => Some(review.agent.clone()),
+                    Check::Command(_) => None,
+                }
+            });
+            self.open_judge(path, reviewer);
+        }
+        if let Event::CritiqueStarted { .. } = &record.event
+            && is_seen
+        {
+            let critic = self.spec.as_ref().and_then(|spec| Some(spec.critique.as_ref()?.critic.clone()));
+            self.open_judge(self.dir.attempt(self.last_attempt).critique(), critic);
+        }
+    }
+
+    /// Opens the log of a gate or a critic; where that is an agent, its stream is read.
+    fn open_judge(&mut self, path: Utf8PathBuf, agent: Option<AgentSpec>) {
+        let agent = agent.filter(|agent| agent.streams() && !self.raw);
+        let spec = self.spec.as_deref().zip(agent).map(|(spec, agent)| Spec { agent, ..spec.clone() });
+        let dialect = spec.and_then(|spec| recovery::dialect(&spec, &judge_spec::told(&path)));
+        self.logs = vec![Log { path, stderr: false, at: 0, shown: 0 }];
+        self.watch_logs();
+        let joins = self.logs.first().is_some_and(|log| log.at > 0);
+        self.stream =
+            dialect.map(|dialect| if joins { Stream::joined(dialect) } else { Stream::new(dialect) });
+    }
+
+    /// Has the system say when a log grows, and passes over what of it was there before.
+    fn watch_logs(&mut self) {
+        let Wake::Files(notice) = &self.wake else { return };
+        for log in &mut self.logs {
+            log.path.parent().into_iter().for_each(|dir| notice.watch(dir));
+            notice.watch(&log.path);
+            if !self.caught_up {
+                let length = std::fs::metadata(&log.path).map_or(0, |meta| meta.len());
+                log.at = length.saturating_sub(CATCH_UP);
+            }
+        }
+    }
+
+    fn open_logs(&mut self, id: AttemptId) {
+        let dir = self.dir.attempt(id);
+        let streams = self.spec.as_ref().is_some_and(|spec| spec.agent.streams());
+        self.logs = [(dir.stdout(streams), false), (dir.stderr(), true)]
+            .map(|(path, stderr)| Log { path, stderr, at: 0, shown: 0 })
+            .into();
+        self.watch_logs();
+        let spec = self.spec.as_deref().filter(|spec| spec.agent.streams());
+        let joins = self.logs.first().is_some_and(|log| log.at > 0);
+        self.stream = spec.filter(|_| !self.raw).and_then(|spec| {
+            let dialect = recovery::dialect(spec, &dir.prompt())?;
+            Some(if joins { Stream::joined(dialect) } else { Stream::new(dialect) })
+        });
+    }
+
+    /// Something that was printed and not yet seen.
+    fn read_logs(&mut self) -> Option<Sight> {
+        loop {
+            if let Some(event) = self.said.pop_front() {
+                return Some(Sight::Said(event));
+            }
+            match (self.read_bytes()?, &mut self.stream) {
+                (Sight::Output { stderr: false, bytes }, Some(stream)) => {
+                    stream.push(&bytes, &mut |event| self.said.push_back(event));
+                }
+                // Beside a stream it is noise on a screen; what matters of it, the attempt's end tells.
+                (Sight::Output { stderr: true, .. }, Some(_)) if !self.all => {}
+                (sight, _) => return Some(sight),
+            }
+        }
+    }
+
+    /// What the stream's last line says, where it has no end.
+    fn end_stream(&mut self) -> Option<Sight> {
+        self.stream.take()?.end(&mut |event| self.said.push_back(event));
+        self.said.pop_front().map(Sight::Said)
+    }
+
+    fn read_bytes(&mut self) -> Option<Sight> {
+        let is_bounded = !self.all && self.stream.is_none();
+        self.logs.iter_mut().find_map(|log| log.read(is_bounded))
+    }
+}
+
+impl Log {
+    /// What was printed since the last look.
+    fn read(&mut self, is_bounded: bool) -> Option<Sight> {
+        if is_bounded && self.shown > MOST_SHOWN {
+            return None;
+        }
+        // A log is made by its first byte.
+        let mut file = refrain_files::open(&self.path, OFlags::RDONLY).ok()?;
+        file.seek(SeekFrom::Start(self.at)).ok()?;
+        let mut bytes = Vec::new();
+        let read = file.take(64 << 10).read_to_end(&mut bytes).ok()?;
+        self.at += read as u64;
+        self.shown += read as u64;
+        if is_bounded && self.shown > MOST_SHOWN {
+            let more = format!(
+                "\n[... what is printed from here on is left out here; all of it: {} ...]\n",
+                self.path
+            );
+            bytes.extend_from_slice(more.as_bytes());
+        }
+        (read > 0).then_some(Sight::Output { stderr: self.stderr, bytes })
+    }
+}
+
+impl Service {
+    /// Follows any loop from its first event on; with all that its agents printed, or only what they print from now on.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such loop.
+    pub fn follow(&self, id: &LoopId, all_output: bool) -> Result<Follower, EngineError> {
+        Ok(Follower::of(self.locate(id)?.dir, all_output)?)
+    }
+}

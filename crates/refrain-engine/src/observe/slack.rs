@@ -1,0 +1,136 @@
+//! What a surface that speaks with Slack needs of loops and of this machine: what stands there of each loop, and the tokens.
+//! What is said there, and when, is the surface's business; nothing of it is known to a loop.
+
+use camino::Utf8PathBuf;
+use refrain_core::LoopId;
+use refrain_store::outbox::slack::Talk;
+use refrain_store::outbox::webhook::{SecretError, secret};
+
+use crate::{EngineError, Host, Service};
+
+impl Service {
+    /// What stands in Slack of a loop; none where it was never told there.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such loop.
+    pub fn talk(&self, id: &LoopId) -> Result<Option<Talk>, EngineError> {
+        Ok(Talk::read(&self.locate(id)?.dir))
+    }
+
+    /// Notes what stands there.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such loop, or it cannot be noted.
+    pub fn note_talk(&self, id: &LoopId, talk: &Talk) -> Result<(), EngineError> {
+        Ok(talk.write(&self.locate(id)?.dir)?)
+    }
+
+    /// The loops of which Slack was not told all, by what their journals hold; and, with `all`, those that it was told
+    /// nothing of.
+    ///
+    /// # Errors
+    /// [`EngineError`] where they cannot be looked at.
+    pub fn untold(&self, all: bool) -> Result<Vec<(LoopId, Option<Talk>)>, EngineError> {
+        let mut found = Vec::new();
+        for dir in self.project.loop_dirs()? {
+            let talk = Talk::read(&dir);
+            let bytes = std::fs::metadata(dir.journal()).map_or(0, |meta| meta.len());
+            let is_owed = talk.as_ref().map_or(all, |talk| talk.bytes != bytes);
+            if let Some(id) = dir.0.file_name().and_then(|name| name.parse().ok()).filter(|_| is_owed) {
+                found.push((id, talk));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// What Slack knows this app by. They are shown nowhere.
+#[derive(Clone)]
+pub struct SlackTokens {
+    /// Of the bot: who speaks.
+    pub bot: String,
+    /// Of the app: who listens.
+    pub app: String,
+}
+
+impl std::fmt::Debug for SlackTokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SlackTokens")
+    }
+}
+
+/// Why there is no token.
+#[derive(Debug, thiserror::Error)]
+pub enum SlackTokenError {
+    /// Nothing says it.
+    #[error("there is no token of Slack; {0} or the file {1} holds one that begins with {2}")]
+    Missing(&'static str, Utf8PathBuf, &'static str),
+    /// It is something else.
+    #[error("{0} holds no token that begins with {1}")]
+    Unfit(String, &'static str),
+    /// Its file.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+}
+
+impl SlackTokens {
+    /// Those of the variables `REFRAIN_SLACK_BOT_TOKEN` and `REFRAIN_SLACK_APP_TOKEN`, which no agent gets, else of the files
+    /// `slack-bot-token` and `slack-app-token` in the config home, which only their owner may read.
+    ///
+    /// # Errors
+    /// [`SlackTokenError`] for the first that is missing, or is none.
+    pub fn of(host: &Host) -> Result<Self, SlackTokenError> {
+        Ok(Self {
+            bot: token(host, "REFRAIN_SLACK_BOT_TOKEN", "slack-bot-token", "xoxb-")?,
+            app: token(host, "REFRAIN_SLACK_APP_TOKEN", "slack-app-token", "xapp-")?,
+        })
+    }
+}
+
+fn token(
+    host: &Host,
+    variable: &'static str,
+    file: &str,
+    begins: &'static str,
+) -> Result<String, SlackTokenError> {
+    let path = host.config_home.join(file);
+    let named = host.env.iter().rev().find(|(name, _)| name == variable);
+    let said = named.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty());
+    let (token, place) = match said {
+        Some(said) => (said.to_owned(), variable.to_owned()),
+        None => {
+            let place = format!("the file {path}");
+            (secret(&path)?.ok_or(SlackTokenError::Missing(variable, path, begins))?, place)
+        }
+    };
+    // Two tokens that were exchanged are refused here, and not by Slack with a word that nobody understands.
+    let is_fit = token.starts_with(begins) && token.bytes().all(|c| c.is_ascii_graphic());
+    if is_fit { Ok(token) } else { Err(SlackTokenError::Unfit(place, begins)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_whole_and_never_shown() {
+        let of = |bot: &str, app: &str| {
+            let env = [("REFRAIN_SLACK_BOT_TOKEN", bot), ("REFRAIN_SLACK_APP_TOKEN", app)];
+            let host = Host {
+                program: "refrain".into(),
+                env: env.map(|(name, value)| (name.into(), value.into())).to_vec(),
+                data_home: "/nowhere".into(),
+                state_home: "/nowhere".into(),
+                config_home: "/nowhere".into(),
+                version: "0.0.0".into(),
+            };
+            SlackTokens::of(&host).map(|tokens| format!("{tokens:?}")).map_err(|error| error.to_string())
+        };
+        assert_eq!(of("xoxb-1", "xapp-1").unwrap(), "SlackTokens");
+        let exchanged = of("xapp-1", "xoxb-1").unwrap_err();
+        assert_eq!(exchanged, "REFRAIN_SLACK_BOT_TOKEN holds no token that begins with xoxb-");
+        assert_eq!(of("xoxb-1\n2", "xapp-1").unwrap_err(), exchanged);
+        let missing = of("xoxb-1", "").unwrap_err();
+        assert!(missing.contains("the file /nowhere/slack-app-token holds one"), "{missing}");
+    }
+}

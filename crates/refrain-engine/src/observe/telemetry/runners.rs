@@ -1,0 +1,56 @@
+//! Runners that a collector is told of.
+
+use super::Telemetry;
+use super::exporter::{Exporter, Following, Owed, Telling, When, follow};
+use crate::service::redact::Redactor;
+use crate::{PlanRunner, Runner};
+use refrain_core::trace::{PlanTracer, Tracer};
+use std::io;
+use std::sync::Arc;
+impl Runner {
+    /// Has a collector told what happens to the loop from here on. Of one that a session drives all is told at once when it
+    /// ends: nobody is there for long.
+    ///
+    /// # Errors
+    /// Where nothing can be sent from here.
+    pub fn export(&self, telemetry: Telemetry) -> io::Result<Exporter> {
+        let exporter = Exporter::default();
+        exporter.add(self.follow_for(telemetry)?);
+        Ok(exporter)
+    }
+
+    fn follow_for(&self, telemetry: Telemetry) -> io::Result<Following> {
+        let state = self.journal.state();
+        let redactor = Redactor::new(&state.spec, []);
+        let when = if state.session.is_some() { When::AtTheEnd(self.past) } else { When::Behind(self.past) };
+        follow::<Tracer, _>(&self.journal, Arc::clone(&self.pulse), when, Owed::new(telemetry, redactor)?)
+    }
+}
+
+impl PlanRunner {
+    /// Has a collector told what happens to the plan, and to the loops of its tasks, from here on.
+    ///
+    /// # Errors
+    /// Where nothing can be sent from here.
+    pub fn export(&mut self, telemetry: Telemetry) -> io::Result<Exporter> {
+        let (journal, pulse) = self.observed();
+        let redactor = Redactor::new(&journal.state().spec.each, []);
+        // That it was started, or resumed, is news.
+        let when = When::Behind(journal.state().seq.saturating_sub(1));
+        let following =
+            follow::<PlanTracer, _>(journal, pulse, when, Owed::new(telemetry.clone(), redactor)?)?;
+        let exporter = Exporter::default();
+        exporter.add(following);
+        self.telling = Some(Telling { telemetry, exporter: exporter.clone() });
+        Ok(exporter)
+    }
+}
+
+impl Telling {
+    /// The loop is about to be driven. What cannot be told harms nobody.
+    pub(crate) fn of(&self, runner: &Runner) {
+        if let Ok(following) = runner.follow_for(self.telemetry.clone()) {
+            self.exporter.add(following);
+        }
+    }
+}

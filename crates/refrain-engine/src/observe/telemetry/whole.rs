@@ -1,0 +1,45 @@
+//! Telling of a loop that a session drove, once it has ended. Hooks are to be quick, so whoever records the end starts a
+//! process that tells it, and does not wait for that: `refrain drive ID --tell`.
+
+use refrain_core::{LoopId, LoopState};
+use refrain_proc::detach::{self, Detached};
+use refrain_store::config;
+use refrain_store::{LoopDir, journal};
+
+use super::Telemetry;
+use super::exporter::Owed;
+use crate::service::redact::Redactor;
+use crate::{EngineError, Host, Service, chain};
+
+/// Has a loop told of that a session drove and that has just ended here, where somebody named a collector.
+pub(crate) fn tell_of_session(host: &Host, state: &LoopState, dir: &LoopDir) {
+    if state.session.is_none() {
+        return;
+    }
+    // A file that cannot be used is told by whoever starts a loop.
+    let file = config::user_file(&host.config_home).ok().flatten();
+    let own = file.and_then(|file| file.parse().ok()).and_then(|config| config.telemetry.endpoint);
+    if !Telemetry::is_wanted(own.as_deref(), host) {
+        return;
+    }
+    let words = ["-C", state.spec.project.as_str(), "drive", state.spec.id.as_str(), "--tell"];
+    // It says itself what goes wrong, as far as it gets; that it was not started harms nobody.
+    let _ = detach::start(&host.program, "refrain", &words.map(str::to_owned), &host.env, &dir.runner_log())
+        .map(Detached::reap);
+}
+
+impl Service {
+    /// Tells a collector of a loop's last run, which has ended; answers with what went wrong.
+    ///
+    /// # Errors
+    /// [`EngineError`] where the loop is not there or cannot be read.
+    pub fn tell_whole(&self, id: &LoopId, telemetry: Telemetry) -> Result<Option<String>, EngineError> {
+        let journal::Whole { records, state, .. } =
+            journal::whole(&self.locate(id)?.dir, &self.host().signing())?;
+        let redactor = Redactor::new(&state.spec, []);
+        Ok(match Owed::new(telemetry, redactor) {
+            Ok(owed) => owed.tell_all(&records),
+            Err(error) => Some(chain(&error)),
+        })
+    }
+}

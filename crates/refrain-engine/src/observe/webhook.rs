@@ -1,0 +1,177 @@
+//! Telling a webhook: one notice, posted as JSON and signed as Standard Webhooks has it (standardwebhooks.com), so that
+//! receivers find a library that checks it. When and how often is `herald`'s business.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use camino::Utf8PathBuf;
+use jiff::Timestamp;
+use refrain_core::notice::Notice;
+use refrain_store::outbox::webhook::{SecretError, secret};
+use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
+use reqwest::{Client, Response, StatusCode, Url};
+use ring::hmac::{self, HMAC_SHA256};
+
+use crate::{Host, chain, http, now};
+
+/// The variable that may hold the secret. No agent gets it: what begins so is not handed on.
+const VARIABLE: &str = "REFRAIN_WEBHOOK_SECRET";
+/// What a secret begins with that is written in base64.
+const IN_BASE64: &str = "whsec_";
+/// The shortest secret, in bytes: what is shorter can be guessed.
+const SHORTEST: usize = 16;
+/// How long a receiver may take to answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest time that a receiver may ask to be left alone for.
+const LONGEST_REST: Duration = Duration::from_secs(600);
+
+/// Why a webhook cannot be told anything.
+#[derive(Debug, thiserror::Error)]
+pub enum WebhookError {
+    /// What is configured is no URL.
+    #[error("[notify] webhook is no URL that can be posted to")]
+    Url,
+    /// There is nothing to sign with.
+    #[error("there is no secret to sign with; {VARIABLE} or the file {0} holds one")]
+    NoSecret(Utf8PathBuf),
+    /// What there is can be guessed, or is no base64.
+    #[error(
+        "the secret is no {SHORTEST} bytes long, or begins with {IN_BASE64} and is no base64; openssl rand -hex 32 makes one"
+    )]
+    Weak,
+    /// The file of the secret.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// The system has no certificates, say.
+    #[error("nothing can be sent from here")]
+    Client(#[source] reqwest::Error),
+}
+
+/// Where notices are posted.
+#[derive(Clone, Debug)]
+pub struct Webhook {
+    url: Url,
+    key: hmac::Key,
+    client: Client,
+}
+
+/// Why a notice was not delivered.
+#[derive(Debug)]
+pub(crate) enum Undelivered {
+    /// It may be taken later; not before so long, where the receiver said that.
+    Again(String, Option<Duration>),
+    /// The receiver does not want it.
+    Refused(String),
+}
+
+impl Webhook {
+    /// The webhook at `url`, with the host's secret: that of the variable, where variables count, else that of the file
+    /// `webhook-secret` in the config home, which only its owner may read.
+    ///
+    /// # Errors
+    /// [`WebhookError`] where nothing could be sent there.
+    pub fn new(url: &str, host: &Host, variables: bool) -> Result<Self, WebhookError> {
+        let url: Url = url.parse().map_err(|_| WebhookError::Url)?;
+        let path = host.config_home.join("webhook-secret");
+        let named = host.env.iter().rev().filter(|_| variables).find(|(name, _)| name == VARIABLE);
+        let said = named.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty());
+        let secret = match said {
+            Some(said) => said.to_owned(),
+            None => secret(&path)?.ok_or(WebhookError::NoSecret(path))?,
+        };
+        let bytes = match secret.strip_prefix(IN_BASE64) {
+            Some(text) => STANDARD.decode(text).map_err(|_| WebhookError::Weak)?,
+            None => secret.into_bytes(),
+        };
+        if bytes.len() < SHORTEST {
+            return Err(WebhookError::Weak);
+        }
+        let client =
+            http::client(format!("refrain/{}", host.version)).build().map_err(WebhookError::Client)?;
+        Ok(Self { url, key: hmac::Key::new(HMAC_SHA256, &bytes), client })
+    }
+
+    /// Posts the notice, once.
+    pub(crate) async fn post(&self, notice: &Notice, patience: Duration) -> Result<(), Undelivered> {
+        let refused = |error: serde_json::Error| Undelivered::Refused(error.to_string());
+        let body = serde_json::to_string(notice).map_err(refused)?;
+        let (id, at) = (&notice.key, now());
+        let request = self
+            .client
+            .post(self.url.clone())
+            .timeout(patience)
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", at.as_second().to_string())
+            .header("webhook-signature", self.signature(id, at, &body))
+            .body(body);
+        match request.send().await {
+            Ok(answer) => judged(&answer),
+            // The URL may hold what is nobody's business.
+            Err(error) => Err(Undelivered::Again(chain(&error.without_url()), None)),
+        }
+    }
+
+    fn signature(&self, id: &str, at: Timestamp, body: &str) -> String {
+        let signed = hmac::sign(&self.key, format!("{id}.{}.{body}", at.as_second()).as_bytes());
+        format!("v1,{}", STANDARD.encode(signed))
+    }
+}
+
+/// What an answer means: that it was taken, that it may be later, or that it never will.
+fn judged(answer: &Response) -> Result<(), Undelivered> {
+    let status = answer.status();
+    let said = || format!("it answered {}", status.as_u16());
+    let again = [StatusCode::REQUEST_TIMEOUT, StatusCode::TOO_EARLY, StatusCode::TOO_MANY_REQUESTS];
+    if status.is_success() {
+        return Ok(());
+    }
+    if status.is_server_error() || again.contains(&status) {
+        let rest = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let rest = rest.map(|seconds| Duration::from_secs(seconds).min(LONGEST_REST));
+        return Err(Undelivered::Again(said(), rest));
+    }
+    Err(Undelivered::Refused(said()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(secret: &str) -> Host {
+        Host {
+            program: "refrain".into(),
+            env: vec![(VARIABLE.into(), secret.into())],
+            data_home: "/nowhere".into(),
+            state_home: "/nowhere".into(),
+            config_home: "/nowhere".into(),
+            version: "0.0.0".into(),
+        }
+    }
+
+    /// The example of the specification of Standard Webhooks.
+    #[test]
+    fn a_signature_is_what_receivers_expect() {
+        let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+        let webhook = Webhook::new("https://example.com/x", &host(secret), true).unwrap();
+        let at = Timestamp::from_second(1_614_265_330).unwrap();
+        let signature = webhook.signature("msg_p5jXN8AQM9LWM0D4loKWxJek", at, r#"{"test": 2432232314}"#);
+        assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+
+    #[test]
+    fn a_secret_that_can_be_guessed_or_is_not_there_signs_nothing() {
+        for secret in ["short", "whsec_c2hvcnQ=", "whsec_%%%%%%%%%%%%%%%%%%%%%%%%"] {
+            let refused = Webhook::new("https://example.com", &host(secret), true);
+            assert!(matches!(refused, Err(WebhookError::Weak)), "{secret}");
+        }
+        let without = [("", true), ("0123456789abcdef", false)];
+        for (secret, variables) in without {
+            let refused = Webhook::new("https://example.com", &host(secret), variables);
+            assert!(matches!(refused, Err(WebhookError::NoSecret(_))), "{secret}");
+        }
+        let secret = host("0123456789abcdef");
+        assert!(matches!(Webhook::new("https://", &secret, true), Err(WebhookError::Url)));
+    }
+}

@@ -1,0 +1,242 @@
+//! Asking something of a loop that somebody else drives, or nobody: a request that is done once, whoever does it.
+
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+use rand::RngExt;
+use refrain_agents::environment;
+use refrain_core::event::{Ask, Asker, Event, Identity, Urgency};
+use refrain_core::ids::RequestId;
+use refrain_core::{ChildId, Live, LoopId, LoopState, Step, next_step};
+use refrain_proc::identity;
+use refrain_proc::sweep::{Mark, sweep};
+use refrain_store::disk::notice::Notice;
+use refrain_store::journal::{self, Durability};
+use refrain_store::project::inbox;
+use refrain_store::{Claimed, Journal, LoopDir, Project, Request, RunnerLock, WorktreeLock};
+
+use crate::driver::liveness::is_stopped;
+use crate::driver::recovery;
+use crate::git_steps::repository;
+use crate::observe::telemetry::tell_of_session;
+use crate::service::mirror;
+use crate::{EngineError, Host, LoopRequest, Service, chain, now};
+
+/// How long somebody who asks waits before looking whether the runner still lives.
+const ASK_CHECK: Duration = Duration::from_millis(200);
+/// After how long a runner that has not answered is worth a word: one that is well does so at once.
+const ASK_SLOW: Duration = Duration::from_secs(2);
+
+/// A runner that does not answer.
+#[derive(Clone, Copy, Debug)]
+pub struct SlowRunner {
+    /// Its process, as far as known.
+    pub pid: Option<i32>,
+    /// It is stopped (SIGSTOP), and answers once it is continued. Else it hangs, or cannot be rung.
+    pub is_stopped: bool,
+}
+
+/// Notifies the caller once that a runner does not answer.
+pub(crate) struct SlowRunnerNotice<F> {
+    began: Instant,
+    notify: Option<F>,
+}
+
+impl<F: FnOnce(SlowRunner)> SlowRunnerNotice<F> {
+    pub(crate) fn new(notify: F) -> Self {
+        Self { began: Instant::now(), notify: Some(notify) }
+    }
+
+    /// The runner has not answered yet.
+    pub(crate) fn look(&mut self, runner: Option<&Identity>) {
+        let is_stopped = is_stopped(runner);
+        if (is_stopped || self.began.elapsed() >= ASK_SLOW)
+            && let Some(notify) = self.notify.take()
+        {
+            notify(SlowRunner { pid: runner.map(|runner| runner.process.pid), is_stopped });
+        }
+    }
+}
+
+impl Service {
+    /// Asks something of a loop for this asker, and returns how it stands once it was heard. A runner that lives is asked; without one
+    /// it is done here. `slow` is told of the runner once that takes long: it hangs, is stopped, or cannot be rung.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] where the loop's state does not allow it, and it is unchanged; else what failed.
+    pub fn ask(
+        &self,
+        id: &LoopId,
+        what: LoopRequest,
+        (ask, by): (Ask, Asker),
+        slow: impl FnOnce(SlowRunner),
+    ) -> Result<LoopState, EngineError> {
+        let dir = self.locate(id)?.dir;
+        let request = request(self.host(), &dir, (ask, by));
+        let refused = |why| EngineError::Refused { id: id.clone(), what, why };
+        let before = journal::read_believed(&dir, &self.host().signing())?;
+        before.admits(&request.ask).map_err(refused)?;
+
+        request.post(&dir)?;
+        let mut notice = None;
+        let mut slow = SlowRunnerNotice::new(slow);
+        loop {
+            let answered = answer_without_runner(&dir, self.host(), &self.host().env)?;
+            if let Some(state) = answered.filter(|state| state.ended.is_some() && before.ended.is_none()) {
+                tell_of_session(self.host(), &state, &dir);
+            }
+            let state = journal::read(&dir)?.state;
+            if state.has_answered(&request.id) {
+                return Ok(state);
+            }
+            // Nobody answers what can no longer be done: the loop came to an end in between.
+            if let Err(why) = state.admits(&request.ask) {
+                inbox::remove(&dir.inbox().join(request.id.as_str()));
+                return Err(refused(why));
+            }
+            slow.look(state.runner.as_ref());
+            match &notice {
+                // Only now: the kernel takes up to 40 ms to close one. What happened meanwhile is seen in the next round.
+                None => {
+                    notice.insert(Notice::new()?).watch(&dir.journal());
+                    continue;
+                }
+                Some(notice) => notice.wait(Some(ASK_CHECK)),
+            }
+            // The agent may have deleted the inbox or the doorbell; asked twice is done once.
+            match dir.inbox().join(request.id.as_str()).exists() {
+                true => inbox::ring(&dir),
+                false => request.post(&dir)?,
+            }
+        }
+    }
+
+    /// The process that drives a loop, or a plan, if that is stopped: nothing that is asked is done before it is continued.
+    #[must_use]
+    pub fn stopped_runner(&self, id: &LoopId) -> Option<i32> {
+        let runner = match self.has_plan(id) {
+            true => self.plan_status(id).ok()?.runner,
+            false => self.status(id).ok()?.runner,
+        };
+        runner.filter(|runner| runner.stopped)?.pid
+    }
+}
+
+/// A request of this asker to the loop or plan in `dir`.
+pub(crate) fn request(host: &Host, dir: &LoopDir, (ask, by): (Ask, Asker)) -> Request {
+    let id = RequestId::made(now(), rand::rng().random());
+    host.signing().sign_request(dir, Request { id, ask, by, signature: None })
+}
+
+/// Does what waits in the inbox of a loop that nobody drives, and returns how it stands then. With a runner alive, or an
+/// empty inbox, this does nothing.
+pub(crate) fn answer_without_runner(
+    dir: &LoopDir,
+    host: &Host,
+    env: &[(OsString, OsString)],
+) -> Result<Option<LoopState>, EngineError> {
+    if inbox::waiting(dir)?.is_empty() {
+        return Ok(None);
+    }
+    let Some(_lock) = RunnerLock::try_take(dir)? else { return Ok(None) };
+    let mut journal: Journal = Journal::open_signed(dir.clone(), now(), host.signing())?;
+    let waiting = host.signing().requests(dir)?;
+    let is_new = |state: &LoopState, request: &Request| {
+        !state.has_answered(&request.id) && state.admits(&request.ask).is_ok()
+    };
+    // Nobody but its session ends a session's turn; only who cancels does not wait for that.
+    let is_its_turn = journal.state().is_in_session() && journal.state().in_flight().is_some();
+    let can_wait = |ask: &Ask| is_its_turn && !matches!(ask, Ask::Cancel(_));
+    if waiting.iter().any(|(request, _)| is_new(journal.state(), request) && !can_wait(&request.ask)) {
+        take_over(&mut journal, env)?;
+    }
+    for (request, _) in &waiting {
+        if is_new(journal.state(), request) {
+            let (ask, by) = (request.ask.clone(), request.by);
+            journal.push(Event::Asked { request: Some(request.id.clone()), ask, by }, now())?;
+            finish_if_asked(&mut journal, env)?;
+        }
+    }
+    journal.commit(Durability::Synced)?;
+    if journal.state().ended.is_some() {
+        mirror::close(journal.state(), dir);
+    }
+    waiting.iter().for_each(|(_, path)| inbox::remove(path));
+    Ok(Some(journal.state().clone()))
+}
+
+/// Takes a loop over from a runner that died: its processes are ended, its attempt is refunded, and the time without a
+/// runner is not the loop's own. Whoever calls has the lock. One that has stopped only gets the end that it was asked for:
+/// whoever asked may have died in between.
+pub(crate) fn take_over(journal: &mut Journal, env: &[(OsString, OsString)]) -> Result<(), EngineError> {
+    let state = journal.state();
+    let swept = (state.is_busy() || state.sweeping || state.is_committing()).then(|| {
+        // After a reboot, or on another machine, its number says nothing.
+        let own = identity::own();
+        let here =
+            state.runner.as_ref().is_some_and(|runner| runner.boot == own.boot && runner.host == own.host);
+        let spawned = state.in_flight().and_then(|flight| flight.spawned);
+        let session = spawned.map(|(process, _)| process).filter(|_| here);
+        sweep(&Mark { variables: environment::marks(&state.spec), session, keeper: None })
+    });
+    if state.ended.is_some() {
+        if let Some(killed) = swept.filter(|_| state.sweeping) {
+            journal.push(Event::AttemptSwept { killed, survivors: Vec::new(), names: Vec::new() }, now())?;
+        }
+        return finish_if_asked(journal, env);
+    }
+    let taken_over = recovery::taken_over(state, journal.dir());
+    Ok(journal.push(taken_over, now())?)
+}
+
+fn finish_if_asked(journal: &mut Journal, env: &[(OsString, OsString)]) -> Result<(), EngineError> {
+    loop {
+        match next_step(journal.state(), &Live::default(), now()) {
+            Step::ReleaseWorktree => {
+                // What was asked is on disk before anything is removed for it.
+                journal.commit(Durability::Synced)?;
+                let kept = release(journal, env)?;
+                journal.push(Event::WorktreeReleased { kept }, now())?;
+            }
+            Step::Finish(end) => journal.push(Event::LoopEnded(end), now())?,
+            // Nobody is there to finish the iteration: what it changed stays in the worktree.
+            Step::TakeCandidate | Step::Start(ChildId::Gate { .. }) | Step::Commit { .. }
+                if journal.state().cancel == Some(Urgency::AfterIteration) =>
+            {
+                let by = journal.state().cancelled_by.unwrap_or_default();
+                journal.push(Event::Asked { request: None, ask: Ask::Cancel(Urgency::Now), by }, now())?;
+            }
+            Step::TakeBase
+            | Step::TakeCandidate
+            | Step::Start(_)
+            | Step::Stop(_)
+            | Step::ChangeAgent
+            | Step::SaveWork
+            | Step::Intend(_)
+            | Step::Publish(_)
+            | Step::Commit { .. }
+            | Step::BeginIteration { .. }
+            | Step::Wait(_)
+            | Step::Await { .. }
+            | Step::Rest => return Ok(()),
+        }
+    }
+}
+
+/// Gives back the worktree of a loop that nobody drives, unless another loop works in it by now.
+fn release(journal: &Journal, env: &[(OsString, OsString)]) -> Result<Option<String>, EngineError> {
+    let spec = &journal.state().spec;
+    let by = match WorktreeLock::claim(&Project::find(&spec.project)?, &spec.worktree, false)? {
+        Claimed::Alone(_lock) | Claimed::Beside(_lock, _) => {
+            let env = environment::of_git(spec, env.iter().cloned());
+            let open = |folder: &Utf8Path| repository::open(folder, &env, spec);
+            return Ok(repository::release(journal.state(), journal.dir(), open, |error| chain(error)));
+        }
+        Claimed::Refused(by) => by,
+    };
+    Ok(Some(match by.as_slice() {
+        [] => "another loop works in it".to_owned(),
+        names => format!("{} works in it", names.join(", ")),
+    }))
+}

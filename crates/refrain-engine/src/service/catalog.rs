@@ -1,0 +1,223 @@
+//! What can be seen of many loops at once: lists and sums, of one project or of all. The catalog remembers the loops that
+//! have stopped; how the others stand is looked at anew.
+
+use std::cmp::Reverse;
+
+use jiff::Timestamp;
+use refrain_core::LoopId;
+use refrain_core::usage::Tally;
+use refrain_core::view::{Damaged, Kind};
+use refrain_store::catalog::{self, Brief, Catalog, CatalogError, Detail, Found, Shelf};
+use refrain_store::project::projects;
+use refrain_store::{JournalError, Project};
+
+use crate::driver::liveness::look;
+use crate::{EngineError, Service, chain};
+
+/// One row of a list.
+#[derive(Debug)]
+pub enum Listed {
+    /// A loop, or a plan.
+    Loop(Box<Brief>),
+    /// A loop or a plan whose journal cannot be read, or a project: named, so that it is not just missing.
+    Damaged(Box<Damaged>),
+}
+
+impl Service {
+    /// Every loop and plan of the project, but for the loops of tasks, last touched first.
+    ///
+    /// # Errors
+    /// [`EngineError`] where the project's data cannot be listed.
+    pub fn list(&self) -> Result<Vec<Listed>, EngineError> {
+        self.list_with(false, Detail::Line)
+    }
+
+    /// Every loop and plan of the project, or of all that Refrain has worked in and this one, last touched first. The loops of
+    /// tasks are their plan's affair, and not among them.
+    ///
+    /// # Errors
+    /// [`EngineError`] where nothing can be listed.
+    pub fn list_with(&self, everywhere: bool, detail: Detail) -> Result<Vec<Listed>, EngineError> {
+        let work = |catalog: &mut Catalog| {
+            if !everywhere {
+                return self.listed(catalog.update(
+                    &self.project,
+                    Shelf::Loops,
+                    detail,
+                    &self.host.signing(),
+                )?);
+            }
+            let mut all = Vec::new();
+            for project in self.all_projects(catalog)? {
+                let found = unless_unreadable(
+                    &project,
+                    catalog.update(&project, Shelf::Loops, detail, &self.host.signing()),
+                )?;
+                all.extend(Self { project, ..self.clone() }.listed(found)?);
+            }
+            Ok(all)
+        };
+        Ok(sorted(catalog::with(&self.host.data_home, work)?))
+    }
+
+    /// The loops and plans of each of these projects, in no order, by one look into the catalog.
+    ///
+    /// # Errors
+    /// [`EngineError`] where nothing can be listed; a project that cannot be read is named among its rows.
+    pub fn list_each(services: &[Self], detail: Detail) -> Result<Vec<Vec<Listed>>, EngineError> {
+        let Some(first) = services.first() else { return Ok(Vec::new()) };
+        let work = |catalog: &mut Catalog| {
+            let listed = |service: &Self| {
+                let found = catalog.update(&service.project, Shelf::Loops, detail, &service.host.signing());
+                service.listed(unless_unreadable(&service.project, found)?)
+            };
+            services.iter().map(listed).collect()
+        };
+        Ok(catalog::with(&first.host.data_home, work)?)
+    }
+
+    /// The rows of what was found of the project, and those of its plans; the loops of tasks are none.
+    fn listed(&self, found: Vec<Found>) -> Result<Vec<Listed>, CatalogError> {
+        let mut all = self.rows(found)?;
+        all.extend(self.plan_rows());
+        all.retain(|row| plan_of(row).is_none());
+        Ok(all)
+    }
+
+    /// The loops of a plan's tasks, last touched first.
+    ///
+    /// # Errors
+    /// [`EngineError`] where they cannot be listed.
+    pub fn list_tasks(&self, plan: &LoopId, detail: Detail) -> Result<Vec<Listed>, EngineError> {
+        let work = |catalog: &mut Catalog| {
+            self.rows(catalog.update(&self.project, Shelf::Loops, detail, &self.host.signing())?)
+        };
+        let mut all = catalog::with(&self.host.data_home, work)?;
+        all.retain(|row| plan_of(row) == Some(plan));
+        Ok(sorted(all))
+    }
+
+    /// The plans of this project, in the form of a list.
+    fn plan_rows(&self) -> Vec<Listed> {
+        let row = |id: &LoopId| match self.plan_status(id) {
+            Ok(status) => Some(Listed::Loop(Box::new(status.try_into().ok()?))),
+            Err(EngineError::Journal(error)) => Some(self.damaged(id.as_str(), Some(Kind::Plan), &error)),
+            // It went away in between.
+            Err(_) => None,
+        };
+        self.plans().unwrap_or_default().iter().filter_map(row).collect()
+    }
+
+    /// Adds up what the attempts of this project or of all used that ended `since` then, and how its loops stopped;
+    /// archived ones count. Returns, with the sums, what could not be read and is not in them.
+    ///
+    /// # Errors
+    /// [`EngineError`] where nothing can be read at all.
+    pub(crate) fn usage(
+        &self,
+        everywhere: bool,
+        since: Option<Timestamp>,
+        tally: impl Fn() -> Tally,
+    ) -> Result<(Tally, Vec<Listed>), EngineError> {
+        let work = |catalog: &mut Catalog| {
+            let (mut sums, mut unread) = (tally(), Vec::new());
+            let projects = if everywhere { self.all_projects(catalog)? } else { vec![self.project.clone()] };
+            for project in projects {
+                let mut found = Vec::new();
+                for shelf in [Shelf::Loops, Shelf::Archive] {
+                    found.extend(unless_unreadable(
+                        &project,
+                        catalog.update(&project, shelf, Detail::Line, &self.host.signing()),
+                    )?);
+                }
+                catalog.add_up(&project, &found, since, &mut sums)?;
+                let service = Self { project, ..self.clone() };
+                unread.extend(found.into_iter().filter_map(|found| match found {
+                    Found::Stopped(_) | Found::Open(..) => None,
+                    Found::Damaged { name, error } => Some(service.damaged(&name, None, &error)),
+                }));
+            }
+            Ok((sums, unread))
+        };
+        Ok(catalog::with(&self.host.data_home, work)?)
+    }
+
+    /// How each loop stands, the living looked at.
+    fn rows(&self, found: Vec<Found>) -> Result<Vec<Listed>, CatalogError> {
+        let row = |found| {
+            Ok(match found {
+                Found::Stopped(brief) => Listed::Loop(brief),
+                Found::Open(dir, state) => Listed::Loop(Box::new(look(&dir, &state).try_into()?)),
+                Found::Damaged { name, error } => self.damaged(&name, None, &error),
+            })
+        };
+        found.into_iter().map(row).collect()
+    }
+
+    fn damaged(&self, name: &str, kind: Option<Kind>, error: &JournalError) -> Listed {
+        Listed::Damaged(Box::new(Damaged::new(name, kind, self.project.root.as_str(), chain(error))))
+    }
+
+    /// What can be said of a loop, or a plan, whose status is refused with this error; none if it is not damaged.
+    #[must_use]
+    pub fn damaged_status(&self, id: &LoopId, error: &EngineError) -> Option<Damaged> {
+        let EngineError::Journal(damage @ JournalError::Damaged { .. }) = error else { return None };
+        let kind = self.has_plan(id).then_some(Kind::Plan);
+        Some(Damaged::new(id.as_str(), kind, self.project.root.as_str(), chain(damage)))
+    }
+
+    /// This project, and those on the list that are still there, each once. Of those that are off the list the catalog
+    /// knows nothing any more.
+    fn all_projects(&self, catalog: &mut Catalog) -> Result<Vec<Project>, CatalogError> {
+        let listed = projects::listed(&self.host.data_home);
+        let mut all = vec![self.project.clone()];
+        for root in listed.iter().filter(|root| root.is_dir()) {
+            if let Ok(project) = Project::find(root)
+                && all.iter().all(|other| other.data != project.data)
+            {
+                all.push(project);
+            }
+        }
+        let roots: Vec<&str> =
+            listed.iter().chain(all.iter().map(|project| &project.root)).map(|root| root.as_str()).collect();
+        catalog.keep_projects(&roots)?;
+        Ok(all)
+    }
+}
+
+/// One project that cannot be read must not hide the others: it is named among their loops.
+fn unless_unreadable(
+    project: &Project,
+    found: Result<Vec<Found>, CatalogError>,
+) -> Result<Vec<Found>, CatalogError> {
+    match found {
+        Err(CatalogError::Disk(error)) => {
+            Ok(vec![Found::Damaged { name: project.root.to_string(), error: error.into() }])
+        }
+        found => found,
+    }
+}
+
+/// The plan whose task a loop is about.
+fn plan_of(row: &Listed) -> Option<&LoopId> {
+    match row {
+        Listed::Loop(brief) => brief.plan.as_ref(),
+        Listed::Damaged(_) => None,
+    }
+}
+
+fn sorted(mut rows: Vec<Listed>) -> Vec<Listed> {
+    let key = |row: &Listed| match row {
+        Listed::Loop(brief) => Reverse(Some(brief.updated_at)),
+        Listed::Damaged(_) => Reverse(None),
+    };
+    rows.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| name(a).cmp(name(b))));
+    rows
+}
+
+fn name(row: &Listed) -> &str {
+    match row {
+        Listed::Loop(brief) => brief.id.as_str(),
+        Listed::Damaged(damaged) => &damaged.id,
+    }
+}

@@ -1,0 +1,134 @@
+//! Files in which other systems look for a loop: written for them, never read back, and nothing depends on that. What stands
+//! in them, and whose one is that lies there already, is decided in `refrain_core::mirror`. What a person asks for by name is
+//! in `foreign`.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::mirror::{Mirror, Mirrored, Owner, Standing, shown_by};
+use refrain_core::{LoopState, Spec};
+use refrain_files::{Folder, read_text, remove, split};
+use refrain_proc::identity;
+use refrain_store::LoopDir;
+
+use crate::git_steps::keeping;
+use crate::service::notes::close_notes;
+
+/// What is larger is no file of a mirror's, in bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// What a loop that somebody drives, or that has ended, looks like; `context` is what `context.md` says.
+pub(crate) fn files(state: &LoopState, context: Option<&str>) -> Vec<Mirrored> {
+    as_it_stands(state, true, context)
+}
+
+fn as_it_stands(state: &LoopState, is_driven: bool, context: Option<&str>) -> Vec<Mirrored> {
+    let standing = Standing::of(state, is_driven);
+    state.spec.mirrors.iter().map(|mirror| mirror.files(state, standing, context)).collect()
+}
+
+/// Writes these files. Nobody depends on it: what cannot be written is not.
+pub(crate) fn write(spec: &Spec, mirrored: &[Mirrored]) {
+    mirrored.iter().for_each(|mirrored| put(spec, mirrored));
+}
+
+/// A runner works there from here on.
+pub(crate) fn open(spec: &Spec) {
+    if has_lock(spec) {
+        let _ = replace(&lock(spec), &format!("{}\n", identity::own().process.pid));
+    }
+}
+
+/// Whoever drove the loop goes. One that has not ended, and that no session drives, broke off.
+pub(crate) fn close(state: &LoopState, dir: &LoopDir) {
+    close_notes(state, dir);
+    if !state.spec.mirrors.is_empty() {
+        let context = keeping::context(state, dir);
+        write(&state.spec, &as_it_stands(state, state.session.is_some(), Some(&context)));
+        if has_lock(&state.spec) {
+            let _ = remove(&lock(&state.spec));
+        }
+    }
+}
+
+/// Whether the lock of seed 004 is the loop's to write, and to take away: nobody else's who lives.
+fn has_lock(spec: &Spec) -> bool {
+    let own = identity::own().process.pid;
+    spec.mirrors.contains(&Mirror::Ralph) && foreign_lock(spec).is_none_or(|pid| pid == own)
+}
+
+fn lock(spec: &Spec) -> Utf8PathBuf {
+    spec.working_dir.canonicalize_utf8().unwrap_or_else(|_| spec.working_dir.clone()).join(Mirror::LOCK)
+}
+
+fn put(spec: &Spec, mirrored: &Mirrored) {
+    let Some((first, _)) = mirrored.files.first() else { return };
+    // A loop's own worktree may be gone by now.
+    let Ok(root) = mirrored.mirror.root(spec).canonicalize_utf8() else { return };
+    let is_free = match there(&root, first) {
+        There::Nothing => true,
+        There::Text(text) => mirrored.owner(&text) == Owner::Own,
+        There::Other => false,
+    };
+    if !is_free || !root.is_dir() {
+        return;
+    }
+    for (name, text) in &mirrored.files {
+        let path = root.join(name);
+        let _ = match text {
+            Some(text) => replace(&path, text),
+            None => remove(&path),
+        };
+    }
+}
+
+/// Not synced: it is written anew.
+fn replace(path: &Utf8Path, text: &str) -> io::Result<()> {
+    let (folder, name) = split(path)?;
+    Folder::make(folder)?.replace_unsynced(name, text.as_bytes())
+}
+
+/// What lies where a mirror would write.
+enum There {
+    Nothing,
+    Text(String),
+    /// No file of text, or it lies behind a link, which may lead anywhere.
+    Other,
+}
+
+fn there(root: &Utf8Path, name: &Utf8Path) -> There {
+    let mut path = root.to_owned();
+    let mut folders = name.components().peekable();
+    while let Some(folder) = folders.next() {
+        path.push(folder);
+        let is_last = folders.peek().is_none();
+        match fs::symlink_metadata(&path) {
+            Ok(meta) if is_last && meta.is_file() && meta.len() <= LARGEST => {}
+            Ok(meta) if !is_last && meta.is_dir() => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => return There::Nothing,
+            Ok(_) | Err(_) => return There::Other,
+        }
+    }
+    fs::read_to_string(path).map_or(There::Other, There::Text)
+}
+
+/// The files that mirrors of such a loop would write, were they not somebody else's: these mirrors are left out.
+#[must_use]
+pub fn left_to_others(spec: &Spec) -> Vec<Utf8PathBuf> {
+    let is_others = |mirror: &&Mirror| match there(&mirror.root(spec), &mirror.first(&spec.id)) {
+        There::Nothing => false,
+        There::Text(text) => !text.is_empty() && shown_by(&text).is_none(),
+        There::Other => true,
+    };
+    let others = spec.mirrors.iter().filter(is_others);
+    others.map(|mirror| mirror.root(spec).join(mirror.first(&spec.id))).collect()
+}
+
+/// The process of another system that works in a loop's folder by its own lock, and lives. A lock of the dead is nobody's.
+#[must_use]
+pub fn foreign_lock(spec: &Spec) -> Option<i32> {
+    let text = read_text(&lock(spec)).ok()?;
+    let pid = text.trim().parse().ok().filter(|pid| *pid > 0)?;
+    identity::stat(pid).map(|_| pid)
+}

@@ -1,0 +1,334 @@
+//! What a loop came to, gathered from its journal, its logs and its repository; and whether these still agree. Nothing is
+//! written, and nothing is asked of anybody but git here.
+
+use std::collections::BTreeMap;
+
+use camino::Utf8PathBuf;
+use refrain_core::event::Seal;
+use refrain_core::gate;
+use refrain_core::git::Oid;
+use refrain_core::report::{
+    self, Check, Files, Found, Given, JournalMark, Kept, KeptFile, Report, SealedFile, Subject, Trail,
+    Verdict,
+};
+use refrain_core::text::printable;
+use refrain_core::{AttemptId, LoopId, LoopState, Record};
+use refrain_git::{GitError, Repository};
+use refrain_proc::output;
+use refrain_store::JournalError;
+use refrain_store::journal::{self, Whole};
+
+use crate::driver::liveness::alive;
+use crate::git_steps::repository;
+use crate::service::redact::Redactor;
+use crate::service::seal;
+use crate::service::{Located, Service};
+use crate::{EngineError, chain};
+
+/// How much of the end of a gate's log a report holds, in bytes.
+const END: u64 = 2 << 10;
+
+impl Service {
+    /// The report on a loop.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is not there or cannot be read.
+    pub fn report(&self, id: &LoopId) -> Result<Report, EngineError> {
+        let case = Case::open(self, id)?;
+        let all = case.whole.records.len();
+        Ok(case.report(all, &self.host().version, alive(&case.found.dir, &case.whole.state).runner))
+    }
+
+    /// Checks every byte of a loop's journal, whether what it says of logs, trees and commits is so, and whether a report
+    /// that is given says the same.
+    ///
+    /// # Errors
+    /// [`EngineError`] where there is no such loop or its journal cannot be read; one that is damaged is a verdict.
+    pub fn verify(&self, id: &LoopId, given: Option<&Given>) -> Result<Verdict, EngineError> {
+        let case = match Case::open(self, id) {
+            Err(EngineError::Journal(error @ JournalError::Damaged { line, .. })) => {
+                return Ok(Verdict::damaged(id.clone(), line.saturating_sub(1), error.to_string()));
+            }
+            case => case?,
+        };
+        let mut checks = case.check_files();
+        checks.extend(case.check_repository());
+        checks.extend(given.into_iter().flat_map(|given| case.check_report(given)));
+        let verdict = Verdict::new(id.clone(), case.whole.records.len() as u64, case.whole.torn, checks);
+        Ok(verdict.with_signatures(&case.whole.state.signatures))
+    }
+}
+
+/// A loop that is reported on.
+struct Case {
+    found: Located,
+    whole: Whole,
+    repository: Result<Repository, GitError>,
+}
+
+impl Case {
+    fn open(service: &Service, id: &LoopId) -> Result<Self, EngineError> {
+        let found = service.locate(id)?;
+        let whole = journal::whole(&found.dir, &service.host().signing())?;
+        // The loop's own worktree may be gone; what it made is in the repository of all.
+        let spec = &whole.state.spec;
+        let repository = repository::open(&service.project().root, &service.host().env, spec);
+        Ok(Self { found, whole, repository })
+    }
+
+    /// The report as it is, or was, when the journal had so many records.
+    fn report(&self, records: usize, version: &str, runner: Option<bool>) -> Report {
+        // All of them are folded already, and their signatures looked at.
+        let before = fold(&self.whole.records[..records]).filter(|_| records < self.whole.records.len());
+        let state = before.as_ref().unwrap_or(&self.whole.state);
+        let trail = Trail::of(&self.whole.records[..records]);
+        let redactor = Redactor::new(&state.spec, []);
+        let base = state.git.base.as_ref();
+        let began = state.git.began.as_ref();
+        let base_tree = began.and_then(|began| self.tree_of(began));
+        let files = base.and_then(|_| {
+            // Without its beginning nobody knows what is new; where there was none, all is.
+            let from = if began.is_some() { Some(base_tree.as_ref()?) } else { None };
+            self.files(from, report::tree(state, &trail)?)
+        });
+        let found = Found {
+            refrain: version.to_owned(),
+            journal: JournalMark {
+                records: records as u64,
+                hash: self.whole.hashes.get(records.saturating_sub(1)).cloned().unwrap_or_default(),
+            },
+            runner,
+            evidence: trail.files.iter().map(|file| self.sealed(file)).collect(),
+            gate_logs: self.gate_logs(state),
+            base_tree,
+            files,
+        };
+        report::make(state, trail, found).cleaned(&|text| redactor.clean(text))
+    }
+
+    fn tree_of(&self, commit: &Oid) -> Option<Oid> {
+        Some(self.repository.as_ref().ok()?.recorded(commit).ok()??.tree)
+    }
+
+    fn files(&self, from: Option<&Oid>, to: &Oid) -> Option<Files> {
+        let mut changed = self.repository.as_ref().ok()?.changed_files(from, to).ok()?;
+        let more = changed.len().saturating_sub(Files::NAMED) as u64;
+        changed.truncate(Files::NAMED);
+        Some(Files { from: from.cloned(), to: to.clone(), changed, more })
+    }
+
+    /// The log of each gate's last result, and the last lines of it.
+    fn gate_logs(&self, state: &LoopState) -> BTreeMap<usize, (String, Option<String>)> {
+        let of = |result: &refrain_core::r#loop::GateResult| {
+            let name = result.spec(&state.spec)?.name.clone();
+            let path = self.path(result.of, &Kept::Gate(name, result.run));
+            // Of an agent's stream only its last word is for people.
+            let said = match result.spec(&state.spec)?.check {
+                gate::Check::Review(_) => path.with_extension("final.md"),
+                gate::Check::Command(_) => path.clone(),
+            };
+            let end = output::read_end(&said, END + 1).ok().map(|end| last_lines(&end));
+            Some((result.gate, (self.inside(&path), end)))
+        };
+        state.gate_results().filter_map(of).collect()
+    }
+
+    fn sealed(&self, file: &KeptFile) -> SealedFile {
+        SealedFile { path: self.inside(&self.path(file.of, &file.kept)), seal: file.seal.clone() }
+    }
+
+    fn path(&self, of: AttemptId, kept: &Kept) -> Utf8PathBuf {
+        let dir = self.found.dir.attempt(of);
+        match kept {
+            Kept::Prompt => dir.prompt(),
+            Kept::Output { streams } => dir.stdout(*streams),
+            Kept::Gate(name, run) => dir.gate(name, *run),
+        }
+    }
+
+    /// The path from the loop's folder on.
+    fn inside(&self, path: &Utf8PathBuf) -> String {
+        path.strip_prefix(&self.found.dir.0).unwrap_or(path).to_string()
+    }
+
+    fn check_files(&self) -> Vec<Check> {
+        let files = Trail::of(&self.whole.records).files;
+        files.iter().map(|file| self.check_file(file)).collect()
+    }
+
+    fn check_file(&self, file: &KeptFile) -> Check {
+        let path = self.path(file.of, &file.kept);
+        let which = self.inside(&path);
+        // One that says nothing was never made.
+        let is_gone = file.seal.bytes > 0 && !path.exists() && output::read(&path).is_err();
+        match seal::of(&path) {
+            _ if is_gone && self.found.archived => {
+                Check::unchecked(Subject::File, which, "it was deleted from the archive")
+            }
+            _ if is_gone => Check::differs(Subject::File, which, "it is not there any more"),
+            Ok(seal) if seal == file.seal => Check::agrees(Subject::File, which),
+            Ok(seal) => Check::differs(Subject::File, which, another(&file.seal, &seal)),
+            Err(error) => Check::unchecked(Subject::File, which, format!("it cannot be read: {error}")),
+        }
+    }
+
+    fn check_repository(&self) -> Vec<Check> {
+        let git = &self.whole.state.git;
+        if git.base.is_none() {
+            return Vec::new();
+        }
+        let trail = Trail::of(&self.whole.records);
+        let proven = self.whole.state.proven_tree();
+        let mut checks = Vec::new();
+        let repository = match &self.repository {
+            Ok(repository) => repository,
+            Err(error) => {
+                let which = proven.map_or_else(|| "the repository".to_owned(), ToString::to_string);
+                return vec![Check::unchecked(Subject::Tree, which, chain(error))];
+            }
+        };
+        if let Some(head) = &git.began {
+            checks.push(match repository.recorded(head) {
+                Ok(Some(_)) => Check::agrees(Subject::Base, head),
+                Ok(None) => Check::unchecked(Subject::Base, head, "it is not in the repository any more"),
+                Err(error) => Check::unchecked(Subject::Base, head, chain(&error)),
+            });
+        }
+        checks.extend(proven.map(|tree| {
+            let is_committed = trail.commits.iter().any(|(_, of, _)| of.as_ref() == Some(tree));
+            match repository.has_whole(tree) {
+                Ok(true) => Check::agrees(Subject::Tree, tree),
+                Ok(false) if is_committed => Check::differs(
+                    Subject::Tree,
+                    tree,
+                    "it was committed, and is not whole in the repository any more",
+                ),
+                // Nothing holds on to it.
+                Ok(false) => Check::unchecked(
+                    Subject::Tree,
+                    tree,
+                    "it was never committed, and git has cleaned it up since, or a part of it",
+                ),
+                Err(error) => Check::unchecked(Subject::Tree, tree, chain(&error)),
+            }
+        }));
+        let commits = trail.commits.iter();
+        checks.extend(
+            commits.map(|(commit, tree, iteration)| self.check_commit(repository, commit, tree, *iteration)),
+        );
+        checks
+    }
+
+    fn check_commit(
+        &self,
+        repository: &Repository,
+        commit: &Oid,
+        tree: &Option<Oid>,
+        iteration: u32,
+    ) -> Check {
+        let found = match repository.recorded(commit) {
+            Ok(Some(found)) => found,
+            Ok(None) => {
+                return Check::differs(Subject::Commit, commit, "it is not in the repository any more");
+            }
+            Err(error) => return Check::unchecked(Subject::Commit, commit, chain(&error)),
+        };
+        // What the agent committed by itself has neither on record.
+        let Some(tree) = tree else { return Check::agrees(Subject::Commit, commit) };
+        if found.tree != *tree {
+            return Check::differs(
+                Subject::Commit,
+                commit,
+                format!("its tree is {}, not {}", found.tree, tree),
+            );
+        }
+        let id = self.whole.state.spec.id.as_str();
+        match (found.of_loop.as_str(), found.of_iteration.as_str()) {
+            (of, n) if of == id && n == iteration.to_string() => Check::agrees(Subject::Commit, commit),
+            ("", _) => Check::differs(Subject::Commit, commit, "its trailers do not name the loop"),
+            (of, n) => {
+                let why = format!("its trailers name iteration {n} of loop {of}, not {iteration} of {id}");
+                Check::differs(Subject::Commit, commit, why)
+            }
+        }
+    }
+
+    /// The report is made once more, from as much of the journal as there was then.
+    fn check_report(&self, given: &Given) -> Vec<Check> {
+        let which = format!("of {} records", given.journal.records);
+        let records = usize::try_from(given.journal.records).unwrap_or(usize::MAX);
+        let hash = records.checked_sub(1).and_then(|last| self.whole.hashes.get(last));
+        if given.id != self.whole.state.spec.id || hash != Some(&given.journal.hash) {
+            let why = "it was made from another journal: neither its id and length nor its hash are those of this one";
+            return vec![Check::differs(Subject::Report, which, why)];
+        }
+        let made = self.report(records, &given.reported, Some(!given.is_crashed));
+        let mut unknown = Vec::new();
+        for (place, gate) in made.proof.iter().flat_map(|proof| proof.gates.iter().enumerate()) {
+            if gate.log.end.is_none() {
+                unknown.push(format!("proof.gates.{place}.log.end"));
+            }
+        }
+        if made.base.as_ref().is_some_and(|base| base.tree.is_none()) {
+            unknown.push("base.tree".to_owned());
+        }
+        if made.files.is_none() {
+            unknown.push("files".to_owned());
+        }
+        match given.differences(&made, &unknown) {
+            Ok(places) if places.is_empty() => vec![Check::agrees(Subject::Report, which)],
+            Ok(places) => {
+                const NAMED: usize = 10;
+                let more = places.len().saturating_sub(NAMED);
+                let more = if more > 0 { format!(" and {more} more places") } else { String::new() };
+                let named = places[..places.len().min(NAMED)].join(", ");
+                vec![Check::differs(
+                    Subject::Report,
+                    which,
+                    format!("it says something else at {named}{more}"),
+                )]
+            }
+            Err(error) => vec![Check::unchecked(Subject::Report, which, error)],
+        }
+    }
+}
+
+/// What the records add up to.
+fn fold(records: &[Record]) -> Option<LoopState> {
+    let (first, rest) = records.split_first()?;
+    let mut state = LoopState::begin(first).ok()?;
+    rest.iter().try_for_each(|record| state.apply(record)).ok()?;
+    Some(state)
+}
+
+/// What is wrong with a file that is not as it was.
+fn another(then: &Seal, now: &Seal) -> String {
+    match now.bytes == then.bytes {
+        true => "it is not as it was when it was sealed: as long, with another hash".to_owned(),
+        false => format!("it has {} bytes, and had {} when it was sealed", now.bytes, then.bytes),
+    }
+}
+
+/// The end of a log, fit to be read: from the begin of a line on, where it has more than one.
+fn last_lines(end: &[u8]) -> String {
+    let is_cut = end.len() as u64 > END;
+    let line = end.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
+    let from = line.filter(|from| is_cut && *from < end.len()).unwrap_or(0);
+    let begin = if is_cut && from == 0 { "…" } else { "" };
+    format!("{begin}{}", printable(&String::from_utf8_lossy(&end[from..])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_log_begins_with_a_line_where_it_can() {
+        assert_eq!(last_lines(b"1 failed\n"), "1 failed\n");
+        assert_eq!(last_lines(b""), "");
+        let long =
+            |begin: &str| format!("{begin}{}\n", "x".repeat(usize::try_from(END).unwrap() - begin.len()));
+        assert_eq!(last_lines(long("cut\nwhole").as_bytes()), long("cut\nwhole")[4..]);
+        assert_eq!(last_lines(long("").as_bytes()), format!("…{}", long("")));
+    }
+}

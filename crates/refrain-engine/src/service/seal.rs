@@ -1,0 +1,61 @@
+//! Sealing what was kept, when it is whole: on the supervisor's thread, before the end of a process is told.
+
+use std::io::{self, ErrorKind, Read};
+
+use camino::Utf8Path;
+use refrain_core::event::{Seal, Sealed};
+use refrain_core::seal::Sealing;
+use refrain_proc::output;
+use refrain_store::project::layout::AttemptDir;
+
+/// The seal of a kept log, merged or not. One that was never made is empty: a stream that says nothing leaves nothing.
+pub(crate) fn of(path: &Utf8Path) -> io::Result<Seal> {
+    let mut sealing = Sealing::default();
+    let mut kept = match output::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(sealing.done()),
+        kept => kept?,
+    };
+    let mut chunk = vec![0; 256 << 10];
+    loop {
+        match kept.read(&mut chunk) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Ok(0) => return Ok(sealing.done()),
+            read => sealing.add(&chunk[..read?]),
+        }
+    }
+}
+
+/// The seal of a log whose bytes were sealed as they were written. It is read only if not all of them were kept.
+pub(crate) fn of_log(path: &Utf8Path, written: &Sealing) -> Option<Seal> {
+    let written = written.done();
+    match output::read_part(path, 0, 0) {
+        Ok((_, kept)) if kept == written.bytes => Some(written),
+        Ok(_) | Err(_) => of(path).ok(),
+    }
+}
+
+/// The seals of an attempt that is over: as far as its files can be read.
+pub(crate) fn attempt(dir: &AttemptDir, stdout: &Utf8Path) -> Sealed {
+    Sealed { prompt: of(&dir.prompt()).ok(), output: of(stdout).ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use camino::Utf8PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn a_log_is_sealed_as_it_was_written_and_read_if_a_part_of_it_was_not_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = Utf8PathBuf::from_path_buf(dir.path().join("output.log")).unwrap();
+        let mut written = Sealing::default();
+        assert_eq!(of_log(&path, &written), Some(written.done()), "nothing was printed");
+        written.add(b"1 failed");
+        refrain_files::write(&path, b"1 passed").unwrap();
+        assert_eq!(of_log(&path, &written), Some(written.done()), "the agent rewrote it");
+        refrain_files::write(&path, b"1 f").unwrap();
+        assert_eq!(of_log(&path, &written), of(&path).ok());
+        assert_eq!(of(&path).unwrap().bytes, 3);
+    }
+}

@@ -1,0 +1,86 @@
+//! What loops used, as one object: what `refrain usage --json` prints, and whoever asks from afar is told.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use refrain_core::budget::Standing;
+use refrain_core::usage::{By, LookingBack, Report, Series, Sum, Tally};
+use refrain_store::memory::{JudgesAsked, MemoryError};
+
+use crate::config::{Chosen, ConfigError};
+use crate::service::catalog::Listed;
+use crate::{EngineError, Service, now};
+
+/// What loops used.
+#[derive(Debug)]
+pub struct Used {
+    /// The object.
+    pub report: Report,
+    /// The same, by all that tells it apart but the day, where that is asked for.
+    pub series: Vec<(Series, Sum)>,
+    /// The loops that could not be read, and are not in it.
+    pub unread: Vec<Listed>,
+    /// What else could not be told, which takes nothing from the sums.
+    pub untold: Vec<Untold>,
+}
+
+/// Something beside the sums that could not be told.
+#[derive(Debug, thiserror::Error)]
+pub enum Untold {
+    /// Which caps are configured.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// How the caps stand.
+    #[error(transparent)]
+    Caps(#[from] EngineError),
+    /// What agents used that looked back on loops.
+    #[error(transparent)]
+    LookingBack(#[from] MemoryError),
+}
+
+impl Service {
+    /// Adds up what the loops of this project used, or those of all, `since` then; days are those of the time zone. A scraper
+    /// wants each series, too.
+    ///
+    /// # Errors
+    /// [`EngineError`] where nothing can be read at all.
+    pub fn used(
+        &self,
+        everywhere: bool,
+        since: Option<Timestamp>,
+        by: By,
+        zone: &TimeZone,
+        in_series: bool,
+    ) -> Result<Used, EngineError> {
+        let tally = || {
+            let tally = Tally::new(by, zone.clone());
+            if in_series { tally.in_series() } else { tally }
+        };
+        let (tally, unread) = self.usage(everywhere, since, tally)?;
+        let project = (!everywhere).then(|| self.project().root.to_string());
+        let offset = || now().to_zoned(zone.clone()).offset().to_string();
+        let name = zone.iana_name().map_or_else(offset, str::to_owned);
+        let mut untold = Vec::new();
+        let caps = self.caps_now().unwrap_or_else(|error| {
+            untold.push(error);
+            Vec::new()
+        });
+        let looking_back = self.judges_asked(project.as_deref(), since).unwrap_or_else(|error| {
+            untold.push(error.into());
+            JudgesAsked::default()
+        });
+        let series = tally.series();
+        let report = Report { caps, looking_back: said(looking_back), ..tally.report(since, name, project) };
+        Ok(Used { report, series, unread, untold })
+    }
+
+    fn caps_now(&self) -> Result<Vec<Standing>, Untold> {
+        let settings = self.settings(Chosen::default(), false)?;
+        Ok(self.shared_caps(settings.project_caps)?)
+    }
+}
+
+fn said(JudgesAsked { count, cost, untold }: JudgesAsked) -> Option<LookingBack> {
+    let cost = (untold < count).then(|| cost.into());
+    let at_least = untold > 0 && cost.is_some();
+    (count > 0).then_some(LookingBack { asked: count, cost_usd: cost, without_cost: untold, at_least })
+}

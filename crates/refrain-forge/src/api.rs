@@ -1,0 +1,97 @@
+//! One question of HTTP's at a forge, whoever puts it: the forge's program, or ourselves.
+
+pub(crate) mod client;
+pub(crate) mod exchange;
+pub(crate) mod program;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::api::client::Client;
+use crate::api::exchange::{Answer, Method};
+use crate::api::program::Program;
+use crate::trouble::Trouble;
+
+/// How many of a list are asked for at once: the most that both give.
+const PAGE: usize = 100;
+
+/// How many pages are looked at: a commit with more checks than that is nobody's.
+const MOST_PAGES: usize = 20;
+
+/// Who asks.
+#[derive(Debug)]
+pub(super) enum Api {
+    /// `gh` or `glab`, in the person's login.
+    Program(Program),
+    /// We, with a token.
+    Client(Client),
+}
+
+impl Api {
+    /// Asks once.
+    ///
+    /// # Errors
+    /// [`Trouble`], also where the answer's status is none of success.
+    pub(super) fn ask(
+        &self,
+        method: Method,
+        endpoint: &str,
+        body: Option<&Value>,
+    ) -> Result<Answer, Trouble> {
+        match self {
+            Self::Program(program) => program.ask(method, endpoint, body),
+            Self::Client(client) => client.ask(method, endpoint, body),
+        }
+    }
+
+    /// What the forge has at this place.
+    pub(super) fn get<T: DeserializeOwned>(&self, endpoint: &str) -> Result<T, Trouble> {
+        read(endpoint, &self.ask(Method::Get, endpoint, None)?.body)
+    }
+
+    /// The same; none where there is nothing, or nothing that this login may see.
+    pub(super) fn look<T: DeserializeOwned>(&self, endpoint: &str) -> Result<Option<T>, Trouble> {
+        match self.get(endpoint) {
+            Ok(found) => Ok(Some(found)),
+            Err(Trouble::NotFound { .. } | Trouble::NoPermission { .. }) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Has it do something, and reads what it says of it.
+    pub(super) fn send<T: DeserializeOwned>(
+        &self,
+        method: Method,
+        endpoint: &str,
+        body: &Value,
+    ) -> Result<T, Trouble> {
+        read(endpoint, &self.ask(method, endpoint, Some(body))?.body)
+    }
+
+    /// A list of which it gives so many at once; `of` finds it in each answer.
+    pub(super) fn all<P: DeserializeOwned, T>(
+        &self,
+        endpoint: &str,
+        of: impl Fn(P) -> Vec<T>,
+    ) -> Result<Vec<T>, Trouble> {
+        let (mut found, joint) = (Vec::new(), if endpoint.contains('?') { '&' } else { '?' });
+        for page in 1..=MOST_PAGES {
+            let more = of(self.get(&format!("{endpoint}{joint}per_page={PAGE}&page={page}"))?);
+            let is_last = more.len() < PAGE;
+            found.extend(more);
+            if is_last {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn read<T: DeserializeOwned>(endpoint: &str, body: &[u8]) -> Result<T, Trouble> {
+    serde_json::from_slice(body).map_err(|source| not_understood(endpoint, source))
+}
+
+/// An answer that is not what it should be.
+pub(super) fn not_understood(endpoint: &str, source: serde_json::Error) -> Trouble {
+    Trouble::Answer { asked: endpoint.to_owned(), source }
+}

@@ -1,0 +1,248 @@
+//! What GitHub has of a commit's checks: check runs of its apps, its own Actions above all, and the older statuses. Whether
+//! there should be some follows from what protects the base, from the workflows, and from the suites that have begun.
+
+use refrain_core::git::Oid;
+use refrain_core::text::{clip, printable};
+use serde::Deserialize;
+
+use crate::checks::{Check, CheckState, Checks, Configured};
+use crate::github::{GitHub, path};
+use crate::trouble::Trouble;
+
+/// How much a check may say of itself, in bytes.
+const SUMMARY: usize = 4 << 10;
+
+/// The app that runs a repository's own workflows. Suites of others are made for every commit, whether they do anything or not.
+const ACTIONS: &str = "github-actions";
+
+#[derive(Debug, Deserialize)]
+struct Runs {
+    check_runs: Vec<Run>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Run {
+    id: u64,
+    name: String,
+    status: String,
+    conclusion: Option<String>,
+    html_url: Option<String>,
+    app: Option<App>,
+    output: Option<Output>,
+}
+
+#[derive(Debug, Deserialize)]
+struct App {
+    slug: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Output {
+    title: Option<String>,
+    summary: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Combined {
+    statuses: Vec<Status>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Status {
+    context: String,
+    state: String,
+    target_url: Option<String>,
+    description: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Suites {
+    check_suites: Vec<Suite>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Suite {
+    status: Option<String>,
+    app: Option<App>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Workflows {
+    workflows: Vec<Workflow>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Workflow {
+    name: String,
+    state: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Branch {
+    protection: Option<Protection>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Protection {
+    required_status_checks: Option<Required>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Required {
+    #[serde(default)]
+    contexts: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Rule {
+    #[serde(rename = "type")]
+    kind: String,
+    parameters: Option<Parameters>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Parameters {
+    #[serde(default)]
+    required_status_checks: Vec<Context>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Context {
+    context: String,
+}
+
+impl GitHub {
+    pub(crate) fn all_checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble> {
+        let commit = |rest: &str| self.at(&format!("commits/{head}/{rest}"));
+        let runs = self.api.all(&commit("check-runs?filter=latest"), |page: Runs| page.check_runs)?;
+        let statuses = self.api.all(&commit("status"), |page: Combined| page.statuses)?;
+        let required = self.required(base)?;
+        let mut list: Vec<Check> = runs.into_iter().map(Check::from).collect();
+        list.extend(statuses.into_iter().map(Check::from));
+        for check in &mut list {
+            check.required = required.as_ref().map(|names| names.contains(&check.name));
+        }
+        let required = required.unwrap_or_default();
+        let (configured, unfinished) = self.expected(&list, &commit)?;
+        Ok(Checks { head: head.clone(), list, required, unfinished, configured })
+    }
+
+    /// The checks that are required for a base; none where this login may not know.
+    fn required(&self, base: &str) -> Result<Option<Vec<String>>, Trouble> {
+        let base = path(base);
+        let branch: Option<Branch> = self.api.look(&self.at(&format!("branches/{base}")))?;
+        let rules: Option<Vec<Rule>> =
+            self.api.look(&self.at(&format!("rules/branches/{base}?per_page=100")))?;
+        if branch.is_none() && rules.is_none() {
+            return Ok(None);
+        }
+        let protection = branch.and_then(|branch| branch.protection?.required_status_checks);
+        let mut names = protection.map(|required| required.contexts).unwrap_or_default();
+        let rules = rules.into_iter().flatten().filter(|rule| rule.kind == "required_status_checks");
+        let checks = rules.filter_map(|rule| rule.parameters).flat_map(|it| it.required_status_checks);
+        names.extend(checks.map(|check| check.context));
+        names.sort();
+        names.dedup();
+        Ok(Some(names))
+    }
+
+    /// Whether there are checks to be expected, and whether more will come of what has begun.
+    fn expected(
+        &self,
+        list: &[Check],
+        commit: &impl Fn(&str) -> String,
+    ) -> Result<(Configured, bool), Trouble> {
+        let suites: Option<Suites> = self.api.look(&commit("check-suites?per_page=100"))?;
+        let suites = suites.map(|suites| suites.check_suites).unwrap_or_default();
+        let is_own = |suite: &&Suite| suite.app.as_ref().and_then(|app| app.slug.as_deref()) == Some(ACTIONS);
+        let unfinished =
+            suites.iter().filter(is_own).any(|suite| suite.status.as_deref() != Some("completed"));
+        if !list.is_empty() || unfinished {
+            return Ok((Configured::Yes("some were reported".to_owned()), unfinished));
+        }
+        let workflows: Option<Workflows> = self.api.look(&self.at("actions/workflows?per_page=100"))?;
+        Ok(match workflows {
+            None => (Configured::Unknown("this login may not see the project's workflows".to_owned()), false),
+            Some(found) => match found.workflows.iter().find(|workflow| workflow.state == "active") {
+                Some(workflow) => {
+                    let name = printable(&workflow.name).into_owned();
+                    (Configured::Yes(format!("the project has the workflow {name:?}")), false)
+                }
+                None => (Configured::No, false),
+            },
+        })
+    }
+}
+
+impl From<Run> for Check {
+    fn from(run: Run) -> Self {
+        let is_own = run.app.and_then(|app| app.slug).as_deref() == Some(ACTIONS);
+        let said = run.output.map(|output| [output.title, output.summary]).into_iter().flatten().flatten();
+        Self {
+            state: of_run(&run.status, run.conclusion.as_deref()),
+            name: run.name,
+            required: None,
+            url: run.html_url,
+            summary: short(&said.collect::<Vec<_>>().join("\n")),
+            // A check run of Actions has the number of its job.
+            job: is_own.then_some(run.id),
+        }
+    }
+}
+
+impl From<Status> for Check {
+    fn from(status: Status) -> Self {
+        let state = match status.state.as_str() {
+            "success" => CheckState::Passed,
+            "failure" | "error" => CheckState::Failed,
+            _ => CheckState::Running,
+        };
+        let summary = short(&status.description.unwrap_or_default());
+        Self { name: status.context, state, required: None, url: status.target_url, summary, job: None }
+    }
+}
+
+fn short(said: &str) -> String {
+    clip(&printable(said.trim()), SUMMARY).into_owned()
+}
+
+/// What GitHub's words of a check run mean; what is over in a way that is not known yet counts as failed.
+fn of_run(status: &str, conclusion: Option<&str>) -> CheckState {
+    match (status, conclusion) {
+        ("completed", Some("success")) => CheckState::Passed,
+        ("completed", Some("neutral")) => CheckState::Neutral,
+        ("completed", Some("skipped")) => CheckState::Skipped,
+        ("completed", Some("cancelled" | "stale")) => CheckState::Cancelled,
+        ("completed", Some("action_required")) | ("waiting", _) => CheckState::Waiting,
+        ("completed", _) => CheckState::Failed,
+        ("in_progress", _) => CheckState::Running,
+        _ => CheckState::Queued,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_check_run_are_understood() {
+        for (status, conclusion, expected) in [
+            ("queued", None, CheckState::Queued),
+            ("requested", None, CheckState::Queued),
+            ("pending", None, CheckState::Queued),
+            ("waiting", None, CheckState::Waiting),
+            ("in_progress", None, CheckState::Running),
+            ("completed", Some("success"), CheckState::Passed),
+            ("completed", Some("failure"), CheckState::Failed),
+            ("completed", Some("timed_out"), CheckState::Failed),
+            ("completed", Some("startup_failure"), CheckState::Failed),
+            ("completed", Some("cancelled"), CheckState::Cancelled),
+            ("completed", Some("skipped"), CheckState::Skipped),
+            ("completed", Some("neutral"), CheckState::Neutral),
+            ("completed", Some("action_required"), CheckState::Waiting),
+            ("completed", Some("what is new"), CheckState::Failed),
+        ] {
+            assert_eq!(of_run(status, conclusion), expected, "{status} {conclusion:?}");
+        }
+    }
+}

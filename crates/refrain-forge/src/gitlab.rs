@@ -1,0 +1,245 @@
+//! GitLab, by `glab api`. Fields that are not named here do not matter.
+
+mod checks;
+
+use refrain_core::git::Oid;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::api::Api;
+use crate::api::exchange::Method;
+use crate::checks::Checks;
+use crate::kind::{Host, Opening};
+use crate::merging::{Hindrance, Mergeable};
+use crate::place::encoded;
+use crate::pull_request::{Project, PullRequest, State};
+use crate::trouble::Trouble;
+
+/// What GitLab makes a draft of a merge request by: the begin of its title.
+const DRAFT: &str = "Draft: ";
+
+/// A project at GitLab.
+#[derive(Debug)]
+pub(super) struct GitLab {
+    pub(super) api: Api,
+    /// The project in an endpoint, encoded.
+    path: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Found {
+    default_branch: Option<String>,
+    permissions: Option<Permissions>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Permissions {
+    project_access: Option<Access>,
+    group_access: Option<Access>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Access {
+    access_level: u32,
+}
+
+#[derive(Debug, Deserialize)]
+struct Request {
+    iid: u64,
+    web_url: String,
+    state: String,
+    #[serde(default)]
+    draft: bool,
+    title: String,
+    description: Option<String>,
+    sha: Oid,
+    source_branch: String,
+    target_branch: String,
+    merge_commit_sha: Option<Oid>,
+    squash_commit_sha: Option<Oid>,
+    detailed_merge_status: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Branch {
+    commit: Commit,
+}
+
+#[derive(Debug, Deserialize)]
+struct Commit {
+    id: Oid,
+}
+
+impl From<Request> for PullRequest {
+    fn from(request: Request) -> Self {
+        let state = match request.state.as_str() {
+            "merged" => State::Merged,
+            "opened" | "locked" => State::Open,
+            _ => State::Closed,
+        };
+        let merged_as = request.merge_commit_sha.or(request.squash_commit_sha);
+        Self {
+            number: request.iid,
+            url: request.web_url,
+            state,
+            draft: request.draft,
+            title: request.title,
+            body: request.description.unwrap_or_default(),
+            head: request.sha,
+            branch: request.source_branch,
+            base: request.target_branch,
+            merged_as: merged_as.filter(|_| state == State::Merged),
+        }
+    }
+}
+
+impl GitLab {
+    pub(super) fn new(api: Api, path: &str) -> Self {
+        Self { api, path: encoded(path) }
+    }
+
+    /// An endpoint of the project.
+    pub(super) fn at(&self, rest: &str) -> String {
+        format!("projects/{}/{rest}", self.path)
+    }
+
+    fn request(&self, number: u64) -> Result<Request, Trouble> {
+        self.api.get(&self.at(&format!("merge_requests/{number}")))
+    }
+}
+
+impl Host for GitLab {
+    fn project(&self) -> Result<Project, Trouble> {
+        /// From which level on one may push: GitLab's developer.
+        const DEVELOPER: u32 = 30;
+        let found: Found = self.api.get(&format!("projects/{}", self.path))?;
+        let access = found.permissions.map(|it| [it.project_access, it.group_access]);
+        let levels = access.map(|both| both.into_iter().flatten().map(|it| it.access_level).max());
+        // Without either the right comes from elsewhere, as for an administrator.
+        let may_push = levels.flatten().map(|level| level >= DEVELOPER);
+        Ok(Project { default_branch: found.default_branch.unwrap_or_else(|| "main".to_owned()), may_push })
+    }
+
+    fn of_branch(&self, branch: &str) -> Result<Vec<PullRequest>, Trouble> {
+        let query = "state=all&order_by=created_at&sort=desc&per_page=30";
+        let endpoint = self.at(&format!("merge_requests?source_branch={}&{query}", encoded(branch)));
+        let found: Vec<Request> = self.api.get(&endpoint)?;
+        Ok(found.into_iter().map(PullRequest::from).filter(|request| request.branch == branch).collect())
+    }
+
+    fn get(&self, number: u64) -> Result<PullRequest, Trouble> {
+        self.request(number).map(PullRequest::from)
+    }
+
+    fn create(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble> {
+        let Opening { branch, base, title, body, draft } = opening;
+        let title = if draft { format!("{DRAFT}{title}") } else { title.to_owned() };
+        let body =
+            json!({ "source_branch": branch, "target_branch": base, "title": title, "description": body });
+        self.api.send::<Request>(Method::Post, &self.at("merge_requests"), &body).map(PullRequest::from)
+    }
+
+    fn edit(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble> {
+        let mut fields = json!({ "description": body });
+        if let Some(title) = title {
+            // A new title takes nothing of the draft away.
+            let draft = if self.request(number)?.draft { DRAFT } else { "" };
+            fields["title"] = format!("{draft}{title}").into();
+        }
+        self.api.ask(Method::Put, &self.at(&format!("merge_requests/{number}")), Some(&fields)).map(drop)
+    }
+
+    fn ready(&self, of: &PullRequest) -> Result<(), Trouble> {
+        let mut title = of.title.as_str();
+        while let Some(rest) =
+            ["Draft:", "draft:", "[Draft]", "(Draft)"].iter().find_map(|it| title.strip_prefix(it))
+        {
+            title = rest.trim_start();
+        }
+        let endpoint = self.at(&format!("merge_requests/{}", of.number));
+        self.api.ask(Method::Put, &endpoint, Some(&json!({ "title": title }))).map(drop)
+    }
+
+    fn draft(&self, of: &PullRequest) -> Result<(), Trouble> {
+        let endpoint = self.at(&format!("merge_requests/{}", of.number));
+        let title = format!("{DRAFT}{}", of.title);
+        self.api.ask(Method::Put, &endpoint, Some(&json!({ "title": title }))).map(drop)
+    }
+
+    fn checks(&self, head: &Oid, _: &str) -> Result<Checks, Trouble> {
+        self.all_checks(head)
+    }
+
+    fn log(&self, job: u64) -> Result<Vec<u8>, Trouble> {
+        Ok(self.api.ask(Method::Get, &self.at(&format!("jobs/{job}/trace")), None)?.body)
+    }
+
+    fn mergeable(&self, number: u64) -> Result<Mergeable, Trouble> {
+        let request = self.request(number)?;
+        Ok(of_status(&request.state, request.detailed_merge_status.as_deref()))
+    }
+
+    fn merge(&self, number: u64, head: &Oid, squash: bool) -> Result<Option<Oid>, Trouble> {
+        let endpoint = self.at(&format!("merge_requests/{number}/merge"));
+        let body = json!({ "sha": head, "squash": squash });
+        let now = PullRequest::from(self.api.send::<Request>(Method::Put, &endpoint, &body)?);
+        match now.state {
+            State::Merged => Ok(now.merged_as),
+            State::Open | State::Closed => {
+                Err(Trouble::Refused { status: 200, said: "it is not merged yet".to_owned() })
+            }
+        }
+    }
+
+    fn branch(&self, name: &str) -> Result<Option<Oid>, Trouble> {
+        let found: Option<Branch> =
+            self.api.look(&self.at(&format!("repository/branches/{}", encoded(name))))?;
+        Ok(found.map(|branch| branch.commit.id))
+    }
+
+    fn delete_branch(&self, name: &str) -> Result<(), Trouble> {
+        let endpoint = self.at(&format!("repository/branches/{}", encoded(name)));
+        self.api.ask(Method::Delete, &endpoint, None).map(drop)
+    }
+}
+
+/// What GitLab's `detailed_merge_status` means; what is not known yet is told in its own word.
+fn of_status(state: &str, status: Option<&str>) -> Mergeable {
+    let why = match (state, status.unwrap_or("unchecked")) {
+        ("closed" | "merged", _) | (_, "not_open") => Hindrance::Closed,
+        (_, "mergeable") => return Mergeable::Yes,
+        (_, "checking" | "unchecked" | "preparing" | "approvals_syncing") => return Mergeable::NotKnownYet,
+        (_, "conflict" | "broken_status") => Hindrance::Conflicts,
+        (_, "need_rebase") => Hindrance::Behind,
+        (_, "draft_status") => Hindrance::Draft,
+        (_, "not_approved") => Hindrance::ReviewMissing,
+        (_, "requested_changes") => Hindrance::ChangesRequested,
+        (_, "ci_must_pass" | "ci_still_running" | "status_checks_must_pass") => Hindrance::ChecksMissing,
+        (_, other) => Hindrance::Rule(refrain_core::text::printable(other).into_owned()),
+    };
+    Mergeable::No(vec![why])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_gitlab_says_of_a_merge_is_understood() {
+        let no = |why: Hindrance| Mergeable::No(vec![why]);
+        for (status, expected) in [
+            ("mergeable", Mergeable::Yes),
+            ("checking", Mergeable::NotKnownYet),
+            ("conflict", no(Hindrance::Conflicts)),
+            ("need_rebase", no(Hindrance::Behind)),
+            ("not_approved", no(Hindrance::ReviewMissing)),
+            ("requested_changes", no(Hindrance::ChangesRequested)),
+            ("ci_must_pass", no(Hindrance::ChecksMissing)),
+            ("draft_status", no(Hindrance::Draft)),
+            ("discussions_not_resolved", no(Hindrance::Rule("discussions_not_resolved".to_owned()))),
+        ] {
+            assert_eq!(of_status("opened", Some(status)), expected, "{status}");
+        }
+        assert_eq!(of_status("merged", Some("not_open")), no(Hindrance::Closed));
+    }
+}

@@ -1,0 +1,334 @@
+//! A forge as the rest of the program sees it. What is done outside is done once: it is looked for first, and looked for again
+//! where an answer was lost. Whoever is told [`Trouble::Unreachable`] may ask again for the same.
+
+use std::ffi::OsString;
+
+use camino::Utf8Path;
+use refrain_core::git::Oid;
+use refrain_core::text::{clip, cut_middle};
+
+use crate::api::Api;
+use crate::api::client::Client;
+use crate::api::program::Program;
+use crate::checks::{Check, Checks};
+use crate::github::GitHub;
+use crate::gitlab::GitLab;
+use crate::kind::{Host, Opening};
+use crate::merging::{Hindrance, Mergeable, Merged};
+use crate::place::Place;
+use crate::pull_request::{Project, PullRequest, State};
+use crate::token::{Token, is_githubs};
+use crate::trouble::Trouble;
+use refrain_proc::tool::Cancel;
+
+/// The longest title, in bytes: both forges have a little more.
+const TITLE: usize = 240;
+
+/// The most that a pull request may say, in bytes: GitHub has 65,536 characters.
+const BODY: usize = 60 << 10;
+
+/// The forge that a remote belongs to, and the project there.
+#[derive(Debug)]
+pub struct Forge {
+    place: Place,
+    host: Box<dyn Host>,
+}
+
+impl Forge {
+    /// The forge of a remote's address: GitHub at github.com, wherever `gh` has a login and wherever there is a token for it,
+    /// GitLab at gitlab.com and wherever `glab` has a login; none elsewhere, where a branch can only be pushed. The programs run
+    /// in `dir` with the person's environment; GitHub is asked by a token where `gh` has no login.
+    ///
+    /// # Errors
+    /// [`Trouble::Unreachable`] where it cannot be told whether there is a login, and [`Trouble::Cancelled`].
+    pub fn of(
+        url: &str,
+        dir: &Utf8Path,
+        env: &[(OsString, OsString)],
+        cancel: Option<&Cancel>,
+    ) -> Result<Option<Self>, Trouble> {
+        let Some(place) = Place::of(url) else { return Ok(None) };
+        let program = |name| Program::new(name, &place.host, dir, env, cancel);
+        let token = Token::of(&place.host, env);
+        let is_github = is_githubs(&place.host);
+        // Where there is no other way, the program is not asked twice.
+        let asks_gh = match &token {
+            None if is_github => true,
+            None if place.host == "gitlab.com" => false,
+            None | Some(_) => program("gh").is_logged_in()?,
+        };
+        let api = match token {
+            _ if asks_gh => Some(Api::Program(program("gh"))),
+            Some(token) => Some(Api::Client(Client::new(&place.host, token, env, cancel))),
+            None => None,
+        };
+        let host: Box<dyn Host> = match api {
+            // A name there has an owner and no more.
+            Some(_) if place.path.split('/').count() != 2 => return Ok(None),
+            Some(api) => Box::new(GitHub { api, path: place.path.clone() }),
+            None if place.host == "gitlab.com" || program("glab").is_logged_in()? => {
+                Box::new(GitLab::new(Api::Program(program("glab")), &place.path))
+            }
+            None => return Ok(None),
+        };
+        Ok(Some(Self { place, host }))
+    }
+
+    /// Where the project is.
+    #[must_use]
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The project: also a way to learn early whether the forge can be asked at all.
+    ///
+    /// # Errors
+    /// [`Trouble`], as everywhere here.
+    pub fn project(&self) -> Result<Project, Trouble> {
+        self.host.project()
+    }
+
+    /// The pull request of a branch: the open one, else the newest.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub fn find(&self, branch: &str) -> Result<Option<PullRequest>, Trouble> {
+        let mut found = self.host.of_branch(branch)?;
+        let open = found.iter().position(|request| request.state == State::Open);
+        Ok(match open {
+            Some(at) => Some(found.swap_remove(at)),
+            None => found.into_iter().next(),
+        })
+    }
+
+    /// Opens a pull request, unless one of this branch is open: then that is the one. What is too long is cut. A project without drafts has it opened
+    /// as no draft, which it says of itself.
+    ///
+    /// # Errors
+    /// [`Trouble`]; where that [`is_uncertain`](Trouble::is_uncertain), it may be open all the same: asking again finds it.
+    pub fn open(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble> {
+        let open = |forge: &Self| {
+            let found = forge.find(opening.branch)?;
+            // One for another base is somebody's own.
+            Ok::<_, Trouble>(found.filter(|found| found.state == State::Open && found.base == opening.base))
+        };
+        if let Some(found) = open(self)? {
+            return Ok(found);
+        }
+        let (title, body) = (clip(opening.title, TITLE), clip(opening.body, BODY));
+        let opening = Opening { title: &title, body: &body, ..opening };
+        let error = match self.host.create(opening) {
+            Err(Trouble::Refused { said, .. }) if opening.draft && said.to_lowercase().contains("draft") => {
+                match self.host.create(Opening { draft: false, ..opening }) {
+                    Ok(made) => return Ok(made),
+                    Err(error) => error,
+                }
+            }
+            Ok(made) => return Ok(made),
+            Err(error) => error,
+        };
+        // Somebody was quicker, or it was done and nobody heard of it.
+        if matches!(error, Trouble::Refused { .. } | Trouble::Unreachable { .. })
+            && let Ok(Some(found)) = open(self)
+        {
+            return Ok(found);
+        }
+        Err(error)
+    }
+
+    /// Says anew what a pull request says, and with a title what it is called. It may be repeated.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub fn describe(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble> {
+        let title = title.map(|title| clip(title, TITLE));
+        self.host.edit(number, title.as_deref(), &clip(body, BODY))
+    }
+
+    /// Makes no draft of a draft. It may be repeated.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub fn ready(&self, number: u64) -> Result<(), Trouble> {
+        let request = self.host.get(number)?;
+        if request.draft { self.host.ready(&request) } else { Ok(()) }
+    }
+
+    /// Makes a draft of what is none. It may be repeated.
+    ///
+    /// # Errors
+    /// [`Trouble`], also where the project has no drafts.
+    pub fn draft(&self, request: &PullRequest) -> Result<(), Trouble> {
+        if request.draft { Ok(()) } else { self.host.draft(request) }
+    }
+
+    /// A pull request as it stands.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub fn get(&self, number: u64) -> Result<PullRequest, Trouble> {
+        self.host.get(number)
+    }
+
+    /// The checks of a commit that is to be merged into `base`.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub fn checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble> {
+        self.host.checks(head, base)
+    }
+
+    /// What a check that failed says: the end of its log as far as `most` bytes, with the last error in it, or what it says of
+    /// itself where the forge has no log of it.
+    ///
+    /// # Errors
+    /// [`Trouble`]; a log that is gone, or far too long, is none.
+    pub fn failing_log(&self, check: &Check, most: usize) -> Result<String, Trouble> {
+        let log = match check.job.map(|job| self.host.log(job)) {
+            Some(Ok(log)) => log_end(&log, most),
+            Some(Err(Trouble::NotFound { .. } | Trouble::NoPermission { .. } | Trouble::Refused { .. }))
+            | None => String::new(),
+            Some(Err(other)) => return Err(other),
+        };
+        Ok(if log.is_empty() { cut_middle(&check.summary, most).into_owned() } else { log })
+    }
+
+    /// Whether a pull request can be merged.
+    ///
+    /// # Errors
+    /// [`Trouble`].
+    pub fn mergeable(&self, number: u64) -> Result<Mergeable, Trouble> {
+        self.host.mergeable(number)
+    }
+
+    /// Merges a pull request at this very commit, as one commit where it is to be squashed, and takes its branch away where
+    /// nobody moved that meanwhile. It may be repeated: what is merged already is found so.
+    ///
+    /// # Errors
+    /// [`Trouble`]; where that [`is_uncertain`](Trouble::is_uncertain), it may be merged all the same: asking again tells.
+    pub fn merge(
+        &self,
+        number: u64,
+        head: &Oid,
+        squash: bool,
+        delete_branch: bool,
+    ) -> Result<Merged, Trouble> {
+        let before = self.host.get(number)?;
+        let merged = match settled(&before, head) {
+            Some(merged) => merged,
+            None => self.merge_now(number, head, squash)?,
+        };
+        match merged {
+            Merged::Done { commit, .. } => {
+                let branch_deleted = delete_branch && self.delete_branch(&before.branch, head)?;
+                Ok(Merged::Done { commit, branch_deleted })
+            }
+            other => Ok(other),
+        }
+    }
+
+    fn merge_now(&self, number: u64, head: &Oid, squash: bool) -> Result<Merged, Trouble> {
+        let error = match self.host.merge(number, head, squash) {
+            Ok(commit) => return Ok(Merged::Done { commit, branch_deleted: false }),
+            Err(error) => error,
+        };
+        if !matches!(error, Trouble::Refused { .. } | Trouble::Unreachable { .. }) {
+            return Err(error);
+        }
+        // Whatever was said, the pull request tells what is so.
+        let Ok(now) = self.host.get(number) else { return Err(error) };
+        match (settled(&now, head), error) {
+            (Some(merged), _) => Ok(merged),
+            (None, Trouble::Refused { said, .. }) => Ok(match self.host.mergeable(number)? {
+                Mergeable::No(why) => Merged::NotMergeable { why, said },
+                // As where a project wants no squashed commits.
+                Mergeable::Yes | Mergeable::NotKnownYet if said.contains("not allowed") => {
+                    Merged::NotMergeable { why: vec![Hindrance::Rule(said.clone())], said }
+                }
+                Mergeable::Yes | Mergeable::NotKnownYet => Merged::NotYet { said },
+            }),
+            (None, error) => Err(error),
+        }
+    }
+
+    /// Takes a branch away where it still is at this commit; says whether it is gone. It may be repeated.
+    ///
+    /// # Errors
+    /// [`Trouble`]; not where the forge does not let us.
+    pub fn delete_branch(&self, branch: &str, at: &Oid) -> Result<bool, Trouble> {
+        match self.host.branch(branch)? {
+            None => return Ok(true),
+            Some(now) if now != *at => return Ok(false),
+            Some(_) => {}
+        }
+        match self.host.delete_branch(branch) {
+            Ok(()) | Err(Trouble::NotFound { .. }) => Ok(true),
+            Err(Trouble::Refused { .. } | Trouble::NoPermission { .. }) => {
+                Ok(self.host.branch(branch)?.is_none())
+            }
+            Err(other) => Err(other),
+        }
+    }
+}
+
+/// What need not, or must not, be merged any more; none where it is to be.
+fn settled(request: &PullRequest, head: &Oid) -> Option<Merged> {
+    match request.state {
+        _ if request.head != *head => Some(Merged::HeadMoved { head: request.head.clone() }),
+        State::Merged => Some(Merged::Done { commit: request.merged_as.clone(), branch_deleted: false }),
+        State::Closed => {
+            Some(Merged::NotMergeable { why: vec![Hindrance::Closed], said: Hindrance::Closed.to_string() })
+        }
+        State::Open => None,
+    }
+}
+
+/// The end of a log, at most so many bytes, without colours, without the time before each line and without what came after the last error that is
+/// marked: there the runner only cleans up.
+fn log_end(log: &[u8], most: usize) -> String {
+    /// What a forge writes before what went wrong.
+    const ERROR: &str = "##[error]";
+    let text = anstream::adapter::strip_str(&String::from_utf8_lossy(log)).to_string();
+    let lines: Vec<&str> = text.lines().map(|line| without_time(line.trim_end())).collect();
+    let last = lines.iter().rposition(|line| line.starts_with(ERROR)).map_or(lines.len(), |at| at + 1);
+    let mut left = most;
+    let fits = |line: &&&str| {
+        let fits = line.len() < left;
+        left = left.saturating_sub(line.len() + 1);
+        fits
+    };
+    let kept = lines[..last].iter().rev().take_while(fits).count();
+    lines[last - kept..last].join("\n").trim().to_owned()
+}
+
+/// A line without a time like `2026-01-02T03:04:05.6789012Z` before it.
+fn without_time(line: &str) -> &str {
+    let line = line.trim_start_matches('\u{feff}');
+    match line.split_once(' ') {
+        Some((time, rest)) if is_time(time) => rest,
+        None if is_time(line) => "",
+        _ => line,
+    }
+}
+
+fn is_time(word: &str) -> bool {
+    let bytes = word.as_bytes();
+    let has = |at: usize, byte: u8| bytes.get(at) == Some(&byte);
+    bytes.len() >= 20 && has(4, b'-') && has(10, b'T') && has(13, b':') && word.ends_with('Z')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_log_ends_with_the_error() {
+        let log = "\u{feff}2026-01-02T03:04:05.1234567Z ##[group]Run tests\n2026-01-02T03:04:06.1234567Z test a … FAILED\r\n2026-01-02T03:04:06.1234567Z \n2026-01-02T03:04:07.1234567Z ##[error]Process completed with exit code 101.\n2026-01-02T03:04:08.1234567Z Post job cleanup.\n";
+        let end = "test a … FAILED\n\n##[error]Process completed with exit code 101.";
+        assert_eq!(log_end(log.as_bytes(), 1 << 10), format!("##[group]Run tests\n{end}"));
+        assert_eq!(log_end(log.as_bytes(), 66), end);
+        assert_eq!(log_end(b"\x1b[31mred\x1b[0m\x1b[0K\n", 12), "red");
+        assert_eq!(log_end(b"plain\nlast line\n", 12), "last line");
+        assert_eq!(log_end(b"", 12), "");
+    }
+}

@@ -1,0 +1,48 @@
+//! What each kind of forge can be asked.
+
+use std::fmt::Debug;
+
+use refrain_core::git::Oid;
+
+use crate::checks::Checks;
+use crate::merging::Mergeable;
+use crate::pull_request::{Project, PullRequest};
+use crate::trouble::Trouble;
+
+/// What each kind of forge can be asked. Nothing here looks twice.
+pub(super) trait Host: Debug + Send + Sync {
+    fn project(&self) -> Result<Project, Trouble>;
+    /// Those of a branch, the newest first.
+    fn of_branch(&self, branch: &str) -> Result<Vec<PullRequest>, Trouble>;
+    fn get(&self, number: u64) -> Result<PullRequest, Trouble>;
+    fn create(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble>;
+    fn edit(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble>;
+    /// Makes no draft of a draft.
+    fn ready(&self, of: &PullRequest) -> Result<(), Trouble>;
+    /// Makes a draft of it again.
+    fn draft(&self, of: &PullRequest) -> Result<(), Trouble>;
+    fn checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble>;
+    /// The whole log of a job.
+    fn log(&self, job: u64) -> Result<Vec<u8>, Trouble>;
+    fn mergeable(&self, number: u64) -> Result<Mergeable, Trouble>;
+    /// Merges it at this head only; says as which commit.
+    fn merge(&self, number: u64, head: &Oid, squash: bool) -> Result<Option<Oid>, Trouble>;
+    /// Where a branch is; none where it is not there.
+    fn branch(&self, name: &str) -> Result<Option<Oid>, Trouble>;
+    fn delete_branch(&self, name: &str) -> Result<(), Trouble>;
+}
+
+/// A pull request that is to be opened.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening<'a> {
+    /// The branch that it is of, which is at the remote already.
+    pub branch: &'a str,
+    /// The branch that it is for.
+    pub base: &'a str,
+    /// Its title.
+    pub title: &'a str,
+    /// What it says.
+    pub body: &'a str,
+    /// It is not to be merged yet.
+    pub draft: bool,
+}

@@ -1,0 +1,174 @@
+//! A token by which GitHub knows the person where `gh` does not: from which variable it is taken, and which host is shown it.
+
+use std::ffi::OsString;
+use std::fmt;
+
+use crate::place::Place;
+
+/// Under this name the engine hands over what the person's own file of a token says. No program that we start is given it.
+pub const FROM_FILE: &str = "REFRAIN_GITHUB_TOKEN";
+
+/// The variables that have GitHub's own tokens, as `gh` ranks them; then the person's file.
+const OWN: &[&str] = &["GH_TOKEN", "GITHUB_TOKEN", FROM_FILE];
+
+/// Those of other hosts that run it.
+const ENTERPRISE: &[&str] = &["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"];
+
+/// Where git finds it, in the environment of that git alone.
+const FOR_GIT: &str = "REFRAIN_GIT_TOKEN";
+
+/// Who git says it is: GitHub looks at the token only.
+const HELPER: &str =
+    r#"!f() { [ "$1" = get ] && printf 'username=x-access-token\npassword=%s\n' "$REFRAIN_GIT_TOKEN"; }; f"#;
+
+/// A token, and where it is from.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token {
+    value: String,
+    from: &'static str,
+}
+
+/// Whether a host is GitHub's own.
+pub(super) fn is_githubs(host: &str) -> bool {
+    host == "github.com" || host.ends_with(".ghe.com")
+}
+
+/// What a variable says; the last of its name counts.
+pub(super) fn variable<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a str> {
+    let found = env.iter().rev().find(|(found, _)| found == name)?.1.to_str()?.trim();
+    (!found.is_empty()).then_some(found)
+}
+
+/// Whether the person names the host as one that runs GitHub: as `gh` does, or as GitHub's own runners do.
+fn is_named(host: &str, env: &[(OsString, OsString)]) -> bool {
+    let server = variable(env, "GITHUB_SERVER_URL").and_then(host_of);
+    variable(env, "GH_HOST").is_some_and(|named| named.eq_ignore_ascii_case(host))
+        || server.as_deref() == Some(host)
+}
+
+/// The host of an address without a path.
+pub(super) fn host_of(url: &str) -> Option<String> {
+    Place::of(&format!("{}/of/any", url.trim_end_matches('/'))).map(|place| place.host)
+}
+
+/// Whether what is sent there is read by nobody else.
+pub(super) fn is_private(url: &str) -> bool {
+    let is_here = |host: String| matches!(host.as_str(), "127.0.0.1" | "localhost");
+    url.starts_with("https://") || (url.starts_with("http://") && host_of_any(url).is_some_and(is_here))
+}
+
+fn host_of_any(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    host_of(&format!("{scheme}://{}", rest.split('/').next()?))
+}
+
+impl Token {
+    /// The one that may be shown to this host.
+    pub fn of(host: &str, env: &[(OsString, OsString)]) -> Option<Self> {
+        let names = match is_githubs(host) {
+            true => OWN,
+            false if is_named(host, env) => ENTERPRISE,
+            false => return None,
+        };
+        // The file is for github.com and no other: it names none.
+        let names = names.iter().filter(|name| **name != FROM_FILE || host == "github.com");
+        let found = names.filter_map(|name| Some((*name, variable(env, name)?))).next()?;
+        // What has a line break in it could say more than a token.
+        let (name, value) =
+            Some(found).filter(|(_, value)| value.bytes().all(|byte| byte.is_ascii_graphic()))?;
+        let from = if name == FROM_FILE { "the file github-token" } else { name };
+        Some(Self { value: value.to_owned(), from })
+    }
+
+    /// What it says.
+    pub(super) fn expose(&self) -> &str {
+        &self.value
+    }
+
+    /// Where it is from, in words.
+    pub(super) const fn from(&self) -> &'static str {
+        self.from
+    }
+
+    /// The environment in which git shows it to the host of a remote's address, and nobody keeps it; none where that address
+    /// is no host's that may be shown one, or where others could read along.
+    pub fn for_git(
+        url: &str,
+        env: &[(OsString, OsString)],
+        known: &[(OsString, OsString)],
+    ) -> Option<Vec<(OsString, OsString)>> {
+        let token = Self::of(&Place::of(url)?.host, known).filter(|_| is_private(url))?;
+        let (scheme, rest) = url.split_once("://")?;
+        let place = rest.split('/').next()?.rsplit('@').next()?;
+        let key = format!("credential.{scheme}://{place}.helper");
+        let count: usize =
+            variable(env, "GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0);
+        let mut env = env.to_vec();
+        // The person's own helpers had their turn, and would keep what they are told.
+        for (at, value) in ["", HELPER].into_iter().enumerate() {
+            env.push((format!("GIT_CONFIG_KEY_{}", count + at).into(), key.clone().into()));
+            env.push((format!("GIT_CONFIG_VALUE_{}", count + at).into(), value.into()));
+        }
+        env.push(("GIT_CONFIG_COUNT".into(), (count + 2).to_string().into()));
+        env.push((FOR_GIT.into(), token.value.into()));
+        Some(env)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token").field("from", &self.from).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn env(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+        pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+    }
+
+    #[test]
+    fn a_host_is_shown_its_own_token_and_no_other() {
+        let all = [("GH_TOKEN", "a"), ("GITHUB_TOKEN", "b"), (FROM_FILE, "c"), ("GH_ENTERPRISE_TOKEN", "d")];
+        for (host, pairs, expected) in [
+            ("github.com", &all[..], Some("a")),
+            ("github.com", &all[1..], Some("b")),
+            ("github.com", &all[2..], Some("c")),
+            ("github.com", &all[3..], None),
+            ("tenant.ghe.com", &all[1..], Some("b")),
+            ("tenant.ghe.com", &all[2..], None),
+            ("git.example.org", &all[..], None),
+            ("git.example.org", &[("GH_HOST", "git.example.org"), all[0], all[3]], Some("d")),
+            ("git.example.org", &[("GITHUB_SERVER_URL", "https://git.example.org/"), all[3]], Some("d")),
+            ("git.example.org", &[("GH_HOST", "example.org"), all[0], all[3]], None),
+            ("evilgithub.com", &all[..], None),
+            ("github.com", &[("GH_TOKEN", " "), ("GITHUB_TOKEN", "b\n")], Some("b")),
+            ("github.com", &[("GH_TOKEN", "a\nprotocol=http")], None),
+        ] {
+            let found = Token::of(host, &env(pairs)).map(|token| token.value);
+            assert_eq!(found.as_deref(), expected, "{host} {pairs:?}");
+        }
+        let shown = format!("{:?}", Token::of("github.com", &env(&[("GH_TOKEN", "ghp_x")])));
+        assert!(!shown.contains("ghp_x"), "{shown}");
+    }
+
+    #[test]
+    fn git_is_given_a_token_only_where_nobody_reads_along() {
+        let known = env(&[("GH_TOKEN", "a"), ("GIT_CONFIG_COUNT", "1")]);
+        for (url, expected) in [
+            ("https://github.com/o/r.git", Some("credential.https://github.com.helper")),
+            ("https://me@github.com/o/r.git", Some("credential.https://github.com.helper")),
+            ("http://github.com/o/r.git", None),
+            ("git@github.com:o/r.git", None),
+            ("ssh://git@github.com/o/r.git", None),
+            ("https://git.example.org/o/r.git", None),
+        ] {
+            let env = Token::for_git(url, &known, &known);
+            let key = env.as_ref().and_then(|env| variable(env, "GIT_CONFIG_KEY_2"));
+            assert_eq!(key, expected, "{url}");
+            assert_eq!(env.as_ref().and_then(|env| variable(env, "GIT_CONFIG_COUNT")), expected.map(|_| "3"));
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Symbolic links of a tree that lead out of the worktree.
+
+use std::fs;
+
+use refrain_core::git::{Oid, RepoPath};
+use refrain_core::protect::{OutsideLink, leads_out};
+
+use crate::candidate::protect::{Difference, content, diff_trees, differences, empty_tree};
+use crate::error::GitError;
+use crate::repository::Repository;
+
+/// How many links are looked at. A tree that has more new ones is refused by the first that leads out among them.
+const MOST: usize = 1000;
+
+impl Repository {
+    /// The links of `tree` that lead out of the worktree and that the commit or tree `base` does not have like that, or
+    /// nothing. The user's own links of before are theirs.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, and where the tree has too many new links to look at.
+    pub fn outside_links(&self, base: Option<&Oid>, tree: &Oid) -> Result<Vec<OutsideLink>, GitError> {
+        let git = self.git();
+        let base = base.map_or_else(|| empty_tree(git), |base| Ok(base.to_string()))?;
+        let printed = diff_trees(git, (&base, tree.as_str()), &["--diff-filter=AMT"])?;
+        let mut links = differences(&printed)?;
+        links.retain(|difference| difference.now.0 == "120000");
+        if links.len() > MOST {
+            return Err(GitError::TooManyLinks { most: MOST });
+        }
+        let top = fs::canonicalize(self.root()).ok();
+        let mut outside = Vec::new();
+        for Difference { path, now: (_, object), .. } in links {
+            let target = content(git, object)?;
+            // By way of another link, it may lead out all the same.
+            let is_elsewhere = || {
+                let real = fs::canonicalize(self.on_disk(path)).ok();
+                top.as_ref().zip(real).is_some_and(|(top, real)| !real.starts_with(top))
+            };
+            if leads_out(path, &target) || is_elsewhere() {
+                let target = String::from_utf8_lossy(&target).into_owned();
+                outside.push(OutsideLink { path: RepoPath::from_bytes(path), target });
+            }
+        }
+        Ok(outside)
+    }
+}

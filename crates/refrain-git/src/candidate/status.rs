@@ -1,0 +1,220 @@
+//! Reading `git status --porcelain=v2 --branch -z`: where the head is, and every path that is not as it has it.
+
+use refrain_core::git::{MOST_CHANGES, Oid, RepoPath};
+use refrain_proc::tool::ToolError;
+
+use crate::error::GitError;
+use crate::plumbing::git::Git;
+
+/// How it is asked. Renames are a guess that nobody needs here. Of a submodule only its commit is compared, for which git reads
+/// files: it would run what is configured inside, which is asked after apart.
+const ASKED: &[&str] = &[
+    "status",
+    "--porcelain=v2",
+    "--branch",
+    "--no-ahead-behind",
+    "-z",
+    "--untracked-files=all",
+    "--no-renames",
+    "--ignore-submodules=dirty",
+];
+
+/// What git sees.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Status {
+    /// The commit that is checked out; none on a branch without one.
+    pub(crate) head: Option<Oid>,
+    /// The branch; none where the head is detached.
+    pub(crate) branch: Option<String>,
+    /// Everything that is not as the head has it.
+    pub(crate) entries: Vec<Entry>,
+}
+
+/// A path that is not as the head has it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Its bytes; a repository in the repository ends with `/`.
+    pub(crate) path: Vec<u8>,
+    pub(crate) kind: Kind,
+}
+
+/// In which way.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Git knows it.
+    Tracked(Tracked),
+    /// Several versions of it wait for a decision.
+    Unmerged,
+    /// Git does not know it, and does not ignore it.
+    New,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Tracked {
+    /// Whether the index has it otherwise than the head.
+    pub(crate) is_staged: bool,
+    /// Whether it is gone from the working tree.
+    pub(crate) is_gone: bool,
+    /// What the head has; none where it has nothing.
+    pub(crate) in_head: Option<Blob>,
+    /// For a submodule: whether another commit is checked out in it.
+    pub(crate) submodule: Option<bool>,
+}
+
+/// What the head has of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Blob {
+    /// In octal, as git writes it.
+    pub(crate) mode: String,
+    pub(crate) object: Oid,
+}
+
+impl Entry {
+    pub(crate) fn repo_path(&self) -> RepoPath {
+        RepoPath::from_bytes(&self.path)
+    }
+}
+
+/// Looks at the worktree, and not into its submodules. Of more than [`MOST_CHANGES`] paths none is kept in mind.
+pub(crate) fn read(git: Git<'_>) -> Result<Status, GitError> {
+    let most = MOST_CHANGES;
+    let printed = match git.output(ASKED, &[]) {
+        Err(GitError::Tool(ToolError::TooMuch { .. })) => return Err(GitError::TooManyChanges { most }),
+        printed => printed?,
+    };
+    if is_longer(&printed, most) {
+        return Err(GitError::TooManyChanges { most });
+    }
+    parse(&printed).ok_or_else(|| GitError::Answer {
+        command: "status",
+        answer: String::from_utf8_lossy(&printed[..printed.len().min(200)]).into_owned(),
+    })
+}
+
+/// Whether more than so many paths were printed.
+fn is_longer(printed: &[u8], most: usize) -> bool {
+    printed.split(|byte| *byte == 0).filter(|it| !it.is_empty() && !it.starts_with(b"# ")).nth(most).is_some()
+}
+
+/// A repository in a record of `git ls-files --stage -z`: `160000 <commit> 0<tab><path>`. None of one whose path is not UTF-8.
+pub(crate) fn repository_of(record: &[u8]) -> Option<(Oid, &str)> {
+    let (commit, path) = str::from_utf8(record.strip_prefix(b"160000 ")?).ok()?.split_once('\t')?;
+    Some((commit.split(' ').next()?.parse().ok()?, path))
+}
+
+/// How the paths are asked for whose changes git is told to pass over.
+pub(crate) const HIDDEN: &[&str] = &["ls-files", "-v", "-z"];
+
+/// The paths of that answer, each with its mark: `S` or `s` is a path that is skipped, a small letter one that is taken as it is.
+pub(crate) fn hidden(printed: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
+    let records = printed.split(|byte| *byte == 0).filter(|record| record.len() > 2);
+    let marked = records.map(|record| (record[0], &record[2..]));
+    marked.filter(|(mark, _)| *mark == b'S' || mark.is_ascii_lowercase())
+}
+
+/// Whether several versions of a path wait for a decision.
+pub(crate) fn has_conflicts(status: &Status) -> bool {
+    status.entries.iter().any(|entry| entry.kind == Kind::Unmerged)
+}
+
+fn parse(printed: &[u8]) -> Option<Status> {
+    let mut status = Status::default();
+    for record in printed.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
+        let (mark, rest) = record.split_at_checked(2)?;
+        match mark {
+            b"# " => header(&mut status, str::from_utf8(rest).ok()?)?,
+            b"1 " => status.entries.push(tracked(rest)?),
+            // XY sub m1 m2 m3 mW h1 h2 h3 path
+            b"u " => status.entries.push(Entry { path: field(rest, 9)?.to_vec(), kind: Kind::Unmerged }),
+            b"? " => status.entries.push(Entry { path: rest.to_vec(), kind: Kind::New }),
+            _ => return None,
+        }
+    }
+    Some(status)
+}
+
+fn header(status: &mut Status, text: &str) -> Option<()> {
+    match text.split_once(' ')? {
+        ("branch.oid", "(initial)") => {}
+        ("branch.oid", oid) => status.head = Some(oid.parse().ok()?),
+        ("branch.head", "(detached)") => {}
+        ("branch.head", branch) => status.branch = Some(branch.to_owned()),
+        // What it is compared with, and how many stashes there are.
+        _ => {}
+    }
+    Some(())
+}
+
+/// `XY sub mH mI mW hH hI path`
+fn tracked(record: &[u8]) -> Option<Entry> {
+    let mut fields = record.splitn(8, |byte| *byte == b' ');
+    let mut next = || fields.next();
+    let (xy, sub, head_mode, _index_mode, work_mode, head, _index) =
+        (next()?, next()?, next()?, next()?, next()?, next()?, next()?);
+    let path = next()?.to_vec();
+    let in_head = str::from_utf8(head).ok()?;
+    let mode = str::from_utf8(head_mode).ok()?.to_owned();
+    let is_nothing = in_head.bytes().all(|digit| digit == b'0');
+    let tracked = Tracked {
+        is_staged: xy.first()? != &b'.',
+        is_gone: work_mode == b"000000",
+        in_head: if is_nothing { None } else { Some(Blob { mode, object: in_head.parse().ok()? }) },
+        submodule: (sub.first()? == &b'S').then(|| sub.get(1) == Some(&b'C')),
+    };
+    Some(Entry { path, kind: Kind::Tracked(tracked) })
+}
+
+/// What follows so many fields.
+fn field(record: &[u8], before: usize) -> Option<&[u8]> {
+    record.splitn(before + 1, |byte| *byte == b' ').nth(before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_paths_are_counted() {
+        let printed = "# branch.oid (initial)\0# branch.head main\0? a\0? # b\0".as_bytes();
+        assert!(is_longer(printed, 1) && !is_longer(printed, 2));
+    }
+
+    #[test]
+    fn every_kind_of_record_is_read() {
+        let a = "a".repeat(40);
+        let zero = "0".repeat(40);
+        let printed = format!(
+            "# branch.oid {a}\0# branch.head topic/x\0# branch.upstream origin/topic\0# stash 2\0\
+             1 .M N... 100644 100644 100644 {a} {a} a b\nc\0\
+             1 AD N... 000000 100644 000000 {zero} {a} gone\0\
+             1 .M SCM. 160000 160000 160000 {a} {a} sub\0\
+             u UU N... 100644 100644 100644 100644 {a} {a} {a} both of us\0\
+             ? -new\0? nested/\0"
+        );
+        let status = parse(printed.as_bytes()).unwrap();
+        assert_eq!(status.head.unwrap().as_str(), a);
+        assert_eq!(status.branch.unwrap(), "topic/x");
+        let paths: Vec<_> = status.entries.iter().map(|entry| entry.path.as_slice()).collect();
+        assert_eq!(paths, [b"a b\nc".as_slice(), b"gone", b"sub", b"both of us", b"-new", b"nested/"]);
+        let Kind::Tracked(gone) = &status.entries[1].kind else { panic!() };
+        assert!(gone.is_staged && gone.is_gone && gone.in_head.is_none());
+        let Kind::Tracked(sub) = &status.entries[2].kind else { panic!() };
+        assert_eq!(sub.submodule, Some(true));
+    }
+
+    #[test]
+    fn a_branch_without_a_commit_and_a_detached_head_are_told() {
+        let unborn = parse(b"# branch.oid (initial)\0# branch.head main\0").unwrap();
+        assert_eq!((unborn.head, unborn.branch), (None, Some("main".to_owned())));
+        let oid = "b".repeat(64);
+        let detached = parse(format!("# branch.oid {oid}\0# branch.head (detached)\0").as_bytes()).unwrap();
+        assert_eq!((detached.head.unwrap().as_str(), detached.branch), (oid.as_str(), None));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_not_guessed() {
+        for printed in [b"2 R. N... x\0".as_slice(), b"?\0", b"1 .M N...\0", b"# branch.oid xyz\0"] {
+            assert_eq!(parse(printed), None, "{printed:?}");
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A look at a worktree and into its submodules. Git would run there what is configured inside; Refrain asks in each of them
+//! apart, where nothing of that is run.
+
+use camino::Utf8Path;
+
+use crate::candidate::status::{self, Entry, Kind, Status, Tracked, repository_of};
+use crate::error::GitError;
+use crate::plumbing::git::Git;
+use crate::repository::Repository;
+
+/// Looks at the worktree.
+pub(crate) fn look(repository: &Repository, git: Git<'_>) -> Result<Status, GitError> {
+    let mut status = status::read(git)?;
+    if repository.root().join(".gitmodules").symlink_metadata().is_ok() {
+        look_inside(repository, git, &mut status)?;
+    }
+    Ok(status)
+}
+
+/// Adds the submodules of which the commit is the same, and something else is not.
+fn look_inside(repository: &Repository, git: Git<'_>, status: &mut Status) -> Result<(), GitError> {
+    let printed = git.output(["ls-files", "--stage", "-z"], &[])?;
+    for record in printed.split(|byte| *byte == 0) {
+        let Some((_, path)) = repository_of(record) else { continue };
+        let is_known =
+            |entry: &Entry| entry.path.strip_suffix(b"/").unwrap_or(&entry.path) == path.as_bytes();
+        let inside = repository.root().join(path);
+        if status.entries.iter().any(is_known) || inside.join(".git").symlink_metadata().is_err() {
+            continue;
+        }
+        if is_changed_inside(repository, &inside)? {
+            let tracked = Tracked { is_staged: false, is_gone: false, in_head: None, submodule: Some(false) };
+            status.entries.push(Entry { path: path.as_bytes().to_vec(), kind: Kind::Tracked(tracked) });
+        }
+    }
+    Ok(())
+}
+
+/// Whether something in a submodule is not as its commit has it. An agent may have configured it: nothing of that is run.
+fn is_changed_inside(repository: &Repository, inside: &Utf8Path) -> Result<bool, GitError> {
+    let submodule = match Repository::open(inside, repository.env()) {
+        Ok(submodule) => {
+            let pins = repository.pins().cloned().unwrap_or_default();
+            submodule.with_pins(Some(&pins)).with_cancel_of(repository)
+        }
+        Err(GitError::Cancelled) => return Err(GitError::Cancelled),
+        Err(_) => return Ok(true),
+    };
+    let asked = ["status", "--porcelain", "--ignore-submodules=dirty"];
+    Ok(!submodule.git().output(asked, &[])?.is_empty())
+}

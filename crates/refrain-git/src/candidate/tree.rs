@@ -1,0 +1,81 @@
+//! The tree of a candidate: the head's, and what is the loop's own. Only objects are written for it.
+
+use camino::Utf8Path;
+use refrain_core::git::{Base, LeftOut, Oid};
+use refrain_core::glob::PathGlob;
+
+use crate::Cancel;
+use crate::candidate::Rules;
+use crate::candidate::before::Before;
+use crate::candidate::memory::{Looks, Staged};
+use crate::candidate::stage::{self, stage};
+use crate::candidate::submodules::look;
+use crate::commit::choice::choose;
+use crate::error::GitError;
+use crate::plumbing::index::Index;
+use crate::repository::Repository;
+
+/// What is to be told as a tree, and where that can be done.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeRequest<'a> {
+    /// What was there before the loop.
+    pub base: &'a Base,
+    /// A place for a private index, as that of a commit: the same will do.
+    pub index: &'a Utf8Path,
+    /// The largest file that is a part of it, in bytes.
+    pub largest_file: u64,
+    /// Where what looks like a secret may be a part of it.
+    pub allow_secrets: &'a [PathGlob],
+    /// Who may stop it.
+    pub cancel: Option<&'a Cancel>,
+}
+
+impl Repository {
+    /// The tree that a commit would have now, and whether the loop changed something that is left out of it.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`].
+    pub fn tree(&self, request: TreeRequest<'_>) -> Result<(Oid, bool), GitError> {
+        self.tree_and_rest(request).map(|(tree, left_out)| (tree, !left_out.is_empty()))
+    }
+
+    /// The same, with what is left out of it.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn tree_and_rest(&self, request: TreeRequest<'_>) -> Result<(Oid, Vec<LeftOut>), GitError> {
+        let TreeRequest { base, index, largest_file, allow_secrets, cancel } = request;
+        let git = self.git().until(cancel);
+        let before = Before::of(base);
+        let (is_still, clean) = self.last_look();
+        if let Some(head) = clean.filter(|_| is_still && before.is_empty()) {
+            return Ok((self.tree_by(git, &head)?, Vec::new()));
+        }
+        if before.is_empty()
+            && let Some(staged) = Staged::take(self, git, index, largest_file)?
+        {
+            let tree = staged.tree.clone();
+            staged.keep_on(self);
+            return Ok((tree, Vec::new()));
+        }
+        let person = Index::of(self).copy_to(index)?;
+        let git = git.with_index(index);
+        let status = look(self, git)?;
+        if before.is_empty()
+            && status.entries.is_empty()
+            && let Some(head) = &status.head
+        {
+            return Ok((self.tree_by(git, head)?, Vec::new()));
+        }
+        let looks = Looks::of(self, &status, index).filter(|_| before.is_empty());
+        let begun = stage::begin(git)?;
+        let rules = Rules { largest: largest_file, allow_secrets, base: base.head.as_ref() };
+        let mut candidate = choose(self, git, &status, &before, rules)?;
+        stage(self, git, status.head.as_ref(), &mut candidate, rules, begun)?;
+        let answer = git.text(["write-tree"], &[])?;
+        let tree = answer.parse().map_err(|_| GitError::Answer { command: "write-tree", answer })?;
+        let left_out = candidate.left_out.clone();
+        Staged::keep(self, (index, person), (status, looks), (candidate, &tree), largest_file);
+        Ok((tree, left_out))
+    }
+}

@@ -1,0 +1,74 @@
+//! What a loop changed, as words for whoever reviews it: the differences between two trees.
+
+use std::ffi::OsStr;
+
+use refrain_core::git::{Oid, RepoPath};
+use refrain_core::review::Changes;
+use refrain_core::text::{cut_middle, printable};
+
+use crate::error::GitError;
+use crate::plumbing::git::Git;
+use crate::repository::Repository;
+
+/// How much of the differences is kept, in bytes: more than a reviewer is ever told.
+const LONGEST: usize = 256 << 10;
+/// As git knows it without being told.
+const NO_FILES: &[u8] = b"";
+
+impl Repository {
+    /// The first paths in which two trees differ, at most so many.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn differing_paths(&self, from: &Oid, to: &Oid, most: usize) -> Result<Vec<RepoPath>, GitError> {
+        let asked = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", from.as_str(), to.as_str()];
+        let printed = self.git().output(asked, &[])?;
+        let paths = printed.split(|byte| *byte == 0).filter(|path| !path.is_empty());
+        Ok(paths.take(most).map(RepoPath::from_bytes).collect())
+    }
+
+    /// What is different in `tree` from the commit `base`, or from nothing. Files that are binary are only named. The
+    /// project's own attributes do not count: they could hide a file.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, [`GitError::Cancelled`], or where the differences are out of all proportion.
+    pub fn changes(&self, base: Option<&Oid>, tree: &Oid) -> Result<Changes, GitError> {
+        let git = self.git();
+        let nothing = git.text(["hash-object", "-t", "tree", "--stdin"], NO_FILES)?;
+        let git = git.with_attributes_of(&nothing);
+        let from = base.map_or_else(|| nothing.clone(), ToString::to_string);
+        let stat = told(git, &["--stat=120"], [&from, tree.as_str()])?;
+        let diff = told(git, &["--patch"], [&from, tree.as_str()])?;
+        Ok(Changes { stat, diff, partial: false })
+    }
+}
+
+impl Repository {
+    /// Where the head was at a time, in seconds of the epoch, as far as its log goes back; none on a branch without a commit.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn head_at(&self, time: i64) -> Result<Option<Oid>, GitError> {
+        let ask = |what: &str| {
+            let done = self.git().run(["rev-parse", "--verify", "--quiet", what], &[])?;
+            Ok(done
+                .status
+                .success()
+                .then(|| String::from_utf8_lossy(&done.stdout).trim().parse().ok())
+                .flatten())
+        };
+        match ask(&format!("HEAD@{{@{time} +0000}}"))? {
+            Some(head) => Ok(Some(head)),
+            None => ask("HEAD^{commit}"),
+        }
+    }
+}
+
+/// What git tells of the differences between two trees, with nothing of the person's or the project's in it.
+fn told(git: Git<'_>, how: &[&str], between: [&str; 2]) -> Result<String, GitError> {
+    let fixed = ["diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"];
+    let args = fixed.iter().chain(how).chain(&between).map(OsStr::new);
+    let said = git.output(args, &[])?;
+    let said = String::from_utf8_lossy(&said);
+    Ok(cut_middle(&printable(&said), LONGEST).into_owned())
+}

@@ -1,0 +1,219 @@
+//! Which of the changed paths are the loop's own and may be committed, and which are left out and why (design.md,
+//! section 5).
+
+use std::collections::BTreeSet;
+use std::fs::{self, File, Metadata};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+
+use refrain_core::git::{LeftOut, Why};
+use refrain_core::protect::is_compiled_python;
+use rustix::fs::{Mode, OFlags};
+
+use crate::candidate::before::Before;
+use crate::candidate::status::{Entry, Kind, Status, Tracked};
+use crate::candidate::{Candidate, Kept, Rules, screen, why, why_not_named};
+use crate::error::GitError;
+use crate::plumbing::git::Git;
+use crate::plumbing::object::blob;
+use crate::plumbing::plain::configured;
+use crate::repository::{Repository, is_refrains};
+use refrain_secrets::Found;
+
+/// Sorts out what git sees.
+pub(crate) fn choose(
+    repository: &Repository,
+    git: Git<'_>,
+    status: &Status,
+    before: &Before,
+    rules: Rules<'_>,
+) -> Result<Candidate, GitError> {
+    let mut chosen = Candidate::default();
+    let mut large = Vec::new();
+    for entry in &status.entries {
+        let what = look(repository, git, entry, before, rules)?;
+        // Of what waits for a decision, the index has several versions, and no tree can.
+        let is_staged =
+            matches!(&entry.kind, Kind::Tracked(Tracked { is_staged: true, .. }) | Kind::Unmerged);
+        chosen.has_foreign |= is_staged && !matches!(what, What::Gone | What::Kept(_) | What::Allowed(..));
+        match what {
+            What::Nothing => {}
+            What::Gone => chosen.gone.push(entry.path.clone()),
+            What::Kept(kept) => chosen.kept.push(kept),
+            What::Allowed(kept, found) => {
+                chosen.allowed.push((kept.path.clone(), found));
+                chosen.kept.push(kept);
+            }
+            What::Out(Why::TooLarge { bytes }) => large.push((entry, bytes)),
+            What::Out(why) => chosen.left_out.push(LeftOut { path: entry.repo_path(), why }),
+        }
+    }
+    sort_large(repository, git, large, &mut chosen)?;
+    chosen.left_out.extend(before.lost(repository, status));
+    Ok(chosen)
+}
+
+enum What {
+    /// Not the loop's, or not there any more.
+    Nothing,
+    Gone,
+    Kept(Kept),
+    /// It looks like a secret, and may be committed.
+    Allowed(Kept, Found),
+    Out(Why),
+}
+
+fn look(
+    repository: &Repository,
+    git: Git<'_>,
+    entry: &Entry,
+    before: &Before,
+    rules: Rules<'_>,
+) -> Result<What, GitError> {
+    let path = entry.path.as_slice();
+    if is_refrains(path) || entry.kind == Kind::New && is_compiled_python(path) {
+        return Ok(What::Nothing);
+    }
+    if let Some(stamp) = before.stamp(path) {
+        let is_changed = stamp != repository.stamp(path);
+        return Ok(if is_changed { What::Out(Why::DirtyBefore) } else { What::Nothing });
+    }
+    if before.is_in_the_way(path) {
+        return Ok(What::Out(Why::DirtyBefore));
+    }
+    let in_head = match &entry.kind {
+        Kind::Tracked(Tracked { is_gone: true, .. }) => return Ok(What::Gone),
+        // Something inside of it: only its own commits can say what.
+        Kind::Tracked(Tracked { submodule: Some(false), is_staged: false, .. })
+            if is_folder(repository, path) =>
+        {
+            return Ok(What::Out(Why::Repository));
+        }
+        // Git calls it a submodule also where it only was one: a file in its place is screened as every other.
+        Kind::Tracked(Tracked { submodule: Some(_), in_head, .. }) if is_folder(repository, path) => {
+            if let Some(why) = why_not_named(path, rules).filter(|_| in_head.is_none()) {
+                return Ok(What::Out(why));
+            }
+            let kept = Kept { path: path.to_vec(), stamp: None, in_head: in_head.clone() };
+            return Ok(What::Kept(kept));
+        }
+        Kind::New if path.ends_with(b"/") => return Ok(What::Out(Why::Repository)),
+        Kind::Tracked(Tracked { in_head, .. }) => in_head.clone(),
+        Kind::New | Kind::Unmerged => None,
+    };
+    let stamp = repository.stamp(path);
+    let bytes = match read(&repository.on_disk(path), rules.largest) {
+        Content::None => return Ok(if in_head.is_some() { What::Gone } else { What::Nothing }),
+        // A folder where a file was: what is in it has entries of its own.
+        Content::Folder => return Ok(What::Gone),
+        Content::Other => return Ok(What::Out(Why::Unreadable)),
+        Content::TooLarge(bytes) => {
+            let by_name = why_not_named(path, rules).filter(|_| in_head.is_none());
+            return Ok(What::Out(by_name.unwrap_or(Why::TooLarge { bytes })));
+        }
+        Content::Bytes(bytes) => bytes,
+    };
+    let found = screen(git, path, &bytes, in_head.as_ref(), rules)?;
+    if found.is_none()
+        && let Some(content) = blob(&bytes)
+    {
+        // A filter may make something else of it, which has another name and is looked at where it turns up.
+        repository.known().pass(path, content);
+    }
+    let kept = Kept { path: path.to_vec(), stamp, in_head };
+    Ok(match found {
+        None => What::Kept(kept),
+        Some(found) if rules.allow(path) => What::Allowed(kept, found),
+        Some(found) => What::Out(why(found)),
+    })
+}
+
+/// Whether a folder is there now, which of what git tracks only a submodule is: this is where git's own `160000` for the
+/// working tree comes from, but not as old.
+fn is_folder(repository: &Repository, path: &[u8]) -> bool {
+    fs::symlink_metadata(repository.on_disk(path)).is_ok_and(|meta| meta.is_dir())
+}
+
+/// A file that is larger than what is committed is committed all the same where the person has set up a filter for it,
+/// as for Git LFS: what git keeps of it is small then, and that is what the filter is for.
+fn sort_large(
+    repository: &Repository,
+    git: Git<'_>,
+    large: Vec<(&Entry, u64)>,
+    chosen: &mut Candidate,
+) -> Result<(), GitError> {
+    if large.is_empty() {
+        return Ok(());
+    }
+    let filtered = filtered(repository, git, large.iter().map(|(entry, _)| entry.path.as_slice()))?;
+    for (entry, bytes) in large {
+        if filtered.contains(&entry.path) {
+            let stamp = repository.stamp(&entry.path);
+            let in_head = match &entry.kind {
+                Kind::Tracked(tracked) => tracked.in_head.clone(),
+                Kind::New | Kind::Unmerged => None,
+            };
+            chosen.kept.push(Kept { path: entry.path.clone(), stamp, in_head });
+        } else {
+            let why = Why::TooLarge { bytes };
+            chosen.left_out.push(LeftOut { path: entry.repo_path(), why });
+        }
+    }
+    Ok(())
+}
+
+/// Those of the paths that a filter makes something else of.
+fn filtered<'p>(
+    repository: &Repository,
+    git: Git<'_>,
+    paths: impl Iterator<Item = &'p [u8]>,
+) -> Result<BTreeSet<Vec<u8>>, GitError> {
+    let names = configured(repository, git, |it| it.filters(repository.pins()))??;
+    let mut input = Vec::new();
+    for path in paths {
+        input.extend_from_slice(path);
+        input.push(0);
+    }
+    let answer = Git::output(git, ["check-attr", "-z", "--stdin", "filter"], &input)?;
+    let fields: Vec<&[u8]> = answer.split(|byte| *byte == 0).collect();
+    let is_known = |name: &[u8]| str::from_utf8(name).is_ok_and(|name| names.contains(name));
+    let is_filtered = |record: &&[&[u8]]| record.len() == 3 && is_known(record[2]);
+    Ok(fields.chunks(3).filter(is_filtered).map(|record| record[0].to_vec()).collect())
+}
+
+enum Content {
+    None,
+    Folder,
+    Other,
+    TooLarge(u64),
+    Bytes(Vec<u8>),
+}
+
+/// What a path holds; of a link, where it leads. A FIFO or a device is never opened for long, and never read.
+fn read(path: &std::path::Path, largest: u64) -> Content {
+    let Ok(meta) = fs::symlink_metadata(path) else { return Content::None };
+    if meta.is_dir() {
+        return Content::Folder;
+    }
+    if meta.is_symlink() {
+        return fs::read_link(path)
+            .map_or(Content::Other, |target| Content::Bytes(target.as_os_str().as_bytes().to_vec()));
+    }
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    if !meta.is_file() {
+        return Content::Other;
+    }
+    let Ok(fd) = rustix::fs::open(path, flags, Mode::empty()) else { return Content::Other };
+    let mut file = File::from(fd);
+    let size = match file.metadata().as_ref().map(Metadata::len) {
+        Ok(size) if size > largest => return Content::TooLarge(size),
+        Ok(size) => size,
+        Err(_) => return Content::Other,
+    };
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    match Read::by_ref(&mut file).take(largest + 1).read_to_end(&mut bytes) {
+        Ok(read) if read as u64 > largest => Content::TooLarge(read as u64),
+        Ok(_) => Content::Bytes(bytes),
+        Err(_) => Content::Other,
+    }
+}

@@ -1,0 +1,107 @@
+//! What is left of a loop in the repository: which files it changed, and whether the objects that its journal names are
+//! there. Nothing is written. What `git replace` puts in an object's place does not count here.
+
+use std::collections::BTreeMap;
+
+use refrain_core::git::{Oid, RepoPath};
+use refrain_core::report::{Change, FileChange};
+
+use crate::candidate::stage::empty_tree;
+use crate::error::GitError;
+use crate::repository::Repository;
+
+/// Objects as they are.
+const AS_IT_IS: [&str; 2] = ["-c", "core.useReplaceRefs=false"];
+
+/// The tree of a commit, and the loop and the iteration that its trailers name.
+const FORMAT: &str = "--format=%T%n%(trailers:key=Refrain-Loop,valueonly,separator=%x2C)%n\
+                      %(trailers:key=Refrain-Iteration,valueonly,separator=%x2C)";
+
+/// A commit that is in the repository.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Its tree.
+    pub tree: Oid,
+    /// The loop that its trailer names; nothing where there is none.
+    pub of_loop: String,
+    /// The iteration that its trailer names; nothing where there is none.
+    pub of_iteration: String,
+}
+
+impl Repository {
+    /// The files that differ between two trees, in the order of their paths; without the first, all files of the second.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, or does not have one of them any more.
+    pub fn changed_files(&self, from: Option<&Oid>, to: &Oid) -> Result<Vec<FileChange>, GitError> {
+        let from = from.map_or_else(|| empty_tree(to), Oid::as_str);
+        let how =
+            ["diff-tree", "-r", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", "--raw", "--numstat"];
+        let printed = self.git().output(AS_IT_IS.into_iter().chain(how).chain([from, to.as_str()]), &[])?;
+        let strange = || GitError::Answer {
+            command: "diff-tree",
+            answer: String::from_utf8_lossy(&printed).into_owned(),
+        };
+        // Every file comes twice: with what happened to it, and with its lines.
+        let mut changes = BTreeMap::new();
+        let mut parts = printed.split(|byte| *byte == 0).filter(|part| !part.is_empty());
+        while let Some(part) = parts.next() {
+            if part.starts_with(b":") {
+                let change = part.last().and_then(|letter| change(*letter)).ok_or_else(strange)?;
+                let path = RepoPath::from_bytes(parts.next().ok_or_else(strange)?);
+                let file = FileChange { path: path.clone(), change, added: None, removed: None };
+                changes.insert(path, file);
+            } else {
+                let mut fields = part.splitn(3, |byte| *byte == b'\t');
+                let (added, removed) = (fields.next().and_then(count), fields.next().and_then(count));
+                let path = fields.next().map(RepoPath::from_bytes).ok_or_else(strange)?;
+                let file = changes.get_mut(&path).ok_or_else(strange)?;
+                (file.added, file.removed) = (added, removed);
+            }
+        }
+        Ok(changes.into_values().collect())
+    }
+
+    /// The commit of that name; none where it is not in the repository.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn recorded(&self, commit: &Oid) -> Result<Option<Recorded>, GitError> {
+        let show = ["rev-list", "--no-commit-header", "--max-count=1", FORMAT, commit.as_str(), "--"];
+        let done = self.git().run(AS_IT_IS.into_iter().chain(show), &[])?;
+        if !done.status.success() {
+            return Ok(None);
+        }
+        let answer = String::from_utf8_lossy(&done.stdout).into_owned();
+        let mut lines = answer.lines().map(str::to_owned);
+        let tree = lines.next().and_then(|tree| tree.parse().ok());
+        let Some(tree) = tree else { return Err(GitError::Answer { command: "rev-list", answer }) };
+        let mut next = || lines.next().unwrap_or_default();
+        Ok(Some(Recorded { tree, of_loop: next(), of_iteration: next() }))
+    }
+
+    /// Whether a tree is in the repository, with every file and folder in it.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn has_whole(&self, tree: &Oid) -> Result<bool, GitError> {
+        let list = ["rev-list", "--objects", "--quiet", tree.as_str(), "--"];
+        Ok(self.git().run(AS_IT_IS.into_iter().chain(list), &[])?.status.success())
+    }
+}
+
+/// What a letter of git's stands for.
+fn change(letter: u8) -> Option<Change> {
+    match letter {
+        b'A' => Some(Change::Added),
+        b'M' => Some(Change::Modified),
+        b'T' => Some(Change::Retyped),
+        b'D' => Some(Change::Deleted),
+        _ => None,
+    }
+}
+
+/// So many lines; none where git counts none.
+fn count(field: &[u8]) -> Option<u64> {
+    std::str::from_utf8(field).ok()?.parse().ok()
+}

@@ -1,0 +1,204 @@
+//! What the agent committed by itself goes through the same screen as what the loop commits. It stands in the history by then
+//! and is only told: nobody rewrites a history that others may have.
+
+use std::collections::{HashMap, HashSet};
+
+use refrain_core::git::{Exposed, Oid, RepoPath};
+
+use crate::candidate::status::Blob;
+use crate::candidate::{Rules, next_object, screen, what};
+use crate::error::GitError;
+use crate::plumbing::git::Git;
+use crate::plumbing::known::Known;
+use refrain_secrets as secrets;
+
+/// How much of files is held at once, in bytes.
+const AT_ONCE: u64 = 16 << 20;
+
+/// A file that a commit brought.
+struct Brought {
+    commit: Oid,
+    path: Vec<u8>,
+    new: Oid,
+    /// What the commit's first parent has of it.
+    old: Option<Blob>,
+}
+
+impl Brought {
+    fn exposed(&self, what: String, line: Option<u32>, rules: Rules<'_>) -> Exposed {
+        let path = RepoPath::from_bytes(&self.path);
+        Exposed { commit: self.commit.clone(), path, what, line, allowed: rules.allow(&self.path) }
+    }
+}
+
+/// What looks like a secret in what these commits brought, in their order. Files larger than what is committed are not
+/// looked at (see [`unscreened`]), nor is what a merge took as it was from one of its sides.
+pub(crate) fn screen_commits(
+    git: Git<'_>,
+    commits: &[Oid],
+    rules: Rules<'_>,
+) -> Result<Vec<Exposed>, GitError> {
+    screen_unknown(git, commits, rules, &Known::default())
+}
+
+/// The same, but for files that are known to have nothing of the kind.
+pub(crate) fn screen_unknown(
+    git: Git<'_>,
+    commits: &[Oid],
+    rules: Rules<'_>,
+    known: &Known,
+) -> Result<Vec<Exposed>, GitError> {
+    let mut brought = brought(git, commits)?;
+    // The same content at the same path in two commits is one find.
+    let mut seen = HashSet::new();
+    brought
+        .retain(|it| seen.insert((it.path.clone(), it.new.clone())) && !known.has_passed(&it.path, &it.new));
+    if brought.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sizes = sizes(git, &brought)?;
+    let small = |it: &Brought| sizes.get(&it.new).copied().filter(|size| *size <= rules.largest);
+    let mut exposed: Vec<Exposed> = Vec::new();
+    let (mut chunk, mut bytes) = (Vec::new(), 0);
+    for it in brought {
+        let Some(size) = small(&it) else {
+            // Of what is not looked into, the name is seen all the same.
+            let by_name = secrets::screen_name(&it.path).filter(|_| it.old.is_none());
+            exposed.extend(by_name.map(|what| it.exposed(what.to_owned(), None, rules)));
+            continue;
+        };
+        if bytes + size > AT_ONCE {
+            screen_chunk(git, &std::mem::take(&mut chunk), rules, &mut exposed)?;
+            bytes = 0;
+        }
+        bytes += size;
+        chunk.push(it);
+    }
+    screen_chunk(git, &chunk, rules, &mut exposed)?;
+    Ok(exposed)
+}
+
+fn lines<'a>(names: impl Iterator<Item = &'a Oid>) -> String {
+    names.map(|name| format!("{name}\n")).collect()
+}
+
+/// Reads `commit NUL`, and for each of its files `:mode mode object object X NUL path NUL`; of a merge there are as many
+/// colons, and as many modes and objects before the last, as it has parents.
+fn parse(printed: &[u8]) -> Vec<Brought> {
+    let text = |bytes: &[u8]| str::from_utf8(bytes).unwrap_or_default().to_owned();
+    let mut fields = printed.split(|byte| *byte == 0);
+    let (mut commit, mut brought) = (None, Vec::new());
+    while let Some(field) = fields.next() {
+        let parents = field.iter().take_while(|byte| **byte == b':').count();
+        if parents == 0 {
+            commit = text(field).parse::<Oid>().ok().or(commit);
+            continue;
+        }
+        let (words, path) = (text(&field[parents..]), fields.next().unwrap_or_default());
+        let words: Vec<&str> = words.split(' ').collect();
+        let (Some(new), Some(commit)) = (words.get(2 * parents + 1), commit.as_ref()) else { continue };
+        let is_nothing = |name: &str| name.bytes().all(|digit| digit == b'0');
+        let Some(new) = new.parse().ok().filter(|_| !is_nothing(new)) else { continue };
+        let old = words.get(parents + 1).filter(|old| !is_nothing(old)).and_then(|old| old.parse().ok());
+        let old = old.map(|object| Blob { mode: words[0].to_owned(), object });
+        brought.push(Brought { commit: commit.clone(), path: path.to_vec(), new, old });
+    }
+    brought
+}
+
+/// How large the files are.
+fn sizes(git: Git<'_>, brought: &[Brought]) -> Result<HashMap<Oid, u64>, GitError> {
+    let input = lines(brought.iter().map(|it| &it.new));
+    let asked = ["cat-file", "--buffer", "--batch-check=%(objectname) %(objectsize)"];
+    let printed = Git::output(git, asked, input.as_bytes())?;
+    let printed = String::from_utf8_lossy(&printed);
+    let sizes = printed.lines().filter_map(|line| {
+        let (name, size) = line.split_once(' ')?;
+        Some((name.parse().ok()?, size.parse().ok()?))
+    });
+    Ok(sizes.collect())
+}
+
+fn screen_chunk(
+    git: Git<'_>,
+    chunk: &[Brought],
+    rules: Rules<'_>,
+    exposed: &mut Vec<Exposed>,
+) -> Result<(), GitError> {
+    if chunk.is_empty() {
+        return Ok(());
+    }
+    let input = lines(chunk.iter().map(|it| &it.new));
+    let printed = Git::output(git, ["cat-file", "--buffer", "--batch"], input.as_bytes())?;
+    let mut rest = printed.as_slice();
+    for it in chunk {
+        // `<name> blob <size>`, the bytes, and a line break.
+        let Some(content) = next_object(&mut rest) else { break };
+        if let Some(found) = screen(git, &it.path, content, it.old.as_ref(), rules)? {
+            exposed.push(it.exposed(what(found), found.line, rules));
+        }
+    }
+    Ok(())
+}
+
+/// The first file that these commits brought and that is too large to be screened, in words; none where secrets may be.
+pub(crate) fn unscreened(
+    git: Git<'_>,
+    commits: &[Oid],
+    rules: Rules<'_>,
+) -> Result<Option<String>, GitError> {
+    let brought = brought(git, commits)?;
+    let sizes = sizes(git, &brought)?;
+    let is_large = |it: &&Brought| sizes.get(&it.new).is_some_and(|size| *size > rules.largest);
+    let large = brought.iter().find(|it| is_large(it) && !rules.allow(&it.path));
+    Ok(large.map(|it| {
+        let (path, commit) = (RepoPath::from_bytes(&it.path), it.commit.short());
+        format!(
+            "{path} of commit {commit}: it has more than {} bytes, so it was not screened for secrets (largest-file and \
+             allow-secrets under [git] change that)",
+            rules.largest
+        )
+    }))
+}
+
+/// The files that these commits brought.
+fn brought(git: Git<'_>, commits: &[Oid]) -> Result<Vec<Brought>, GitError> {
+    if commits.is_empty() {
+        return Ok(Vec::new());
+    }
+    let list = ["diff-tree", "--stdin", "-r", "-c", "-z", "--raw", "--root", "--no-renames"];
+    Ok(parse(&Git::output(git, list, lines(commits.iter()).as_bytes())?))
+}
+
+/// What of a commit its author can choose: all but the names of its tree and of its parents, before its message.
+fn header(object: &[u8]) -> Vec<u8> {
+    let is_name = |line: &[u8]| {
+        let name = [b"tree ".as_slice(), b"parent "].iter().find_map(|field| line.strip_prefix(*field));
+        name.and_then(|name| str::from_utf8(name).ok())
+            .is_some_and(|name| name.trim_end().parse::<Oid>().is_ok())
+    };
+    object.split_inclusive(|byte| *byte == b'\n').filter(|line| !is_name(line)).flatten().copied().collect()
+}
+
+/// The first commit whose message, author or other header has what looks like a secret, in words.
+pub(crate) fn screen_messages(git: Git<'_>, commits: &[Oid]) -> Result<Option<String>, GitError> {
+    for commits in commits.chunks(1000) {
+        let printed =
+            Git::output(git, ["cat-file", "--buffer", "--batch"], lines(commits.iter()).as_bytes())?;
+        let mut rest = printed.as_slice();
+        for commit in commits {
+            let Some(object) = next_object(&mut rest) else { break };
+            let end = memchr::memmem::find(object, b"\n\n").unwrap_or(object.len());
+            let (fields, message) = object.split_at(end);
+            for (part, text) in [("message", message), ("header", &header(fields))] {
+                if let Some(what) = secrets::screen_name(text) {
+                    return Ok(Some(format!(
+                        "the {part} of commit {}: it looks like {what}",
+                        commit.short()
+                    )));
+                }
+            }
+        }
+    }
+    Ok(None)
+}

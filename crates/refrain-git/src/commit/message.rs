@@ -1,0 +1,37 @@
+//! What a commit says: its message with our trailers, and in whose name.
+
+use crate::error::GitError;
+use crate::plumbing::git::Git;
+
+/// What git says when it does not know in whose name.
+pub(crate) const IDENTITY: &[&str] = &[
+    "Please tell me who you are",
+    "empty ident name",
+    "auto-detect email",
+    "auto-detect name",
+    "no email was given",
+    "no name was given",
+];
+
+/// In whose name, where git does not know any and nobody will ever look for one.
+pub(crate) const NOBODY: &[&str] = &["-c", "user.name=Refrain", "-c", "user.email=refrain@localhost"];
+
+/// The message with these trailers. One of several paragraphs may end in trailers of its own, which ours are to join: what
+/// is one, git knows.
+pub(crate) fn with_trailers(
+    git: Git<'_>,
+    message: &str,
+    trailers: &[(&str, &str)],
+) -> Result<String, GitError> {
+    let message = message.trim();
+    let trailers: Vec<String> = trailers.iter().map(|(key, value)| format!("{key}: {value}")).collect();
+    // What is a list has no trailers.
+    let last = message.rsplit("\n\n").next().unwrap_or_default();
+    if last.len() == message.len() || last.lines().all(|line| line.starts_with("- ")) {
+        return Ok(format!("{message}\n\n{}\n", trailers.join("\n")));
+    }
+    let mut args = vec!["interpret-trailers", "--no-divider", "--if-exists", "add"];
+    args.extend(trailers.iter().flat_map(|trailer| ["--trailer", trailer]));
+    let whole = format!("{message}\n");
+    Ok(String::from_utf8_lossy(&Git::output(git, args, whole.as_bytes())?).into_owned())
+}

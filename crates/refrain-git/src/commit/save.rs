@@ -1,0 +1,191 @@
+//! Work that was given up, saved on a branch of its own: a commit beside the working tree, the index and every other branch,
+//! none of which is touched.
+
+use camino::Utf8Path;
+use refrain_core::LoopId;
+use refrain_core::git::{Base, Dirty, Oid, RepoPath};
+use refrain_core::glob::PathGlob;
+
+use crate::Cancel;
+use crate::candidate::stage;
+use crate::candidate::tree::TreeRequest;
+use crate::commit::adopt::{ITERATION, LOOP};
+use crate::commit::message::{IDENTITY, NOBODY};
+use crate::error::GitError;
+use crate::plumbing::git::{Git, said};
+use crate::repository::Repository;
+
+/// The trailer that says which tree the work is, without what is told of it.
+pub(crate) const TREE: &str = "Refrain-Tree";
+
+/// How many names are tried before it is given up.
+const NAMES: u32 = 100;
+
+/// What is to be saved, and how.
+#[derive(Clone, Copy, Debug)]
+pub struct SaveRequest<'a> {
+    /// What was there before the loop.
+    pub base: &'a Base,
+    /// What of the base's changed files is saved all the same: [`Repository::mixed`].
+    pub mixed: &'a [RepoPath],
+    /// The loop.
+    pub id: &'a LoopId,
+    /// The iteration that it came to.
+    pub iteration: u32,
+    /// The branch; where there is one of that name, `-2` is added, and so on.
+    pub branch: &'a str,
+    /// The message, without trailers.
+    pub message: &'a str,
+    /// What is told of the work beside it: paths and contents, which are as they may be published.
+    pub files: &'a [(&'a str, &'a [u8])],
+    /// A place for a private index, as that of a commit: the same will do.
+    pub index: &'a Utf8Path,
+    /// The largest file that is a part of it, in bytes.
+    pub largest_file: u64,
+    /// Where what looks like a secret may be a part of it.
+    pub allow_secrets: &'a [PathGlob],
+    /// Who may stop it.
+    pub cancel: Option<&'a Cancel>,
+}
+
+/// Work that was saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// The branch, without `refs/heads/`.
+    pub branch: String,
+    /// The commit that it is at.
+    pub commit: Oid,
+}
+
+impl Repository {
+    /// The files that were changed or new before the loop, and look different now: the user's part of them cannot be told from
+    /// the loop's.
+    #[must_use]
+    pub fn mixed(&self, base: &Base) -> Vec<RepoPath> {
+        let is_changed = |dirty: &&Dirty| self.stamp(&dirty.path.to_bytes()) != dirty.stamp;
+        base.dirty.iter().filter(is_changed).map(|dirty| dirty.path.clone()).collect()
+    }
+
+    /// Saves what a commit would have now, and `files`, on a new branch that begins at the head.
+    ///
+    /// It may be repeated: a branch that was made for this loop, this iteration and the same files is taken as it is.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    pub fn save_work(&self, request: SaveRequest<'_>) -> Result<Saved, GitError> {
+        self.check_branch_name(request.branch)?;
+        let SaveRequest { base, mixed, index, largest_file, allow_secrets, cancel, .. } = request;
+        let mut base = base.clone();
+        base.dirty.retain(|dirty| !mixed.contains(&dirty.path));
+        let (tree, _) = self.tree(TreeRequest { base: &base, index, largest_file, allow_secrets, cancel })?;
+        let iteration = request.iteration.to_string();
+        let job = Job {
+            repository: self,
+            branch: request.branch,
+            message: request.message,
+            trailers: &[(LOOP, request.id.as_str()), (ITERATION, &iteration), (TREE, tree.as_str())],
+            files: request.files,
+            git: self.git().until(cancel).with_index(index),
+        };
+        job.run()
+    }
+}
+
+/// Work being saved; the private index has its tree.
+pub(crate) struct Job<'a> {
+    pub(crate) repository: &'a Repository,
+    pub(crate) branch: &'a str,
+    pub(crate) message: &'a str,
+    /// What it is known by where it was saved before.
+    pub(crate) trailers: &'a [(&'a str, &'a str)],
+    pub(crate) files: &'a [(&'a str, &'a [u8])],
+    pub(crate) git: Git<'a>,
+}
+
+impl Job<'_> {
+    /// Saves it on a branch that nobody has, or finds it on the one that it was saved on.
+    pub(crate) fn run(&self) -> Result<Saved, GitError> {
+        let names = (1..=NAMES).map(|number| match number {
+            1 => self.branch.to_owned(),
+            again => format!("{}-{again}", self.branch),
+        });
+        let mut commit = None;
+        for branch in names {
+            if let Some(saved) = self.save_as(branch, &mut commit)? {
+                return Ok(saved);
+            }
+        }
+        Err(GitError::BranchTaken(self.branch.to_owned()))
+    }
+
+    /// Saves it on this very branch; none where that is another's.
+    fn save_as(&self, branch: String, made: &mut Option<Oid>) -> Result<Option<Saved>, GitError> {
+        if let Some(commit) = self.repository.branch_head(&branch)? {
+            return Ok(self.is_made(&commit)?.then_some(Saved { branch, commit }));
+        }
+        let commit = match made {
+            Some(commit) => commit.clone(),
+            None => made.insert(self.commit()?).clone(),
+        };
+        let subject = self.message.lines().next().unwrap_or_default();
+        let refname = format!("refs/heads/{branch}");
+        let nothing = "0".repeat(commit.as_str().len());
+        let done = self.git.run(["update-ref", "-m", subject, &refname, commit.as_str(), &nothing], &[])?;
+        match done.status.success() {
+            true => Ok(Some(Saved { branch, commit })),
+            // Somebody was faster.
+            false if self.repository.branch_head(&branch)?.is_some() => Ok(None),
+            false => {
+                Err(GitError::Failed { command: format!("git update-ref {refname}"), said: said(&done) })
+            }
+        }
+    }
+
+    /// A commit that no branch has yet.
+    fn commit(&self) -> Result<Oid, GitError> {
+        let git = self.git;
+        let mut lines = Vec::new();
+        for (path, content) in self.files {
+            let object = oid(git.text(["hash-object", "-w", "--stdin", "--no-filters"], content)?)?;
+            lines.extend(stage::info("100644", &object, path.as_bytes()));
+        }
+        stage::put(git, &lines)?;
+        let tree = oid(git.text(["write-tree"], &[])?)?;
+        let head = git.run(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"], &[])?;
+        let head = String::from_utf8_lossy(&head.stdout).trim().to_owned();
+        let mut args = vec!["commit-tree", tree.as_str()];
+        if !head.is_empty() {
+            args.extend(["-p", &head]);
+        }
+        args.extend(["-F", "-"]);
+        let message = self.message();
+        let done = Git::run(git, &args, message.as_bytes())?;
+        if done.status.success() {
+            return oid(String::from_utf8_lossy(&done.stdout).trim().to_owned());
+        }
+        let said = said(&done);
+        if IDENTITY.iter().any(|words| said.contains(words)) {
+            return oid(Git::text(git, NOBODY.iter().chain(&args), message.as_bytes())?);
+        }
+        Err(GitError::Failed { command: "git commit-tree".to_owned(), said })
+    }
+
+    fn message(&self) -> String {
+        let trailers = self.trailers.iter().map(|(key, value)| format!("{key}: {value}\n"));
+        format!("{}\n\n{}", self.message.trim(), trailers.collect::<String>())
+    }
+
+    /// Whether a commit was made for just this, by one who died before that was recorded.
+    fn is_made(&self, commit: &Oid) -> Result<bool, GitError> {
+        let value = |(key, _): &(&str, &str)| format!("%(trailers:key={key},valueonly,separator=%x2C)");
+        let format: Vec<String> = self.trailers.iter().map(value).collect();
+        let format = format!("--format={}", format.join("%n"));
+        let printed = self.git.text(["show", "--no-patch", &format, commit.as_str(), "--"], &[])?;
+        let values: Vec<&str> = self.trailers.iter().map(|(_, value)| *value).collect();
+        Ok(printed.trim() == values.join("\n"))
+    }
+}
+
+fn oid(answer: String) -> Result<Oid, GitError> {
+    answer.parse().map_err(|_| GitError::Answer { command: "commit-tree", answer })
+}

@@ -1,0 +1,123 @@
+//! What was staged in the private index last, kept in mind: a claim is looked at before its gates, behind them, and when it
+//! is committed, and where nothing has changed in between git need not read its files again.
+//!
+//! A file counts as unchanged if it looks as it did, down to the time that its inode was changed, which no program can set.
+//! Two writes in one tick of the clock look the same, so nothing is kept in mind of a file that was written in the very tick
+//! of the look: as git does with an index that is not newer than its files.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use camino::Utf8Path;
+use refrain_core::git::Oid;
+
+use crate::candidate::Candidate;
+use crate::candidate::memory::{Looks, Staged};
+use crate::candidate::status::{Kind, Status};
+use crate::candidate::submodules;
+use crate::error::GitError;
+use crate::plumbing::disk::{Seen, seen};
+use crate::plumbing::git::Git;
+use crate::plumbing::index::Index;
+use crate::repository::Repository;
+
+impl Looks {
+    /// Looks at them. None where a later change could go unnoticed: in a repository in the repository, or in a file that is not
+    /// older than `copy`, which was written just before git was asked.
+    pub(crate) fn of(repository: &Repository, status: &Status, copy: &Utf8Path) -> Option<Self> {
+        let (.., seconds, nanoseconds) = seen(copy)?;
+        let is_older = |file: &Seen| file.is_none_or(|(.., s, n)| (s, n) < (seconds, nanoseconds));
+        let is_file = |kind: &Kind| match kind {
+            Kind::Tracked(tracked) => tracked.submodule.is_none(),
+            Kind::New => true,
+            Kind::Unmerged => false,
+        };
+        let is_plain = status.entries.iter().all(|it| is_file(&it.kind) && !it.path.ends_with(b"/"));
+        let looks = Self::now(repository, status);
+        (is_plain && looks.0.iter().all(is_older)).then_some(looks)
+    }
+
+    fn now(repository: &Repository, status: &Status) -> Self {
+        Self(status.entries.iter().map(|entry| look(&repository.on_disk(&entry.path))).collect())
+    }
+}
+
+/// As [`seen`], of a link itself.
+fn look(path: &Path) -> Seen {
+    let meta = fs::symlink_metadata(path).ok()?;
+    Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()))
+}
+
+impl Status {
+    /// Whether the head still is where it was, on the same branch.
+    fn stands(&self, repository: &Repository) -> Result<bool, GitError> {
+        Ok(repository.current_branch()? == self.branch && repository.reference("HEAD")? == self.head)
+    }
+}
+
+impl Staged {
+    /// Keeps in mind what stands in the private index `index`, if it is all that the loop changed.
+    pub(crate) fn keep(
+        repository: &Repository,
+        (index, person): (&Utf8Path, Seen),
+        (status, looks): (Status, Option<Looks>),
+        (candidate, tree): (Candidate, &Oid),
+        largest: u64,
+    ) {
+        let is_all = candidate.left_out.is_empty() && candidate.allowed.is_empty();
+        let private = (index.to_owned(), seen(index));
+        let staged = looks.filter(|_| is_all).map(|looks| {
+            let tree = tree.clone();
+            Self { status, candidate, tree, person, looks, private, largest }
+        });
+        repository.memory().staged = staged;
+    }
+
+    /// What stands there, if nothing has changed since: git is asked only where it looks like that.
+    pub(crate) fn take(
+        repository: &Repository,
+        git: Git<'_>,
+        index: &Utf8Path,
+        largest: u64,
+    ) -> Result<Option<Self>, GitError> {
+        let Some(staged) = Self::last(repository, index, largest) else { return Ok(None) };
+        let status = submodules::look(repository, git)?;
+        // Git read the same files again: what it says of them is what was staged only if they still are as they were.
+        let is_same = status == staged.status && staged.looks == Looks::now(repository, &status);
+        Ok(is_same.then_some(staged))
+    }
+
+    /// The same right behind such a look, where nothing was run since: git is asked only where the head has moved, or a file of
+    /// those that it showed is another.
+    pub(crate) fn take_again(
+        repository: &Repository,
+        git: Git<'_>,
+        index: &Utf8Path,
+        largest: u64,
+    ) -> Result<Option<Self>, GitError> {
+        match Self::last(repository, index, largest) {
+            Some(staged) if staged.status.stands(repository)? => Ok(Some(staged)),
+            Some(staged) => {
+                staged.keep_on(repository);
+                Self::take(repository, git, index, largest)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// What was kept in mind last, if the private index, the person's, and the files that git showed look as they did.
+    fn last(repository: &Repository, index: &Utf8Path, largest: u64) -> Option<Self> {
+        let staged = repository.memory().staged.take()?;
+        let is_there = staged.largest == largest
+            && staged.private == (index.to_owned(), seen(index))
+            && staged.person == Index::of(repository).seen()
+            && staged.looks == Looks::now(repository, &staged.status);
+        is_there.then_some(staged)
+    }
+
+    /// Keeps it in mind once more.
+    pub(crate) fn keep_on(self, repository: &Repository) {
+        repository.memory().staged = Some(self);
+    }
+}

@@ -1,0 +1,289 @@
+//! Handing a wave over to the person: their branch moves to its commit, and what they have checked out follows it, with all
+//! that they have changed, staged or put there themselves left as it is.
+//!
+//! The lock of their index is held over all of it, so that no git of theirs comes in between. Files first, then the branch,
+//! then the index: whoever is killed on the way leaves at worst files that are ahead of the branch, which no careless commit
+//! turns into a loss; a branch ahead of its files would look like a change that takes the wave back. A note in the worktree's
+//! git folder says what was begun. With it the next call finishes: what is on disk already is taken as it is, and a file that
+//! was cut off in the middle of being written is written again.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::LoopId;
+use refrain_core::git::{Oid, Operation, RepoPath};
+
+use crate::Cancel;
+use crate::error::{GitError, OnPath};
+use crate::landing::handover_disk::{Disk, Step};
+use crate::plumbing::disk::{remove, text};
+use crate::plumbing::git::{Git, said};
+use crate::plumbing::index::{Index, Locked};
+use crate::plumbing::linked::head_of;
+use crate::repository::Repository;
+
+/// What is to be handed over, and to whom.
+#[derive(Clone, Copy, Debug)]
+pub struct HandOverRequest<'a> {
+    /// The plan; its name is in the lock of the index, so that it knows its own.
+    pub id: &'a LoopId,
+    /// The branch that was checked out at the plan's begin; none where the head was detached.
+    pub branch: Option<&'a str>,
+    /// Where it should be: the last commit that was handed over, or the head at the begin.
+    pub expected: &'a Oid,
+    /// The commit, which descends from that.
+    pub to: &'a Oid,
+    /// What the branch's log says of it.
+    pub why: &'a str,
+    /// A place for private indexes, in the plan's own folder: this, and others beside it.
+    pub index: &'a Utf8Path,
+    /// Who may stop it, until the first file is written.
+    pub cancel: Option<&'a Cancel>,
+}
+
+/// What came of it. But for `Done` nothing was changed, and it may be tried again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HandedOver {
+    /// The branch has it, and so have the files.
+    Done,
+    /// The branch is somewhere else: the person committed meanwhile.
+    Diverged {
+        /// Where.
+        head: Oid,
+    },
+    /// Something of the person's would be overwritten.
+    InTheWay {
+        /// What.
+        paths: Vec<RepoPath>,
+    },
+    /// Another branch is checked out by now.
+    OtherBranch {
+        /// Which; none where the head is detached.
+        now: Option<String>,
+    },
+    /// The branch is checked out in another worktree too, whose files would not follow.
+    CheckedOut {
+        /// Where.
+        by: Utf8PathBuf,
+    },
+    /// Git is in the middle of something.
+    InProgress(Operation),
+    /// Another git holds the index lock, or died holding it.
+    IndexLocked,
+}
+
+impl Repository {
+    /// Hands a commit over.
+    ///
+    /// # Errors
+    /// [`GitError::Unborn`] on a branch without a commit; [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    pub fn hand_over(&self, request: HandOverRequest<'_>) -> Result<HandedOver, GitError> {
+        let HandOverRequest { branch, expected, to, .. } = request;
+        let note = Note::of(self, expected, to);
+        if let Some(operation) = self.operation() {
+            return Ok(HandedOver::InProgress(operation));
+        }
+        let now = self.current_branch()?;
+        if now.as_deref() != branch {
+            return Ok(HandedOver::OtherBranch { now });
+        }
+        if let Some(branch) = branch
+            && let Some(by) = self.checked_out(branch, self.root())?
+        {
+            return Ok(HandedOver::CheckedOut { by });
+        }
+        let head = self.reference("HEAD")?.ok_or_else(|| GitError::Unborn(self.root().to_owned()))?;
+        if head != *expected && (head != *to || !note.is_there()) {
+            let done = self.git().run(["merge-base", "--is-ancestor", to.as_str(), head.as_str()], &[])?;
+            return Ok(if done.status.success() { HandedOver::Done } else { HandedOver::Diverged { head } });
+        }
+        let index = Index::of(self);
+        let Some(lock) = index.lock(request.id)? else { return Ok(HandedOver::IndexLocked) };
+        let git = self.git().until(request.cancel).with_index(request.index);
+        Job { repository: self, request, git, head: &head, note: &note }.run(lock)
+    }
+
+    /// What a plan begins at: the head, and the branch that is checked out.
+    ///
+    /// # Errors
+    /// [`GitError::Unborn`] in a repository without a commit.
+    pub fn begin_of_plan(&self) -> Result<(Oid, Option<String>), GitError> {
+        let head = self.reference("HEAD")?.ok_or_else(|| GitError::Unborn(self.root().to_owned()))?;
+        Ok((head, self.current_branch()?))
+    }
+
+    /// The branch that is checked out; none where the head is detached.
+    pub(crate) fn current_branch(&self) -> Result<Option<String>, GitError> {
+        if let Some(Some(name)) = head_of(self.git_dir()) {
+            return Ok(Some(name));
+        }
+        let done = self.git().run(["symbolic-ref", "--quiet", "HEAD"], &[])?;
+        let name = String::from_utf8_lossy(&done.stdout);
+        Ok(name.trim_end_matches('\n').strip_prefix("refs/heads/").map(str::to_owned))
+    }
+}
+
+/// The file of a [`Note`].
+const NOTE: &str = "refrain-handover";
+
+/// Says what was begun and is not over.
+pub(crate) struct Note {
+    path: Utf8PathBuf,
+    text: String,
+}
+
+impl Note {
+    fn of(repository: &Repository, expected: &Oid, to: &Oid) -> Self {
+        Self { path: repository.git_dir().join(NOTE), text: format!("{expected} {to}\n") }
+    }
+
+    /// What was begun in this worktree and is not over: from where, and to where.
+    pub(crate) fn begun(repository: &Repository) -> Option<(Oid, Oid)> {
+        let text = text(&repository.git_dir().join(NOTE)).ok()?;
+        let (expected, to) = text.trim_end().split_once(' ')?;
+        Some((expected.parse().ok()?, to.parse().ok()?))
+    }
+
+    pub(crate) fn is_there(&self) -> bool {
+        text(&self.path).is_ok_and(|text| text == self.text)
+    }
+
+    /// It need not survive a power loss: what git writes does not either.
+    fn write(&self) -> Result<(), GitError> {
+        #[expect(clippy::disallowed_methods, reason = "whole or of no use, which is as good as none")]
+        fs::write(&self.path, &self.text).on("write", &self.path)
+    }
+
+    fn remove(&self) -> Result<(), GitError> {
+        remove(&self.path)
+    }
+}
+
+/// A hand-over on its way, under the lock of the person's index.
+pub(crate) struct Job<'a> {
+    pub(crate) repository: &'a Repository,
+    pub(crate) request: HandOverRequest<'a>,
+    /// On the private index.
+    pub(crate) git: Git<'a>,
+    head: &'a Oid,
+    pub(crate) note: &'a Note,
+}
+
+impl Job<'_> {
+    fn run(&self, lock: Locked<'_>) -> Result<HandedOver, GitError> {
+        let HandOverRequest { expected, to, index, .. } = self.request;
+        lock.copy_to(index)?;
+        // Neither question waits for the other.
+        let (staged, steps) = std::thread::scope(|both| {
+            let staged = both.spawn(|| self.staged());
+            (staged.join(), self.steps())
+        });
+        let staged = staged.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))?;
+        let Some(staged) = staged else { return Ok(HandedOver::InProgress(Operation::Merge)) };
+        let steps = steps?;
+        let disk = self.look(&steps, &staged)?;
+        if !disk.in_the_way.is_empty() {
+            return Ok(in_the_way(disk.in_the_way));
+        }
+        self.note.write()?;
+        for path in &disk.cut_off {
+            // One that stays is named by git, which refuses to write over it.
+            let _ = fs::remove_file(path);
+        }
+        // What the person has as it is to be already is theirs to have; the index need only know.
+        let ahead = steps.iter().filter(|step| disk.ahead.contains(&step.path));
+        self.put(self.git, ahead.map(|step| (&step.path, &step.to)))?;
+        // From here on it is not stopped half-way.
+        let git = self.git.to_its_end();
+        let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", expected.as_str(), to.as_str()];
+        let done = git.run(read, &[])?;
+        if !done.status.success() {
+            let said = said(&done);
+            let Some(path) = named(&said) else {
+                // As where the disk is full, in the middle of it: the next call goes on.
+                return Err(GitError::Failed { command: "git read-tree".to_owned(), said });
+            };
+            // This it says before it writes anything.
+            self.note.remove()?;
+            return Ok(in_the_way([path].into()));
+        }
+        if self.head == expected && !self.move_branch(git)? {
+            self.take_back(git, &lock, &steps, &disk)?;
+            self.note.remove()?;
+            let head = self.repository.reference("HEAD")?;
+            return Ok(HandedOver::Diverged { head: head.unwrap_or_else(|| expected.clone()) });
+        }
+        lock.replace_with(index)?;
+        self.note.remove()?;
+        Ok(HandedOver::Done)
+    }
+
+    fn move_branch(&self, git: Git<'_>) -> Result<bool, GitError> {
+        let HandOverRequest { branch, expected, to, why, .. } = self.request;
+        let place = branch.map_or_else(|| "HEAD".to_owned(), |branch| format!("refs/heads/{branch}"));
+        let args = ["update-ref", "--no-deref", "-m", why, &place, to.as_str(), expected.as_str()];
+        Ok(git.with_hooks().run(args, &[])?.status.success())
+    }
+
+    /// Puts the files back that were written for a commit which the branch did not take.
+    fn take_back(
+        &self,
+        git: Git<'_>,
+        lock: &Locked<'_>,
+        steps: &[Step],
+        disk: &Disk,
+    ) -> Result<(), GitError> {
+        lock.copy_to(self.request.index)?;
+        let written = steps.iter().filter(|step| !disk.ahead.contains(&step.path) && !step.is_submodule());
+        let mut back = Vec::new();
+        for step in written {
+            match &step.from {
+                Some(_) => back.extend([step.path.as_slice(), b"\0"].concat()),
+                None => {
+                    let path = self.repository.on_disk(&step.path);
+                    let _ = fs::remove_file(&path);
+                    for above in path.ancestors().skip(1) {
+                        // Only empty ones go, and what is not removed stops it.
+                        if above == self.repository.root().as_std_path() || fs::remove_dir(above).is_err() {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        Git::output(git, ["checkout-index", "--force", "-z", "--stdin"], &back).map(drop)
+    }
+}
+
+fn in_the_way(paths: BTreeSet<Vec<u8>>) -> HandedOver {
+    HandedOver::InTheWay { paths: paths.iter().map(|path| RepoPath::from_bytes(path)).collect() }
+}
+
+/// The path that git names where it refuses to overwrite something.
+fn named(said: &str) -> Option<Vec<u8>> {
+    let line = said.lines().find(|line| {
+        ["not uptodate", "would be overwritten", "would lose untracked", "would be removed"]
+            .iter()
+            .any(|words| line.contains(words))
+    })?;
+    let (_, rest) = line.split_once('\'')?;
+    Some(rest.rsplit_once('\'')?.0.as_bytes().to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_that_git_refuses_over_is_found_in_its_words() {
+        for (said, path) in [
+            ("error: Entry 'a b' not uptodate. Cannot merge.", Some("a b")),
+            ("error: Untracked working tree file 'it's' would be overwritten by merge.", Some("it's")),
+            ("error: Updating 'dir' would lose untracked files in it", Some("dir")),
+            ("fatal: index file corrupt", None),
+        ] {
+            assert_eq!(named(said), path.map(|path| path.as_bytes().to_vec()), "{said}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What commits hold and stand on, asked of what is known and else of git.
+
+use std::collections::HashMap;
+
+use refrain_core::git::Oid;
+
+use crate::error::GitError;
+use crate::plumbing::git::Git;
+use crate::plumbing::known::Head;
+use crate::repository::Repository;
+
+/// Where commits stand, and what they hold.
+#[derive(Debug)]
+pub(crate) struct Heads(HashMap<Oid, Head>);
+
+impl Heads {
+    /// The first parent of one of them.
+    pub(crate) fn parent(&self, commit: &Oid) -> Option<&Oid> {
+        self.0.get(commit)?.parents.first()
+    }
+
+    /// The tree of a commit, where it is one of them.
+    pub(crate) fn tree(&self, commit: &Oid) -> Option<&Oid> {
+        self.0.get(commit).map(|head| &head.tree)
+    }
+}
+
+impl Repository {
+    /// Looks at commits; git is asked once about all that are not known.
+    pub(crate) fn heads(&self, git: Git<'_>, commits: &[Oid]) -> Result<Heads, GitError> {
+        let (mut heads, mut unknown) = (HashMap::new(), String::new());
+        for commit in commits {
+            match self.known().get(commit) {
+                Some(head) => drop(heads.insert(commit.clone(), head)),
+                None => unknown.extend([commit.as_str(), "\n"]),
+            }
+        }
+        if unknown.is_empty() {
+            return Ok(Heads(heads));
+        }
+        let words = ["rev-list", "--no-walk=unsorted", "--no-commit-header", "--format=%H %T %P", "--stdin"];
+        let printed = git.text(words, unknown.as_bytes())?;
+        for line in printed.lines() {
+            let mut names = line.split_whitespace().map(str::parse);
+            let (Some(Ok(commit)), Some(Ok(tree))) = (names.next(), names.next()) else { continue };
+            let head = Head { tree, parents: names.filter_map(Result::ok).collect() };
+            self.known().learn(&commit, head.clone());
+            heads.insert(commit, head);
+        }
+        Ok(Heads(heads))
+    }
+
+    /// The tree of a commit, asked with this git.
+    pub(crate) fn tree_by(&self, git: Git<'_>, commit: &Oid) -> Result<Oid, GitError> {
+        let heads = self.heads(git, std::slice::from_ref(commit))?;
+        heads.tree(commit).cloned().ok_or_else(|| GitError::NoCommit(commit.to_string()))
+    }
+
+    /// The trees of commits, in their order.
+    pub(crate) fn trees(&self, git: Git<'_>, commits: &[Oid]) -> Result<Vec<Oid>, GitError> {
+        let heads = self.heads(git, commits)?;
+        let tree = |commit: &Oid| heads.tree(commit).cloned();
+        let all: Option<Vec<Oid>> = commits.iter().map(tree).collect();
+        all.ok_or_else(|| GitError::NoCommit(commits.first().map(Oid::to_string).unwrap_or_default()))
+    }
+}

@@ -1,0 +1,298 @@
+//! Merging without a checkout: a tree of three commits, or where that does not go by itself, what is at odds, and a tree in
+//! which git has marked it. Only objects are written.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use camino::Utf8Path;
+use refrain_core::git::{Conflict, ConflictKind, Oid, RepoPath};
+use refrain_core::text::cut_middle;
+
+use crate::Cancel;
+use crate::candidate::stage;
+use crate::commit::message::NOBODY;
+use crate::error::GitError;
+use crate::plumbing::git::{Git, oid, said};
+use crate::plumbing::index::unlock_private;
+use crate::repository::Repository;
+
+/// How a conflict is marked: with what both sides began from, which says what each of them did.
+const SETTINGS: &[&str] = &["-c", "merge.conflictStyle=diff3"];
+
+/// What is to be merged.
+#[derive(Clone, Copy, Debug)]
+pub struct MergeRequest<'a> {
+    /// The commit that the work began at. It is said and not looked for in the history: what the work was branched from may
+    /// have been taken out of the line since, and would come back with it.
+    pub base: &'a Oid,
+    /// What it is merged onto.
+    pub tip: &'a Oid,
+    /// The work.
+    pub work: &'a Oid,
+    /// Paths that are never part of the work, whatever it did with them: they are as the tip has them.
+    pub except: &'a [RepoPath],
+    /// A place for a private index.
+    pub index: &'a Utf8Path,
+    /// Who may stop it.
+    pub cancel: Option<&'a Cancel>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Merged {
+    /// Both go together.
+    Clean {
+        /// The tree.
+        tree: Oid,
+    },
+    /// Somebody has to decide.
+    Conflict {
+        /// The tree with git's marks in it.
+        tree: Oid,
+        /// About what, in the order of the paths.
+        conflicts: Vec<Conflict>,
+    },
+}
+
+impl Repository {
+    /// Merges what a work did since its base onto a tip. It may be repeated, and comes to the same.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    pub fn merge(&self, request: MergeRequest<'_>) -> Result<Merged, GitError> {
+        let git = self.git().until(request.cancel);
+        let without = self.without(git, request)?;
+        let work = without.as_ref().unwrap_or(request.work);
+        merge(git, request.base, request.tip, work)
+    }
+
+    /// The work as a commit that leaves the excepted paths as they were; none where it does anyway.
+    fn without(&self, git: Git<'_>, request: MergeRequest<'_>) -> Result<Option<Oid>, GitError> {
+        let MergeRequest { base, work, except, index, .. } = request;
+        if except.is_empty() {
+            return Ok(None);
+        }
+        let words = ["--literal-pathspecs", "diff-tree", "-r", "-z", "--no-renames", "--raw"];
+        // From the work back to its base.
+        let args = words.into_iter().chain([work.as_str(), base.as_str(), "--"]).map(OsString::from);
+        let printed = git.output(args.chain(paths(except)), &[])?;
+        let changes = stage::Change::all(&printed);
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        unlock_private(index)?;
+        let git = git.with_index(index);
+        git.output(["read-tree", work.as_str()], &[])?;
+        let lines: Vec<u8> = changes.iter().flat_map(stage::Change::line).collect();
+        stage::put(git, &lines)?;
+        let tree = oid("write-tree", &git.text(["write-tree"], &[])?)?;
+        let args = NOBODY.iter().copied().chain(["commit-tree", tree.as_str(), "-p", base.as_str()]);
+        oid("commit-tree", &git.text(args, b"Work without what is no part of it\n")?).map(Some)
+    }
+
+    /// What `work` has of the commit that it began at: that one, unless somebody set the branch back to before it. Seen from
+    /// there the work would take back what came in between.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, where the two have nothing in common, and [`GitError::Cancelled`].
+    pub fn stands_on(&self, began: &Oid, work: &Oid, cancel: Option<&Cancel>) -> Result<Oid, GitError> {
+        if began == work || self.known().get(work).is_some_and(|head| head.parents.contains(began)) {
+            return Ok(began.clone());
+        }
+        let git = self.git().until(cancel);
+        oid("merge-base", &git.text(["merge-base", began.as_str(), work.as_str()], &[])?)
+    }
+
+    /// Those of the works, each with the commit that it began at, which touched one of these paths.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`].
+    pub fn touching(
+        &self,
+        works: &[(&Oid, &Oid)],
+        paths_of: &[RepoPath],
+        cancel: Option<&Cancel>,
+    ) -> Result<Vec<Oid>, GitError> {
+        if works.is_empty() || paths_of.is_empty() {
+            return Ok(Vec::new());
+        }
+        // The first is compared with the second, as if that were its parent.
+        let input: String = works.iter().map(|(work, base)| format!("{work} {base}\n")).collect();
+        let words =
+            ["--literal-pathspecs", "diff-tree", "--stdin", "-r", "-z", "--no-renames", "--name-only", "--"];
+        let args = words.into_iter().map(OsString::from).chain(paths(paths_of));
+        let printed = Git::output(self.git().until(cancel), args, input.as_bytes())?;
+        let names =
+            printed.split(|byte| *byte == 0).filter_map(|name| str::from_utf8(name).ok()?.parse().ok());
+        // A path may look like the name of a commit.
+        Ok(names.filter(|name| works.iter().any(|(work, _)| *work == name)).collect())
+    }
+
+    /// What both sides did with these paths since `base`, as two diffs, each cut in its middle where it is longer than half of
+    /// `most` bytes.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn both_sides(
+        &self,
+        base: &Oid,
+        (ours, theirs): (&Oid, &Oid),
+        paths_of: &[RepoPath],
+        most: usize,
+    ) -> Result<(String, String), GitError> {
+        let side = |of: &Oid| -> Result<String, GitError> {
+            let words = ["--literal-pathspecs", "diff-tree", "-r", "-p", "--no-ext-diff", "--no-textconv"];
+            let words = words.into_iter().chain(["--find-renames", base.as_str(), of.as_str(), "--"]);
+            let printed = self.git().output(words.map(OsString::from).chain(paths(paths_of)), &[])?;
+            let text = String::from_utf8_lossy(&printed);
+            Ok(cut_middle(text.trim_end_matches('\n'), most / 2).into_owned())
+        };
+        Ok((side(ours)?, side(theirs)?))
+    }
+
+    /// Those of the paths that still have git's marks of a conflict in this tree.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn with_markers(&self, tree: &Oid, paths: &[RepoPath]) -> Result<Vec<RepoPath>, GitError> {
+        let mut found = Vec::new();
+        for path in paths {
+            let name = [tree.as_str().as_bytes(), b":", &path.to_bytes()].concat();
+            let done = self.git().run(["cat-file".into(), "blob".into(), OsString::from_vec(name)], &[])?;
+            // One that is gone, or no file, has none.
+            if done.status.success() && is_marked(&done.stdout) {
+                found.push(path.clone());
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Merges what lies between `base` and `work` onto `tip`. Attributes are those of the tip.
+pub(crate) fn merge(git: Git<'_>, base: &Oid, tip: &Oid, work: &Oid) -> Result<Merged, GitError> {
+    let from = format!("--merge-base={base}");
+    let words = ["merge-tree", "--write-tree", "-z", "--messages", &from, tip.as_str(), work.as_str()];
+    let git = git.with_attributes_of(tip.as_str());
+    let done = git.run(SETTINGS.iter().copied().chain(words), &[])?;
+    let answer = || GitError::Answer {
+        command: "merge-tree",
+        answer: String::from_utf8_lossy(&done.stdout[..done.stdout.len().min(200)]).into_owned(),
+    };
+    let (tree, conflicts) = match done.status.code() {
+        Some(0 | 1) => parse(&done.stdout).ok_or_else(answer)?,
+        _ => return Err(GitError::Failed { command: "git merge-tree".to_owned(), said: said(&done) }),
+    };
+    match done.status.success() {
+        true => Ok(Merged::Clean { tree }),
+        false => Ok(Merged::Conflict { tree, conflicts }),
+    }
+}
+
+/// Paths as arguments.
+fn paths(paths: &[RepoPath]) -> impl Iterator<Item = OsString> {
+    paths.iter().map(|path| OsString::from_vec(path.to_bytes()))
+}
+
+/// Reads `tree NUL (mode object stage TAB path NUL)* NUL (count NUL (path NUL){count} kind NUL text NUL)*`; a clean merge may
+/// end behind the tree.
+fn parse(printed: &[u8]) -> Option<(Oid, Vec<Conflict>)> {
+    let mut fields = printed.split(|byte| *byte == 0);
+    let tree = str::from_utf8(fields.next()?).ok()?.trim_end().parse().ok()?;
+    let mut kinds = BTreeMap::new();
+    for field in fields.by_ref().take_while(|field| !field.is_empty()) {
+        let path = field.splitn(2, |byte| *byte == b'\t').nth(1)?;
+        kinds.insert(RepoPath::from_bytes(path), None);
+    }
+    while let Some(count) = fields.next().filter(|count| !count.is_empty()) {
+        let count = str::from_utf8(count).ok()?.parse().ok()?;
+        let about: Vec<RepoPath> = fields.by_ref().take(count).map(RepoPath::from_bytes).collect();
+        let (kind, text) = (str::from_utf8(fields.next()?).ok()?, fields.next()?);
+        let Some(kind) = kind_of(kind, text) else { continue };
+        // One without a path of its own in the list is told by the first that git names.
+        let known: Vec<_> = about.iter().filter(|path| kinds.contains_key(*path)).collect();
+        let of = if known.is_empty() { about.first().into_iter().collect() } else { known };
+        for path in of.into_iter().cloned().collect::<Vec<_>>() {
+            kinds.entry(path).or_insert(None).get_or_insert(kind);
+        }
+    }
+    let conflict =
+        |(path, kind): (RepoPath, Option<_>)| Conflict { path, kind: kind.unwrap_or(ConflictKind::Other) };
+    Some((tree, kinds.into_iter().map(conflict).collect()))
+}
+
+/// What a message of git's is about; none where it tells of no conflict. Its kinds are stable (git-merge-tree(1)).
+fn kind_of(kind: &str, text: &[u8]) -> Option<ConflictKind> {
+    let about = kind.strip_prefix("CONFLICT (")?.trim_end_matches(')');
+    Some(match about {
+        "contents" if text.starts_with(b"warning: Cannot merge binary") => ConflictKind::Binary,
+        "contents" => ConflictKind::Content,
+        "binary" => ConflictKind::Binary,
+        "modify/delete" => ConflictKind::Deleted,
+        "file/directory" => ConflictKind::Folder,
+        "distinct types" | "distinct modes" => ConflictKind::Type,
+        about if about.contains("rename") => ConflictKind::Renamed,
+        about if about.contains("submodule") => ConflictKind::Submodule,
+        _ => ConflictKind::Other,
+    })
+}
+
+/// Whether a text has all three marks of a conflict, in their order, each at the begin of a line.
+fn is_marked(text: &[u8]) -> bool {
+    const MARKS: [&[u8]; 3] = [b"<<<<<<< ", b"=======", b">>>>>>> "];
+    let mut marks = MARKS.iter().peekable();
+    for line in text.split(|byte| *byte == b'\n') {
+        marks.next_if(|mark| line.starts_with(mark));
+    }
+    marks.peek().is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_three_lines_in_their_order() {
+        let marked = "a\n<<<<<<< 1\nx\n||||||| 0\n=======\ny\n>>>>>>> 2\nb\n";
+        for (text, is) in [
+            (marked, true),
+            ("Title\n=======\n", false),
+            ("<<<<<<< 1\n=======\n", false),
+            (">>>>>>> 2\n=======\n<<<<<<< 1\n", false),
+            ("", false),
+            (" <<<<<<< 1\n =======\n >>>>>>> 2\n", false),
+        ] {
+            assert_eq!(is_marked(text.as_bytes()), is, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_git_says_of_a_merge_is_read() {
+        let tree = "a".repeat(40);
+        let clean = format!("{tree}\0");
+        assert_eq!(parse(clean.as_bytes()).unwrap().1, []);
+        let entry = |stage, path| format!("100644 {tree} {stage}\t{path}\0");
+        let said = [
+            format!("{tree}\0"),
+            entry(1, "f"),
+            entry(2, "f"),
+            entry(1, "a b\nc"),
+            "\0".to_owned(),
+            "1\0f\0Auto-merging\0Auto-merging f\n\0".to_owned(),
+            "1\0f\0CONFLICT (contents)\0CONFLICT (content): Merge conflict in f\n\0".to_owned(),
+            "2\0a b\nc\0old\0CONFLICT (rename/delete)\0CONFLICT …\n\0".to_owned(),
+            "2\0split\0other\0CONFLICT (directory rename unclear split)\0CONFLICT …\n\0".to_owned(),
+        ];
+        let (_, conflicts) = parse(said.concat().as_bytes()).unwrap();
+        let found: Vec<_> = conflicts.iter().map(|it| (it.path.as_str(), it.kind)).collect();
+        let expected = [
+            ("a b\nc", ConflictKind::Renamed),
+            ("f", ConflictKind::Content),
+            ("split", ConflictKind::Renamed),
+        ];
+        assert_eq!(found, expected);
+        for bad in ["", "tree\0", &format!("{tree}\0no tab\0\0")] {
+            assert_eq!(parse(bad.as_bytes()), None, "{bad}");
+        }
+    }
+}

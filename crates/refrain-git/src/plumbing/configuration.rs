@@ -1,0 +1,135 @@
+//! What git is configured to do: the settings of all scopes with their includes, the hooks, the attributes outside of the work,
+//! and what the files of all that looked like.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use camino::Utf8PathBuf;
+use refrain_core::git::{GitPin, GitPins};
+
+use crate::error::GitError;
+use crate::plumbing::committer::Last;
+use crate::plumbing::disk::{Seen, seen};
+use crate::plumbing::overrides::{HOOKS, Overrides, Setting};
+
+/// The git program, as it is pinned.
+pub(crate) const PROGRAM: &str = "git";
+
+/// What the configuration said, and how its files looked then.
+#[derive(Debug)]
+pub(crate) struct Configured {
+    pub(crate) files: Vec<(Utf8PathBuf, Seen)>,
+    pub(crate) settings: Vec<Setting>,
+    /// The files of the hooks folder, and of attributes outside of the work.
+    pub(crate) pinned_files: Vec<GitPin>,
+    /// Whether there is a hook that a commit runs.
+    pub(crate) has_commit_hooks: bool,
+    /// Objects are written as git does where nobody says how.
+    pub(crate) is_usual: bool,
+    /// It is the same in every worktree of the repository.
+    pub(crate) is_common: bool,
+    /// Who made the last commit that git made here.
+    pub(crate) last: Last,
+}
+
+/// The configurations that were read: by the git folder of a worktree, or without one where all have the same.
+pub(crate) type Configurations = BTreeMap<Option<Utf8PathBuf>, Configured>;
+
+impl Configured {
+    /// Of these settings alone.
+    #[cfg(test)]
+    pub(crate) fn of(settings: &[(&str, &str)]) -> Self {
+        let setting =
+            |(key, value): &(&str, &str)| Setting { key: (*key).into(), value: (*value).into(), pin: None };
+        Self {
+            files: Vec::new(),
+            settings: settings.iter().map(setting).collect(),
+            pinned_files: Vec::new(),
+            has_commit_hooks: false,
+            is_usual: true,
+            is_common: true,
+            last: Last::default(),
+        }
+    }
+
+    /// Whether its files look as they did.
+    pub(crate) fn is_current(&self) -> bool {
+        self.files.iter().all(|(file, then)| seen(file) == *then)
+    }
+
+    /// What is told to git, or that the git program is another than the one that was pinned.
+    pub(crate) fn overrides(&self, pins: Option<&GitPins>) -> Result<Overrides, GitError> {
+        let is_other = |pin: &&GitPin| {
+            pin.name == PROGRAM && pins.is_some_and(|pins| !pins.program.is_empty() && !pins.has(pin))
+        };
+        match (self.pinned_files.iter().find(is_other), pins) {
+            (Some(_), Some(pins)) => Err(GitError::OtherProgram(pins.program.clone().into())),
+            _ => {
+                let told = Overrides::of(&self.settings, &self.pinned_files, pins);
+                let is_program = |setting: &Setting| {
+                    let is_filter = setting.key.starts_with("filter.") && !setting.key.ends_with(".required");
+                    let is_driver = setting.key.starts_with("merge.") && setting.key.ends_with(".driver");
+                    (is_filter || is_driver) && !self.used(&setting.key, &told).is_empty()
+                };
+                let has_filters = self.settings.iter().any(is_program);
+                let has_hooks = self.pinned_files.iter().any(|pin| pin.name.starts_with(HOOKS));
+                let has_programs = has_hooks || !is_no(self.used("commit.gpgsign", &told));
+                Ok(Overrides { has_filters, has_programs, ..told })
+            }
+        }
+    }
+
+    /// All that is pinned.
+    pub(crate) fn pins(&self) -> impl Iterator<Item = &GitPin> {
+        self.settings.iter().filter_map(|setting| setting.pin.as_ref()).chain(&self.pinned_files)
+    }
+
+    /// The value of a key that counts; nothing where it has none.
+    pub(crate) fn value(&self, key: &str) -> &str {
+        self.values(key).last().copied().unwrap_or_default()
+    }
+
+    /// All values of a key that may have several.
+    pub(crate) fn values(&self, key: &str) -> Vec<&str> {
+        self.settings.iter().filter(|it| it.key == key).map(|it| it.value.as_str()).collect()
+    }
+
+    /// The value of a key that a git uses which is told these overrides.
+    fn used<'a>(&'a self, key: &str, overrides: &'a Overrides) -> &'a str {
+        let told = overrides.settings.iter().rev().find(|(known, _)| known == key);
+        told.map_or_else(|| self.value(key), |(_, value)| value)
+    }
+
+    /// How ssh is started.
+    pub(crate) fn ssh_command(&self, pins: Option<&GitPins>) -> Result<String, GitError> {
+        Ok(self.used("core.sshcommand", &self.overrides(pins)?).to_owned())
+    }
+
+    /// Whether no commit is to be signed.
+    pub(crate) fn is_unsigned(&self) -> bool {
+        is_no(self.value("commit.gpgsign"))
+    }
+
+    /// Whether `git commit` would run no hook and sign nothing.
+    pub(crate) fn is_plain(&self, pins: Option<&GitPins>) -> Result<bool, GitError> {
+        let overrides = self.overrides(pins)?;
+        let is_unsigned = is_no(self.used("commit.gpgsign", &overrides));
+        Ok(is_unsigned && !(overrides.allows_hooks && self.has_commit_hooks))
+    }
+
+    /// The names of the filters that make something else of a file, as far as they are used.
+    pub(crate) fn filters(&self, pins: Option<&GitPins>) -> Result<BTreeSet<String>, GitError> {
+        let overrides = self.overrides(pins)?;
+        let name = |key: &str| {
+            let (name, what) = key.strip_prefix("filter.")?.rsplit_once('.')?;
+            matches!(what, "clean" | "process").then(|| name.to_owned())
+        };
+        let is_used = |key: &str| !self.used(key, &overrides).is_empty();
+        let keys = self.settings.iter().map(|setting| setting.key.as_str());
+        Ok(keys.filter(|key| is_used(key)).filter_map(name).collect())
+    }
+}
+
+/// Whether a value that is a yes or a no says no.
+pub(crate) fn is_no(value: &str) -> bool {
+    matches!(value, "false" | "no" | "off" | "0" | "")
+}

@@ -1,0 +1,482 @@
+//! How git is run: where, in which environment, and with which of the person's settings overruled.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use camino::Utf8Path;
+use refrain_core::git::Oid;
+use refrain_core::text::printable;
+use refrain_proc::program::is_executable;
+use refrain_proc::tool::{Begun, Cancel, Done, Sweeper, Tool};
+
+use crate::error::GitError;
+use crate::plumbing::overrides::Overrides;
+use refrain_forge::FROM_FILE;
+
+/// What overrules the person's configuration: each only where the answer, or the person's comfort, would suffer.
+const SETTINGS: &[&str] = &[
+    // Paths come as they are.
+    "-c",
+    "core.quotePath=false",
+    // Housekeeping would be paid for by an iteration; the person's next git does it.
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "maintenance.auto=0",
+    // A watcher that missed something would hide a change; the private index has none of its own either.
+    "-c",
+    "core.fsmonitor=false",
+    // An agent can set a file's time back; it cannot say when the inode was changed last.
+    "-c",
+    "core.trustCtime=true",
+    "-c",
+    "core.checkStat=default",
+    // A private index that is split would leave its other half in the repository.
+    "-c",
+    "core.splitIndex=false",
+    // Nothing that an agent can write is run: no program as a protocol, no signature unless it is asked for, no question, and
+    // nothing inside of a repository in the repository.
+    "-c",
+    "protocol.ext.allow=never",
+    "-c",
+    "core.alternateRefsCommand=:",
+    "-c",
+    "core.askPass=",
+    "-c",
+    "log.showSignature=false",
+    "-c",
+    "submodule.recurse=false",
+    "-c",
+    "fetch.recurseSubmodules=false",
+];
+
+/// With this git runs no hook.
+const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
+
+/// The variables with which a git that we run below (a hook, `git rebase --exec`) would bend ours to its own place.
+/// What `git rev-parse --local-env-vars` says, but for the configuration of a `git -c`.
+const BENDING: &[&str] = &[
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_GLOB_PATHSPECS",
+    "GIT_GRAFT_FILE",
+    "GIT_ICASE_PATHSPECS",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_LITERAL_PATHSPECS",
+    "GIT_NAMESPACE",
+    "GIT_NOGLOB_PATHSPECS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REFLOG_ACTION",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+
+/// What is set for every git: no questions, no editor, no lock for the mere comfort of the next one.
+const SET: &[(&str, &str)] = &[
+    ("LC_ALL", "C"),
+    ("LANGUAGE", ""),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_EDITOR", "true"),
+    ("GIT_SEQUENCE_EDITOR", "true"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_MERGE_AUTOEDIT", "no"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    // An object is what its name says.
+    ("GIT_NO_REPLACE_OBJECTS", "1"),
+];
+
+/// The commands that run filters or merge drivers, where there are some.
+const FILTERING: &[&str] = &[
+    "checkout-index",
+    "diff-files",
+    "ls-files",
+    "merge",
+    "merge-tree",
+    "read-tree",
+    "reset",
+    "status",
+    "switch",
+    "update-index",
+];
+
+/// The commands that talk to a remote. One that is a folder of this machine has hooks and a configuration that an agent can
+/// write, and what they start is a child of these.
+const TALKING: &[&str] = &["fetch", "ls-remote", "push"];
+
+/// Which command the words are of.
+fn command_of(args: &[OsString]) -> Option<&str> {
+    let mut words = args.iter().filter_map(|word| word.to_str());
+    while let Some(word) = words.next() {
+        match word {
+            "-c" => drop(words.next()),
+            option if option.starts_with('-') => {}
+            command => return Some(command),
+        }
+    }
+    None
+}
+
+/// The environment for git made from the person's.
+pub(crate) fn environment(person: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+    let is_kept = |name: &OsStr| {
+        let name = name.to_str().unwrap_or_default();
+        !BENDING.contains(&name)
+            && name != FROM_FILE
+            && !name.starts_with("GIT_TRACE")
+            && !SET.iter().any(|(set, _)| *set == name)
+    };
+    let mut env: Vec<_> = person.iter().filter(|(name, _)| is_kept(name)).cloned().collect();
+    env.extend(SET.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+    env
+}
+
+/// Whose work a commit is: name, address, and when it was done, as [`AUTHOR`] tells them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Author(pub(crate) [OsString; 3]);
+
+/// The variables that say whose work a commit is (git-commit-tree(1)).
+const AUTHOR: [&str; 3] = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"];
+
+/// Who holds a git against what is pinned.
+pub(crate) trait Guard: std::fmt::Debug + Sync {
+    /// The git program, where that is known.
+    fn program(&self) -> Option<&Path>;
+    /// The `PATH` without the project's own folders, where it has some.
+    fn path(&self) -> Option<&OsString>;
+    /// Who runs a git that runs programs of the user.
+    fn sweeper(&self) -> Option<&Sweeper>;
+    /// What this git is told beyond the configuration.
+    fn overrides(&self, git: Git<'_>) -> Result<Overrides, GitError>;
+}
+
+/// Git in one place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Git<'a> {
+    dir: &'a Utf8Path,
+    env: &'a [(OsString, OsString)],
+    index: Option<&'a Utf8Path>,
+    /// The git folder of a place that has none of its own.
+    git_dir: Option<&'a Utf8Path>,
+    cancel: Option<&'a Cancel>,
+    attributes: Option<&'a str>,
+    author: Option<&'a Author>,
+    limit: Option<Duration>,
+    guard: Option<&'a dyn Guard>,
+    /// The person's hooks are run.
+    runs_hooks: bool,
+    /// Nothing of the person's configuration is overruled: it is only read.
+    is_bare: bool,
+    /// Settings for this one alone.
+    settings: &'a [(String, String)],
+}
+
+impl<'a> Git<'a> {
+    /// Git in `dir`, in an environment that [`environment`] made.
+    pub(crate) fn new(dir: &'a Utf8Path, env: &'a [(OsString, OsString)]) -> Self {
+        Self {
+            dir,
+            env,
+            index: None,
+            git_dir: None,
+            limit: None,
+            cancel: None,
+            attributes: None,
+            author: None,
+            guard: None,
+            runs_hooks: false,
+            is_bare: false,
+            settings: &[],
+        }
+    }
+
+    /// The same in a repository: it runs nothing that is not as it was pinned.
+    pub(crate) fn guarded_by(self, guard: &'a dyn Guard) -> Self {
+        Self { guard: Some(guard), ..self }
+    }
+
+    /// The same, which only reads the configuration as it is.
+    pub(crate) fn bare(self) -> Self {
+        Self { guard: None, is_bare: true, ..self }
+    }
+
+    /// The same with the person's hooks, if they are as they were pinned.
+    pub(crate) fn with_hooks(self) -> Self {
+        Self { runs_hooks: true, ..self }
+    }
+
+    /// The same with more settings.
+    pub(crate) fn with_settings(self, settings: &'a [(String, String)]) -> Self {
+        Self { settings, ..self }
+    }
+
+    /// The same in another environment that [`environment`] made.
+    pub(crate) fn in_env(self, env: &'a [(OsString, OsString)]) -> Self {
+        Self { env, ..self }
+    }
+
+    /// The same for the files in `folder`, which is no worktree of this git folder and is not known to it.
+    pub(crate) fn for_files_in(self, folder: &'a Utf8Path, git_dir: &'a Utf8Path) -> Self {
+        Self { dir: folder, git_dir: Some(git_dir), ..self }
+    }
+
+    /// The same in another folder.
+    pub(crate) fn inside(self, dir: &'a Utf8Path) -> Self {
+        Self { dir, ..self }
+    }
+
+    /// The same with another index than the person's.
+    pub(crate) fn with_index(self, index: &'a Utf8Path) -> Self {
+        Self { index: Some(index), ..self }
+    }
+
+    /// The same with the attributes of this tree, and not those of the project's files (git 2.41; an older one heeds those).
+    pub(crate) fn with_attributes_of(self, tree: &'a str) -> Self {
+        Self { attributes: Some(tree), ..self }
+    }
+
+    /// The same for commits that are somebody else's work; the person's where there is none.
+    pub(crate) fn by(self, author: Option<&'a Author>) -> Self {
+        Self { author, ..self }
+    }
+
+    /// The same, until somebody says stop; who could before still may where nobody else is named.
+    pub(crate) fn until(self, cancel: Option<&'a Cancel>) -> Self {
+        Self { cancel: cancel.or(self.cancel), ..self }
+    }
+
+    /// The same, which has so long for each answer.
+    pub(crate) fn within(self, limit: Option<Duration>) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// The same, which nobody may stop.
+    pub(crate) fn to_its_end(self) -> Self {
+        Self { cancel: None, ..self }
+    }
+
+    fn tool<S: AsRef<OsStr>>(
+        self,
+        args: impl IntoIterator<Item = S>,
+        input: &'a [u8],
+    ) -> Result<Tool<'a>, GitError> {
+        let (program, path) = match self.guard {
+            Some(guard) => (guard.program().map(Path::to_owned), guard.path().cloned()),
+            None => (program(self.env, &[self.dir]), path_outside(self.env, &[self.dir])),
+        };
+        let mut tool = Tool::new("git", self.dir.as_std_path()).env(self.env).at(program);
+        if let Some(limit) = self.limit {
+            tool = tool.limit(limit);
+        }
+        let mut overrides = match self.guard {
+            Some(guard) => guard.overrides(self)?,
+            None => Overrides::default(),
+        };
+        // A hook of the person's finds its programs where they are for the person.
+        let runs_hooks = self.runs_hooks && overrides.allows_hooks;
+        if let Some(path) = path.filter(|_| !runs_hooks) {
+            tool = tool.with("PATH", path);
+        }
+        if !self.is_bare {
+            tool = tool.args(SETTINGS);
+        }
+        if !self.is_bare && !runs_hooks {
+            tool = tool.args(NO_HOOKS);
+            overrides.settings.append(&mut overrides.without_hooks);
+        }
+        overrides.settings.extend_from_slice(self.settings);
+        tool = overrides.variables.iter().fold(tool, |tool, (name, value)| tool.with(name, value));
+        for (name, value) in in_variables(&overrides.settings, self.env) {
+            tool = tool.with(name, value);
+        }
+        let args: Vec<OsString> = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        let is_one_of = |commands: &[&str]| command_of(&args).is_some_and(|it| commands.contains(&it));
+        let runs_programs = (runs_hooks && overrides.has_programs)
+            || (overrides.has_filters && is_one_of(FILTERING))
+            || is_one_of(TALKING)
+            || command_of(&args) == Some("commit-tree") && overrides.has_programs;
+        let sweeper = self.guard.and_then(Guard::sweeper).filter(|_| runs_programs);
+        let mut tool = tool.args(args).input(input).cancel(self.cancel).swept_by(sweeper);
+        if let Some(git_dir) = self.git_dir {
+            tool = tool.with("GIT_DIR", git_dir).with("GIT_WORK_TREE", self.dir);
+        }
+        let tool = match self.index {
+            Some(index) => tool.with("GIT_INDEX_FILE", index),
+            None => tool,
+        };
+        let tool = match self.attributes {
+            Some(tree) => tool.with("GIT_ATTR_SOURCE", tree),
+            None => tool,
+        };
+        let author = self.author.into_iter().flat_map(|author| AUTHOR.iter().zip(&author.0));
+        Ok(author.fold(tool, |tool, (name, value)| tool.with(name, value)))
+    }
+
+    /// What git printed.
+    ///
+    /// # Errors
+    /// [`GitError`], also where it says no.
+    pub(crate) fn output<S: AsRef<OsStr>>(
+        self,
+        args: impl IntoIterator<Item = S>,
+        input: &'a [u8],
+    ) -> Result<Vec<u8>, GitError> {
+        Ok(self.tool(args, input)?.output()?)
+    }
+
+    /// What git printed, as text and without the line break at its end.
+    pub(crate) fn text<S: AsRef<OsStr>>(
+        self,
+        args: impl IntoIterator<Item = S>,
+        input: &'a [u8],
+    ) -> Result<String, GitError> {
+        let printed = self.output(args, input)?;
+        Ok(String::from_utf8_lossy(&printed).trim_end_matches('\n').to_owned())
+    }
+
+    /// Git that waits for what it is to read.
+    pub(crate) fn begin<S: AsRef<OsStr>>(
+        self,
+        args: impl IntoIterator<Item = S>,
+    ) -> Result<Begun<'a>, GitError> {
+        Ok(self.tool(args, &[])?.begin()?)
+    }
+
+    /// What git did, whatever its exit code.
+    pub(crate) fn run<S: AsRef<OsStr>>(
+        self,
+        args: impl IntoIterator<Item = S>,
+        input: &'a [u8],
+    ) -> Result<Done, GitError> {
+        Ok(self.tool(args, input)?.run()?)
+    }
+}
+
+/// The folders of the environment's `PATH` that are absolute and outside of `dirs`, and whether these are all.
+fn folders_outside(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> (Vec<PathBuf>, bool) {
+    let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path);
+    let all: Vec<PathBuf> = path.into_iter().flat_map(std::env::split_paths).collect();
+    let many = all.len();
+    let is_outside = |folder: &PathBuf| folder.is_absolute() && !is_within(folder, dirs);
+    let outside: Vec<PathBuf> = all.into_iter().filter(is_outside).collect();
+    let is_all = outside.len() == many;
+    (outside, is_all)
+}
+
+fn is_within(path: &Path, dirs: &[&Utf8Path]) -> bool {
+    let real = path.canonicalize().ok();
+    dirs.iter().any(|dir| path.starts_with(dir) || real.as_ref().is_some_and(|real| real.starts_with(dir)))
+}
+
+/// Where the `git` program is that is not in `dirs`, which an agent writes to; none if there is no other.
+pub(crate) fn program(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> Option<PathBuf> {
+    let is_program =
+        |path: &PathBuf| path.metadata().is_ok_and(|meta| is_executable(&meta)) && !is_within(path, dirs);
+    folders_outside(env, dirs).0.into_iter().map(|folder| folder.join("git")).find(is_program)
+}
+
+/// The environment's `PATH` without folders in `dirs`; none if there are none in it.
+pub(crate) fn path_outside(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> Option<OsString> {
+    let (outside, is_all) = folders_outside(env, dirs);
+    if is_all { None } else { std::env::join_paths(outside).ok() }
+}
+
+/// The variables that tell git these settings (git(1), `GIT_CONFIG_COUNT`), before those that the environment has already.
+fn in_variables(settings: &[(String, String)], env: &[(OsString, OsString)]) -> Vec<(String, OsString)> {
+    if settings.is_empty() {
+        return Vec::new();
+    }
+    let variable = |name: &str| env.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value);
+    let count: usize =
+        variable("GIT_CONFIG_COUNT").and_then(|count| count.to_str()?.parse().ok()).unwrap_or(0);
+    let theirs = (0..count).filter_map(|at| {
+        Some((
+            variable(&format!("GIT_CONFIG_KEY_{at}"))?.clone(),
+            variable(&format!("GIT_CONFIG_VALUE_{at}"))?.clone(),
+        ))
+    });
+    let ours = settings.iter().map(|(key, value)| (OsString::from(key), OsString::from(value)));
+    let all: Vec<_> = ours.chain(theirs).collect();
+    let mut variables = vec![("GIT_CONFIG_COUNT".to_owned(), all.len().to_string().into())];
+    for (at, (key, value)) in all.into_iter().enumerate() {
+        variables.push((format!("GIT_CONFIG_KEY_{at}"), key));
+        variables.push((format!("GIT_CONFIG_VALUE_{at}"), value));
+    }
+    variables
+}
+
+/// The object's name that git printed.
+pub(crate) fn oid(command: &'static str, answer: &str) -> Result<Oid, GitError> {
+    answer.trim().parse().map_err(|_| GitError::Answer { command, answer: answer.to_owned() })
+}
+
+/// What git says of its version, as seen from `dir` in the person's environment, within `limit`: `git version 2.47.3`.
+///
+/// # Errors
+/// [`GitError::Missing`] without a git program; else where it cannot be asked.
+pub fn version(dir: &Utf8Path, env: &[(OsString, OsString)], limit: Duration) -> Result<String, GitError> {
+    Git::new(dir, &environment(env)).within(Some(limit)).text(["--version"], &[])
+}
+
+/// How much of what git or a hook said is kept, in bytes.
+const SAID: usize = 2 << 10;
+
+/// The end of what git or a hook said, fit to be shown.
+pub(crate) fn said(done: &Done) -> String {
+    let text = [done.stdout.as_slice(), done.stderr.as_slice()].concat();
+    let text = String::from_utf8_lossy(&text);
+    let text = printable(text.trim());
+    let mut from = text.len().saturating_sub(SAID);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    text[from..].trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_surrounding_git_does_not_bend_ours() {
+        let person = [("GIT_DIR", "/x"), ("GIT_INDEX_FILE", "/y"), ("LC_ALL", "de_DE"), ("HOME", "/h")];
+        let person = person.map(|(name, value)| (name.into(), value.into()));
+        let env = environment(&person);
+        let value =
+            |name: &str| env.iter().filter(|(n, _)| n == name).map(|(_, v)| v.clone()).collect::<Vec<_>>();
+        assert!(value("GIT_DIR").is_empty() && value("GIT_INDEX_FILE").is_empty());
+        assert_eq!((value("LC_ALL"), value("HOME")), (vec!["C".into()], vec!["/h".into()]));
+    }
+
+    #[test]
+    fn settings_stand_before_those_of_the_environment() {
+        let env: Vec<(OsString, OsString)> =
+            [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", "a.b"), ("GIT_CONFIG_VALUE_0", "theirs")]
+                .map(|(name, value)| (name.into(), value.into()))
+                .into();
+        let told = in_variables(&[("a.b".to_owned(), "ours".to_owned())], &env);
+        let value = |name: &str| told.iter().find(|(known, _)| known == name).unwrap().1.clone();
+        assert_eq!(value("GIT_CONFIG_COUNT"), "2");
+        assert_eq!(
+            (value("GIT_CONFIG_VALUE_0"), value("GIT_CONFIG_VALUE_1")),
+            ("ours".into(), "theirs".into())
+        );
+        assert!(in_variables(&[], &env).is_empty());
+    }
+
+    #[test]
+    fn no_git_of_the_project_is_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        std::os::unix::fs::symlink("/bin/sh", root.join("git")).unwrap();
+        let env = [("PATH".into(), format!("{root}:.:/nonexistent").into())];
+        assert_eq!(program(&env, &[root]), None);
+        assert_eq!(path_outside(&env, &[root]), Some("/nonexistent".into()));
+    }
+}

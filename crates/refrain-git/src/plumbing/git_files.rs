@@ -1,0 +1,144 @@
+//! The files of a git folder that git reads whatever it is asked (gitrepository-layout(5)). An agent can put a FIFO there, over
+//! which every git would wait for ever, or an index without end. Both are refused by name before git is run.
+
+use std::fs;
+use std::os::unix::fs::FileTypeExt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::error::GitError;
+use crate::plumbing::disk::{LARGEST, text};
+
+/// The folders whose files git reads, below the git folder that all worktrees share.
+const FOLDERS: [&str; 3] = ["", "info", "objects/info"];
+
+/// Refuses git folders in which git would wait for a FIFO, or has an index that is too large.
+pub(crate) fn check(git_dir: &Utf8Path, common_dir: &Utf8Path) -> Result<(), GitError> {
+    let shared = FOLDERS.iter().map(|folder| common_dir.join(folder));
+    let own = (git_dir != common_dir).then(|| ["", "info"].map(|folder| git_dir.join(folder)));
+    for folder in shared.chain(own.into_iter().flatten()) {
+        for entry in folder.read_dir_utf8().into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| !kind.is_file() && !kind.is_dir()) {
+                check_kind(entry.path())?;
+            }
+        }
+    }
+    let index = git_dir.join("index");
+    if fs::metadata(&index).is_ok_and(|meta| meta.len() > LARGEST) {
+        return Err(GitError::LargeIndex { path: index, most: LARGEST });
+    }
+    let head = text(&git_dir.join("HEAD")).unwrap_or_default();
+    match head.strip_prefix("ref: ") {
+        Some(branch) => check_kind(&common_dir.join(branch.trim_end())),
+        None => Ok(()),
+    }
+}
+
+/// The same for the repository that a folder lies in, of which nothing is known yet.
+pub(crate) fn check_above(folder: &Utf8Path) -> Result<(), GitError> {
+    let dot_git = folder.ancestors().map(|folder| folder.join(".git"));
+    let Some(dot_git) = dot_git.into_iter().find(|path| path.symlink_metadata().is_ok()) else {
+        return Ok(());
+    };
+    check_kind(&dot_git)?;
+    let Some(git_dir) = (if dot_git.is_dir() { Some(dot_git) } else { named(&dot_git) }) else {
+        return Ok(());
+    };
+    check_kind(&git_dir.join("commondir"))?;
+    let common = text(&git_dir.join("commondir"));
+    let common = common.map_or_else(|_| git_dir.clone(), |common| git_dir.join(common.trim_end()));
+    check(&git_dir, &common)
+}
+
+/// The git folder that a `.git` file names, whether it is there or not.
+pub(crate) fn named(dot_git: &Utf8Path) -> Option<Utf8PathBuf> {
+    let text = text(dot_git).ok()?;
+    let path = text.strip_prefix("gitdir:")?.trim();
+    Some(dot_git.parent()?.join(path))
+}
+
+/// Refuses what never ends, or never begins; a link counts as what it leads to.
+fn check_kind(path: &Utf8Path) -> Result<(), GitError> {
+    let kind = fs::metadata(path).map(|meta| meta.file_type());
+    let is_endless = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_char_device() || kind.is_block_device());
+    if is_endless { Err(GitError::NoFile(Utf8PathBuf::from(path))) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    fn write(path: &Utf8Path, text: &str) {
+        testkit::write(path.as_std_path(), text);
+    }
+
+    /// A git folder with a branch, as far as it is looked at.
+    fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8PathBuf::from_path_buf(dir.path().canonicalize().unwrap()).unwrap();
+        for folder in ["inner", ".git/refs/heads", ".git/info", ".git/objects/info"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        write(&root.join(".git/HEAD"), "ref: refs/heads/main\n");
+        write(&root.join(".git/index"), "DIRC");
+        (dir, root)
+    }
+
+    fn make_fifo(path: &Utf8Path) {
+        let _ = fs::remove_file(path);
+        let folder = refrain_files::Folder::open(path.parent().unwrap()).unwrap();
+        assert!(folder.make_fifo(path.file_name().unwrap()).unwrap());
+    }
+
+    #[test]
+    fn a_fifo_that_git_would_read_is_refused_by_name() {
+        for name in [
+            "HEAD",
+            "index",
+            "config",
+            "packed-refs",
+            "commondir",
+            "info/exclude",
+            "info/attributes",
+            "objects/info/alternates",
+            "refs/heads/main",
+        ] {
+            let (_dir, root) = folder();
+            assert!(check_above(&root.join("inner")).is_ok());
+            let path = root.join(".git").join(name);
+            make_fifo(&path);
+            for found in [check_above(&root.join("inner")), check(&root.join(".git"), &root.join(".git"))] {
+                assert!(matches!(found, Err(GitError::NoFile(named)) if named == path), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fifo_behind_a_link_or_in_the_git_folder_of_a_worktree_is_refused_too() {
+        let (_dir, root) = folder();
+        make_fifo(&root.join("fifo"));
+        std::os::unix::fs::symlink("../fifo", root.join(".git/packed-refs")).unwrap();
+        assert!(matches!(check_above(&root), Err(GitError::NoFile(_))));
+        let (_dir, root) = folder();
+        let git_dir = root.join(".git/worktrees/inner");
+        fs::create_dir_all(&git_dir).unwrap();
+        write(&root.join("inner/.git"), &format!("gitdir: {git_dir}\n"));
+        write(&git_dir.join("commondir"), "../..\n");
+        assert!(check_above(&root.join("inner")).is_ok());
+        make_fifo(&git_dir.join("HEAD"));
+        assert!(matches!(check_above(&root.join("inner")), Err(GitError::NoFile(_))));
+    }
+
+    #[test]
+    fn an_index_that_no_repository_has_is_refused_by_name() {
+        let (_dir, root) = folder();
+        File::create(root.join(".git/index")).unwrap().set_len(LARGEST + 1).unwrap();
+        let error = check_above(&root).unwrap_err();
+        assert!(
+            error.to_string().starts_with(&format!("{root}/.git/index has more than 1024 MiB")),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,200 @@
+//! The person's index: looked at, copied, locked as git locks it, and brought up to date after a commit.
+//!
+//! A commit is made from a private index, so that a hook, a failure or a kill in the middle leaves the person's as it was.
+//! For as long as it takes, `index.lock` is held, as `git commit -a` holds it: no other git can stage anything in between.
+//! The lock says whose it is, so that a loop that was killed holding it does not lock itself and the person out.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::LoopId;
+use refrain_core::git::Oid;
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_OMIT, utimensat};
+use sha1::{Digest, Sha1};
+
+use crate::error::{GitError, OnPath};
+use crate::plumbing::disk::{LARGEST, Seen, remove, seen};
+use crate::repository::Repository;
+
+/// How the lock of a loop begins; the loop's id and a line break follow. No index begins like this: those say `DIRC`.
+const MARK: &str = "refrain loop ";
+
+/// Says of a file when it was written.
+fn set_modified(path: &Utf8Path, seconds: i64, nanoseconds: i64) -> io::Result<()> {
+    let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
+    let last_modification = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
+    utimensat(CWD, path.as_std_path(), &Timestamps { last_access, last_modification }, AtFlags::empty())?;
+    Ok(())
+}
+
+/// How many bytes of checksum end the index of a repository whose objects have SHA-1 names.
+const SUM: usize = 20;
+
+/// Whether the index of a repository with an object of this name ends with a checksum that [`seal`] can make.
+pub(crate) fn is_summed_by_us(object: &Oid) -> bool {
+    object.as_str().len() == 2 * SUM
+}
+
+/// Gives an index that was written without a checksum (git-config(1), `index.skipHash`) its own: other readers than git
+/// insist on one, and git takes longer for it than for all the rest of the file. It stays as old as it is, as
+/// [`Index::copy_to`] says.
+pub(crate) fn seal(path: &Utf8Path) -> io::Result<()> {
+    let mut file = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    let Some((content, _)) = bytes.split_last_chunk().filter(|(_, sum)| **sum == [0; SUM]) else {
+        return Ok(());
+    };
+    let meta = file.metadata()?;
+    file.write_all_at(&Sha1::digest(content), content.len() as u64)?;
+    set_modified(path, meta.mtime(), meta.mtime_nsec())
+}
+
+/// Copies an index, if it is a regular file of a size that indexes have.
+fn copy_regular(path: &Utf8Path, copy: &Utf8Path) -> io::Result<()> {
+    let from = refrain_files::open_regular(path)?;
+    let meta = from.metadata()?;
+    if meta.len() > LARGEST {
+        return Err(ErrorKind::FileTooLarge.into());
+    }
+    let mut to = File::create(copy)?;
+    to.set_permissions(meta.permissions())?;
+    io::copy(&mut from.take(LARGEST), &mut to)?;
+    Ok(())
+}
+
+/// Takes the lock of a private index away, which only a git that was killed over it leaves: nobody else knows the place.
+pub(crate) fn unlock_private(index: &Utf8Path) -> Result<(), GitError> {
+    remove(&Utf8PathBuf::from(format!("{index}.lock")))
+}
+
+/// The index of a worktree.
+#[derive(Debug)]
+pub(crate) struct Index {
+    path: Utf8PathBuf,
+    lock: Utf8PathBuf,
+}
+
+impl Index {
+    pub(crate) fn of(repository: &Repository) -> Self {
+        let path = repository.git_dir().join("index");
+        Self { lock: repository.git_dir().join("index.lock"), path }
+    }
+
+    /// How it looks.
+    pub(crate) fn seen(&self) -> Seen {
+        seen(&self.path)
+    }
+
+    /// Copies it; where there is none, there is no copy either. Returns how it looked before.
+    ///
+    /// The copy is as old as the original: git looks once more at files that are not older than their index, as they may
+    /// have been written in the same tick of the clock.
+    pub(crate) fn copy_to(&self, copy: &Utf8Path) -> Result<Seen, GitError> {
+        unlock_private(copy)?;
+        let seen = self.seen();
+        match copy_regular(&self.path, copy) {
+            Ok(()) => {
+                if let Some((_, _, seconds, nanoseconds, ..)) = seen {
+                    set_modified(copy, seconds, nanoseconds).on("write", copy)?;
+                }
+                Ok(seen)
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => match fs::remove_file(copy) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("take away", copy),
+                _ => Ok(None),
+            },
+            Err(error) if error.kind() == ErrorKind::FileTooLarge => {
+                Err(GitError::LargeIndex { path: self.path.clone(), most: LARGEST })
+            }
+            Err(error) => Err(error).on("copy", &self.path),
+        }
+    }
+
+    /// Whether another git, or another loop, holds its lock.
+    pub(crate) fn is_locked(&self, id: &LoopId) -> bool {
+        self.lock.symlink_metadata().is_ok() && !self.is_left_by(id)
+    }
+
+    /// Takes the lock; none where somebody has it. A lock that this loop left behind when it was killed is taken over.
+    pub(crate) fn lock(&self, id: &LoopId) -> Result<Option<Locked<'_>>, GitError> {
+        if self.is_left_by(id) {
+            fs::remove_file(&self.lock).on("take away", &self.lock)?;
+        }
+        // Written beside it first: a kill between making and writing it would leave an empty lock, which may be another
+        // git's and so would be respected for ever.
+        let beside = self.path.with_extension(format!("refrain-{id}"));
+        // One that a kill left may be the same file as a lock.
+        let _ = fs::remove_file(&beside);
+        write_new(&beside, id).on("write", &beside)?;
+        let taken = match fs::hard_link(&beside, &self.lock) {
+            // A disk without links.
+            Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported) => {
+                write_new(&self.lock, id)
+            }
+            other => other,
+        };
+        let _ = fs::remove_file(&beside);
+        match taken {
+            Ok(()) => Ok(Some(Locked { index: self })),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
+            Err(error) => Err(error).on("create", &self.lock),
+        }
+    }
+
+    fn is_left_by(&self, id: &LoopId) -> bool {
+        let mut begin = Vec::new();
+        let read =
+            refrain_files::open_regular(&self.lock).and_then(|file| file.take(128).read_to_end(&mut begin));
+        read.is_ok() && begin == format!("{MARK}{id}\n").into_bytes()
+    }
+}
+
+/// Writes a lock of this loop where there is no file.
+fn write_new(path: &Utf8Path, id: &LoopId) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(format!("{MARK}{id}\n").as_bytes())
+}
+
+/// The lock. Dropped, it is let go.
+#[derive(Debug)]
+pub(crate) struct Locked<'a> {
+    index: &'a Index,
+}
+
+impl Locked<'_> {
+    /// How the index looks under the lock.
+    pub(crate) fn seen(&self) -> Seen {
+        self.index.seen()
+    }
+
+    /// Copies the index as it is under the lock.
+    pub(crate) fn copy_to(&self, copy: &Utf8Path) -> Result<(), GitError> {
+        self.index.copy_to(copy).map(|_| ())
+    }
+
+    /// Puts another in its place, which is used up by that, and lets the lock go. It is one rename, so there is always a whole index. It is not synced,
+    /// as git's is not: what is lost with the power is what `git reset` makes anew.
+    pub(crate) fn replace_with(self, other: &Utf8Path) -> Result<(), GitError> {
+        let Index { path, .. } = self.index;
+        if let Ok(meta) = fs::metadata(path) {
+            fs::set_permissions(other, meta.permissions()).on("write", other)?;
+        }
+        // Beside each other unless the loop's folder is on another disk.
+        if fs::rename(other, path).is_ok() {
+            return Ok(());
+        }
+        let beside = path.with_extension("refrain");
+        fs::copy(other, &beside).on("write", &beside)?;
+        fs::rename(&beside, path).on("replace", path)
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        // Where that fails, the next commit of this loop finds its own lock and takes it over.
+        let _ = fs::remove_file(&self.index.lock);
+    }
+}

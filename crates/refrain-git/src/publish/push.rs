@@ -1,0 +1,182 @@
+//! A branch of work that was given up brought to where others can see it. Nobody is asked for anything, nothing is forced, and
+//! no secret that the agent committed goes with it.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use refrain_core::event::Pushed;
+use refrain_core::git::Oid;
+use refrain_core::glob::PathGlob;
+use refrain_proc::tool::{Done, ToolError};
+
+use crate::Cancel;
+use crate::candidate::Rules;
+use crate::commit::history::{screen_commits, screen_messages, unscreened};
+use crate::error::GitError;
+use crate::plumbing::git::{Git, said};
+use crate::plumbing::plain::configured;
+use crate::publish::Upstream;
+use crate::publish::publish_refusal::{Refusal, of_transport};
+use crate::repository::Repository;
+use refrain_forge::Token;
+use refrain_secrets as secrets;
+
+/// How long a push may take.
+const LONGEST: Duration = Duration::from_secs(60);
+
+/// With what git asks nobody for a password, beside [`Repository::env_of_push`].
+pub(crate) const ASKS_NOBODY: &[&str] = &["-c", "core.askPass=", "-c", "credential.interactive=false"];
+
+/// What is to be pushed, and what of it is looked at first.
+#[derive(Clone, Copy, Debug)]
+pub struct PushRequest<'a> {
+    /// The branch, without `refs/heads/`. Its last commit was screened when it was made.
+    pub branch: &'a str,
+    /// Where the head was before the loop: what came since is the loop's and the agent's. None where there was no commit.
+    pub since: Option<&'a Oid>,
+    /// The largest file that is looked at, in bytes.
+    pub largest_file: u64,
+    /// Where what looks like a secret may be.
+    pub allow_secrets: &'a [PathGlob],
+    /// Who may stop it.
+    pub cancel: Option<&'a Cancel>,
+}
+
+impl Repository {
+    /// Pushes a branch to the pinned remote, which is that of the branch that was checked out; none where there is none. After a minute it is given up. Where the agent committed what looks like a secret,
+    /// nothing is pushed: it is here only by then, and a person can still see to that.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked for its remotes, and [`GitError::Cancelled`].
+    pub fn push_branch(&self, request: PushRequest<'_>) -> Result<Option<Pushed>, GitError> {
+        let checked_out = self.current_branch()?.unwrap_or_default();
+        let Some(upstream) = self.upstream(&checked_out)? else { return Ok(None) };
+        let error = match self.try_push(&upstream, request) {
+            Ok(error) => error,
+            Err(GitError::Cancelled) => return Err(GitError::Cancelled),
+            Err(GitError::Tool(ToolError::TimedOut { limit, .. })) => {
+                Some(format!("it took longer than {} s", limit.as_secs()))
+            }
+            Err(other) => Some(other.to_string()),
+        };
+        Ok(Some(Pushed { remote: upstream.remote, error }))
+    }
+
+    /// Why it is not pushed; none where it is.
+    fn try_push(&self, upstream: &Upstream, request: PushRequest<'_>) -> Result<Option<String>, GitError> {
+        let remote = &upstream.remote;
+        let refname = format!("refs/heads/{}", request.branch);
+        let PushRequest { since, largest_file, allow_secrets, .. } = request;
+        let new =
+            [format!("{refname}^@")].into_iter().chain(since.map(|since| format!("^{since}"))).collect();
+        let rules = Rules { largest: largest_file, allow_secrets, base: since };
+        let found = match exposed_name(request.branch) {
+            Some(found) => Some(found),
+            None => self.exposed_at(upstream, new, rules, request.cancel)?,
+        };
+        if let Some(secret) = found {
+            let next = format!("look at it, and git push {remote} {} once it may be seen", request.branch);
+            return Ok(Some(format!("{secret}; {next}")));
+        }
+        let destination = self.destination(upstream)?;
+        let push = [
+            "push",
+            "--quiet",
+            "--no-follow-tags",
+            "--recurse-submodules=no",
+            "--",
+            &destination.name,
+            &format!("{refname}:{refname}"),
+        ];
+        let done = self.known_to(&upstream.url, |env| {
+            let pushing = self.git().until(request.cancel).within(Some(LONGEST)).in_env(env);
+            let pushing = pushing.with_hooks().with_settings(&destination.settings);
+            pushing.run(ASKS_NOBODY.iter().copied().chain(push), &[])
+        })?;
+        Ok((!done.status.success()).then(|| said(&done)))
+    }
+
+    /// Has git talk to the remote at `url` in the person's own login, and, where that is none there, by their token for it.
+    pub(crate) fn known_to(
+        &self,
+        url: &str,
+        run: impl Fn(&[(OsString, OsString)]) -> Result<Done, GitError>,
+    ) -> Result<Done, GitError> {
+        let env = self.env_of_push(self.git())?;
+        let done = run(&env)?;
+        // What one may not see is said not to be there.
+        let is_stranger = !done.status.success()
+            && matches!(of_transport(said(&done)), Refusal::NoPermission { .. } | Refusal::NoRemote { .. });
+        let known: Vec<_> = env.iter().chain(self.token()).cloned().collect();
+        match is_stranger.then(|| Token::for_git(url, &env, &known)).flatten() {
+            Some(env) => run(&env),
+            None => Ok(done),
+        }
+    }
+
+    /// The environment in which nobody is asked anything: whoever waits for an answer would wait for ever.
+    fn env_of_push(&self, git: Git<'_>) -> Result<Vec<(OsString, OsString)>, GitError> {
+        const ASKING: [&str; 3] = ["GIT_ASKPASS", "SSH_ASKPASS", "SSH_ASKPASS_REQUIRE"];
+        let mut env: Vec<_> = self.env().to_vec();
+        env.retain(|(name, _)| !ASKING.iter().any(|asking| name == asking));
+        env.push(("GCM_INTERACTIVE".into(), "never".into()));
+        let variable =
+            |wanted: &str| env.iter().rev().find(|(name, _)| name == wanted).map(|(_, value)| value);
+        let command = match variable("GIT_SSH_COMMAND").map(|value| value.to_str().unwrap_or_default()) {
+            Some(command) => command.to_owned(),
+            None => match configured(self, git, |it| it.ssh_command(self.pins()))?? {
+                nothing if nothing.is_empty() && variable("GIT_SSH").is_none() => "ssh".to_owned(),
+                command => command,
+            },
+        };
+        // Whoever has set up another program than ssh knows what that is to be told.
+        if is_ssh(&command) {
+            env.push(("GIT_SSH_COMMAND".into(), format!("{command} -o BatchMode=yes").into()));
+        }
+        Ok(env)
+    }
+}
+
+/// Whether the program of a command is OpenSSH, as far as its name says.
+fn is_ssh(command: &str) -> bool {
+    let program = command.split_whitespace().next().unwrap_or_default();
+    program.trim_matches(['"', '\'']).rsplit('/').next() == Some("ssh")
+}
+
+/// What looks like a secret in what would be seen for the first time, in words: in the files, paths, headers and messages of commits,
+/// said as `git rev-list` is told them. None where nothing does, or all of it may be there.
+pub(crate) fn exposed(git: Git<'_>, new: &[String], rules: Rules<'_>) -> Result<Option<String>, GitError> {
+    let commits = commits(git, new)?;
+    if let Some(found) = screen_commits(git, &commits, rules)?.into_iter().find(|found| !found.allowed) {
+        return Ok(Some(found.to_string()));
+    }
+    screen_messages(git, &commits)
+}
+
+/// The same of a loop's own commits, of which no file may be too large to be screened.
+pub(crate) fn exposed_by_loop(
+    git: Git<'_>,
+    new: &[String],
+    rules: Rules<'_>,
+) -> Result<Option<String>, GitError> {
+    match exposed(git, new, rules)? {
+        None => unscreened(git, &commits(git, new)?, rules),
+        found => Ok(found),
+    }
+}
+
+/// These commits, the oldest first.
+fn commits(git: Git<'_>, new: &[String]) -> Result<Vec<Oid>, GitError> {
+    // There may be more than arguments can be.
+    let (how, new): (Vec<&str>, Vec<&str>) =
+        new.iter().map(String::as_str).partition(|it| it.starts_with("--"));
+    let words = ["rev-list", "--reverse", "--stdin"].into_iter().chain(how);
+    let printed = Git::text(git, words, new.join("\n").as_bytes())?;
+    Ok(printed.lines().filter_map(|line| line.parse().ok()).collect())
+}
+
+/// The same of the name of a branch.
+pub(crate) fn exposed_name(branch: &str) -> Option<String> {
+    secrets::screen_name(branch.as_bytes())
+        .map(|what| format!("the name of the branch: it looks like {what}"))
+}

@@ -1,0 +1,119 @@
+//! Branches: whether a name is free, a new one in place, what a text names.
+
+use camino::Utf8Path;
+use refrain_core::git::Oid;
+
+use crate::error::GitError;
+use crate::plumbing::git::said;
+use crate::repository::Repository;
+
+impl Repository {
+    /// Whether a branch of this name can be made.
+    ///
+    /// # Errors
+    /// [`GitError::BadBranch`] where no branch can be called so, [`GitError::BranchTaken`] where one is.
+    pub fn check_branch_free(&self, name: &str) -> Result<(), GitError> {
+        self.check_branch_name(name)?;
+        match self.branch_head(name)? {
+            Some(_) => Err(GitError::BranchTaken(name.to_owned())),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a branch of what is checked out, and checks it out: no file changes, what is staged stays staged. Where it is
+    /// checked out already nothing is done, so it may be repeated.
+    ///
+    /// # Errors
+    /// As [`Self::check_branch_free`]; [`GitError::Failed`] with what git says, as in the middle of a merge.
+    pub fn create_branch(&self, name: &str) -> Result<(), GitError> {
+        self.check_branch_name(name)?;
+        let current = self.git().run(["symbolic-ref", "--quiet", "HEAD"], &[])?;
+        if String::from_utf8_lossy(&current.stdout).trim_end_matches('\n') == format!("refs/heads/{name}") {
+            return Ok(());
+        }
+        self.check_branch_free(name)?;
+        self.git().with_hooks().output(["switch", "--quiet", "--no-guess", "--create", name], &[])?;
+        Ok(())
+    }
+
+    /// The commit that a text names: a branch, a tag, a commit, `HEAD`.
+    ///
+    /// # Errors
+    /// [`GitError::NoCommit`] where it names none.
+    pub fn resolve(&self, from: &str) -> Result<Oid, GitError> {
+        let asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{from}^{{commit}}")];
+        let done = self.git().run(asked, &[])?;
+        // With --end-of-options it says the option again, too.
+        let answer = String::from_utf8_lossy(&done.stdout);
+        let found = answer.lines().last().and_then(|line| line.parse().ok());
+        found.filter(|_| done.status.success()).ok_or_else(|| GitError::NoCommit(from.to_owned()))
+    }
+
+    /// Whether a commit has this folder: one that is ignored, or new, is in no worktree that begins there.
+    ///
+    /// # Errors
+    /// [`GitError::NoFolder`] where it has not.
+    pub fn check_folder(&self, commit: &str, folder: &Utf8Path) -> Result<(), GitError> {
+        let asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{commit}:{folder}")];
+        let done = self.git().run(asked, &[])?;
+        let tree = String::from_utf8_lossy(&done.stdout).lines().last().unwrap_or_default().to_owned();
+        let is_tree = done.status.success()
+            && self.git().text(["cat-file", "-t", &tree], &[]).is_ok_and(|kind| kind == "tree");
+        match is_tree {
+            true => Ok(()),
+            false => Err(GitError::NoFolder { folder: folder.to_owned(), commit: commit.to_owned() }),
+        }
+    }
+
+    /// Whether a commit, or what else is named like one, has this file.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn has_file(&self, commit: &str, file: &Utf8Path) -> Result<bool, GitError> {
+        let asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{commit}:{file}")];
+        Ok(self.git().run(asked, &[])?.status.success())
+    }
+
+    /// Where a branch is; none where there is no such branch.
+    pub fn branch_head(&self, name: &str) -> Result<Option<Oid>, GitError> {
+        let done =
+            self.git().run(["rev-parse", "--verify", "--quiet", &format!("refs/heads/{name}")], &[])?;
+        Ok(String::from_utf8_lossy(&done.stdout).trim().parse().ok())
+    }
+
+    /// The branches that these patterns of `git for-each-ref` match, seen from `refs/heads`, by name: those that have more than
+    /// `known` has.
+    pub fn branches(&self, patterns: &[&str], known: &Oid) -> Result<Vec<String>, GitError> {
+        let words = ["for-each-ref", "--format=%(refname:strip=2)", "--no-merged", known.as_str()];
+        let patterns = patterns.iter().map(|pattern| format!("refs/heads/{pattern}"));
+        let words = words.map(str::to_owned).into_iter().chain(patterns);
+        Ok(self.git().text(words, &[])?.lines().map(str::to_owned).collect())
+    }
+
+    pub(crate) fn check_branch_name(&self, name: &str) -> Result<(), GitError> {
+        if is_plainly_fine(name) {
+            return Ok(());
+        }
+        let done = self.git().run(["check-ref-format", "--branch", name], &[])?;
+        let answer = String::from_utf8_lossy(&done.stdout);
+        // `@{-1}` is a name of another branch.
+        match done.status.success() && answer.trim_end_matches('\n') == name && name != "HEAD" {
+            true => Ok(()),
+            false if said(&done).contains("not a git repository") => {
+                Err(GitError::NotARepository(self.root().to_owned()))
+            }
+            false => Err(GitError::BadBranch(name.to_owned())),
+        }
+    }
+}
+
+/// Whether a name is one that git takes without a doubt (git-check-ref-format(1)): letters, digits and lines, in two parts or
+/// more.
+fn is_plainly_fine(name: &str) -> bool {
+    let is_fine = |part: &str| {
+        !part.starts_with('-')
+            && !part.is_empty()
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    };
+    name.contains('/') && !name.starts_with("refs/") && name.split('/').all(is_fine)
+}

@@ -1,0 +1,181 @@
+//! A clean checkout: a folder outside the project that holds exactly what a tree has, for gates to be run in.
+//!
+//! It is no worktree of the repository, which does not know of it. Git writes its files with the repository's settings and
+//! filters, from an index that lies outside of it, so that nothing that runs there decides what git believes of its files.
+//! What is neither in the tree nor ignored is removed each time; what is ignored stays, as that is where tools keep their
+//! caches, as far as the caller has it in a list. What was written is compared with the names of its objects, which git does
+//! not do. No hook is run: nobody checks anything out. What a tool sees that asks git there is made in `clean_git`.
+
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt;
+
+use camino::Utf8Path;
+use refrain_core::git::{Oid, RepoPath};
+
+use crate::Cancel;
+use crate::candidate::folder_snapshot::FolderSnapshot;
+use crate::candidate::integrity::{self, Checkout};
+use crate::candidate::stage;
+use crate::candidate::status::repository_of;
+use crate::error::{GitError, OnPath};
+use crate::plumbing::disk::remove;
+use crate::plumbing::git::Git;
+use crate::plumbing::overrides::OWN_ATTRIBUTES;
+use crate::repository::Repository;
+use crate::worktree::clean_git::{self, Head};
+
+/// What overrules the person's configuration here, over what always does.
+const SETTINGS: &[&str] = &[
+    // Not even the one that hears of a written index.
+    "-c",
+    "core.hooksPath=/dev/null",
+    // All of the tree, whatever the person wants to see of it.
+    "-c",
+    "core.sparseCheckout=false",
+];
+
+/// What a folder is to hold.
+#[derive(Clone, Copy, Debug)]
+pub struct CleanRequest<'a> {
+    /// The tree.
+    pub tree: &'a Oid,
+    /// What lies over it: of the paths that nobody may change, what they were.
+    pub over: &'a [Laid],
+    /// The folder, which is made where it is missing. It has to be the caller's alone: what is in it may be removed.
+    pub folder: &'a Utf8Path,
+    /// What of it stays: all else is removed first. Files of the tree that are in the list were compared with it before.
+    pub kept: &'a FolderSnapshot,
+    /// What git knows of the files in it; it lies outside of it, and is of no importance where it does not fit.
+    pub index: &'a Utf8Path,
+    /// Who may stop it.
+    pub cancel: Option<&'a Cancel>,
+}
+
+/// A path, and what it is to be whatever the tree has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Laid {
+    /// The path.
+    pub path: RepoPath,
+    /// Its mode, in octal as git writes it, and its content; none where nothing is to be there.
+    pub file: Option<(String, Oid)>,
+}
+
+impl Repository {
+    /// Makes a folder hold exactly what the request says, and what its `.gitignore` names. It may be repeated, and costs
+    /// little where little is to be done. Repositories in the tree are filled too where this worktree has them; else their
+    /// folders are empty, as they are here.
+    ///
+    /// # Errors
+    /// [`GitError`] where a file, or a filter of it, fails; [`GitError::Cancelled`]. The folder is no use then.
+    pub fn check_out_clean(&self, request: CleanRequest<'_>) -> Result<(), GitError> {
+        // They would make other files of the tree's than any other checkout of it, and git cannot be told to pass over them.
+        if self.changed_pins()?.iter().any(|name| name == OWN_ATTRIBUTES) {
+            return Err(GitError::OtherAttributes(self.common_dir().join(OWN_ATTRIBUTES)));
+        }
+        request.kept.remove_others(request.folder)?;
+        let mut made = self.try_check_out(request, Head::AsThere, request.folder);
+        if matches!(made, Err(GitError::Failed { .. } | GitError::Disk { .. })) {
+            // Whatever ran there left something that git cannot work with: it begins again without it.
+            remove(request.folder)?;
+            remove(request.index)?;
+            made = self.try_check_out(request, Head::AsThere, request.folder);
+        }
+        if matches!(made, Err(GitError::ForgedObject(_))) {
+            // Git's index, and so the next checkout, would take what was written for the tree's.
+            remove(request.folder)?;
+            remove(request.index)?;
+        }
+        made
+    }
+
+    fn try_check_out(
+        &self,
+        request: CleanRequest<'_>,
+        head: Head<'_>,
+        top: &Utf8Path,
+    ) -> Result<(), GitError> {
+        let CleanRequest { folder, index, kept, .. } = request;
+        // A link would lead git, which removes what it does not know, to somebody's files.
+        if fs::symlink_metadata(folder).is_ok_and(|meta| !meta.is_dir()) {
+            remove(folder)?;
+        }
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).on("create", folder)?;
+        // One that was killed over it.
+        remove(&index.with_file_name(format!("{}.lock", index.file_name().unwrap_or_default())))?;
+        let git = self.git().until(request.cancel).with_index(index).for_files_in(folder, self.git_dir());
+        let tree = self.lay_over(request)?;
+        let reset = ["read-tree", "--reset", "-u", "--no-recurse-submodules", tree.as_str()];
+        // Where the references are has nothing to do with the files.
+        let (refs, files) = std::thread::scope(|both| {
+            let refs = both.spawn(|| clean_git::refs(git));
+            let files = run(git, &reset).and_then(|()| run(git, &["clean", "-ffdq"]));
+            (refs.join(), files)
+        });
+        files?;
+        integrity::verify_checkout(git, Checkout { tree: &tree, folder, top, kept })?;
+        let refs = refs.unwrap_or_else(|panicked| std::panic::resume_unwind(panicked))?;
+        clean_git::make(self, git, (folder, index), (head, request.tree, refs))?;
+        if folder.join(".gitmodules").symlink_metadata().is_ok() {
+            self.fill_repositories(git, request, top)?;
+        }
+        Ok(())
+    }
+
+    /// The tree with what lies over it.
+    fn lay_over(&self, request: CleanRequest<'_>) -> Result<Oid, GitError> {
+        let CleanRequest { tree, over, index, cancel, .. } = request;
+        if over.is_empty() {
+            return Ok(tree.clone());
+        }
+        let scratch = index.with_extension("scratch");
+        let git = self.git().until(cancel).with_index(&scratch);
+        git.output(["read-tree", tree.as_str()], &[])?;
+        // First what is gone: a file may have become a folder.
+        let (mut gone, mut there) = (Vec::new(), Vec::new());
+        for Laid { path, file } in over {
+            match file {
+                None => gone.extend(stage::info("0", tree, &path.to_bytes())),
+                Some((mode, object)) => there.extend(stage::info(mode, object, &path.to_bytes())),
+            }
+        }
+        gone.extend(there);
+        stage::put(git, &gone)?;
+        let answer = git.text(["write-tree"], &[])?;
+        answer.parse().map_err(|_| GitError::Answer { command: "write-tree", answer })
+    }
+
+    /// Fills the folders of repositories in the tree from those of this worktree.
+    fn fill_repositories(
+        &self,
+        git: Git<'_>,
+        request: CleanRequest<'_>,
+        top: &Utf8Path,
+    ) -> Result<(), GitError> {
+        let printed = git.output(["ls-files", "--stage", "-z"], &[])?;
+        for (commit, path) in printed.split(|byte| *byte == 0).filter_map(repository_of) {
+            let theirs = self.root().join(path);
+            if theirs.join(".git").symlink_metadata().is_err() {
+                continue;
+            }
+            let theirs = Self::open(&theirs, self.env())?.with_cancel_of(self).with_pins(self.pins());
+            let asked = ["rev-parse", "--verify", &format!("{commit}^{{tree}}")];
+            let answer = theirs.git().until(request.cancel).text(asked, &[])?;
+            let tree = answer.parse().map_err(|_| GitError::Answer { command: "rev-parse", answer })?;
+            let name = blake3::hash(path.as_bytes()).to_hex();
+            let request = CleanRequest {
+                tree: &tree,
+                over: &[],
+                folder: &request.folder.join(path),
+                kept: request.kept,
+                index: &request.index.with_extension(&name[..16]),
+                cancel: request.cancel,
+            };
+            theirs.try_check_out(request, Head::At(&commit), top)?;
+        }
+        Ok(())
+    }
+}
+
+fn run(git: Git<'_>, args: &[&str]) -> Result<(), GitError> {
+    git.output(SETTINGS.iter().chain(args), &[]).map(drop)
+}

@@ -1,0 +1,438 @@
+//! The worktrees of a pool, which tasks work in one after the other: made ready for a branch, so that only what differs is
+//! written and what is ignored stays, as that is where tools keep their caches. What somebody left in one is saved first, on
+//! a branch of its own; where a branch cannot hold all of it, the worktree is held for a person to look at.
+//!
+//! No hook is run, and nothing is asked of what git believes about files that an agent told it to believe: marks that hide a
+//! change from git are taken away first. A note beside the worktree says that it is being made ready. Whoever finds that
+//! note finds nobody's work, as an agent is started only behind it: everything is made anew then. Which worktree is whose is
+//! the business of `refrain-store`.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::git::Oid;
+use refrain_core::glob::PathGlob;
+
+use crate::Cancel;
+use crate::commit::save::Saved;
+use crate::error::{GitError, OnPath};
+use crate::plumbing::disk::remove;
+use crate::plumbing::git::Git;
+use crate::plumbing::linked::head_of;
+use crate::plumbing::listed::Worktree;
+use crate::repository::Repository;
+use crate::worktree::Removal;
+use crate::worktree::pool_place::{Folder, folder, forget_mending, git_dir, mend};
+
+/// What overrules the person's configuration here, over what always does.
+const SETTINGS: &[&str] = &[
+    // All of the tree, whatever the person, or an agent, wants to see of it.
+    "-c",
+    "core.sparseCheckout=false",
+    // As many workers as there are cores, where there is enough to do.
+    "-c",
+    "checkout.workers=0",
+    "-c",
+    "checkout.thresholdForParallelism=100",
+];
+
+/// What the log of a branch says of a task's begin.
+const WHY: &str = "refrain: begin a task";
+
+/// Marks in a worktree's git folder the commit that its head was at when its branch was taken away: it is of no further use.
+pub(crate) const SETTLED: &str = "refs/worktree/refrain-settled";
+
+/// What is to be made ready, and for what.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadyRequest<'a> {
+    /// The worktree's folder. It has to be the caller's alone.
+    pub folder: &'a Utf8Path,
+    /// A folder around it, for what is known of it: a note, and a private index.
+    pub beside: &'a Utf8Path,
+    /// The branch that is to be checked out in it.
+    pub branch: &'a str,
+    /// Where that begins.
+    pub at: &'a Oid,
+    /// Where the branch is, if it is there already and may be moved: its commits are kept elsewhere, or of no further use.
+    pub was: Option<&'a Oid>,
+    /// The largest file that is saved, in bytes.
+    pub largest_file: u64,
+    /// Where what looks like a secret may be saved.
+    pub allow_secrets: &'a [PathGlob],
+    /// Who may stop it.
+    pub cancel: Option<&'a Cancel>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readied {
+    /// It is ready.
+    Ready {
+        /// What somebody had left in it, and is on a branch now.
+        saved: Option<Saved>,
+    },
+    /// It holds something that only a person can take away, for these reasons; nothing in it was changed.
+    Held(Vec<String>),
+}
+
+/// How a worktree of the pool is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is not there, was never finished, or is broken: it has to be made ready.
+    Unready,
+    /// It is there, with whatever somebody did in it.
+    On {
+        /// The branch that is checked out; none where the head is detached.
+        branch: Option<String>,
+        /// Its head; none on a branch that is gone.
+        head: Option<Oid>,
+    },
+}
+
+impl Repository {
+    /// Makes a worktree of the pool ready: the branch is checked out in it, at `at`, and nothing of another task's is in it
+    /// but what git ignores. Files that are right are not written again. It may be repeated after a kill at any point, and one
+    /// that is broken, or forgotten by git, is mended.
+    ///
+    /// # Errors
+    /// [`GitError::BranchTaken`] where the branch is somewhere else than at `at` or `was`, [`GitError::BranchElsewhere`] where
+    /// it is checked out outside of the pool; [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    pub fn ready(&self, request: ReadyRequest<'_>) -> Result<Readied, GitError> {
+        self.check_branch_name(request.branch)?;
+        let begun = note(request.beside);
+        let is_begun = begun.exists();
+        forget_mending(self, request.beside)?;
+        let there = match folder(self, request.folder)? {
+            Folder::Nothing => {
+                write_note(&begun)?;
+                return self.make_slot(request);
+            }
+            Folder::Strange(reason) => return Ok(Readied::Held(vec![reason])),
+            Folder::Broken => {
+                mend(self, request.folder, request.beside, request.at)?;
+                self.there(request.folder)?
+            }
+            Folder::Whole => self.there(request.folder)?,
+        };
+        there.wake_slot(request.cancel)?;
+        let saved = if is_begun {
+            there.reset(request.at, request.cancel)?;
+            None
+        } else {
+            let look = there.look_in_slot(request.cancel)?;
+            let repositories = there.moving_repositories(&look, request.at)?;
+            if !repositories.is_empty() {
+                return Ok(Readied::Held(repositories));
+            }
+            let saved = match there.save_slot(&look, request)? {
+                Ok(saved) => saved,
+                Err(reasons) => return Ok(Readied::Held(reasons)),
+            };
+            write_note(&begun)?;
+            match (&saved, &look.status.head) {
+                (None, Some(head)) => there.switch(head, request)?,
+                _ => there.reset(request.at, request.cancel)?,
+            }
+            saved
+        };
+        if request.folder.join(".refrain").symlink_metadata().is_ok() {
+            // The notes of the task before; what the project itself has there stays.
+            there.git().output(["clean", "-ffdqx", "--", ".refrain"], &[])?;
+        }
+        self.settle(&there, request, saved)
+    }
+
+    /// Makes new branches, each at its commit, for worktrees that are about to be made ready, all at once. Where one of them cannot be made
+    /// none is: then each is made with its worktree, which says why not.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn prepare_branches(&self, branches: &[(String, Oid)]) -> Result<(), GitError> {
+        for (branch, _) in branches {
+            self.check_branch_name(branch)?;
+        }
+        let order = |(branch, at): &(String, Oid)| format!("create refs/heads/{branch} {at}\n");
+        let orders: String = branches.iter().map(order).collect();
+        let done = Git::run(self.git(), ["update-ref", "-m", WHY, "--stdin"], orders.as_bytes())?;
+        if done.status.success() {
+            self.known().expect(branches.iter().map(|(branch, _)| format!("refs/heads/{branch}")));
+        }
+        Ok(())
+    }
+
+    /// How a worktree of the pool is found, whose folder and what is beside it are as in [`ReadyRequest`].
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn standing(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Standing, GitError> {
+        match folder(self, at)? {
+            Folder::Whole if !note(beside).exists() => {
+                let there = self.there(at)?;
+                Ok(Standing::On { branch: there.current_branch()?, head: there.reference("HEAD")? })
+            }
+            Folder::Nothing | Folder::Whole | Folder::Broken | Folder::Strange(_) => Ok(Standing::Unready),
+        }
+    }
+
+    /// Makes the files of this worktree, in which nothing is changed, those of a tree. The head stays where it is: what the two
+    /// differ in is uncommitted, as it was when somebody looked last.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot do it.
+    pub fn lay_out(&self, tree: &Oid) -> Result<(), GitError> {
+        let git = self.git().to_its_end();
+        git.output(["read-tree", "-m", "-u", "HEAD", tree.as_str()], &[])?;
+        git.output(["read-tree", "HEAD"], &[])?;
+        // It says with its exit code that there are some that differ.
+        git.run(["update-index", "-q", "--refresh"], &[]).map(drop)
+    }
+
+    /// Takes branches away that are of no further use, each with where it is. Of the worktrees of the pool those that `takes`
+    /// gives the right to are at the commits of their branches then, which count as settled. A branch that was moved meanwhile
+    /// is kept, as is one that is checked out elsewhere.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot do it.
+    pub fn retire_branches<T>(
+        &self,
+        branches: &BTreeMap<String, Oid>,
+        takes: impl Fn(&Worktree) -> Option<T>,
+    ) -> Result<(), GitError> {
+        let (mut gone, mut held) = (branches.clone(), Vec::new());
+        if gone.is_empty() {
+            return Ok(());
+        }
+        // Of the main worktree the files of the others say nothing.
+        if let Some(Some(main)) = head_of(self.common_dir()) {
+            gone.remove(&main);
+        }
+        let mut left = Vec::new();
+        for listed in self.linked().map_or_else(|| self.worktrees(), Ok)? {
+            let Some((branch, at)) = listed.branch.as_ref().and_then(|it| gone.get_key_value(it)) else {
+                continue;
+            };
+            let (branch, at) = (branch.clone(), at.clone());
+            if let Some(right) = takes(&listed)
+                && let there = self.there(&listed.path)?
+                // Whoever had it meanwhile may have had it leave the branch.
+                && there.current_branch()?.as_ref() == Some(&branch)
+                && there.reference("HEAD")?.as_ref() == Some(&at)
+            {
+                held.push(right);
+                left.push((there, at));
+            } else {
+                gone.remove(&branch);
+            }
+        }
+        let leave = |(there, at): &(Self, Oid)| {
+            // All worktrees see the references of each by the name of its git folder (gitglossary(7), per-worktree ref).
+            let its = format!("worktrees/{}", there.git_dir().file_name().unwrap_or_default());
+            settling(&format!("{its}/{SETTLED}"), &format!("{its}/HEAD"), at)
+        };
+        let order = |(name, at): (&String, &Oid)| format!("delete refs/heads/{name} {at}\n");
+        let all: String = left.iter().map(leave).chain(gone.iter().map(order)).collect();
+        let done = Git::run(self.git(), ["update-ref", "--stdin"], all.as_bytes())?;
+        if !done.status.success() {
+            // All, or none of them: one was moved.
+            for (there, at) in &left {
+                there.settle_at(at)?;
+            }
+            for (name, at) in &gone {
+                self.drop_reference(&format!("refs/heads/{name}"), at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Leaves the branch for the commit that it is at, which counts as settled.
+    fn settle_at(&self, at: &Oid) -> Result<(), GitError> {
+        let orders = settling(SETTLED, "HEAD", at);
+        Git::output(self.git(), ["update-ref", "--stdin"], orders.as_bytes()).map(drop)
+    }
+
+    /// What of value lies in a worktree of the pool: that which is not committed, is on no branch, or in progress. It is only
+    /// looked at.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot be asked.
+    pub fn slot_value(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Vec<String>, GitError> {
+        if note(beside).exists() {
+            return Ok(Vec::new());
+        }
+        match folder(self, at)? {
+            Folder::Nothing => Ok(Vec::new()),
+            Folder::Strange(reason) => Ok(vec![reason]),
+            Folder::Broken => {
+                Ok(vec!["what git knew of it is gone, so nobody can tell what is new in it".to_owned()])
+            }
+            Folder::Whole => {
+                let there = self.there(at)?;
+                let look = there.look_in_slot(None)?;
+                let mut reasons = look.reasons();
+                if there.holds_repositories()? {
+                    reasons.push("it has submodules, and their commits may be nowhere else".to_owned());
+                }
+                Ok(reasons)
+            }
+        }
+    }
+
+    /// Removes what git ignores in a worktree of the pool: caches, and what was built.
+    ///
+    /// # Errors
+    /// [`GitError`] where it cannot be removed.
+    pub fn clear_slot(&self, at: &Utf8Path) -> Result<(), GitError> {
+        match folder(self, at)? {
+            Folder::Whole => self.there(at)?.git().output(["clean", "-ffdqX"], &[]).map(drop),
+            Folder::Nothing | Folder::Broken | Folder::Strange(_) => Ok(()),
+        }
+    }
+
+    /// Removes a worktree of the pool, unless something of value lies in it; branches stay.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot do it.
+    pub fn remove_slot(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Removal, GitError> {
+        if let Folder::Whole = folder(self, at)? {
+            self.there(at)?.wake_slot(None)?;
+        }
+        let value = self.slot_value(at, beside)?;
+        if let Some(reason) = value.into_iter().next() {
+            return Ok(Removal::Kept(reason));
+        }
+        if self.listed(at)?.is_some() {
+            self.worktrees_to_change().remove_whatever(at)?;
+        }
+        Ok(Removal::BranchKept)
+    }
+
+    /// The worktree of the pool in a folder. Git is not asked where it is: its `.git` says that.
+    ///
+    /// # Errors
+    /// [`GitError`] where it is none.
+    pub fn there(&self, at: &Utf8Path) -> Result<Self, GitError> {
+        match git_dir(self, at) {
+            Some(git_dir) => Ok(self.beside(at, git_dir)),
+            None => Ok(Self::open(at, self.env())?.with_cancel_of(self)),
+        }
+    }
+
+    /// Makes one where there is nothing. Nearly always the branch is new, and nobody has it: then the worktree begins on it.
+    fn make_slot(&self, request: ReadyRequest<'_>) -> Result<Readied, GitError> {
+        let ReadyRequest { folder, branch, at, was, cancel, .. } = request;
+        let is_new = was.is_none() && self.make_reference(&format!("refs/heads/{branch}"), at, WHY)?;
+        self.add_slot(request, is_new.then_some(branch))?;
+        let there = self.there(folder)?;
+        there.fill(at, cancel)?;
+        match is_new {
+            true => {
+                remove(&note(request.beside))?;
+                Ok(Readied::Ready { saved: None })
+            }
+            false => self.settle(&there, request, None),
+        }
+    }
+
+    fn add_slot(&self, request: ReadyRequest<'_>, branch: Option<&str>) -> Result<(), GitError> {
+        let ReadyRequest { folder, at, cancel, .. } = request;
+        let add = || self.add_empty_worktree(self.git().until(cancel), folder, (at, branch));
+        match add() {
+            // What another git left that was killed over it.
+            Err(GitError::Failed { .. }) if self.listed(request.folder)?.is_some() => {
+                self.worktrees_to_change().remove_half_made(request.folder)?;
+                add()
+            }
+            done => done,
+        }
+    }
+
+    /// Writes what differs from a clean head.
+    fn switch(&self, head: &Oid, request: ReadyRequest<'_>) -> Result<(), GitError> {
+        let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", head.as_str(), request.at.as_str()];
+        let done = self.git().until(request.cancel).run(SETTINGS.iter().copied().chain(read), &[])?;
+        // What stands in the way is ignored, or was written since it was looked at: nobody works here.
+        if done.status.success() { Ok(()) } else { self.reset(request.at, request.cancel) }
+    }
+
+    /// Makes it hold the commit's files and no others, but for what is ignored.
+    fn reset(&self, at: &Oid, cancel: Option<&Cancel>) -> Result<(), GitError> {
+        self.fill(at, cancel)?;
+        self.git().until(cancel).output(["clean", "-ffdq"], &[]).map(drop)
+    }
+
+    /// Writes the commit's files, whatever is there.
+    fn fill(&self, at: &Oid, cancel: Option<&Cancel>) -> Result<(), GitError> {
+        let read = ["read-tree", "--reset", "-u", "--no-recurse-submodules", at.as_str()];
+        self.git().until(cancel).output(SETTINGS.iter().copied().chain(read), &[]).map(drop)
+    }
+
+    /// The files are there: puts the branch and the head where they belong, and takes the note away.
+    fn settle(
+        &self,
+        there: &Self,
+        request: ReadyRequest<'_>,
+        saved: Option<Saved>,
+    ) -> Result<Readied, GitError> {
+        let ReadyRequest { branch, at, was, .. } = request;
+        let name = format!("refs/heads/{branch}");
+        // Nearly always it is new, and nobody has it.
+        if was.is_some() || !self.make_reference(&name, at, WHY)? {
+            let head = self.branch_head(branch)?;
+            if let Some(head) = &head {
+                if head != at && Some(head) != was {
+                    return Err(GitError::BranchTaken(branch.to_owned()));
+                }
+                let pool = request.beside.parent().unwrap_or(request.beside);
+                if let Some(by) = self.leave_branch(branch, head, Some(request.folder), pool)? {
+                    return Err(GitError::BranchElsewhere { branch: branch.to_owned(), by });
+                }
+            }
+            if !self.move_reference(&name, head.as_ref(), at, WHY)? {
+                return Err(GitError::BranchTaken(branch.to_owned()));
+            }
+        }
+        there.git().output(["symbolic-ref", "-m", WHY, "HEAD", &name], &[])?;
+        remove(&note(request.beside))?;
+        Ok(Readied::Ready { saved })
+    }
+
+    /// Has all worktrees of the pool, but one, leave a branch for the commit that it is at. Returns another that has it.
+    fn leave_branch(
+        &self,
+        branch: &str,
+        at: &Oid,
+        but: Option<&Utf8Path>,
+        pool: &Utf8Path,
+    ) -> Result<Option<Utf8PathBuf>, GitError> {
+        let real = |path: &Utf8Path| path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
+        let (pool, but) = (real(pool), but.map(real));
+        for listed in self.worktrees()? {
+            if listed.branch.as_deref() != Some(branch) || Some(&listed.path) == but.as_ref() {
+                continue;
+            }
+            if !listed.path.starts_with(&pool) {
+                return Ok(Some(listed.path));
+            }
+            if let Ok(there) = self.there(&listed.path) {
+                there.settle_at(at)?;
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// How git is told that a worktree leaves its branch for a commit, which counts as settled.
+fn settling(mark: &str, head: &str, at: &Oid) -> String {
+    format!("update {mark} {at}\noption no-deref\nupdate {head} {at}\n")
+}
+
+/// The note that says a worktree is being made ready.
+fn note(beside: &Utf8Path) -> Utf8PathBuf {
+    beside.join("begun")
+}
+
+/// It need not survive a power loss: where it does not, what is found is saved, though it is of no use.
+fn write_note(path: &Utf8Path) -> Result<(), GitError> {
+    fs::File::create(path).map(drop).on("write", path)
+}

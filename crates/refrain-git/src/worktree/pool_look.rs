@@ -1,0 +1,198 @@
+//! What would be lost in a worktree of the pool if another task took it, and how it is saved on a branch of its own.
+
+use refrain_core::git::{Base, LeftOut, Oid, Operation};
+
+use crate::Cancel;
+use crate::candidate::status::{HIDDEN, Status, has_conflicts, hidden};
+use crate::candidate::submodules::look;
+use crate::candidate::tree::TreeRequest;
+use crate::commit::save::{Job, Saved, TREE};
+use crate::error::GitError;
+use crate::plumbing::disk::{remove, text};
+use crate::plumbing::git::Git;
+use crate::repository::{Repository, is_refrains};
+use crate::worktree::pool::{ReadyRequest, SETTLED};
+
+/// The trailer that says where saved work was found.
+const SLOT: &str = "Refrain-Slot";
+
+/// References that keep a commit.
+const KEEPING: [&str; 4] = ["refs/heads", "refs/tags", "refs/remotes", "refs/refrain"];
+
+impl Repository {
+    /// Has git see all that is here: a worktree that nobody uses, whatever was done to it.
+    pub(crate) fn wake_slot(&self, cancel: Option<&Cancel>) -> Result<(), GitError> {
+        let git = self.git().until(cancel);
+        // Whoever held them is dead: the worktree is ours alone.
+        for lock in ["index.lock", "HEAD.lock"] {
+            remove(&self.git_dir().join(lock))?;
+        }
+        if let Err(GitError::Failed { .. }) = self.unhide(git) {
+            // The index cannot be read: what is in the files is what counts.
+            remove(&self.git_dir().join("index"))?;
+            git.run(["read-tree", "HEAD"], &[])?;
+        }
+        if self.reference("HEAD")?.is_none()
+            && let Some(last) = self.last_head()
+            && self.recorded(&last)?.is_some()
+        {
+            // Its branch was deleted: git would take every file for a new one.
+            git.output(["update-ref", "--no-deref", "HEAD", last.as_str()], &[])?;
+        }
+        Ok(())
+    }
+
+    /// Looks for what would be lost here.
+    pub(crate) fn look_in_slot(&self, cancel: Option<&Cancel>) -> Result<Look, GitError> {
+        let git = self.git().until(cancel);
+        let mut status = look(self, git)?;
+        status.entries.retain(|entry| !is_refrains(&entry.path));
+        let operation = self.operation().or_else(|| has_conflicts(&status).then_some(Operation::Merge));
+        let is_kept = match &status.head {
+            Some(head) if status.branch.is_none() => self.is_kept(git, head)?,
+            _ => true,
+        };
+        Ok(Look { status, operation, is_kept })
+    }
+
+    /// Takes the marks away that hide changes of files from git.
+    fn unhide(&self, git: Git<'_>) -> Result<(), GitError> {
+        let printed = git.output(HIDDEN, &[])?;
+        let (mut skipped, mut assumed) = (Vec::new(), Vec::new());
+        for (mark, path) in hidden(&printed) {
+            let path = [path, b"\0"].concat();
+            if mark.eq_ignore_ascii_case(&b's') {
+                skipped.extend_from_slice(&path);
+            }
+            if mark.is_ascii_lowercase() {
+                assumed.extend_from_slice(&path);
+            }
+        }
+        for (how, paths) in [("--no-skip-worktree", skipped), ("--no-assume-unchanged", assumed)] {
+            if !paths.is_empty() {
+                Git::output(git, ["update-index", how, "-z", "--stdin"], &paths)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The commit that the head was at when somebody looked last, as its log says.
+    fn last_head(&self) -> Option<Oid> {
+        let log = text(&self.git_dir().join("logs/HEAD")).ok()?;
+        log.lines().last()?.split(' ').nth(1)?.parse().ok()
+    }
+
+    /// Whether a commit is on a branch, or of no further use.
+    fn is_kept(&self, git: Git<'_>, head: &Oid) -> Result<bool, GitError> {
+        if self.reference(SETTLED)?.as_ref() == Some(head) {
+            return Ok(true);
+        }
+        let words = ["for-each-ref", "--count=1", "--contains", head.as_str()];
+        Ok(!git.output(words.into_iter().chain(KEEPING), &[])?.is_empty())
+    }
+
+    /// Saves what was found on a branch; or why that cannot be.
+    pub(crate) fn save_slot(
+        &self,
+        look: &Look,
+        request: ReadyRequest<'_>,
+    ) -> Result<Result<Option<Saved>, Vec<String>>, GitError> {
+        if look.is_clean() {
+            return Ok(Ok(None));
+        }
+        let ReadyRequest { largest_file, allow_secrets, cancel, .. } = request;
+        let (base, index) = (Base::default(), request.beside.join("index"));
+        let tree = TreeRequest { base: &base, index: &index, largest_file, allow_secrets, cancel };
+        let (tree, left_out) = self.tree_and_rest(tree)?;
+        if !left_out.is_empty() {
+            return Ok(Err(left_out.iter().map(|LeftOut { path, why }| format!("{path}: {why}")).collect()));
+        }
+        let (branch, of) = look.names();
+        let job = Job {
+            repository: self,
+            branch: &branch,
+            message: &format!("wip: what was left in {of}\n\n{}", look.reasons().join("\n")),
+            trailers: &[(SLOT, &of), (TREE, tree.as_str())],
+            files: &[],
+            git: self.git().until(cancel).with_index(&index),
+        };
+        let saved = job.run()?;
+        if let Some(operation) = look.operation {
+            self.quit(operation)?;
+        }
+        Ok(Ok(Some(saved)))
+    }
+
+    /// Has git forget what it was in the middle of; what it had put aside for that goes to the stash.
+    fn quit(&self, operation: Operation) -> Result<(), GitError> {
+        let words: &[&str] = match operation {
+            Operation::Merge => &["merge", "--quit"],
+            Operation::Rebase if self.git_dir().join("rebase-apply/applying").exists() => &["am", "--quit"],
+            Operation::Rebase => &["rebase", "--quit"],
+            Operation::CherryPick => &["cherry-pick", "--quit"],
+            Operation::Revert => &["revert", "--quit"],
+            Operation::Bisect => &["bisect", "reset", "HEAD"],
+        };
+        self.git().output(words, &[]).map(drop)
+    }
+
+    /// Why submodules that are filled here are in the way of another commit: what is in them does not follow, and nobody
+    /// knows whether it is anywhere else.
+    pub(crate) fn moving_repositories(&self, look: &Look, at: &Oid) -> Result<Vec<String>, GitError> {
+        let Some(head) = look.status.head.as_ref().filter(|head| *head != at) else { return Ok(Vec::new()) };
+        if !self.git_dir().join("modules").exists() || !self.holds_repositories()? {
+            return Ok(Vec::new());
+        }
+        let words = ["diff-tree", "-r", "--raw", "-z", "--no-renames", head.as_str(), at.as_str()];
+        let printed = self.git().output(words, &[])?;
+        let mut fields = printed.split(|byte| *byte == 0);
+        let mut reasons = Vec::new();
+        while let (Some(head), Some(path)) = (fields.next(), fields.next()) {
+            if head.windows(7).any(|mode| mode == b"160000 ") {
+                reasons
+                    .push(format!("{}: a submodule that would have to move", String::from_utf8_lossy(path)));
+            }
+        }
+        Ok(reasons)
+    }
+}
+
+/// What was found in a worktree.
+pub(crate) struct Look {
+    pub(crate) status: Status,
+    operation: Option<Operation>,
+    /// Whether the head is on a branch, or of no further use.
+    is_kept: bool,
+}
+
+impl Look {
+    fn is_clean(&self) -> bool {
+        self.status.entries.is_empty() && self.operation.is_none() && self.is_kept
+    }
+
+    /// What would be lost.
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        let changed = self.status.entries.len();
+        let files = match changed {
+            0 => None,
+            1 => Some("1 file is not committed".to_owned()),
+            many => Some(format!("{many} files are not committed")),
+        };
+        let operation = self.operation.map(|operation| format!("a {operation} was in progress"));
+        let head = self.status.head.as_ref().filter(|_| !self.is_kept);
+        let head = head.map(|head| format!("its head {} was on no branch", head.short()));
+        files.into_iter().chain(operation).chain(head).collect()
+    }
+
+    /// A branch for it, and what it is the rest of.
+    fn names(&self) -> (String, String) {
+        match (&self.status.branch, &self.status.head) {
+            (Some(branch), _) => {
+                let own = branch.strip_prefix("refrain/").unwrap_or(branch);
+                (format!("wip/slot-{}", own.replace('/', "-")), branch.clone())
+            }
+            (None, Some(head)) => (format!("wip/slot-{}", head.short()), head.to_string()),
+            (None, None) => ("wip/slot".to_owned(), "an unborn branch".to_owned()),
+        }
+    }
+}

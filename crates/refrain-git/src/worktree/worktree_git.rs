@@ -1,0 +1,189 @@
+//! The one place where git makes, removes and lists worktrees. Git dies over a worktree that another git is making or removing
+//! at that moment. Refrain therefore lets only one of its gits do that at a time, under a lock on the git folder, and repeats a
+//! git that died over a worktree of the user's or an agent's git. No hook and no checkout runs under the lock, so it is short.
+
+use std::fs::{self, File};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::git::Oid;
+
+use crate::error::{GitError, OnPath};
+use crate::plumbing::disk::text;
+use crate::plumbing::git::Git;
+use crate::plumbing::git_files::named;
+use crate::plumbing::listed::{Worktree, parse, real};
+use crate::repository::Repository;
+
+/// Git's reason for the lock of a worktree while it makes that worktree.
+const HALF_MADE: &str = "initializing";
+
+/// The file in the git folder of a worktree that locks it (gitrepository-layout(5)).
+const LOCKED: &str = "locked";
+
+/// How often git is asked again. The other git needs some microseconds more, and each git takes milliseconds to start.
+const AGAIN: usize = 50;
+
+/// The worktrees of a repository, while this is held: exclusively by a git that changes them, shared by those that list them.
+pub(crate) struct Worktrees<'a> {
+    repository: &'a Repository,
+    /// On the git folder itself, so that no file is left behind. None if the folder cannot be opened.
+    _lock: Option<File>,
+}
+
+impl Repository {
+    /// The worktrees, to make or remove one.
+    pub(crate) fn worktrees_to_change(&self) -> Worktrees<'_> {
+        let lock = File::open(self.common_dir()).ok().filter(|lock| lock.lock().is_ok());
+        Worktrees { repository: self, _lock: lock }
+    }
+
+    /// The worktrees, to list them.
+    pub(crate) fn worktrees_to_list(&self) -> Worktrees<'_> {
+        let lock = File::open(self.common_dir()).ok().filter(|lock| lock.lock_shared().is_ok());
+        Worktrees { repository: self, _lock: lock }
+    }
+
+    /// Writes the files of a worktree that [`Worktrees::make`] made, unlocks it, and runs the hook as `git worktree add` does.
+    pub(crate) fn check_out_new(&self, path: &Utf8Path, head: &Oid) -> Result<(), GitError> {
+        let there = named(&path.join(".git")).map(|git_dir| self.beside(path, git_dir));
+        let git = there.as_ref().unwrap_or(self).git().inside(path);
+        git.output(["reset", "--hard", "--quiet", "--no-recurse-submodules"], &[])?;
+        if let Some(locked) = named(&path.join(".git")).map(|dir| dir.join(LOCKED)) {
+            fs::remove_file(&locked).on("remove", &locked)?;
+        }
+        let nothing = "0".repeat(head.as_str().len());
+        let hook = ["hook", "run", "--ignore-missing", "post-checkout", "--", &nothing, head.as_str(), "1"];
+        git.with_hooks().output(hook, &[]).map(drop)
+    }
+}
+
+impl Worktrees<'_> {
+    /// All of them, the main one first.
+    pub(crate) fn list(&self) -> Result<Vec<Worktree>, GitError> {
+        let list = ["worktree", "list", "--porcelain", "-z"];
+        Ok(parse(&past_half_made(|| self.repository.git().output(list, &[]))?))
+    }
+
+    /// The one at a path.
+    pub(crate) fn at(&self, path: &Utf8Path) -> Result<Option<Worktree>, GitError> {
+        let asked = real(path);
+        Ok(self.list()?.into_iter().find(|listed| listed.path == asked || listed.path == path))
+    }
+
+    /// The folder of another worktree than the one at a path that has the branch checked out.
+    pub(crate) fn other_on(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
+        let asked = real(path);
+        let is_other = |listed: &Worktree| listed.path != asked && listed.path != path;
+        let on_it = |listed: &Worktree| listed.branch.as_deref() == Some(branch) && is_other(listed);
+        Ok(self.list()?.into_iter().find(on_it).map(|listed| listed.path))
+    }
+
+    /// Has git make one without files; `how` are the words after `git worktree add`.
+    pub(crate) fn add(&self, git: Git<'_>, how: &[&str]) -> Result<(), GitError> {
+        let add = ["worktree", "add", "--quiet", "--no-checkout"];
+        past_half_made(|| git.output(add.iter().chain(how), &[])).map(drop)
+    }
+
+    /// Makes one without files on a branch that is there. It stays locked as half made until [`Repository::check_out_new`] is
+    /// through, so that the next call for the same path recognizes and removes it after a crash.
+    pub(crate) fn make(&self, path: &Utf8Path, branch: &str, is_known: bool) -> Result<(), GitError> {
+        // Forced only if git still lists the one at this path: git then also takes a branch that is in use elsewhere.
+        let force: &[&str] = if is_known { &["--force"] } else { &[] };
+        let how = [force, &["--lock", "--reason", HALF_MADE, path.as_str(), branch]].concat();
+        self.add(self.repository.git(), &how)
+    }
+
+    /// Has git remove one; `how` are the words after `git worktree remove`. Git is not ended in the middle of it, where it would
+    /// leave a worktree that looks as if files had been deleted in it. It runs no hook that could hang.
+    pub(crate) fn remove(&self, how: &[&str]) -> Result<(), GitError> {
+        let remove = ["worktree", "remove"];
+        let git = self.repository.git().to_its_end();
+        past_half_made(|| git.output(remove.iter().chain(how), &[])).map(drop)
+    }
+
+    /// Removes a half made worktree: nobody has worked in it.
+    pub(crate) fn remove_half_made(&self, path: &Utf8Path) -> Result<(), GitError> {
+        // If git made no more than the folder, it does not recognize it as its own. Only an empty one is removed.
+        if !path.join(".git").exists() {
+            let _ = fs::remove_dir(path);
+        }
+        self.remove_whatever(path)
+    }
+
+    /// Removes a worktree in which nothing is lost, as the caller has checked.
+    pub(crate) fn remove_whatever(&self, path: &Utf8Path) -> Result<(), GitError> {
+        // Forced twice, as a half made one is locked.
+        self.remove(&["--force", "--force", path.as_str()])
+    }
+}
+
+impl Worktree {
+    /// Whether git was killed while it made this worktree for this branch.
+    pub(crate) fn is_half_made(&self, branch: &str) -> bool {
+        let is_its_own = self.branch.as_deref().is_none_or(|found| found == branch);
+        is_its_own && self.locked.as_deref() == Some(HALF_MADE)
+    }
+}
+
+/// Whether a worktree was begun and never finished, as its files say.
+#[must_use]
+pub fn is_half_made(path: &Utf8Path) -> bool {
+    let reason = named(&path.join(".git")).and_then(|dir| text(&dir.join(LOCKED)).ok());
+    reason.is_some_and(|reason| reason.trim_end() == HALF_MADE)
+}
+
+/// Whether git died over a worktree that another git was making or removing.
+pub(crate) fn is_over_half_made(said: &str) -> bool {
+    said.contains("failed to read") && said.contains("worktrees/")
+}
+
+/// Asks git again while it dies over a worktree that another git makes or removes.
+fn past_half_made<T>(ask: impl Fn() -> Result<T, GitError>) -> Result<T, GitError> {
+    past(ask, |answered| matches!(answered, Err(error) if is_over_half_made(&error.to_string())))
+}
+
+/// Asks again while the answer is of this kind, but not for ever.
+pub(crate) fn past<T>(ask: impl Fn() -> T, is_to_be_repeated: impl Fn(&T) -> bool) -> T {
+    for _ in 0..AGAIN {
+        let answered = ask();
+        if !is_to_be_repeated(&answered) {
+            return answered;
+        }
+        std::thread::yield_now();
+    }
+    ask()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case::over_a_half_made_one("fatal: failed to read .git/worktrees/t07/commondir: Success", 3, 4, true)]
+    #[case::over_one_that_stays_so(
+        "fatal: failed to read .git/worktrees/t07/commondir: Success",
+        1000,
+        51,
+        false
+    )]
+    #[case::over_anything_else("fatal: failed to read object", 3, 1, false)]
+    fn git_is_asked_again_while_it_dies_over_a_half_made_worktree(
+        #[case] said: &str,
+        #[case] dies: usize,
+        #[case] asked: usize,
+        #[case] is_answered: bool,
+    ) {
+        let count = Cell::new(0);
+        let answered = past_half_made(|| {
+            count.set(count.get() + 1);
+            let failed =
+                || GitError::Failed { command: "git worktree list".to_owned(), said: said.to_owned() };
+            if count.get() > dies { Ok(()) } else { Err(failed()) }
+        });
+        assert_eq!((count.get(), answered.is_ok()), (asked, is_answered));
+    }
+}

@@ -1,0 +1,235 @@
+//! Where the server listens, and under which names it is found there.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::http::listener::tls::Tls;
+
+/// The name under which browsers find a server on loopback: they lead all of `.localhost` there by themselves, and keep its
+/// cookies from what else they open on 127.0.0.1, whatever the port.
+pub(crate) const NAME: &str = "refrain.localhost";
+
+/// Where to listen, and how people come there.
+#[derive(Clone, Debug)]
+pub struct Address {
+    /// The address and the port; port 0 is any that is free.
+    pub(crate) listen: SocketAddr,
+    pub(crate) way: Way,
+}
+
+/// How people come there.
+#[derive(Clone, Debug)]
+pub enum Way {
+    /// On this machine, and nobody reads on the way what passes.
+    Loopback,
+    /// Through a proxy that speaks TLS: its origin, as `https://loops.example.org`.
+    Proxy(String),
+    /// By TLS that the server speaks itself.
+    Tls(Box<Tls>),
+}
+
+/// An address that the server does not take.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddressError {
+    /// Others could reach it, and read on the way what passes.
+    #[error(
+        "{0} can be reached from outside, where others read what passes: accepted are loopback addresses; --tls-cert FILE \
+         with --tls-key FILE; or --behind-proxy ORIGIN for a proxy that speaks TLS and asks people who they are"
+    )]
+    Open(IpAddr),
+    /// It is no origin.
+    #[error(
+        "{0}: accepted is the origin of the proxy, as https://loops.example.org, with nothing behind the host"
+    )]
+    NoOrigin(String),
+    /// The certificate does not say where people find it.
+    #[error(
+        "the certificate names no host, nor {0}: accepted is one that has a name in its subjectAltName (one with a wildcard \
+         says none), or the address that is given to --host"
+    )]
+    NoName(IpAddr),
+}
+
+impl Address {
+    /// Holds what was asked for against what is safe.
+    ///
+    /// # Errors
+    /// [`AddressError`].
+    pub fn new(host: IpAddr, port: u16, way: Way) -> Result<Self, AddressError> {
+        match &way {
+            Way::Loopback if !host.is_loopback() => return Err(AddressError::Open(host)),
+            Way::Proxy(origin) if !is_origin(origin) => return Err(AddressError::NoOrigin(origin.clone())),
+            Way::Tls(tls) if tls.host(host).is_none() => return Err(AddressError::NoName(host)),
+            Way::Loopback | Way::Proxy(_) | Way::Tls(_) => {}
+        }
+        Ok(Self { listen: SocketAddr::new(host, port), way })
+    }
+
+    /// Where else the name leads that browsers find it under: to both loopbacks, in whichever order they like.
+    pub(crate) fn other(&self, port: u16) -> Option<SocketAddr> {
+        let ip = match self.listen.ip() {
+            ip if !matches!(self.way, Way::Loopback) || !is_named(ip) => return None,
+            IpAddr::V4(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            IpAddr::V6(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        };
+        Some(SocketAddr::new(ip, port))
+    }
+}
+
+/// Whether browsers are led there by name.
+fn is_named(ip: IpAddr) -> bool {
+    ip == IpAddr::V4(Ipv4Addr::LOCALHOST) || ip == IpAddr::V6(Ipv6Addr::LOCALHOST)
+}
+
+fn is_origin(text: &str) -> bool {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let plain =
+        |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | ':' | '[' | ']');
+    host.is_some_and(|host| !host.is_empty() && host.chars().all(plain))
+}
+
+/// The names of a server that listens: whoever is sent here under another name was sent by somebody else.
+#[derive(Debug)]
+pub(crate) struct Names {
+    /// Where people find it.
+    pub(crate) origin: String,
+    /// Where programs on this machine do.
+    pub(crate) direct: String,
+    /// The hosts of people, beside those that a certificate is good for; the first is the origin's.
+    people: Vec<String>,
+    /// The hosts of programs, to whom no browser is to send what lets it in.
+    programs: Vec<String>,
+    tls: Option<Box<Tls>>,
+}
+
+/// Whose name somebody came under.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Under {
+    /// That of browsers: this host.
+    People(String),
+    /// That of programs, which show a token.
+    Programs,
+}
+
+impl Names {
+    /// Those of an address, now that its port is known.
+    pub(crate) fn new(way: Way, at: SocketAddr) -> Self {
+        let (ip, port) = (at.ip(), at.port());
+        let own = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}"));
+        let numbers: Vec<_> = own.into_iter().chain([at.to_string()]).collect();
+        let direct = format!("http://{at}");
+        match way {
+            // Some proxies pass on the name that they know it by themselves.
+            Way::Proxy(origin) => {
+                let host = origin.split_once("://").map_or("", |(_, host)| host).to_owned();
+                let people = [host].into_iter().chain(numbers).collect();
+                Self { origin, direct, people, programs: Vec::new(), tls: None }
+            }
+            Way::Tls(tls) => {
+                let host = format!("{}:{port}", tls.host(ip).unwrap_or_else(|| ip.to_string()));
+                let origin = format!("https://{host}");
+                let direct = origin.clone();
+                Self { origin, direct, people: vec![host], programs: Vec::new(), tls: Some(tls) }
+            }
+            Way::Loopback => {
+                let host = if is_named(ip) { format!("{NAME}:{port}") } else { at.to_string() };
+                let origin = format!("http://{host}");
+                Self { origin, direct, people: vec![host], programs: numbers, tls: None }
+            }
+        }
+    }
+
+    /// Whose name a `Host` is; none where it is nobody's here.
+    pub(crate) fn whose(&self, host: &str) -> Option<Under> {
+        let host = host.to_ascii_lowercase();
+        // What a client leaves out.
+        let default_port = if self.is_secure() { ":443" } else { ":80" };
+        let short = |host: &str| host.strip_suffix(default_port).unwrap_or(host).to_owned();
+        let host = short(&host);
+        let is_it = |name: &String| short(name) == host;
+        let is_certified = || self.tls.as_ref().is_some_and(|tls| tls.is_good_for(without_port(&host)));
+        if self.people.iter().any(is_it) || is_certified() {
+            return Some(Under::People(host));
+        }
+        self.programs.iter().any(is_it).then_some(Under::Programs)
+    }
+
+    /// What a `Host` may be.
+    pub(crate) fn accepted(&self) -> String {
+        let certified = self.tls.iter().flat_map(|tls| tls.names());
+        let mut all: Vec<_> =
+            self.people.iter().chain(certified).chain(&self.programs).map(String::as_str).collect();
+        all.dedup();
+        all.join(", ")
+    }
+
+    /// Whether people come over TLS.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.origin.starts_with("https:")
+    }
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        Some(_) | None => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("127.0.0.1", None, true)]
+    #[case("::1", None, true)]
+    #[case("0.0.0.0", None, false)]
+    #[case("192.168.1.7", None, false)]
+    #[case("0.0.0.0", Some("https://loops.example.org"), true)]
+    #[case("127.0.0.1", Some("https://loops.example.org:8443"), true)]
+    #[case("0.0.0.0", Some("loops.example.org"), false)]
+    #[case("0.0.0.0", Some("https://"), false)]
+    #[case("0.0.0.0", Some("https://loops.example.org/"), false)]
+    #[case("0.0.0.0", Some("https://Loops.example.org"), false)]
+    #[case("0.0.0.0", Some("ftp://loops.example.org"), false)]
+    fn only_loopback_is_open_without_a_proxy(
+        #[case] host: &str,
+        #[case] public: Option<&str>,
+        #[case] is_taken: bool,
+    ) {
+        let way = public.map_or(Way::Loopback, |origin| Way::Proxy(origin.to_owned()));
+        let address = Address::new(host.parse().unwrap(), 0, way);
+        assert_eq!(address.is_ok(), is_taken, "{address:?}");
+    }
+
+    #[rstest]
+    #[case(None, "127.0.0.1:7773", "refrain.localhost:7773", Some(true))]
+    #[case(None, "127.0.0.1:7773", "REFRAIN.localhost:7773", Some(true))]
+    #[case(None, "[::1]:7773", "refrain.localhost:7773", Some(true))]
+    #[case(None, "127.0.0.1:7773", "127.0.0.1:7773", Some(false))]
+    #[case(None, "127.0.0.1:7773", "localhost:7773", Some(false))]
+    #[case(None, "[::1]:7773", "[::1]:7773", Some(false))]
+    #[case(None, "127.0.0.1:80", "127.0.0.1", Some(false))]
+    #[case(None, "127.0.0.1:80", "refrain.localhost", Some(true))]
+    #[case(None, "127.0.0.1:7773", "refrain.localhost", None)]
+    #[case(None, "127.0.0.1:7773", "refrain.localhost:3000", None)]
+    #[case(None, "127.0.0.1:7773", "other.localhost:7773", None)]
+    #[case(None, "127.0.0.1:7773", "", None)]
+    // Browsers are led to no other address of loopback.
+    #[case(None, "127.0.0.2:7773", "127.0.0.2:7773", Some(true))]
+    #[case(Some("https://loops.example.org"), "0.0.0.0:80", "loops.example.org", Some(true))]
+    #[case(Some("https://loops.example.org"), "0.0.0.0:80", "loops.example.org:443", Some(true))]
+    #[case(Some("https://loops.example.org"), "0.0.0.0:7773", "127.0.0.1:7773", Some(true))]
+    #[case(Some("https://loops.example.org"), "0.0.0.0:7773", "refrain.localhost:7773", None)]
+    fn a_name_is_that_of_browsers_or_of_programs_or_nobodys(
+        #[case] proxy: Option<&str>,
+        #[case] at: &str,
+        #[case] host: &str,
+        #[case] is_peoples: Option<bool>,
+    ) {
+        let way = proxy.map_or(Way::Loopback, |origin| Way::Proxy(origin.to_owned()));
+        let whose = Names::new(way, at.parse().unwrap()).whose(host);
+        assert_eq!(whose.map(|whose| matches!(whose, Under::People(_))), is_peoples);
+    }
+}

@@ -1,0 +1,8 @@
+//! What all files share: atomic writes, locks, numbered names, notices of changes, and what a file system can do.
+
+pub(crate) mod atomic;
+pub mod ground;
+pub mod lock;
+pub(crate) mod migration;
+pub mod notice;
+pub(crate) mod numbered;

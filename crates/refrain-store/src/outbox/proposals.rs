@@ -1,0 +1,84 @@
+//! What is proposed to a project's instructions for agents: a folder a proposal beside its loops, and the file itself, which is a
+//! person's.
+
+use std::fs;
+use std::io::ErrorKind;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::LoopId;
+use refrain_core::evolution::Proposal;
+
+use crate::disk::atomic::replace_atomic;
+use crate::{DiskError, OnPath, Project, create, make_dir_nofollow, write_nofollow};
+
+/// Where the proposals of a project are.
+fn folder(project: &Project) -> Utf8PathBuf {
+    project.data.join("proposals")
+}
+
+/// The folder of one proposal.
+#[must_use]
+pub fn place(project: &Project, id: &LoopId) -> Utf8PathBuf {
+    folder(project).join(id.as_str())
+}
+
+/// Keeps a proposal, in the place of one of the same name, with the patch that people can look at.
+///
+/// # Errors
+/// [`DiskError`].
+pub fn keep(project: &Project, proposal: &Proposal, patch: &str) -> Result<(), DiskError> {
+    let place = place(project, &proposal.id);
+    make_dir_nofollow(&place)?;
+    write_nofollow(&place.join("patch.diff"), patch.as_bytes())?;
+    note(project, proposal)
+}
+
+/// The same, where only what became of it is another.
+///
+/// # Errors
+/// [`DiskError`].
+pub fn note(project: &Project, proposal: &Proposal) -> Result<(), DiskError> {
+    let path = place(project, &proposal.id).join("proposal.json");
+    let text = serde_json::to_string_pretty(proposal).map_err(std::io::Error::from).on("write", &path)?;
+    write_nofollow(&path, format!("{text}\n").as_bytes())
+}
+
+/// A proposal; none where there is none of that name, or it cannot be understood.
+#[must_use]
+pub fn read(project: &Project, id: &LoopId) -> Option<Proposal> {
+    let text = fs::read(place(project, id).join("proposal.json")).ok()?;
+    serde_json::from_slice::<Proposal>(&text).ok().filter(|proposal| proposal.id == *id)
+}
+
+/// All that there are, the newest first.
+#[must_use]
+pub fn list(project: &Project) -> Vec<Proposal> {
+    let entries = fs::read_dir(folder(project)).into_iter().flatten().flatten();
+    let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let mut found: Vec<_> = ids.filter_map(|id| read(project, &id)).collect();
+    found.sort_by_key(|proposal| std::cmp::Reverse(proposal.at));
+    found
+}
+
+/// What a file of the person's says; none where nothing is there. A link, or what is no text, is an error.
+///
+/// # Errors
+/// [`DiskError`].
+pub fn text_of(path: &Utf8Path) -> Result<Option<String>, DiskError> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Ok(meta) if meta.is_file() => fs::read_to_string(path).on("read", path).map(Some),
+        Ok(_) => Err(std::io::Error::other("it is no file")).on("read", path),
+        Err(error) => Err(error).on("look at", path),
+    }
+}
+
+/// Writes a file of the person's anew, or makes it, where it still says `old`; whether it did. A crash leaves the old file or
+/// the new one.
+///
+/// # Errors
+/// [`DiskError`].
+pub fn rewrite(path: &Utf8Path, old: Option<&str>, new: &str) -> Result<bool, DiskError> {
+    let Some(old) = old else { return create(path, new.as_bytes()) };
+    replace_atomic(path, new.as_bytes(), || text_of(path).is_ok_and(|now| now.as_deref() == Some(old)))
+}

@@ -1,0 +1,10 @@
+//! The folders of a project: its loops and plans, their archive, checkouts, worktrees and sessions, and the inbox by which others ask.
+
+pub mod archive;
+pub mod checkout;
+pub mod inbox;
+pub mod layout;
+pub mod pool;
+pub mod projects;
+pub mod sessions;
+pub mod worktree;

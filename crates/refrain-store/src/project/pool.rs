@@ -1,0 +1,312 @@
+//! The worktrees that the tasks of plans work in: which number is whose, as long as it is used; which are *held*, because
+//! something of value lies in them that only a person can take away; how large they are, and how long unused. They are
+//! numbered from 1 for each project, in the user's state home, and used again and again, for the caches in them. What lies
+//! in one is asked of git (`refrain-git`, `pool`).
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::time::SystemTime;
+
+use camino::{Utf8Path, Utf8PathBuf};
+
+use crate::disk::atomic::{make_dir, write_atomic};
+use crate::disk::numbered::{self, lock, lock_file, numbers};
+use crate::project::layout::{POOL, Project};
+use crate::{DiskError, OnPath};
+
+/// How many worktrees one project may have.
+const MOST: u32 = 400;
+
+/// A number of the pool, had for as long as the value lives.
+#[derive(Debug)]
+pub struct Slot {
+    home: Utf8PathBuf,
+    number: u32,
+    name: String,
+    lock: File,
+}
+
+impl Slot {
+    /// The first that nobody has and that is not held.
+    ///
+    /// # Errors
+    /// [`DiskError`] where it cannot be made or locked.
+    pub fn take(project: &Project, state_home: &Utf8Path) -> Result<Self, DiskError> {
+        let home = project.pool(state_home);
+        numbered::make_home(&home, project)?;
+        for number in 1..=MOST {
+            if held(&home, number).is_empty()
+                && let Some(slot) = Self::try_take(&home, project, number)?
+            {
+                return Ok(slot);
+            }
+        }
+        Err(ErrorKind::QuotaExceeded).on("find a free number in", &home)
+    }
+
+    /// This very one, held or not; none where somebody else has it. So a plan that goes on finds a task where it was.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn take_number(
+        project: &Project,
+        state_home: &Utf8Path,
+        number: u32,
+    ) -> Result<Option<Self>, DiskError> {
+        let home = project.pool(state_home);
+        numbered::make_home(&home, project)?;
+        Self::try_take(&home, project, number)
+    }
+
+    fn try_take(home: &Utf8Path, project: &Project, number: u32) -> Result<Option<Self>, DiskError> {
+        let Some(lock) = lock(home, number)? else { return Ok(None) };
+        let name = project.root.file_name().unwrap_or("project").to_owned();
+        let slot = Self { home: home.to_owned(), number, name, lock };
+        make_dir(&slot.dir())?;
+        Ok(Some(slot))
+    }
+
+    /// Which one it is, from 1.
+    #[must_use]
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The worktree, whether it is there yet or not. It is called as the project is, as some tools name things after it.
+    #[must_use]
+    pub fn folder(&self) -> Utf8PathBuf {
+        self.dir().join(&self.name)
+    }
+
+    /// A folder around it for what is known of it, where nothing that runs in it looks.
+    #[must_use]
+    pub fn dir(&self) -> Utf8PathBuf {
+        self.home.join(self.number.to_string())
+    }
+
+    /// Has everybody pass over it from now on who does not ask for this very one, for these reasons.
+    ///
+    /// # Errors
+    /// [`DiskError`] where that cannot be written down.
+    pub fn hold(&self, reasons: &[String]) -> Result<(), DiskError> {
+        write_atomic(&held_file(&self.home, self.number), reasons.join("\n").as_bytes())
+    }
+
+    /// Gives it back to everybody: what it was held for is gone.
+    ///
+    /// # Errors
+    /// [`DiskError`] where that cannot be written down.
+    pub fn give_back(&self) -> Result<(), DiskError> {
+        let path = held_file(&self.home, self.number);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", &path),
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes what is left of its folder once git has removed the worktree in it.
+    ///
+    /// # Errors
+    /// [`DiskError`] where it cannot be removed.
+    pub fn remove(self) -> Result<(), DiskError> {
+        let dir = self.dir();
+        fs::remove_dir_all(&dir).on("remove", &dir)
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        // It says only which of two was unused for longer.
+        let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+        let times = rustix::fs::Timestamps { last_access: now, last_modification: now };
+        let _ = rustix::fs::futimens(&self.lock, &times);
+    }
+}
+
+/// One number of a pool, as it is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Which one.
+    pub number: u32,
+    /// Its folder, which the worktree lies in.
+    pub dir: Utf8PathBuf,
+    /// Whether somebody has it. The question itself takes the lock for an instant.
+    pub is_taken: bool,
+    /// Why it is passed over; nothing where it is not.
+    pub held: Vec<String>,
+    /// When it was last let go, or taken.
+    pub last_used: Option<SystemTime>,
+}
+
+/// All numbers of a project's pool, from the least.
+#[must_use]
+pub fn found(project: &Project, state_home: &Utf8Path) -> Vec<Found> {
+    let home = project.pool(state_home);
+    let look = |number| Found {
+        number,
+        dir: home.join(u32::to_string(&number)),
+        is_taken: matches!(
+            File::open(lock_file(&home, number)).map(|file| file.try_lock_shared()),
+            Ok(Err(_))
+        ),
+        held: held(&home, number),
+        last_used: lock_file(&home, number).metadata().and_then(|meta| meta.modified()).ok(),
+    };
+    numbers(&home).into_iter().map(look).collect()
+}
+
+/// The pools of projects that are not there any more, each with the project's folder.
+#[must_use]
+pub fn orphaned(state_home: &Utf8Path) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
+    numbered::orphaned(&state_home.join("worktrees"), POOL)
+}
+
+/// Removes a pool of a project that is gone: not while a worktree of it is used, or held.
+///
+/// # Errors
+/// [`DiskError`] where it cannot be removed.
+pub fn remove_all(home: &Utf8Path) -> Result<(), DiskError> {
+    if let Some(number) = numbers(home).into_iter().find(|number| !held(home, *number).is_empty()) {
+        return Err(ErrorKind::ResourceBusy).on("remove, as it is held,", &home.join(number.to_string()));
+    }
+    numbered::remove_all(home)
+}
+
+/// How much room a folder takes, in bytes, and whether that is all of it: it is not looked at more than `most` files and
+/// folders. What is linked several times in it counts once, and nothing on other disks.
+#[must_use]
+pub fn size(folder: &Utf8Path, most: usize) -> (u64, bool) {
+    let (mut bytes, mut left, mut linked) = (0, most, BTreeSet::new());
+    let Ok(top) = fs::symlink_metadata(folder) else { return (0, true) };
+    let mut folders = vec![folder.as_std_path().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            // Of a link, the link.
+            let Ok(meta) = entry.metadata() else { continue };
+            if meta.dev() != top.dev() || (meta.nlink() > 1 && meta.is_file() && !linked.insert(meta.ino())) {
+                continue;
+            }
+            if left == 0 {
+                return (bytes, false);
+            }
+            left -= 1;
+            bytes += meta.blocks() * 512;
+            if meta.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    (bytes, true)
+}
+
+fn held_file(home: &Utf8Path, number: u32) -> Utf8PathBuf {
+    home.join(format!("{number}.held"))
+}
+
+/// Why a number is passed over.
+fn held(home: &Utf8Path, number: u32) -> Vec<String> {
+    match fs::read_to_string(held_file(home, number)) {
+        Ok(reasons) if reasons.trim().is_empty() => vec!["nobody wrote down why".to_owned()],
+        Ok(reasons) => reasons.lines().map(str::to_owned).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Home {
+        _dir: tempfile::TempDir,
+        project: Project,
+        state: Utf8PathBuf,
+    }
+
+    impl Home {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let root = Utf8PathBuf::from_path_buf(dir.path().to_owned()).unwrap();
+            let app = root.join("app");
+            fs::create_dir(&app).unwrap();
+            let project = Project { root: app.clone(), worktree: app, data: root.join("data") };
+            Self { _dir: dir, project, state: root.join("state") }
+        }
+
+        fn take(&self) -> Slot {
+            Slot::take(&self.project, &self.state).unwrap()
+        }
+
+        fn take_number(&self, number: u32) -> Option<Slot> {
+            Slot::take_number(&self.project, &self.state, number).unwrap()
+        }
+
+        fn found(&self) -> Vec<Found> {
+            found(&self.project, &self.state)
+        }
+    }
+
+    #[test]
+    fn a_number_is_one_tasks_until_it_lets_go() {
+        let home = Home::new();
+        let (first, second) = (home.take(), home.take());
+        assert_eq!((first.number(), second.number()), (1, 2));
+        assert!(first.folder().ends_with("_pool/1/app") && first.folder().starts_with(&home.state));
+        assert!(home.take_number(2).is_none());
+        assert_eq!(home.found().iter().map(|slot| slot.is_taken).collect::<Vec<_>>(), [true, true]);
+        drop(first);
+        assert_eq!(home.take_number(2).map(|slot| slot.number()), None);
+        assert_eq!(home.take().number(), 1, "used again");
+        drop(second);
+        assert_eq!(home.take_number(2).unwrap().number(), 2);
+        assert_eq!(home.take_number(7).unwrap().number(), 7, "also one that was removed meanwhile");
+    }
+
+    #[test]
+    fn one_that_is_held_is_passed_over_and_told() {
+        let home = Home::new();
+        let reasons = ["nested is a repository of its own".to_owned(), ".env looks like a secret".to_owned()];
+        home.take().hold(&reasons).unwrap();
+        assert_eq!(home.take().number(), 2);
+        assert_eq!(home.found()[0].held, reasons);
+        let held = home.take_number(1).unwrap();
+        held.give_back().unwrap();
+        held.give_back().unwrap();
+        drop(held);
+        assert_eq!((home.take().number(), home.found()[0].held.len()), (1, 0));
+    }
+
+    #[test]
+    fn those_of_a_project_that_is_gone_go_unless_one_is_used_or_held() {
+        let home = Home::new();
+        let slot = home.take();
+        assert_eq!(orphaned(&home.state), []);
+        fs::remove_dir(&home.project.root).unwrap();
+        let pool = home.project.pool(&home.state);
+        assert_eq!(orphaned(&home.state), [(pool.clone(), home.project.root.clone())]);
+        assert!(remove_all(&pool).is_err(), "a task has it");
+        slot.hold(&["it has a value".to_owned()]).unwrap();
+        drop(slot);
+        assert!(remove_all(&pool).is_err(), "it is held");
+        home.take_number(1).unwrap().give_back().unwrap();
+        remove_all(&pool).unwrap();
+        assert!(!pool.exists());
+    }
+
+    #[test]
+    fn sizes_are_of_what_is_on_disk_and_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Utf8Path::from_path(dir.path()).unwrap();
+        assert_eq!(size(&root.join("missing"), 10), (0, true));
+        for folder in ["a", "a/b"] {
+            fs::create_dir(root.join(folder)).unwrap();
+        }
+        write_atomic(&root.join("a/b/file"), &[1; 100_000]).unwrap();
+        fs::hard_link(root.join("a/b/file"), root.join("a/again")).unwrap();
+        std::os::unix::fs::symlink("/usr", root.join("a/link")).unwrap();
+        let (bytes, is_all) = size(root, 100);
+        assert!(is_all && (100_000..150_000).contains(&bytes), "{bytes}");
+        assert!(!size(root, 2).1);
+    }
+}

@@ -1,0 +1,112 @@
+//! What all loops of one account know of their provider's limit: one file an account in the user's state home, and a lock
+//! that lets one of them try first when the limit is said to be over.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::event::Wait;
+
+use crate::disk::atomic::make_dir;
+use crate::{DiskError, OnPath, write_atomic};
+
+/// The gate of one account.
+#[derive(Clone, Debug)]
+pub struct AccountGate {
+    dir: Utf8PathBuf,
+    name: String,
+}
+
+/// The right to try first, for as long as the value lives.
+#[derive(Debug)]
+pub struct Probe(#[expect(dead_code, reason = "the lock is the open file")] File);
+
+impl AccountGate {
+    /// The gate of the account that `account` tells from all others. That may hold secrets: only its hash is stored.
+    #[must_use]
+    pub fn new(state_home: &Utf8Path, account: &str) -> Self {
+        let hash = blake3::hash(account.as_bytes()).to_hex();
+        Self { dir: state_home.join("limits"), name: hash[..32].to_owned() }
+    }
+
+    fn path(&self) -> Utf8PathBuf {
+        self.dir.join(format!("{}.json", self.name))
+    }
+
+    /// What the account waits for, as somebody last heard it; it may be over. A file that cannot be read says nothing.
+    #[must_use]
+    pub fn closed(&self) -> Option<Wait> {
+        serde_json::from_slice(&fs::read(self.path()).ok()?).ok()
+    }
+
+    /// Tells all loops of the account to wait.
+    ///
+    /// # Errors
+    /// [`DiskError`] where it cannot be told.
+    pub fn close(&self, wait: Wait) -> Result<(), DiskError> {
+        let path = self.path();
+        make_dir(&self.dir)?;
+        write_atomic(&path, &serde_json::to_vec(&wait).map_err(std::io::Error::from).on("encode", &path)?)
+    }
+
+    /// Tells all loops of the account that the limit is over.
+    ///
+    /// # Errors
+    /// [`DiskError`] where the file stays.
+    pub fn open(&self) -> Result<(), DiskError> {
+        let path = self.path();
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", &path),
+            _ => Ok(()),
+        }
+    }
+
+    /// The right to try first; none while somebody else tries.
+    ///
+    /// # Errors
+    /// [`DiskError`] where the lock file cannot be opened.
+    pub fn try_probe(&self) -> Result<Option<Probe>, DiskError> {
+        let path = self.dir.join(format!("{}.probe", self.name));
+        make_dir(&self.dir)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(&path)
+            .on("open", &path)?;
+        Ok(file.try_lock().is_ok().then_some(Probe(file)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use refrain_core::event::WaitKind;
+
+    use super::*;
+
+    #[test]
+    fn a_gate_is_closed_for_every_loop_of_the_account_and_one_of_them_tries_first() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Utf8Path::from_path(dir.path()).unwrap();
+        let gate = |account| AccountGate::new(home, account);
+        assert_eq!(gate("a key").closed(), None);
+        gate("a key").open().unwrap();
+
+        let wait = Wait { kind: WaitKind::Limit, until: Timestamp::from_second(1_800_000_000).unwrap() };
+        gate("a key").close(wait).unwrap();
+        assert_eq!((gate("a key").closed(), gate("another").closed()), (Some(wait), None));
+
+        let probe = gate("a key").try_probe().unwrap();
+        assert!(probe.is_some() && gate("a key").try_probe().unwrap().is_none());
+        drop(probe);
+        assert!(gate("a key").try_probe().unwrap().is_some());
+
+        gate("a key").open().unwrap();
+        assert_eq!(gate("a key").closed(), None);
+        let names = fs::read_dir(home.join("limits")).unwrap().flatten();
+        assert!(names.map(|file| file.file_name()).all(|name| !name.to_string_lossy().contains("key")));
+    }
+}

@@ -1,0 +1,8 @@
+//! Verbs by which other programs talk to Refrain.
+
+pub(crate) mod acp_bridge;
+pub(crate) mod hook;
+pub(crate) mod mcp;
+pub(crate) mod plugin;
+pub(crate) mod serve;
+pub(crate) mod tick;

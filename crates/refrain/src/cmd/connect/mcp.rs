@@ -1,0 +1,30 @@
+//! `refrain mcp`.
+
+use std::process::ExitCode;
+
+use camino::Utf8PathBuf;
+use refrain_app::{Code, Context, RequestError};
+use refrain_server::{Desk, mcp};
+
+use crate::cmd::connect::serve::{HANDOVER, not_open};
+use crate::run;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A folder that loops may work in; may be said again. The project that this is run in, where it is left out
+    #[arg(long, value_name = "DIR")]
+    root: Vec<Utf8PathBuf>,
+}
+
+/// Serves one client until it goes away.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let desk = Desk::open(context, &args.root).map_err(not_open)?;
+    let (runtime, handovers) = (run::runtime()?, desk.handovers());
+    let served = runtime.block_on(mcp::serve_stdio(desk));
+    handovers.wait(HANDOVER);
+    // Whoever waits for a loop is waited for by nobody any more.
+    runtime.shutdown_background();
+    served
+        .map_err(|error| RequestError::new(Code::Failed, format!("the client began no session: {error}")))?;
+    Ok(Code::Done.into())
+}

@@ -1,0 +1,74 @@
+//! `refrain approve`.
+
+use std::io::{IsTerminal, stdin};
+use std::process::ExitCode;
+
+use refrain_app::options::values::duration;
+use refrain_app::verbs::approve as app;
+use refrain_app::{Action, Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_core::r#loop::Grant;
+use refrain_core::spec::Millis;
+use refrain_core::text::printable;
+use refrain_core::view::StatusWord;
+use refrain_engine::{Brief, Service};
+
+use crate::cmd::launch::resume;
+use crate::run::ShowArgs;
+use crate::{out, values};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; the only one that is blocked, where it is left out
+    id: Option<LoopId>,
+    /// The tree that you looked at, or the beginning of its name; needed without a terminal
+    ///
+    /// If another tree waits by now, nothing is approved. A loop without a repository has the tree `none`.
+    #[arg(long, value_name = "TREE", value_parser = app::Approve::tree)]
+    tree: Option<String>,
+    /// How long the loop may take, in all
+    #[arg(long, value_name = "DUR", allow_negative_numbers = true, value_parser = duration)]
+    max_duration: Option<Millis>,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+/// Which loops it can mean: what is blocked may wait for this.
+pub(crate) fn could_be(status: &Brief) -> bool {
+    status.status == StatusWord::Blocked
+}
+
+/// Shows the tree that waits, and asks the person at the terminal about it.
+fn confirm(context: &Context, service: &Service, id: &LoopId) -> Result<(), RequestError> {
+    context.check(Action::Approve)?;
+    let Some(status) = service.status(id).ok().filter(app::is_awaited) else {
+        // Why not is said where it is approved.
+        return Ok(());
+    };
+    let tree = status.approval.and_then(|approval| approval.tree).map(|tree| tree.to_string());
+    let tree = tree.as_deref().unwrap_or(app::Approve::NO_TREE);
+    if !stdin().is_terminal() {
+        let error = format!(
+            "{id} waits with tree {tree}: without a terminal, accepted is --tree with what you looked at"
+        );
+        return Err(RequestError::usage(error).hint(format!("refrain approve {id} --tree {tree}")));
+    }
+    out::tell(&format!("{id} waits with tree {tree}\n{}\n", printable(&status.needs.unwrap_or_default())));
+    match values::confirm("Approve it? [y/N] ")? {
+        true => Ok(()),
+        false => Err(RequestError::new(Code::Failed, "it is not approved; nothing was changed")),
+    }
+}
+
+/// Records what was approved, and drives the loop to its end, here or in a process of its own.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain approve", could_be)?;
+    let grant = Grant { max_duration: args.max_duration, ..Grant::default() };
+    if args.tree.is_none() {
+        confirm(context, &service, &id)?;
+    }
+    let request = app::Approve { tree: args.tree.clone() };
+    let runner = app::approve(context, &service, &id, &request, &grant)?;
+    resume::drive(context, &service, runner, &args.show)
+}

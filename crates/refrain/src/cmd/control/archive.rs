@@ -1,0 +1,31 @@
+//! `refrain archive`.
+
+use std::process::ExitCode;
+
+use refrain_app::verbs::archive as app;
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_core::view::{Kind, StatusWord};
+use refrain_engine::Brief;
+
+use crate::{out, values};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; the only one that has stopped, where it is left out
+    id: Option<LoopId>,
+}
+
+/// Which loops it can mean; a plan is none.
+pub(crate) fn could_be(status: &Brief) -> bool {
+    status.kind != Kind::Plan && status.has_stopped() && status.status != StatusWord::Crashed
+}
+
+/// Moves the loop, and says where it lies.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain archive", could_be)?;
+    let path = app::archive(context, &service, &id)?;
+    out::print(&format!("{path}\n"));
+    Ok(Code::Done.into())
+}

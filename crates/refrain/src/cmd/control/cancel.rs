@@ -1,0 +1,111 @@
+//! `refrain cancel`.
+
+use std::process::ExitCode;
+
+use refrain_app::verbs::{Outcome, Slow, Urgent, cancel as app};
+use refrain_app::{Action, Code, Context, RequestError};
+use refrain_core::text::printable;
+use refrain_core::view::StatusWord;
+use refrain_core::view::plan::PlanStatus;
+use refrain_core::{LoopId, LoopState};
+use refrain_engine::{Brief, Listed, Service};
+
+use crate::plan::left;
+use crate::render::committed;
+use crate::render::phrase;
+use crate::{out, values};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; the only one that is not over, where it is left out
+    #[arg(conflicts_with = "all")]
+    id: Option<LoopId>,
+    /// Every loop and plan of this project that is not over
+    #[arg(long)]
+    all: bool,
+    /// End the agent now
+    #[arg(long)]
+    now: bool,
+}
+
+impl Args {
+    /// What the verb does, for [`Action::permission`].
+    pub(crate) fn action(&self) -> Action {
+        if self.all { Action::CancelAll } else { Action::Cancel }
+    }
+}
+
+/// Asks for the end; returns once the loop has heard it.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    if !args.all {
+        let id = values::only_one(&service, args.id.as_ref(), "refrain cancel", could_be)?;
+        out::print(&cancel(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
+        return Ok(Code::Done.into());
+    }
+    let rows = service.list()?;
+    let open: Vec<_> = rows
+        .into_iter()
+        .filter_map(|row| match row {
+            Listed::Loop(status) if could_be(&status) => Some(status.id.clone()),
+            Listed::Loop(_) | Listed::Damaged(_) => None,
+        })
+        .collect();
+    if open.is_empty() {
+        out::print("No running loops to cancel.\n");
+    }
+    for id in &open {
+        out::print(&cancel(context, &service, id, args.now, Slow::Note(&mut out::tell_slow))?);
+    }
+    Ok(Code::Done.into())
+}
+
+/// Which loops it can mean: those that are not over.
+pub(crate) fn could_be(status: &Brief) -> bool {
+    !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
+}
+
+/// Asks this loop, or plan, for its end; says what it came to.
+pub(crate) fn cancel(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    now: bool,
+    slow: Slow<'_>,
+) -> Result<String, RequestError> {
+    Ok(match app::cancel(context, service, id, Urgent { now }, slow)? {
+        Outcome::Loop(state) => of_loop(id, &state, now),
+        Outcome::Plan(state) => of_plan(id, state.ended.is_some(), now, &service.plan_status(id)?),
+        // What was asked for is so already (seed 000: exit 0).
+        Outcome::Over(word) => format!("{id} is already {word}\n"),
+    })
+}
+
+fn of_loop(id: &LoopId, state: &LoopState, now: bool) -> String {
+    let when = match (state.ended.is_some(), now) {
+        (true, _) => "is cancelled",
+        (false, true) => "is being cancelled",
+        (false, false) => "will be cancelled after this iteration (--now ends it at once)",
+    };
+    let progress = phrase::progress(state.iteration, state.limits.max_iterations);
+    let mut words = format!("{id} {when}; it was at iteration {progress}\n");
+    if state.git.released {
+        let released = committed::released(state.git.kept.as_deref(), &state.spec);
+        words.push_str(&format!("{}\n", printable(&released)));
+    }
+    words
+}
+
+fn of_plan(id: &LoopId, ended: bool, now: bool, view: &PlanStatus) -> String {
+    let when = match (ended, now) {
+        (true, _) => "is cancelled",
+        (false, true) => "is being cancelled",
+        (false, false) => "will be cancelled after the iterations at work (--now ends them at once)",
+    };
+    let landed = format!("{} of {} tasks have landed", view.tasks_done, view.tasks_total);
+    let mut words = format!("{id} {when}; {landed}\n");
+    for left in [left::behind(view), left::branches(view)].into_iter().flatten() {
+        words.push_str(&format!("  {left}\n"));
+    }
+    words
+}

@@ -1,0 +1,53 @@
+//! `refrain pause`.
+
+use std::process::ExitCode;
+
+use refrain_app::verbs::{Outcome, Slow, Urgent, pause as app};
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_engine::{Brief, Service};
+
+use crate::{out, values};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; the only one that runs, where it is left out
+    id: Option<LoopId>,
+    /// End the agent now; its attempt is refunded
+    #[arg(long)]
+    now: bool,
+}
+
+/// Which loops it can mean.
+pub(crate) fn could_be(status: &Brief) -> bool {
+    !status.has_stopped()
+}
+
+/// Asks for the pause; returns once the loop has heard it.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain pause", could_be)?;
+    out::print(&pause(context, &service, &id, args.now, Slow::Note(&mut out::tell_slow))?);
+    Ok(Code::Done.into())
+}
+
+/// Asks this loop, or plan, for it; says what it came to.
+pub(crate) fn pause(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    now: bool,
+    slow: Slow<'_>,
+) -> Result<String, RequestError> {
+    let outcome = app::pause(context, service, id, Urgent { now }, slow)?;
+    let (ended, verb, after) = match &outcome {
+        Outcome::Loop(state) => (state.ended.is_some(), "resume", "this iteration"),
+        Outcome::Plan(state) => (state.ended.is_some(), "plan resume", "the iterations at work"),
+        Outcome::Over(word) => return Ok(format!("{id} is already {word}\n")),
+    };
+    Ok(match (ended, now) {
+        (true, _) => format!("{id} has stopped; refrain {verb} {id} goes on\n"),
+        (false, true) => format!("{id} will pause now\n"),
+        (false, false) => format!("{id} will pause after {after}\n"),
+    })
+}

@@ -1,0 +1,51 @@
+//! `refrain steer`.
+
+use std::process::ExitCode;
+
+use refrain_app::verbs::Slow;
+use refrain_app::verbs::steer::{self as app, Steering};
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_core::view::StatusWord;
+use refrain_engine::{Brief, Service};
+
+use crate::{out, values};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which loop, or plan
+    id: Option<LoopId>,
+    /// What to say, at most 8192 bytes
+    #[arg(value_name = "TEXT")]
+    words: Vec<String>,
+}
+
+/// Which loops it can mean: those that will have a next attempt, or may.
+pub(crate) fn could_be(status: &Brief) -> bool {
+    !matches!(status.status, StatusWord::Completed | StatusWord::Cancelled)
+}
+
+/// Hands the words over; returns once the loop has heard them.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain steer", could_be)?;
+    let text = args.words.join(" ");
+    out::print(&steer(context, &service, &id, Steering { text }, Slow::Note(&mut out::tell_slow))?);
+    Ok(Code::Done.into())
+}
+
+/// Hands the words to this loop, or to what this plan has at work; says what it came to.
+pub(crate) fn steer(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    steering: Steering,
+    slow: Slow<'_>,
+) -> Result<String, RequestError> {
+    let told = app::steer(context, service, id, &steering, slow)?;
+    if !service.has_plan(id) {
+        return Ok(format!("{id} will be told with its next attempt\n"));
+    }
+    let told = told.iter().map(LoopId::as_str).collect::<Vec<_>>().join(", ");
+    Ok(format!("{told} will be told with the next attempt; later tasks are not\n"))
+}

@@ -1,0 +1,77 @@
+//! `refrain export`: a loop as another system has it.
+
+use std::process::ExitCode;
+
+use camino::Utf8PathBuf;
+use clap::ValueEnum;
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_core::mirror::Mirror;
+use refrain_engine::{Service, write_exported};
+
+use crate::{out, values};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; the only one, where it is left out
+    id: Option<LoopId>,
+    /// Whose format
+    #[arg(long = "as", value_enum, value_name = "FORMAT")]
+    format: Format,
+    /// Write it to FILE in place of standard output; one that Refrain did not write stays as it is
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<Utf8PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Format {
+    /// .synthex/loops/ID.json
+    Synthex,
+    /// .descartes/loop-state.json
+    Descartes,
+    /// .ralph_state.json
+    Ralph,
+    /// loop.local.md
+    Randroid,
+    /// The object that refrain status --json prints
+    Json,
+}
+
+impl From<Format> for Option<Mirror> {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Synthex => Some(Mirror::Synthex),
+            Format::Descartes => Some(Mirror::Descartes),
+            Format::Ralph => Some(Mirror::Ralph),
+            Format::Randroid => Some(Mirror::Randroid),
+            Format::Json => None,
+        }
+    }
+}
+
+/// Prints or writes it.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain export", |_| true)?;
+    if service.has_plan(&id) {
+        let error = RequestError::usage(format!("{id} is a plan; accepted is a loop"));
+        return Err(error.hint("refrain list shows the loops of its tasks"));
+    }
+    let text = service.export(&id, args.format.into())?;
+    match &args.output {
+        Some(path) if !write_exported(&context.dir.join(path), &text)? => {
+            let error = format!("--output {path}: it is not Refrain's, and stays as it is");
+            return Err(RequestError::new(Code::Refused, error).hint("name a file that is not there yet"));
+        }
+        Some(_) => {}
+        None => out::print_whole(&text)?,
+    }
+    Ok(Code::Done.into())
+}
+
+/// Says on standard error what a person should know who begins a loop beside one of Claude Code's own plugin.
+pub(crate) fn advise(context: &Context, service: &Service) {
+    if let Some(advice) = service.advisory(&context.dir) {
+        out::tell(&format!("{advice}\n"));
+    }
+}

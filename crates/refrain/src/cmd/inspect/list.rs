@@ -1,0 +1,277 @@
+//! `refrain list`.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::{self, Write};
+use std::process::ExitCode;
+
+use jiff::Timestamp;
+use owo_colors::OwoColorize;
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_core::spec::Millis;
+use refrain_core::text::printable;
+use refrain_core::view::{DamagedWord, Kind, StatusWord, Tone, Verification};
+use refrain_engine::{Brief, Detail, Listed};
+
+use crate::out;
+use crate::render::phrase;
+use crate::render::table::{self, Column, Cut};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Those of every project that refrain has worked in
+    #[arg(long)]
+    all_projects: bool,
+    /// The loops of this plan's tasks, which are left out otherwise
+    #[arg(long, value_name = "ID", conflicts_with = "all_projects")]
+    plan: Option<LoopId>,
+    /// Print an array of status objects, one a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the list; what is damaged is named, and does not keep the rest from being shown.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    let detail = if args.json { Detail::Object } else { Detail::Line };
+    let rows = match &args.plan {
+        Some(plan) if !service.has_plan(plan) => {
+            let error = format!("no plan {plan} in {}", service.project().root);
+            return Err(RequestError::new(Code::NotFound, error).hint("refrain list shows what there is"));
+        }
+        Some(plan) => service.list_tasks(plan, detail)?,
+        None => service.list_with(args.all_projects, detail)?,
+    };
+    if args.json {
+        rows.iter().for_each(tell_damaged);
+        out::print_json_array(rows.iter().filter_map(object))?;
+    } else if rows.is_empty() {
+        out::print(if args.all_projects {
+            "No loops in any project.\n"
+        } else {
+            "No loops in this project.\n"
+        });
+    } else {
+        print(&rows, args.all_projects);
+    }
+    Ok(Code::Done.into())
+}
+
+/// Tells on standard error what cannot be read.
+pub(crate) fn tell_damaged(row: &Listed) {
+    if let Listed::Damaged(damaged) = row {
+        out::tell_line("", &format!("refrain: {}: {}", damaged.id, damaged.reason));
+    }
+}
+
+/// The object of a row.
+fn object(row: &Listed) -> Option<Cow<'_, str>> {
+    match row {
+        Listed::Loop(brief) => brief.object.as_deref().map(Cow::Borrowed),
+        Listed::Damaged(damaged) => serde_json::to_string(damaged).ok().map(Cow::Owned),
+    }
+}
+
+/// Prints for a terminal a table that fits it; else one line a loop, nothing cut off, without colour unless that is forced.
+fn print(loops: &[Listed], with_project: bool) {
+    let now = refrain_engine::now();
+    let Some(width) = out::terminal_width() else {
+        let coloured = out::is_coloured();
+        let mut lines = String::new();
+        for listed in loops {
+            // Writing into a string does not fail.
+            let _ = line(&mut lines, &row(listed, now), with_project, coloured);
+        }
+        out::print_raw(lines.as_bytes());
+        return;
+    };
+    let rows: Vec<Row> = loops.iter().map(|listed| row(listed, now)).collect();
+    out::print(&if with_project { grouped(rows, width) } else { table(&rows, width).concat() });
+}
+
+fn line(into: &mut String, row: &Row<'_>, with_project: bool, coloured: bool) -> fmt::Result {
+    let Row { id, standing, iteration, changed, project, reason } = row;
+    let (mut word, mut label) = (format!("{:<14}", row.word()), format!("{:<12}", row.label()));
+    if coloured {
+        (word, label) = (painted(*standing, &word), painted(*standing, &label));
+    }
+    write!(into, "{id:<24} {word} {label} {iteration:>7}  {changed:>12}  {reason}")?;
+    if with_project {
+        write!(into, "  {project}")?;
+    }
+    into.write_char('\n')
+}
+
+/// A loop, in words.
+struct Row<'a> {
+    id: Cow<'a, str>,
+    /// Its status, and whether gates verified the work; none if it is damaged.
+    standing: Option<(StatusWord, Option<bool>)>,
+    iteration: String,
+    changed: String,
+    project: Cow<'a, str>,
+    reason: Cow<'a, str>,
+}
+
+impl Row<'_> {
+    fn word(&self) -> &'static str {
+        self.standing.map_or(DamagedWord::Damaged.as_str(), |(status, _)| status.as_str())
+    }
+
+    /// How its result is labelled; a dash if there is none yet.
+    fn label(&self) -> &'static str {
+        match self.standing.map(|(status, verified)| Verification::of(status, verified)) {
+            None | Some(Verification::Pending) => "-",
+            Some(verification) => phrase::label(verification),
+        }
+    }
+}
+
+fn row(listed: &Listed, now: Timestamp) -> Row<'_> {
+    match listed {
+        Listed::Loop(brief) => Row {
+            id: brief.id.as_str().into(),
+            standing: Some((brief.status, brief.verified)),
+            iteration: phrase::progress(brief.iteration, brief.max_iterations),
+            changed: ago(brief.updated_at, now),
+            project: flat(&brief.project),
+            reason: reason(brief),
+        },
+        Listed::Damaged(damaged) => Row {
+            id: flat(&damaged.id),
+            standing: None,
+            iteration: "-".to_owned(),
+            changed: "-".to_owned(),
+            project: flat(&damaged.project),
+            reason: Cow::Owned(format!("{} ({})", flat(&damaged.reason), damaged.needs)),
+        },
+    }
+}
+
+/// A text in the colour of a row.
+fn painted(standing: Option<(StatusWord, Option<bool>)>, text: &str) -> String {
+    phrase::coloured(standing.map_or(Tone::Bad, |(status, verified)| Tone::of(status, verified)), text)
+}
+
+fn ago(then: Timestamp, now: Timestamp) -> String {
+    format!("{} ago", Millis::from(now.duration_since(then).unsigned_abs()))
+}
+
+/// Why it stands where it stands; of a plan, that it is one.
+fn reason(brief: &Brief) -> Cow<'_, str> {
+    match (brief.kind, flat(&brief.reason)) {
+        (Kind::Plan, reason) => Cow::Owned(format!("plan: {reason}")),
+        (Kind::Process | Kind::Session | Kind::Task, reason) => reason,
+    }
+}
+
+/// Fit to stand in a line.
+fn flat(text: &str) -> Cow<'_, str> {
+    match printable(text) {
+        text if text.contains('\n') => Cow::Owned(text.replace('\n', " ")),
+        text => text,
+    }
+}
+
+/// One table under one header; each project's loops stand together under its name, which so is whole on narrow terminals
+/// too. Projects, like loops, come last touched first.
+fn grouped(rows: Vec<Row<'_>>, width: usize) -> String {
+    let mut places = HashMap::new();
+    let mut projects: Vec<(Cow<'_, str>, Vec<Row<'_>>)> = Vec::new();
+    for row in rows {
+        let place = *places.entry(row.project.clone()).or_insert(projects.len());
+        if place == projects.len() {
+            projects.push((row.project.clone(), Vec::new()));
+        }
+        projects[place].1.push(row);
+    }
+    let names: Vec<(Cow<'_, str>, usize)> =
+        projects.iter().map(|(name, rows)| (name.clone(), rows.len())).collect();
+    let rows: Vec<Row<'_>> = projects.into_iter().flat_map(|(_, rows)| rows).collect();
+    let mut lines = table(&rows, width).into_iter();
+    let mut text: String = lines.next().into_iter().collect();
+    for (project, count) in names {
+        text.push_str(&format!("{}\n", table::cut(&project, width, Cut::Begin).underline()));
+        text.extend(lines.by_ref().take(count));
+    }
+    text
+}
+
+/// The lines of a table that fits. An id is cut only where the terminal is narrower than that alone.
+fn table(rows: &[Row<'_>], width: usize) -> Vec<String> {
+    let column = |title, cut, cell: for<'a> fn(&'a Row<'_>) -> &'a str| Column {
+        title,
+        cells: rows.iter().map(|row| Cow::Borrowed(cell(row))).collect(),
+        cut,
+        right: false,
+        paint: &table::plain,
+    };
+    let status = |row: usize, cell: &str| painted(rows[row].standing, cell);
+    let columns = [
+        column("ID", Cut::No, |row| &row.id),
+        Column { paint: &status, ..column("STATUS", Cut::No, |row| row.word()) },
+        Column { paint: &status, ..column("VERIFIED", Cut::No, |row| row.label()) },
+        column("ITERATION", Cut::No, |row| &row.iteration),
+        column("CHANGED", Cut::No, |row| &row.changed),
+        column("REASON", Cut::End, |row| &row.reason),
+    ];
+    table::lines(&columns, Some(width))
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    fn loops() -> Vec<Row<'static>> {
+        let row = |id: &'static str, project: &'static str, status, reason: &'static str| Row {
+            id: id.into(),
+            standing: Some((status, None)),
+            iteration: "12/20".to_owned(),
+            changed: "5m 3s ago".to_owned(),
+            project: project.into(),
+            reason: reason.into(),
+        };
+        let done = "the agent made its promise; unverified, as no gate checks it";
+        vec![
+            row("claude-4f2a", "/home/somebody/work/a-project", StatusWord::Completed, done),
+            row("mend-the-parser-of-dates", "/p", StatusWord::IterationCap, "20 iterations without a claim"),
+            row("codex-77aa", "/home/somebody/work/a-project", StatusWord::Paused, "by a person or a signal"),
+        ]
+    }
+
+    fn plain(text: &str) -> String {
+        anstream::adapter::strip_str(text).to_string()
+    }
+
+    #[rstest]
+    #[case(200, &["ID", "STATUS", "VERIFIED", "ITERATION", "CHANGED", "REASON"], "as no gate checks it")]
+    #[case(100, &["ID", "STATUS", "VERIFIED", "ITERATION", "CHANGED", "REASON"], "…")]
+    #[case(80, &["ID", "STATUS", "VERIFIED", "ITERATION", "CHANGED"], "◐ unverified")]
+    #[case(60, &["ID", "STATUS", "VERIFIED"], "◐ unverified")]
+    #[case(40, &["ID", "STATUS"], "completed")]
+    #[case(30, &["ID"], "claude-4f2a")]
+    #[case(10, &["ID"], "mend-the-…")]
+    fn a_table_has_the_columns_that_fit(#[case] width: usize, #[case] titles: &[&str], #[case] part: &str) {
+        let text = plain(&table(&loops(), width).concat());
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0].split_whitespace().collect::<Vec<_>>(), titles, "{text}");
+        assert_eq!(lines.len(), 4, "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() <= width), "{text}");
+        assert!(text.contains(part), "{text}");
+        assert!(width < 24 || lines[2].starts_with("mend-the-parser-of-dates"), "ids are whole: {text}");
+    }
+
+    #[rstest]
+    #[case(80, "/home/somebody/work/a-project")]
+    #[case(40, "/home/somebody/work/a-project")]
+    #[case(20, "…body/work/a-project")]
+    fn loops_stand_under_their_projects(#[case] width: usize, #[case] project: &str) {
+        let text = plain(&grouped(loops(), width));
+        let firsts: Vec<_> = text.lines().map(|line| line.split_whitespace().next().unwrap()).collect();
+        let id = if width < 24 { "mend-the-parser-of-…" } else { "mend-the-parser-of-dates" };
+        assert_eq!(firsts, ["ID", project, "claude-4f2a", "codex-77aa", "/p", id], "{text}");
+    }
+}

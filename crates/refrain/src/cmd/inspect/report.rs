@@ -1,0 +1,106 @@
+//! `refrain report`.
+
+use std::process::ExitCode;
+
+use camino::Utf8PathBuf;
+use jiff::Timestamp;
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_core::report::Report;
+use refrain_core::view::plan::PlanStatus;
+use refrain_engine::Service;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::render::telling::clock;
+use crate::report::{Document, document, page, plan_document, text};
+use crate::{out, values};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; the only one, where it is left out
+    id: Option<LoopId>,
+    /// Print the report as an object
+    #[arg(long)]
+    json: bool,
+    /// Print one page of HTML that needs nothing else
+    #[arg(long, conflicts_with = "json")]
+    html: bool,
+    /// Write it to FILE in place of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<Utf8PathBuf>,
+}
+
+/// Prints or writes the report.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain report", |_| true)?;
+    if service.has_plan(&id) {
+        return of_plan(context, &service, &id, args);
+    }
+    let report = service.report(&id)?;
+    let made = format!("Made by Refrain {} from the journal of loop {id}.", report.refrain.reported);
+    given(context, &id, args, &report, &made, &|clock| document(&report, clock))
+}
+
+/// The object that is printed of a plan.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct PlanReport {
+    /// The version of this shape.
+    schema: u32,
+    /// How the plan stands.
+    plan: PlanStatus,
+    /// The reports on the loops of its tasks, a round after the other.
+    loops: Vec<Report>,
+}
+
+/// Reports on a plan: each task, and what proved it.
+fn of_plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
+    let plan = service.plan_status(id)?;
+    let rounds = service.plan_rounds(id)?.into_iter();
+    let reports = rounds.map(|round| service.report(&round.id).map(|report| (round, report)));
+    let reports: Vec<_> = reports.collect::<Result<_, _>>()?;
+    let version = &context.host.version;
+    let made = format!("Made by Refrain {version} from the journals of plan {id} and its loops.");
+    let loops = reports.iter().map(|(_, report)| report.clone()).collect();
+    let object = PlanReport { schema: 1, plan: plan.clone(), loops };
+    given(context, id, args, &object, &made, &|clock| plan_document(&plan, &reports, clock))
+}
+
+/// How times are said.
+type Clock = dyn Fn(Timestamp) -> String;
+
+/// Prints or writes it, in the shape that is asked for.
+fn given(
+    context: &Context,
+    id: &LoopId,
+    args: &Args,
+    object: &impl Serialize,
+    made: &str,
+    document: &dyn Fn(&Clock) -> Document,
+) -> Result<ExitCode, RequestError> {
+    let failed = |error: &dyn std::fmt::Display| {
+        RequestError::new(Code::Failed, format!("the report on {id} cannot be made: {error}"))
+    };
+    let is_shown = args.output.is_none();
+    let text = if args.json {
+        let text = serde_json::to_string_pretty(object).map_err(|error| failed(&error))?;
+        format!("{text}\n")
+    } else if args.html {
+        page(&document(&utc), &format!("{made} Times are those of UTC.")).map_err(|error| failed(&error))?
+    } else {
+        text(&document(&clock), if is_shown { out::terminal_width() } else { None })
+    };
+    match &args.output {
+        Some(path) => out::write_file(&context.dir.join(path), &text)?,
+        // On a page and in an object nothing is a colour.
+        None if args.json || args.html => out::print_whole(&text)?,
+        None => out::print(&text),
+    }
+    Ok(Code::Done.into())
+}
+
+/// A time that is the same for everybody who reads it.
+fn utc(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%d %H:%M:%S").to_string()
+}

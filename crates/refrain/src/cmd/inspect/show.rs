@@ -1,0 +1,130 @@
+//! `refrain show`.
+
+use std::process::ExitCode;
+
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::plan::PlanEvent;
+use refrain_core::text::printable;
+use refrain_core::{Event, LoopId, Record};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::render::phrase;
+use crate::render::telling::clock;
+use crate::{out, values};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; the only one, where it is left out
+    id: Option<LoopId>,
+    /// Print an array of the events
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints an event in a line: its number, its time, its name, what it says; below it what it lists.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain show", |_| true)?;
+    match service.has_plan(&id) {
+        true => shown(service.plan_events(&id)?, PlanEvent::redacted, args.json),
+        false => shown(service.events(&id)?, Event::redacted, args.json),
+    }
+}
+
+fn shown<E: Serialize>(
+    records: Vec<Record<E>>,
+    redacted: impl Fn(E) -> E,
+    json: bool,
+) -> Result<ExitCode, RequestError> {
+    let redacted = |record: Record<E>| Record { event: redacted(record.event), ..record };
+    let mut records = records.into_iter().map(redacted);
+    if json {
+        out::print_json(&records.collect::<Vec<_>>())?;
+    } else {
+        let width = out::terminal_width();
+        for record in &mut records {
+            let text =
+                lines(&record, width).map_err(|error| RequestError::new(Code::Failed, error.to_string()))?;
+            if !out::print_raw(text.as_bytes()) {
+                break;
+            }
+        }
+    }
+    Ok(Code::Done.into())
+}
+
+/// Where what an event lists begins, and where its own line goes on.
+const INDENT: usize = 7;
+
+fn lines<E: Serialize>(record: &Record<E>, width: Option<usize>) -> serde_json::Result<String> {
+    let mut event = serde_json::to_value(&record.event)?;
+    // As in the schemas: whether maps keep their order depends on what else is built in.
+    event.sort_all_objects();
+    let name = event["type"].as_str().unwrap_or_default();
+    let mut facts = Facts::default();
+    facts.take("", &event["data"]);
+    let own = format!("{:>5}  {}  {name:<22} {}", record.seq, clock(record.at), facts.own.join(" "));
+    let begin = " ".repeat(INDENT);
+    let listed = facts.listed.iter().map(|fact| (begin.as_str(), INDENT + 2, fact.as_str()));
+    let lines = [("", INDENT, own.trim_end())].into_iter().chain(listed);
+    let shown = lines.map(|(begin, column, text)| {
+        let text = printable(text).replace('\n', " ");
+        phrase::broken(begin, column, &text, width) + "\n"
+    });
+    Ok(shown.collect())
+}
+
+/// What an event says: `key=value`, nested keys joined by dots.
+#[derive(Default)]
+struct Facts {
+    own: Vec<String>,
+    /// What stands in lists of more than words and numbers, a line each: `left_out[2] path="…" why="…"`.
+    listed: Vec<String>,
+}
+
+impl Facts {
+    fn take(&mut self, prefix: &str, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    let key = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+                    self.take(&key, value);
+                }
+            }
+            Value::Array(items) if items.iter().any(Value::is_object) => {
+                for (n, item) in items.iter().enumerate() {
+                    let mut inner = Self::default();
+                    inner.take("", item);
+                    self.listed.push(format!("{prefix}[{n}] {}", inner.own.join(" ")));
+                    self.listed.extend(inner.listed);
+                }
+            }
+            Value::Null => {}
+            value if prefix.is_empty() => self.own.push(value.to_string()),
+            value => self.own.push(format!("{prefix}={value}")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_an_event_lists_stands_in_lines_of_its_own() {
+        let left_out = |path: &str| json!({"path": path, "why": {"secret": {"line": 3, "what": "a key"}}});
+        let record = json!({"seq": 12, "at": "2026-11-21T10:00:00Z", "event": {"type": "commit.settled", "data": {
+            "iteration": 1, "by_agent": [], "left_out": [left_out("a b.env"), left_out("c\u{1b}[2J.env")],
+            "result": {"made": {"commit": "1".repeat(40), "tree": "2".repeat(40)}}
+        }}});
+        let text = lines(&serde_json::from_value::<Record>(record).unwrap(), None).unwrap();
+        let text: Vec<_> = text.lines().collect();
+        assert_eq!(text.len(), 3, "{text:#?}");
+        assert!(text[0].contains("commit.settled") && text[0].ends_with("222\""), "{text:#?}");
+        assert!(text[1].starts_with(r#"       left_out[0] path="a b.env" why"#), "{text:#?}");
+        assert!(text[2].starts_with("       left_out[1] ") && !text[2].contains('\u{1b}'), "{text:#?}");
+    }
+}

@@ -1,0 +1,130 @@
+//! `refrain status`.
+
+use std::process::ExitCode;
+
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_core::r#loop::Outcome;
+use refrain_core::spec::Millis;
+use refrain_core::text::printable;
+use refrain_core::view::{Status, StatusWord};
+use refrain_engine::{Brief, Listed, Located, Service};
+
+use crate::cmd::plan;
+use crate::render::committed;
+use crate::render::gated;
+use crate::render::phrase;
+use crate::render::phrase::Row;
+use crate::render::telling::{clock, words};
+use crate::{out, values};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; where it is left out, the only one, or the only one that has not stopped
+    id: Option<LoopId>,
+    /// Print the status object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Prints the status.
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    let id = match args.id {
+        Some(id) => id,
+        None => meant(&service)?,
+    };
+    if service.has_plan(&id) {
+        return plan::show_status(&service, &id, args.json);
+    }
+    let status = match service.status(&id) {
+        Err(error) if args.json => return values::print_damaged(&service, &id, error),
+        status => status?,
+    };
+    if args.json {
+        out::print_json(&status)?;
+    } else {
+        out::print(&text(&status, &service.locate(&id)?, out::terminal_width()));
+    }
+    Ok(Code::Done.into())
+}
+
+/// The only loop that runs, else the only one that could go on, else the only one.
+fn meant(service: &Service) -> Result<LoopId, RequestError> {
+    let over = |status: &Brief| matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
+    let tiers: [&dyn Fn(&Brief) -> bool; 3] =
+        [&|status| !status.has_stopped(), &|status| !over(status), &|_| true];
+    let loops = service.list()?;
+    let any = |tier: &&dyn Fn(&Brief) -> bool| {
+        loops.iter().any(|row| matches!(row, Listed::Loop(status) if tier(status)))
+    };
+    let tier = tiers.into_iter().find(any).unwrap_or(&|_| true);
+    values::only_one(service, None, "refrain status", tier)
+}
+
+/// One fact a line.
+fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
+    let progress = phrase::progress(status.iteration, status.max_iterations);
+    let attempts = phrase::counted(status.started, "attempt", "attempts");
+    let mut rows = vec![
+        Row::exact("loop", status.id.to_string()),
+        Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
+        Row::exact("verified", phrase::label(status.verification()).to_owned()).with_tone(status.tone()),
+        Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
+        Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
+        Row::exact("in", status.worktree.clone()),
+        Row::prose("git", committed::summary(status)),
+        Row::prose("gates", gated::row(&status.gates)),
+        Row::exact("proven tree", status.tree.clone().unwrap_or_default()),
+        Row::prose("signature", status.signature.clone()),
+        Row::prose("used", phrase::used(&status.usage)),
+        Row::prose("shared", phrase::caps(&status.caps)),
+        Row::exact("started", clock(status.started_at)),
+        Row::exact("last event", clock(status.updated_at)),
+    ];
+    if let Some(mode) = &status.mode {
+        rows.push(Row::exact("mode", mode.clone()));
+    }
+    if found.archived {
+        rows.push(Row::exact("archived", found.dir.0.to_string()));
+    }
+    if let Some(promise) = &status.completion_promise {
+        rows.push(Row::exact("promise", promise.clone()));
+    }
+    if let Some(wait) = status.wait {
+        let left = Millis::from(wait.until.duration_since(refrain_engine::now()).unsigned_abs());
+        let left =
+            if wait.until > refrain_engine::now() { format!("{left} left") } else { "over".to_owned() };
+        rows.push(Row::prose("waits until", format!("{} ({left})", clock(wait.until))));
+    }
+    if let Some(runner) = status.runner.as_ref().filter(|_| status.ended_at.is_none()) {
+        rows.push(Row::prose("runner", format!("{runner}, {}", runner.life())));
+    }
+    if let Some(needs) = &status.needs {
+        rows.push(Row::exact("next", needs.clone()));
+    }
+    let mut text = phrase::rows(&rows, "", 12, width);
+    let iterations = status.iterations.as_deref().unwrap_or_default();
+    for iteration in &iterations[iterations.len().saturating_sub(10)..] {
+        let took = match (iteration.ended_at, iteration.outcome) {
+            (None, _) => "running".to_owned(),
+            // When it ended nobody saw.
+            (Some(_), Some(Outcome::Lost)) => "lost".to_owned(),
+            (Some(ended), _) => {
+                Millis::from(ended.duration_since(iteration.started_at).unsigned_abs()).to_string()
+            }
+        };
+        let exit = match (iteration.exit_code, iteration.signal) {
+            (Some(code), _) => format!("exit {code}"),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => String::new(),
+        };
+        let name = iteration.id().to_string();
+        let refunded = if iteration.charged || iteration.ended_at.is_none() { "" } else { " (refunded)" };
+        let said = printable(iteration.said().unwrap_or_default()).replace('\n', " ");
+        let line = format!("  {name:<6} {took:>8}  {exit:<10}{refunded} {said}");
+        let line = width.map_or(line.clone(), |width| phrase::cut(&line, width));
+        text.push_str(&format!("{}\n", line.trim_end()));
+    }
+    text
+}

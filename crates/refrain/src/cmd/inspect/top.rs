@@ -1,0 +1,150 @@
+//! `refrain top`: what the surface of that name shows and does, in the words of the other verbs.
+
+use std::io::{IsTerminal, stdin, stdout};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use refrain_app::verbs::Slow;
+use refrain_app::verbs::approve::{Approve, approve_detached, is_awaited};
+use refrain_app::verbs::resume::{check, resume_detached};
+use refrain_app::verbs::steer::Steering;
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::agent::AgentEvent;
+use refrain_core::r#loop::Grant;
+use refrain_core::view::Charset;
+use refrain_core::view::plan::PlanStatus;
+use refrain_core::{AttemptId, LoopId, LoopState};
+use refrain_engine::{Service, Sight, chain};
+use refrain_tui::{Act, Narrator, Objection, Program};
+
+use crate::cmd::control::{cancel, pause, steer};
+use crate::cmd::launch::resume::read_grant;
+use crate::out;
+use crate::plan::board;
+use crate::render::narrator;
+use crate::render::said::Said;
+use crate::values::charset;
+
+/// How much of a log is shown at once, in bytes.
+const LONGEST_LOG: u64 = 512 << 10;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Those of every project that refrain has worked in
+    #[arg(long)]
+    all_projects: bool,
+}
+
+/// Shows them until the person has seen enough.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    if !stdin().is_terminal() || !stdout().is_terminal() || context.variable("TERM") == Some("dumb") {
+        let error = "refrain top needs a terminal that it can draw on; standard input and output are none";
+        let instead =
+            "refrain list and refrain status show how loops stand, refrain watch ID one as it goes on";
+        return Err(RequestError::usage(error).hint(instead));
+    }
+    let service = context.service()?;
+    let blocks = charset() == Charset::Unicode;
+    let art = refrain_tui::Art { colour: out::is_coloured(), blocks };
+    let program = Arc::new(Verbs { context: context.clone() });
+    refrain_tui::run(&service, args.all_projects, art, program)
+        .map_err(|error| RequestError::new(Code::Failed, format!("the terminal cannot be used: {error}")))?;
+    Ok(Code::Done.into())
+}
+
+/// The verbs of the command line.
+struct Verbs {
+    context: Context,
+}
+
+impl Verbs {
+    /// Not what waits for approval: one key alone does not send it back.
+    fn resume(&self, service: &Service, id: &LoopId, grant: (&Grant, bool)) -> Result<String, RequestError> {
+        if !service.has_plan(id) && is_awaited(&service.status(id)?) {
+            return Err(RequestError::new(Code::Refused, format!("{id} waits for approval: A asks for it")));
+        }
+        resume_detached(&self.context, service, id, grant, Slow::Wait)?;
+        Ok(format!("{id} goes on"))
+    }
+
+    /// Only what waits for approval.
+    fn send_back(&self, service: &Service, id: &LoopId, words: &str) -> Result<String, RequestError> {
+        if service.has_plan(id) || !is_awaited(&service.status(id)?) {
+            return Err(RequestError::new(Code::Refused, format!("{id} does not wait for approval")));
+        }
+        check(&self.context, service, id, &Grant::default())?;
+        if !words.is_empty() {
+            let steering = Steering { text: words.to_owned() };
+            steer::steer(&self.context, service, id, steering, Slow::Wait)?;
+        }
+        resume_detached(&self.context, service, id, (&Grant::default(), false), Slow::Wait)?;
+        Ok(format!("{id} is sent back, and goes on"))
+    }
+}
+
+impl Program for Verbs {
+    fn act(&self, service: &Service, id: &LoopId, act: &Act) -> Result<String, Objection> {
+        let context = &self.context;
+        // The screen shows that it takes long.
+        let done = match act {
+            Act::Pause { now } => pause::pause(context, service, id, *now, Slow::Wait),
+            Act::Cancel { now } => cancel::cancel(context, service, id, *now, Slow::Wait),
+            Act::Steer { words } => {
+                steer::steer(context, service, id, Steering { text: words.clone() }, Slow::Wait)
+            }
+            Act::Resume { grant, now } => self.resume(service, id, (grant, *now)),
+            Act::Approve { tree } => approve_detached(context, service, id, &Approve { tree: tree.clone() })
+                .map(|()| format!("{id} is approved, and finishes")),
+            Act::SendBack { words } => self.send_back(service, id, words),
+        };
+        done.map_err(|error| match error.lacks() {
+            Some((used, flags)) => Objection::Lacks(used.clone(), flags.clone()),
+            None => Objection::Refused(error.line()),
+        })
+    }
+
+    fn grant(&self, line: &str) -> Result<(Grant, bool), String> {
+        read_grant(line).map_err(|error| error.line())
+    }
+
+    fn narrator(&self) -> Box<dyn Narrator> {
+        Box::new(Told::default())
+    }
+
+    fn log(&self, service: &Service, id: &LoopId, attempt: AttemptId) -> Result<String, String> {
+        let heard = service.heard(id, attempt, None, LONGEST_LOG).map_err(|error| chain(&error))?;
+        let heard = heard.ok_or_else(|| format!("iteration {attempt} printed nothing"))?;
+        let mut text = match heard.from {
+            0 => String::new(),
+            left_out => format!("… {left_out} bytes before; refrain logs {id} has all\n"),
+        };
+        match heard.said.as_slice() {
+            // No stream of events.
+            [AgentEvent::Notice(printed)] => text.push_str(printed),
+            said => {
+                let mut says = Said::default();
+                said.iter().for_each(|event| text.push_str(&says.show(event)));
+            }
+        }
+        Ok(text)
+    }
+
+    fn board(&self, plan: &PlanStatus, columns: usize, now: Timestamp) -> String {
+        board::overview(plan, columns, now)
+    }
+}
+
+/// What `watch` tells.
+#[derive(Default)]
+struct Told(narrator::Narrator);
+
+impl Narrator for Told {
+    fn tell(&mut self, sight: &Sight) -> String {
+        self.0.tell(sight, None)
+    }
+
+    fn state(&self) -> Option<&LoopState> {
+        self.0.state()
+    }
+}

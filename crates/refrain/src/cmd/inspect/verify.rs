@@ -1,0 +1,136 @@
+//! `refrain verify`.
+
+use std::process::ExitCode;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_core::report::{Check, Given, Outcome, Subject, Verdict};
+use refrain_core::text::printable;
+use refrain_engine::Service;
+
+use crate::{out, values};
+
+use crate::render::phrase;
+
+#[derive(Debug, clap::Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct Args {
+    /// Which; the one that the report is on, or the only one, where it is left out
+    id: Option<LoopId>,
+    /// A report, as refrain report --json printed it, that is to say the same as the journal
+    #[arg(long, value_name = "FILE")]
+    report: Option<Utf8PathBuf>,
+    /// Print the verdict as an object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Says what agrees, or fails with what does not.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    let given = args.report.as_ref().map(|path| read(&context.dir.join(path), path)).transpose()?;
+    let id = args.id.as_ref().or(given.as_ref().map(|given| &given.id));
+    let id = values::only_one(&service, id, "refrain verify", |_| true)?;
+    if service.has_plan(&id) {
+        return of_plan(&service, &id, args);
+    }
+    let verdict = service.verify(&id, given.as_ref())?;
+    if args.json {
+        out::print_json(&verdict)?;
+    } else if let Some(problem) = &verdict.problem {
+        let next = "nothing was changed; the other loops go on, and what its agent did is in your files";
+        return Err(RequestError::new(Code::Failed, problem.clone()).hint(next));
+    } else {
+        out::print(&text(&verdict));
+    }
+    Ok(if verdict.agrees { Code::Done } else { Code::Failed }.into())
+}
+
+/// Says the same of a plan's own journal, and of each loop of its tasks.
+fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
+    if args.report.is_some() {
+        let error = RequestError::usage(format!("--report: {id} is a plan; accepted is that with a loop"));
+        return Err(error.hint(format!("refrain list --plan {id} shows those of its tasks")));
+    }
+    let verdicts = service.verify_plan(id)?;
+    if args.json {
+        out::print_json(&verdicts)?;
+    } else {
+        verdicts.iter().for_each(|verdict| {
+            out::print(&match &verdict.problem {
+                Some(problem) => format!("{}: DAMAGED: {}\n", verdict.id, printable(problem)),
+                None => text(verdict),
+            });
+        });
+    }
+    let agrees = verdicts.iter().all(|verdict| verdict.agrees);
+    Ok(if agrees { Code::Done } else { Code::Failed }.into())
+}
+
+fn read(path: &Utf8Path, given: &Utf8Path) -> Result<Given, RequestError> {
+    let refused = |why: String| {
+        RequestError::usage(format!("--report {given}: {why}"))
+            .hint("accepted is what refrain report --json prints")
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    Given::read(&text).map_err(|why| refused(format!("it is no report: {why}")))
+}
+
+/// What agrees, by kinds; then one line for each thing that does not.
+fn text(verdict: &Verdict) -> String {
+    let Verdict { id, records, torn_bytes, checks, .. } = verdict;
+    let mut text = format!("{id}: {records} records, every byte as it was written\n");
+    match (verdict.signature.as_str(), verdict.signed) {
+        ("", _) => {}
+        (words, Some(false)) => {
+            text.push_str(&format!("  UNSIGNED: {}\n", printable(words.trim_start_matches("unsigned: "))))
+        }
+        (words, _) => text.push_str(&format!("  {}\n", printable(words))),
+    }
+    if *torn_bytes > 0 {
+        text.push_str(&format!("  its tail was torn: {torn_bytes} bytes of a last write are no record\n"));
+    }
+    for subject in [Subject::File, Subject::Base, Subject::Tree, Subject::Commit, Subject::Report] {
+        let of = |outcome| {
+            let is_it = move |check: &&Check| check.subject == subject && check.outcome == outcome;
+            checks.iter().filter(is_it)
+        };
+        let agreeing = u32::try_from(of(Outcome::Agrees).count()).unwrap_or(u32::MAX);
+        if agreeing > 0 {
+            text.push_str(&format!("  {}\n", agrees(subject, agreeing)));
+        }
+        for check in of(Outcome::Differs) {
+            text.push_str(&format!("  DIFFERS: {}\n", about(check)));
+        }
+        for check in of(Outcome::Unchecked) {
+            text.push_str(&format!("  not checked: {}\n", about(check)));
+        }
+    }
+    text
+}
+
+fn agrees(subject: Subject, count: u32) -> String {
+    let files = |one, many| phrase::counted(count, one, many);
+    match subject {
+        Subject::File => {
+            format!("{} as sealed: logs, prompts, what the agent printed", files("file", "files"))
+        }
+        Subject::Base => "the commit that it began at is in the repository".to_owned(),
+        Subject::Tree => "the proven tree is in the repository, with all that is in it".to_owned(),
+        Subject::Commit => format!("{} in the repository, as recorded", files("commit", "commits")),
+        Subject::Report => "the report says what the journal says".to_owned(),
+    }
+}
+
+fn about(check: &Check) -> String {
+    let what = match check.subject {
+        Subject::File => "",
+        Subject::Base => "the commit that it began at, ",
+        Subject::Tree => "the proven tree, ",
+        Subject::Commit => "commit ",
+        Subject::Report => "the report ",
+    };
+    let why = check.why.as_deref().unwrap_or_default();
+    printable(&format!("{what}{}: {why}", check.which)).replace('\n', " ")
+}

@@ -1,0 +1,57 @@
+//! `refrain watch`.
+
+use std::process::ExitCode;
+
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_core::view::{Status, StatusWord};
+use refrain_engine::Brief;
+
+use crate::cmd::plan;
+use crate::out::{self, Target};
+use crate::render::live::{Live, Manner};
+use crate::render::phrase;
+use crate::render::screen::Screen;
+use crate::values;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; the only one that has not stopped, where it is left out
+    id: Option<LoopId>,
+    /// Print the journal's events instead, one JSON object a line
+    #[arg(long, alias = "json")]
+    events: bool,
+}
+
+/// Which loops it can mean.
+pub(crate) fn could_be(status: &Brief) -> bool {
+    !status.has_stopped()
+}
+
+/// Says so where it is over because nobody drives it any more: the loop itself could not.
+fn gone(status: &Status) {
+    if status.status == StatusWord::Crashed {
+        let word = phrase::coloured(status.tone(), status.status.as_str());
+        let next = status.needs.as_deref().unwrap_or_default();
+        out::print(&format!("{word}: {}\n  next {next}\n", status.reason));
+    }
+}
+
+/// Shows the loop until it has stopped.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    let id = values::only_one(&service, args.id.as_ref(), "refrain watch", could_be)?;
+    if service.has_plan(&id) {
+        return plan::watch(&service, &id, args.events);
+    }
+    let follower = service.follow(&id, false)?;
+    let progress = (!args.events).then_some(Target::Stdout);
+    let live = Live::new(Manner::of(context, progress), refrain_engine::now());
+    // Scripts get every event; a person, how it stands and what comes.
+    let follower = if args.events { follower } else { follower.joining() };
+    Screen::new(progress, args.events, live).run(follower);
+    if !args.events {
+        gone(&service.status(&id)?);
+    }
+    Ok(Code::Done.into())
+}

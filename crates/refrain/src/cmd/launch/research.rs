@@ -1,0 +1,27 @@
+//! `refrain research`: `refrain start --mode research`, as seed 002 has it.
+
+use std::process::ExitCode;
+
+use refrain_app::{Context, RequestError};
+
+use crate::cmd::launch::start::{self, Options};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    options: Options,
+}
+
+const EXAMPLES: &str = "Examples:
+  refrain research --agent claude
+  refrain research 10 --agent claude
+  refrain research --agent claude \\
+    \"Which parser fits?\"
+
+A number alone is the maximum of iterations. All else is as with start: refrain start --help, docs/modes.md";
+
+/// Starts it.
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
+    start::run(context, start::Args::of_mode("research", args.options)?)
+}

@@ -1,0 +1,266 @@
+//! `refrain resume`. What another system's file has to do with it is in [`from`].
+
+mod from;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use refrain_app::options::begin::BeginArgs;
+use refrain_app::verbs::Slow;
+use refrain_app::verbs::approve::refuse_by_accident;
+use refrain_app::verbs::resume::{self as app, Resumed};
+use refrain_app::{Action, Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_core::agent::Usd;
+use refrain_core::r#loop::Grant;
+use refrain_core::plan::PlanGrant;
+use refrain_core::spec::Millis;
+use refrain_core::values::{Limit, duration, iteration, tokens, usd};
+use refrain_core::view::StatusWord;
+use refrain_engine::config::Chosen;
+use refrain_engine::{Brief, Listed, Runner, Service, interrupted_by_reboot, remember_this_boot};
+
+use crate::run::{self, ShowArgs};
+use crate::{herald, out, values};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Which; the only one that can go on, where it is left out
+    #[arg(conflicts_with_all = ["last", "all", "from"])]
+    id: Option<LoopId>,
+    /// The one that was touched last
+    #[arg(long, conflicts_with_all = ["all", "from"])]
+    last: bool,
+    /// Every one that paused or crashed, each in a process of its own
+    #[arg(long, conflicts_with_all = ["max_iterations", "max_duration", "max_cost", "max_tokens", "retry_for"])]
+    all: bool,
+    /// Of every project, and only those that the machine's end interrupted: what a service runs after a reboot
+    #[arg(long)]
+    after_reboot: bool,
+    /// Wait no longer for what it waits for
+    #[arg(long)]
+    now: bool,
+    #[command(flatten)]
+    from: from::FromArgs,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+impl Args {
+    /// What the verb does, for [`Action::permission`]: with `--all` the caller's own loop would be among them.
+    pub(crate) fn action(&self) -> Action {
+        if self.all { Action::Extend } else { Action::Resume }
+    }
+}
+
+/// Takes the loop over and drives it, here or in a process of its own.
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
+    if args.after_reboot {
+        return after_reboot(context, &args);
+    }
+    if let Some(file) = args.from.from.clone() {
+        return from::run(context, &file, args);
+    }
+    let service = context.service()?;
+    if args.all {
+        return all(context, &service, &args);
+    }
+    let id = if args.last {
+        last(&service)?
+    } else {
+        values::only_one(&service, args.id.as_ref(), "refrain resume", could_be)?
+    };
+    if service.has_plan(&id) {
+        return plan(context, &service, &id, &args);
+    }
+    if args.id.is_none() {
+        refuse_by_accident(&service.status(&id)?)?;
+    }
+    let grant = grant(&args)?;
+    if args.show.detach {
+        // Whoever may not resume it is told that first.
+        app::check(context, &service, &id, &grant)?;
+        context.check(Action::Detach)?;
+    }
+    match app::resume(context, &service, &id, (&grant, args.now), Slow::Note(&mut out::tell_slow))? {
+        Resumed::Runner(runner) => drive(context, &service, *runner, &args.show),
+        Resumed::Hurried => {
+            out::print(&format!("{id} waits no longer; refrain watch {id}\n"));
+            Ok(Code::Done.into())
+        }
+    }
+}
+
+/// The totals that it gets.
+fn grant(args: &Args) -> Result<Grant, RequestError> {
+    let BeginArgs { max_iterations, work, .. } = &args.from.begin.args;
+    Ok(Grant {
+        max_iterations: *max_iterations,
+        max_duration: raised("--max-duration", work.max_duration)?,
+        max_cost: raised("--max-cost", work.max_cost)?,
+        max_tokens: raised("--max-tokens", work.max_tokens)?,
+        retry_for: raised("--retry-for", work.retry_for)?,
+    })
+}
+
+/// A new total: a limit that a loop has is raised, and not taken away.
+fn raised<T>(flag: &str, limit: Option<Limit<T>>) -> Result<Option<T>, RequestError> {
+    match limit {
+        None => Ok(None),
+        Some(Limit::At(total)) => Ok(Some(total)),
+        Some(Limit::None) => Err(RequestError::usage(format!(
+            "{flag} none: accepted is a total; none counts only with --from"
+        ))),
+    }
+}
+
+/// Drives a loop that goes on, here or in a process of its own.
+pub(crate) fn drive(
+    context: &Context,
+    service: &Service,
+    runner: Runner,
+    show: &ShowArgs,
+) -> Result<ExitCode, RequestError> {
+    let show = configured(context, service, show);
+    if runner.is_restored() && !show.quiet {
+        let worktree = runner.worktree();
+        out::tell(&format!(
+            "note: the loop's worktree was gone; it is made anew from its branch: {worktree}\n"
+        ));
+    }
+    run::drive(context, service, runner, &context.dir, &show)
+}
+
+/// New totals, as a person types them in `top`.
+#[derive(clap::Parser)]
+#[command(no_binary_name = true)]
+struct GrantLine {
+    #[arg(long, short, visible_aliases = ["iterations", "max-total-iterations"], value_parser = iteration)]
+    max_iterations: Option<u32>,
+    #[arg(long, value_parser = duration)]
+    max_duration: Option<Millis>,
+    #[arg(long, value_parser = usd)]
+    max_cost: Option<Usd>,
+    #[arg(long, value_parser = tokens)]
+    max_tokens: Option<u64>,
+    #[arg(long, value_parser = duration)]
+    retry_for: Option<Millis>,
+    #[arg(long)]
+    now: bool,
+}
+
+/// What a person typed as a grant for a loop, or a plan; and whether it waits no longer.
+pub(crate) fn read_grant(granted: &str) -> Result<(Grant, bool), RequestError> {
+    let granted =
+        shlex::split(granted).ok_or_else(|| RequestError::usage(format!("{granted}: a quote is open")))?;
+    let GrantLine { max_iterations, max_duration, max_cost, max_tokens, retry_for, now } =
+        GrantLine::try_parse_from(granted)?;
+    Ok((Grant { max_iterations, max_duration, max_cost, max_tokens, retry_for }, now))
+}
+
+/// How to show it, and whom to tell: a loop's own specification says nothing of that. A configuration that cannot be read
+/// keeps no loop from going on.
+fn configured(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs {
+    match service.settings(Chosen::default(), context.has_variables()) {
+        Ok(settings) => show.clone().or_configured(&settings.config.notify),
+        Err(error) => {
+            out::tell_line("", &format!("note: [notify] is not read: {error}"));
+            show.clone()
+        }
+    }
+}
+
+/// Lets a plan go on: its tasks wait for themselves, and what a plan is granted is not all that a loop is.
+fn plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
+    let grant = app::plan_grant(id, &grant(args)?, args.now)?;
+    crate::cmd::plan::resume(context, service, id, &grant, &args.show)
+}
+
+/// Which loops it can mean: those that can go on.
+pub(crate) fn could_be(status: &Brief) -> bool {
+    matches!(
+        status.status,
+        StatusWord::Paused
+            | StatusWord::Crashed
+            | StatusWord::Blocked
+            | StatusWord::IterationCap
+            | StatusWord::BudgetExceeded
+            | StatusWord::Stuck
+            | StatusWord::TimedOut
+    )
+}
+
+fn last(service: &Service) -> Result<LoopId, RequestError> {
+    let found = service.list()?.into_iter().find_map(|row| match row {
+        Listed::Loop(status) if could_be(&status) => Some(status.id.clone()),
+        Listed::Loop(_) | Listed::Damaged(_) => None,
+    });
+    let id = found.ok_or_else(|| {
+        RequestError::usage("--last: no loop of this project can go on").hint("refrain list shows them")
+    })?;
+    out::tell(&format!("resuming {id}\n"));
+    Ok(id)
+}
+
+fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, RequestError> {
+    let rows = service.list()?.into_iter();
+    let stopped = rows.filter_map(|row| match row {
+        Listed::Loop(status) if matches!(status.status, StatusWord::Paused | StatusWord::Crashed) => {
+            Some((service.clone(), status.id))
+        }
+        Listed::Loop(_) | Listed::Damaged(_) => None,
+    });
+    let code = each(context, stopped.collect(), args);
+    herald::deliver_owed(context, service);
+    Ok(code.into())
+}
+
+fn after_reboot(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let code = each(context, interrupted_by_reboot(&context.host), args);
+    // Whatever did not go on now has said why, and waits for a person.
+    remember_this_boot(&context.host)?;
+    Ok(code.into())
+}
+
+/// Lets each go on in a process of its own; one that cannot does not keep the others from it.
+fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
+    let mut code = Code::Done;
+    if loops.is_empty() && !args.show.quiet && !args.show.json {
+        out::print("Nothing to resume.\n");
+    }
+    let show = ShowArgs { detach: true, ..args.show.clone() };
+    for (service, id) in loops {
+        if service.has_plan(&id) {
+            if let Err(error) = crate::cmd::plan::resume(context, &service, &id, &PlanGrant::default(), &show)
+            {
+                out::report(&error);
+                code = Code::Failed;
+            }
+            continue;
+        }
+        let resumed =
+            service.resume(&id, &Grant::default(), args.now).map_err(RequestError::from).and_then(|runner| {
+                let show = configured(context, &service, &show);
+                run::drive(context, &service, runner, &service.project().worktree, &show)
+            });
+        if let Err(error) = resumed {
+            out::report(&error);
+            code = Code::Failed;
+        }
+    }
+    code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grant_is_totals_and_nothing_else() {
+        let (grant, now) = read_grant("--max-iterations 40 --max-cost 3 --now").unwrap();
+        assert_eq!((grant.max_iterations, grant.max_cost, now), (Some(40), Some(Usd::from(3.0)), true));
+        for refused in ["--notify=off", "--from x", "other", "--max-iterations", "'"] {
+            assert!(read_grant(refused).is_err(), "{refused}");
+        }
+    }
+}

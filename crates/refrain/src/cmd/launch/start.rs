@@ -1,0 +1,135 @@
+//! `refrain start`: decodes the command line, and drives what the request came to.
+
+use std::process::ExitCode;
+
+use clap::ArgGroup;
+use clap::builder::NonEmptyStringValueParser;
+use refrain_app::options::begin::BeginArgs;
+use refrain_app::options::heading;
+use refrain_app::options::work::WordArgs;
+use refrain_app::resolve::{StartLoop, Words};
+use refrain_app::verbs::start::{StartedLoop, start};
+use refrain_app::{Action, Context, RequestError};
+
+use crate::cmd::plan::run::{self as plan, ByTag};
+use crate::out;
+use crate::run::{self, ShowArgs};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    options: Options,
+    #[command(flatten)]
+    mode: ModeArgs,
+}
+
+// Its way of working.
+#[derive(Debug, Default, clap::Args)]
+pub(crate) struct ModeArgs {
+    /// Its way of working: research, implement, or one that the configuration has under this name; what it is about is the
+    /// prompt, where there is one
+    #[arg(help_heading = heading::RUN, long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) mode: Option<String>,
+}
+
+impl ModeArgs {
+    /// Whether there is one.
+    pub(crate) fn is_given(&self) -> bool {
+        self.mode.is_some()
+    }
+}
+
+// What a loop is started with, whatever its mode.
+#[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("source"))]
+pub(crate) struct Options {
+    #[command(flatten)]
+    task: WordArgs,
+    #[command(flatten)]
+    begin: BeginArgs,
+    #[command(flatten)]
+    plan: ByTag,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+impl Args {
+    /// A verb that is a mode: a number alone in place of a task is the maximum of iterations.
+    pub(crate) fn of_mode(mode: &str, mut options: Options) -> Result<Self, RequestError> {
+        if let [word] = options.task.words.as_slice()
+            && is_number(word)
+        {
+            let begin = &mut options.begin;
+            begin.max_iterations = Some(begin.until.at_most(word, begin.max_iterations)?);
+            options.task.words.clear();
+        }
+        // A number before a task may be meant as the maximum, and a maximum that is not kept costs money.
+        if let [word, _, ..] = options.task.words.as_slice()
+            && is_number(word)
+        {
+            let error = format!(
+                "{word}: accepted is a number alone, or a task; --iterations {word} sets the maximum of iterations beside a task"
+            );
+            return Err(RequestError::usage(error));
+        }
+        Ok(Self { options, mode: ModeArgs { mode: Some(mode.to_owned()) } })
+    }
+}
+
+/// Whether a word is nothing but digits.
+pub(crate) fn is_number(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+// In short lines: one that a narrow terminal breaks cannot be copied.
+const EXAMPLES: &str = "Examples:
+  refrain start --agent claude \\
+    --max-cost 5 \"Fix the tests.\"
+  refrain start --agent codex \\
+    --gate \"cargo test\" \\
+    --soft-gate \"cargo clippy\" \\
+    --git-workflow commit \\
+    --prompt-file TASK.md
+  refrain start --command ./agent.sh \\
+    --max-iterations 10 \\
+    --timeout 20m --detach \\
+    \"Fix the tests.\"
+
+What is left out here, the configuration says: refrain config show. All about it: docs/configuration.md";
+
+/// Starts the loop and drives it, here or in a process of its own.
+pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestError> {
+    let Args { options: Options { task, begin, plan, show }, mode } = args;
+    if plan.asked() {
+        let BeginArgs { name, work, max_iterations, .. } = begin;
+        return plan::run_plan(context, plan.into_parts(), name, max_iterations, work, show);
+    }
+    if show.detach {
+        context.check(Action::Detach)?;
+    }
+    let request = StartLoop { words: words(&task), mode: mode.mode, options: begin };
+    launch(context, start(context, &request, &mut out::tell_note)?, show)
+}
+
+/// The task that the command line says; `-` is what standard input says.
+fn words(args: &WordArgs) -> Option<Words> {
+    match args.words.as_slice() {
+        [] => None,
+        [word] if word == "-" => Some(Words::Stdin),
+        words => Some(Words::Text(words.join(" "))),
+    }
+}
+
+/// Drives a loop, here or in a process of its own.
+pub(crate) fn launch(
+    context: &Context,
+    started: StartedLoop,
+    show: ShowArgs,
+) -> Result<ExitCode, RequestError> {
+    if !show.quiet {
+        started.notes.into_iter().for_each(out::tell_note);
+    }
+    let show = show.or_configured(&started.settings.config.notify);
+    run::drive(context, &started.service, started.runner, &started.dir, &show)
+}

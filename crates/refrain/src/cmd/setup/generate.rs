@@ -1,0 +1,142 @@
+//! `refrain generate`, hidden: the files in `docs/` that are made from the code. `cargo xtask generate` runs it.
+
+use std::process::ExitCode;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_app::{Code, RequestError};
+use refrain_core::Record;
+use refrain_core::memory::Memory;
+use refrain_core::notice::Notice;
+use refrain_core::plan::PlanEvent;
+use refrain_core::plan::brief::ToldTask;
+use refrain_core::plan::view::{Checked, Waves};
+use refrain_core::report::{Report, Verdict};
+use refrain_core::usage;
+use refrain_core::view::checkup::Checkup;
+use refrain_core::view::plan::PlanStatus;
+use refrain_core::view::plugin::PluginStatus;
+use refrain_core::view::{Damaged, Status};
+use refrain_engine::{Key, Trusted};
+
+use crate::cmd::inspect::report::PlanReport;
+use crate::cmd::memory;
+use crate::cmd::plan::{Rehearsal, Tuned};
+use crate::cmd::setup::config::Shown;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    dir: Utf8PathBuf,
+}
+
+/// A row of `list --json`: a loop, or a plan, as its `kind` says.
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is asked for")]
+enum Row {
+    /// A loop.
+    Loop(Box<Status>),
+    /// A plan.
+    Plan(Box<PlanStatus>),
+    /// A loop or a plan whose journal is damaged.
+    Damaged(Box<Damaged>),
+}
+
+/// What `status --json` prints.
+#[derive(schemars::JsonSchema)]
+#[schemars(untagged)]
+#[expect(dead_code, reason = "only its schema is asked for")]
+enum Standing<S> {
+    /// It can be read.
+    Readable(Box<S>),
+    /// Its journal is damaged.
+    Damaged(Box<Damaged>),
+}
+
+/// Writes the JSON Schemas and the reference of the command line.
+pub(crate) fn run(args: &Args) -> Result<ExitCode, RequestError> {
+    let schemas = [
+        ("status", schemars::schema_for!(Standing<Status>)),
+        ("list", schemars::schema_for!(Vec<Row>)),
+        ("webhook", schemars::schema_for!(Notice)),
+        ("plan-status", schemars::schema_for!(Standing<PlanStatus>)),
+        ("plan-event", schemars::schema_for!(Record<PlanEvent>)),
+        ("plan-dry-run", schemars::schema_for!(Rehearsal)),
+        ("plan-tune", schemars::schema_for!(Tuned)),
+        ("event", schemars::schema_for!(Record)),
+        ("show", schemars::schema_for!(Vec<Record>)),
+        ("usage", schemars::schema_for!(usage::Report)),
+        ("report", schemars::schema_for!(Report)),
+        ("report-plan", schemars::schema_for!(PlanReport)),
+        ("verify", schemars::schema_for!(Verdict)),
+        ("verify-plan", schemars::schema_for!(Vec<Verdict>)),
+        ("plan-check", schemars::schema_for!(Checked)),
+        ("plan-waves", schemars::schema_for!(Waves)),
+        ("plan-show", schemars::schema_for!(ToldTask)),
+        ("config", refrain_engine::config::schema()),
+        ("config-show", schemars::schema_for!(Shown)),
+        ("plugin-status", schemars::schema_for!(Vec<PluginStatus>)),
+        ("token-list", schemars::schema_for!(Vec<Key>)),
+        ("trust-list", schemars::schema_for!(Vec<Trusted>)),
+        ("memory-list", schemars::schema_for!(Vec<Memory>)),
+        ("memory-proposals", schemars::schema_for!(Vec<memory::proposals::Row>)),
+        ("doctor", schemars::schema_for!(Checkup)),
+    ];
+    let failed = |error: serde_json::Error| RequestError::new(Code::Failed, error.to_string());
+    let mut described = refrain_server::http::openapi();
+    described.sort_all_objects();
+    let described = serde_json::to_string_pretty(&described).map_err(failed)?;
+    write(&args.dir.join("schema"), "openapi.json", &described)?;
+    for (name, schema) in schemas {
+        let mut sorted = schema.to_value();
+        // Whether maps keep their order depends on what else is built in.
+        sorted.sort_all_objects();
+        let schema = schemars::Schema::try_from(sorted).map_err(failed)?;
+        let text = serde_json::to_string_pretty(&schema).map_err(failed)?;
+        write(&args.dir.join("schema"), &format!("{name}.json"), &text)?;
+    }
+    write(&args.dir, "cli.md", &reference())?;
+    Ok(Code::Done.into())
+}
+
+#[expect(clippy::disallowed_methods, reason = "documentation in a work tree needs no crash promise")]
+fn write(dir: &Utf8Path, name: &str, text: &str) -> Result<(), RequestError> {
+    let path = dir.join(name);
+    std::fs::create_dir_all(dir)
+        .and_then(|()| std::fs::write(&path, format!("{}\n", text.trim_end())))
+        .map_err(|error| RequestError::new(Code::Failed, format!("{path}: {error}")))
+}
+
+/// The help of every verb, one after the other.
+fn reference() -> String {
+    let mut definition = crate::cli::definition().term_width(100);
+    definition.build();
+    let mut text =
+        String::from("# The command line\n\nMade by `cargo xtask generate` from the program's own help.\n");
+    for verb in definition.get_subcommands_mut() {
+        if verb.get_name() == "help" {
+            continue;
+        }
+        // Its verbs are those of the top level, each described there.
+        if verb.get_name() == "loop" {
+            let same = verb.get_subcommands().map(clap::Command::get_name).filter(|name| *name != "help");
+            let same: Vec<_> = same.map(|name| format!("`refrain loop {name}`")).collect();
+            text.push_str(&format!(
+                "\n## refrain loop\n\nThe same verbs, spelled out: {}.\n",
+                same.join(", ")
+            ));
+            continue;
+        }
+        let name = verb.get_name().to_owned();
+        text.push_str(&help(&name, verb));
+        for inner in verb.get_subcommands_mut().filter(|inner| inner.get_name() != "help") {
+            text.push_str(&help(&format!("{name} {}", inner.get_name()), inner));
+        }
+    }
+    text
+}
+
+fn help(name: &str, verb: &mut clap::Command) -> String {
+    let help = verb.render_long_help().to_string();
+    let help: String = help.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    format!("\n## refrain {name}\n\n```text\n{}\n```\n", help.trim_end())
+}

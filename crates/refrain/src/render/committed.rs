@@ -1,0 +1,161 @@
+//! What a loop did in its repository, in words for people.
+
+use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, Skipped, Why, Workflow};
+use refrain_core::r#loop::{GitState, LoopState};
+use refrain_core::spec::Spec;
+use refrain_core::view::Status;
+
+use crate::render::phrase;
+
+/// How many files that are left out are named one by one.
+const NAMED: usize = 10;
+
+/// What the loop will do with git; none where it does nothing.
+pub(crate) fn intent(spec: &Spec) -> Option<String> {
+    let git = &spec.git;
+    let place = match &git.checkout {
+        Checkout::AsIs => None,
+        Checkout::Branch(branch) => Some(format!("on the new branch {branch}")),
+        Checkout::Worktree { branch, .. } => {
+            Some(format!("in a worktree of its own, on the new branch {branch}"))
+        }
+    };
+    match (git.workflow, place) {
+        (Workflow::None, None) => None,
+        (Workflow::None, Some(place)) => Some(format!("{place}; nothing is committed")),
+        (Workflow::Commit | Workflow::Push | Workflow::Pr | Workflow::PrMerge, place) => {
+            let place = place.map(|place| format!(" {place}")).unwrap_or_default();
+            let what = if spec.has_hard_gates() { "its gates pass" } else { "each iteration changed" };
+            let then = match (git.workflow, &git.onto) {
+                (Workflow::None | Workflow::Commit, _) => String::new(),
+                (Workflow::Push, _) => ", and pushes it".to_owned(),
+                (Workflow::Pr, onto) => format!(", pushes it, and opens a pull request{}", for_branch(onto)),
+                (Workflow::PrMerge, onto) => {
+                    format!(
+                        ", pushes it, opens a pull request{}, and merges it when its checks are green",
+                        for_branch(onto)
+                    )
+                }
+            };
+            Some(format!("commits what {what}{place}{then}"))
+        }
+    }
+}
+
+/// What a pull request is for.
+fn for_branch(onto: &Option<String>) -> String {
+    onto.as_ref().map(|onto| format!(" for {onto}")).unwrap_or_default()
+}
+
+/// How a loop stands in its repository; nothing where it has to do with none.
+pub(crate) fn summary(status: &Status) -> String {
+    let place = status.branch.as_ref().map(|branch| format!("branch {branch}"));
+    let commits = u32::try_from(status.commits.len()).unwrap_or(u32::MAX);
+    let commits = (commits > 0).then(|| phrase::counted(commits, "commit", "commits"));
+    place.into_iter().chain(commits).collect::<Vec<_>>().join(", ")
+}
+
+/// What was there before the loop.
+pub(crate) fn base(base: &Base, spec: &Spec) -> Vec<String> {
+    let git = &spec.git;
+    let head = base.head.as_ref().map_or("no commit yet", |head| head.short());
+    let place = match (&base.branch, &git.checkout) {
+        (Some(branch), _) => format!("on branch {branch} at {head}"),
+        (None, _) => format!("with a detached head at {head}"),
+    };
+    let mut lines = vec![place];
+    if let Some(operation) = base.operation.filter(|_| git.workflow.commits()) {
+        lines.push(format!("a {operation} is in progress: nothing is committed until it is over"));
+    }
+    let fate = match (git.workflow.commits(), spec.clean_checkout) {
+        (true, false) => Some("not committed"),
+        (true, true) => Some("neither committed nor seen by the gates"),
+        (false, true) => Some("not seen by the gates"),
+        (false, false) => None,
+    };
+    if let (Some(fate), 1..) = (fate, base.dirty.len()) {
+        lines.push(match base.dirty.len() {
+            1 => format!("1 file was changed before the loop: it stays yours, and is {fate}"),
+            many => format!("{many} files were changed before the loop: they stay yours, and are {fate}"),
+        });
+    }
+    lines
+}
+
+/// What came of a commit, and what was left out of it for the first time.
+pub(crate) fn settled(report: &CommitReport, git: &GitState) -> Vec<String> {
+    let mut lines = Vec::new();
+    // What was done while nobody watched may be anybody's.
+    let who = if git.mixed { "the agent, or somebody while the loop stood still," } else { "the agent" };
+    if let Some(lost) = &report.lost {
+        lines.push(format!(
+            "{who} took commits out of the history (a reset, a rebase, an amended commit); git branch rescue {lost} \
+             gets them back"
+        ));
+    }
+    let by_itself = if git.mixed { "" } else { " itself" };
+    match report.by_agent.as_slice() {
+        [] => {}
+        [one] => lines.push(format!("{who} committed {}{by_itself}", one.short())),
+        many => lines.push(format!("{who} made {} commits{by_itself}", many.len())),
+    }
+    for exposed in report.exposed.iter().take(NAMED) {
+        lines.push(match exposed.allowed {
+            true => format!("{exposed}; it may be there, as was said"),
+            false => format!(
+                "careful: {exposed}. It stands in the history and goes wherever that is pushed: have a new one made \
+                 in its place"
+            ),
+        });
+    }
+    if !report.taken.is_empty() {
+        let paths: Vec<_> = report.taken.iter().take(NAMED).map(ToString::to_string).collect();
+        lines.push(format!(
+            "careful: a hook put into the commit what is not the loop's, and it could not be undone: {}",
+            paths.join(", ")
+        ));
+    }
+    match &report.result {
+        CommitResult::Made { commit, .. } => lines.push(format!("committed {}", commit.short())),
+        CommitResult::Skipped(Skipped::Nothing) => {}
+        CommitResult::Skipped(why) => lines.push(format!("not committed: {why}")),
+    }
+    let left_out = &git.newly_left_out;
+    let named = left_out.iter().take(NAMED);
+    lines.extend(named.map(|left| format!("left out of the commit: {}: {}", left.path, left.why)));
+    if left_out.len() > NAMED || report.left_out_more > 0 {
+        let more = left_out.len().saturating_sub(NAMED) as u64 + report.left_out_more;
+        lines.push(format!("and {more} more files; refrain show --json names them"));
+    }
+    if left_out.iter().any(|left| matches!(left.why, Why::Secret { .. })) {
+        lines.push(
+            "if it is no secret, name its file in allow-secrets of [git] in your configuration, or commit the line \
+             yourself with a comment that says refrain:allow-secret: it counts from the next start on"
+                .to_owned(),
+        );
+    }
+    lines
+}
+
+/// What became of the loop's own worktree, and what takes away what is kept.
+pub(crate) fn released(kept: Option<&str>, spec: &Spec) -> String {
+    let Some(why) = kept else {
+        return "its worktree is removed; all but what git ignores is on its branch".to_owned();
+    };
+    let worktree = &spec.worktree;
+    let branch = spec.git.new_branch().unwrap_or_default();
+    format!(
+        "its worktree is kept, {worktree}: {why}; once you need nothing of it, git worktree remove --force {worktree} \
+         takes it away, and git branch -D {branch} its branch"
+    )
+}
+
+/// Where the worktree is that a loop keeps for when it goes on.
+pub(crate) fn left_behind(state: &LoopState) -> Option<String> {
+    let LoopState { spec, .. } = state;
+    let branch = spec.git.new_branch().filter(|_| state.holds_worktree())?;
+    let (worktree, id) = (&spec.worktree, &spec.id);
+    Some(format!(
+        "its worktree stays for that, {worktree}, on branch {branch}; refrain cancel {id} gives it back if nothing is lost"
+    ))
+}

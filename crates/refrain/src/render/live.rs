@@ -1,0 +1,202 @@
+//! What is waited for while nothing happens: one line, renewed in place on a terminal, or a line of a log now and then.
+//! It needs no sequence of the terminal's but the carriage return, so that it is the same without colour.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use owo_colors::OwoColorize;
+use refrain_app::Context;
+use refrain_core::r#loop::LoopState;
+use textwrap::core::display_width;
+
+use crate::out::Target;
+use crate::render::phrase;
+use crate::render::telling;
+
+/// How often a line in place is renewed.
+const IN_PLACE: Duration = Duration::from_secs(1);
+/// How often a log is looked after, and how long it is without a line before it gets one.
+const IN_LOG: (Duration, i64) = (Duration::from_secs(60), 600);
+
+/// Where what is waited for is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// In place, on a terminal.
+    InPlace,
+    /// As lines, in a log.
+    Lines,
+    /// Nowhere.
+    Silent,
+}
+
+impl Manner {
+    /// How it is shown there.
+    pub(crate) fn of(context: &Context, progress: Option<Target>) -> Self {
+        match progress {
+            Some(target) if target.width().is_some() && context.variable("TERM") != Some("dumb") => {
+                Self::InPlace
+            }
+            Some(_) => Self::Lines,
+            None => Self::Silent,
+        }
+    }
+}
+
+/// The line, and what was shown and heard before it.
+#[derive(Debug)]
+pub(crate) struct Live {
+    manner: Manner,
+    /// How many columns of the terminal's line it covers.
+    covered: usize,
+    /// When something was shown last.
+    shown: Timestamp,
+    /// When the agent printed something last.
+    heard: Timestamp,
+}
+
+impl Live {
+    pub(crate) fn new(manner: Manner, now: Timestamp) -> Self {
+        Self { manner, covered: 0, shown: now, heard: now }
+    }
+
+    /// After how long without anything else to be seen it wants to be renewed.
+    pub(crate) fn patience(&self) -> Option<Duration> {
+        match self.manner {
+            Manner::InPlace => Some(IN_PLACE),
+            Manner::Lines => Some(IN_LOG.0),
+            Manner::Silent => None,
+        }
+    }
+
+    /// The agent printed something.
+    pub(crate) fn heard(&mut self, now: Timestamp) {
+        self.heard = now;
+    }
+
+    /// Something else was shown.
+    pub(crate) fn shown(&mut self, now: Timestamp) {
+        self.shown = now;
+    }
+
+    /// What is to be written for it to say how things stand now, on a terminal of that width.
+    pub(crate) fn renew(&mut self, state: &LoopState, width: Option<usize>, now: Timestamp) -> String {
+        let Some(text) = telling::going_on(state, self.heard, now) else { return self.erase() };
+        match (self.manner, width) {
+            (Manner::InPlace, Some(width)) => self.over(&text, width),
+            (Manner::Lines, _) if now.duration_since(self.shown).as_secs() >= IN_LOG.1 => {
+                self.shown = now;
+                telling::note(&text)
+            }
+            (Manner::InPlace | Manner::Lines | Manner::Silent, _) => String::new(),
+        }
+    }
+
+    /// Writes it over what it said before. The terminal's last column stays free: past it, a line would break.
+    fn over(&mut self, text: &str, width: usize) -> String {
+        let line = phrase::cut(&format!("· {text}"), width.saturating_sub(1));
+        let columns = display_width(&line);
+        let rest = self.covered.saturating_sub(columns);
+        self.covered = columns + rest;
+        format!("\r{}{}", line.dimmed(), " ".repeat(rest))
+    }
+
+    /// What is to be written for the terminal's line to be empty; nothing where it is.
+    pub(crate) fn erase(&mut self) -> String {
+        // A key that was echoed, like ^C, stands behind it.
+        const ECHOED: usize = 2;
+        match std::mem::take(&mut self.covered) {
+            0 => String::new(),
+            covered => format!("\r{}\r", " ".repeat(covered + ECHOED)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_core::Record;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(1_800_000_000 + seconds).unwrap()
+    }
+
+    /// A loop to which this happened, a second apart, after it was started with these limits.
+    fn after(limits: Value, events: &[Value]) -> LoopState {
+        let spec = json!({
+            "id": "job", "prompt": "p", "iteration_context": true, "limits": limits, "project": "/p", "worktree": "/p",
+            "working_dir": "/p", "depth": 0, "output_cap": 1024,
+            "agent": {
+                "kind": "generic", "program": "a", "args": [], "prompt_mode": "auto", "clean_env": false, "env": {},
+                "permissions": "auto", "output_format": "auto"
+            }
+        });
+        let start = json!({"type": "loop.started", "data": {"format": 1, "refrain": "0", "spec": spec}});
+        let runner = json!({"runner": {"process": {"pid": 1, "start": 1}, "boot": "b", "host": "h"}});
+        let runner = json!({"type": "runner.started", "data": runner});
+        let begun = json!({"type": "iteration.begun", "data": {"iteration": 1}});
+        let attempt = json!({"type": "attempt.started", "data": {"iteration": 1, "attempt": 1}});
+        let all = [start, runner, begun, attempt].into_iter().chain(events.iter().cloned());
+        let records = (0..).zip(all).map(|(n, event)| Record {
+            seq: n + 1,
+            at: at(0),
+            event: serde_json::from_value(event).unwrap(),
+        });
+        let records: Vec<_> = records.collect();
+        let mut state = LoopState::begin(&records[0]).unwrap();
+        records[1..].iter().for_each(|record| state.apply(record).unwrap());
+        state
+    }
+
+    /// What a terminal of that width shows in its line after all of it was written there.
+    fn line(writes: &[String], width: usize) -> String {
+        let mut screen =
+            vt100::Parser::new(3.try_into().unwrap(), u16::try_from(width).unwrap().try_into().unwrap(), 0);
+        writes.iter().for_each(|text| screen.process(text.as_bytes()));
+        let text = screen.screen().contents();
+        assert!(text.lines().skip(1).all(|line| line.trim().is_empty()), "it stays in its line: {text:?}");
+        text.lines().next().unwrap_or_default().trim_end().to_owned()
+    }
+
+    #[test]
+    fn a_line_in_place_is_written_over_and_erased() {
+        let state = after(json!({"max_iterations": 3, "timeout_ms": 600_000}), &[]);
+        for width in [20, 40, 80, 200] {
+            let mut live = Live::new(Manner::InPlace, at(0));
+            let renew = |live: &mut Live, seconds| live.renew(&state, Some(width), at(seconds));
+            assert_eq!(renew(&mut live, 9), "", "a short silence is none");
+            let mut writes = vec![renew(&mut live, 599)];
+            assert!(line(&writes, width).starts_with("· iteration 1 runs"), "{writes:?}");
+            assert!(
+                width < 60 || line(&writes, width).ends_with("runs for 9m 59s in silence; it has 1s more")
+            );
+            live.heard(at(585));
+            writes.push(renew(&mut live, 600));
+            assert!(width < 200 || line(&writes, width).ends_with("10m 0s, silent for 15s; it has 0s more"));
+            writes.push(live.erase());
+            assert_eq!(line(&writes, width), "", "{writes:?}");
+            assert_eq!(live.erase(), "");
+        }
+    }
+
+    #[test]
+    fn a_log_gets_a_line_now_and_then() {
+        let wait = json!({"type": "wait.started", "data": {"kind": "limit", "until": at(7200).to_string()}});
+        let failed = json!({"type": "attempt.finished", "data": {
+            "exit": {"code": 1}, "stdout_bytes": 0, "stderr_bytes": 0, "preview": ""
+        }});
+        let spawned = json!({"type": "attempt.spawned", "data": {"process": {"pid": 2, "start": 2}}});
+        let state = after(json!({"max_iterations": 3}), &[spawned, failed, wait]);
+        let mut live = Live::new(Manner::Lines, at(0));
+        let mut renew =
+            |seconds| anstream::adapter::strip_str(&live.renew(&state, None, at(seconds))).to_string();
+        assert_eq!(renew(540), "");
+        let said = "· waits for the provider's limit: 1h 50m left; refrain resume job --now tries at once\n";
+        assert_eq!(renew(600), said);
+        assert_eq!((renew(660), renew(1199)), (String::new(), String::new()));
+        assert!(renew(1200).contains("1h 40m left"));
+        let mut silent = Live::new(Manner::Silent, at(0));
+        assert_eq!((silent.renew(&state, None, at(7000)), silent.patience()), (String::new(), None));
+    }
+}

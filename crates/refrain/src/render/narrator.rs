@@ -1,0 +1,76 @@
+//! What is told of a loop to a person while it runs, in order: the agent's words as they come, and what is said of the loop.
+//! The same on every screen; where it is shown is that one's business.
+//!
+//! What the agent printed is data: control characters never reach the terminal.
+
+use refrain_core::agent::AgentEvent;
+use refrain_core::event::Record;
+use refrain_core::r#loop::LoopState;
+use refrain_engine::Sight;
+
+use crate::render::lines::Lines;
+use crate::render::said::Said;
+use crate::render::telling;
+
+/// Tells of one loop.
+#[derive(Debug, Default)]
+pub(crate) struct Narrator {
+    state: Option<LoopState>,
+    /// The agent's standard output and standard error.
+    streams: [Lines; 2],
+    said: Said,
+}
+
+impl Narrator {
+    /// The loop, from what was told.
+    pub(crate) fn state(&self) -> Option<&LoopState> {
+        self.state.as_ref()
+    }
+
+    /// Whether a line was begun that has not come to its end.
+    pub(crate) fn is_open(&self) -> bool {
+        self.said.is_open()
+    }
+
+    /// What there is to be shown of it: whole lines, or the next part of one.
+    pub(crate) fn tell(&mut self, sight: &Sight, width: Option<usize>) -> String {
+        match sight {
+            Sight::Event(record) => self.event(record, width),
+            Sight::Past(record) => {
+                self.fold(record);
+                String::new()
+            }
+            Sight::Joined => {
+                self.state.as_ref().map(|state| telling::digest(state, width)).unwrap_or_default()
+            }
+            // What ended an attempt its summary says.
+            Sight::Said(AgentEvent::Fault(_)) | Sight::Quiet => String::new(),
+            Sight::Said(event) => self.said.show(event),
+            // Whole lines as they come; a line without an end waits for its end or for the next event.
+            Sight::Output { stderr, bytes } => self.streams[usize::from(*stderr)].push(bytes),
+        }
+    }
+
+    fn event(&mut self, record: &Record, width: Option<usize>) -> String {
+        let told = self.said.last().to_owned();
+        let mut text = self.streams.each_mut().map(Lines::end).concat() + &self.said.end();
+        let settled = self.fold(record);
+        if let Some(state) = &self.state {
+            let settled = settled.then(|| state.attempts.last()).flatten();
+            text.push_str(&telling::lines(state, record, settled, &told, width));
+        }
+        text
+    }
+
+    /// Folds one more event; whether it settled an attempt.
+    fn fold(&mut self, record: &Record) -> bool {
+        let attempts = |state: &Option<LoopState>| state.as_ref().map_or(0, |state| state.attempts.len());
+        let before = attempts(&self.state);
+        match &mut self.state {
+            None => self.state = LoopState::begin(record).ok(),
+            // Its own process folded it already; from another one, a damaged journal is not this one's to judge.
+            Some(state) => drop(state.apply(record)),
+        }
+        attempts(&self.state) > before
+    }
+}

@@ -1,0 +1,94 @@
+//! A person's view of a loop while it runs. In plain lines, so that it reads the same in a log; only what is waited for is
+//! renewed in place, where a terminal is.
+
+use refrain_core::event::Record;
+use refrain_engine::{Follower, Sight, chain, now};
+
+use crate::out::{self, Target};
+use crate::render::live::Live;
+use crate::render::narrator::Narrator;
+
+/// A person's view of one loop.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    progress: Option<Target>,
+    events: bool,
+    narrator: Narrator,
+    live: Live,
+    /// Nobody reads any more.
+    closed: bool,
+}
+
+impl Screen {
+    /// Shows progress on `progress`, and prints events as JSON lines on standard output if asked. `live` says what is
+    /// waited for.
+    pub(crate) fn new(progress: Option<Target>, events: bool, live: Live) -> Self {
+        Self { progress, events, narrator: Narrator::default(), live, closed: false }
+    }
+
+    /// Shows all there is to see, until the loop has stopped.
+    pub(crate) fn run(mut self, follower: Follower) {
+        let mut follower = match self.live.patience() {
+            Some(patience) => follower.with_patience(patience),
+            None => follower,
+        };
+        while !self.closed {
+            match follower.look() {
+                Ok(Some(Sight::Quiet)) => self.wait(),
+                Ok(Some(sight)) => self.see(&sight),
+                Ok(None) => break,
+                Err(error) => {
+                    self.show("");
+                    return out::tell_line("", &format!("refrain: {}", chain(&error)));
+                }
+            }
+        }
+        let erased = self.live.erase();
+        self.write(&erased);
+    }
+
+    fn see(&mut self, sight: &Sight) {
+        match sight {
+            Sight::Event(record) if self.events => self.print(record),
+            Sight::Said(_) | Sight::Output { .. } => self.live.heard(now()),
+            Sight::Event(_) | Sight::Past(_) | Sight::Joined | Sight::Quiet => {}
+        }
+        let text = self.narrator.tell(sight, self.width());
+        self.show(&text);
+    }
+
+    /// Prints an event as it stands in the journal, less secrets.
+    fn print(&mut self, record: &Record) {
+        let redacted = Record { event: record.event.clone().redacted(), ..record.clone() };
+        if let Ok(mut line) = serde_json::to_vec(&redacted) {
+            line.push(b'\n');
+            self.closed |= !out::print_raw(&line);
+        }
+    }
+
+    /// Nothing happens: says what is waited for, unless that would tear a line of the agent's.
+    fn wait(&mut self) {
+        if let Some(state) = self.narrator.state().filter(|_| !self.narrator.is_open()) {
+            let text = self.live.renew(state, self.width(), now());
+            self.write(&text);
+        }
+    }
+
+    fn show(&mut self, text: &str) {
+        if !text.is_empty() {
+            let erased = self.live.erase();
+            self.live.shown(now());
+            self.write(&(erased + text));
+        }
+    }
+
+    fn write(&mut self, text: &str) {
+        if let Some(target) = self.progress.filter(|_| !text.is_empty()) {
+            self.closed |= !target.write(text);
+        }
+    }
+
+    fn width(&self) -> Option<usize> {
+        self.progress.and_then(Target::width)
+    }
+}
