@@ -31,6 +31,8 @@ struct FrontMatter {
     /// Another loop's file claims nothing; a model that wrote the file anew may have left this out.
     loop_id: Option<String>,
     status: WorkStatus,
+    /// What an agent that is blocked asks.
+    question: Option<String>,
 }
 
 /// The file as Refrain writes it, once, before this iteration.
@@ -56,10 +58,16 @@ pub fn status(text: &str, id: &LoopId) -> Option<WorkStatus> {
     matter.loop_id.is_none_or(|named| named == id.as_str()).then_some(matter.status)
 }
 
-/// What an agent that is blocked says that it needs: its notes, else its next action, on one line; none where it wrote
-/// neither.
+/// What an agent that is blocked says that it needs, on one line: its `question:`, else its notes, else its next action;
+/// none if it wrote none of them.
 #[must_use]
 pub fn needs(text: &str) -> Option<String> {
+    let matter = front_matter(text)
+        .and_then(|(matter, _)| serde_saphyr::from_str::<FrontMatter>(&text[matter]).ok()?.question);
+    let question = matter.map(|question| squeeze(&printable(&question))).filter(|it| !it.is_empty());
+    if let Some(question) = question {
+        return Some(clip(&question, LONGEST_NEED).into_owned());
+    }
     let body = front_matter(text).map_or(text, |(_, body)| &text[body..]);
     let section = |name: &str| {
         let is_heading = |line: &&str| line.starts_with('#');

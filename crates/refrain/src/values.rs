@@ -103,6 +103,22 @@ pub(crate) fn confirm(question: &str) -> Result<bool, RequestError> {
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
+/// The loop, or the plan, that a verb means which only reads: the one that is named, else the one that was touched last.
+pub(crate) fn latest(service: &Service, id: Option<&LoopId>, verb: &str) -> Result<LoopId, RequestError> {
+    if let Some(id) = id {
+        return Ok(id.clone());
+    }
+    let loops = service.list()?;
+    let readable = loops.iter().find_map(|row| match row {
+        Listed::Loop(status) => Some(status.id.clone()),
+        Listed::Damaged(_) => None,
+    });
+    readable.ok_or_else(|| {
+        let error = RequestError::usage(format!("{verb} without an ID: this project has no loops"));
+        error.hint("refrain start begins one")
+    })
+}
+
 /// How many loops a refusal names.
 const SHOWN: usize = 5;
 

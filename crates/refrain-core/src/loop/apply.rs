@@ -94,6 +94,7 @@ impl LoopState {
             pause: None,
             cancelled_by: None,
             paused_by: None,
+            is_pause_requested: false,
             steering: Vec::new(),
             runner: None,
             session: None,
@@ -365,6 +366,7 @@ impl LoopState {
                     Ask::Pause(urgency) => {
                         self.pause = self.pause.max(Some(*urgency));
                         self.paused_by = self.paused_by.max(Some(*by));
+                        self.is_pause_requested |= request.is_some();
                     }
                     Ask::Steer(text) => self.steering.push(Steering { text: text.clone(), by: *by }),
                     Ask::Proceed => {
@@ -412,7 +414,7 @@ impl LoopState {
                 self.hear_of_approval(approved.as_ref(), at);
                 self.limits = limits.clone();
                 let was = self.ended.take().map(|ended| ended.end);
-                (self.pause, self.paused_by) = (None, None);
+                (self.pause, self.paused_by, self.is_pause_requested) = (None, None, false);
                 (self.wait, self.rested_since) = (None, None);
                 (self.runner, self.session) = (None, None);
                 self.refunds_in_a_row = 0;

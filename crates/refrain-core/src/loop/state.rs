@@ -62,6 +62,8 @@ pub struct LoopState {
     pub cancelled_by: Option<Asker>,
     /// Who asked for the pause, a person where several did.
     pub paused_by: Option<Asker>,
+    /// Whether a request asked for the pause, and not only a signal to the runner.
+    pub is_pause_requested: bool,
     /// Words for the next prompt, until an iteration that was told them is charged.
     pub steering: Vec<Steering>,
     /// Who drives the loop, or drove it last.

@@ -65,6 +65,7 @@ impl Fold for PlanState {
             cancel: None,
             cancelled_by: None,
             paused_by: None,
+            is_pause_requested: false,
             in_vain: None,
             hindered: None,
             ended: None,
@@ -197,6 +198,7 @@ impl PlanState {
                     Ask::Pause(urgency) => {
                         self.pause = self.pause.max(Some(*urgency));
                         self.paused_by = self.paused_by.max(Some(*by));
+                        self.is_pause_requested |= request.is_some();
                     }
                     Ask::Cancel(urgency) => {
                         self.cancel = self.cancel.max(Some(*urgency));
@@ -251,7 +253,7 @@ impl PlanState {
 
     fn go_on(&mut self, limits: &PlanLimits) {
         self.limits = limits.clone();
-        (self.pause, self.paused_by) = (None, None);
+        (self.pause, self.paused_by, self.is_pause_requested) = (None, None, false);
         (self.ended, self.hindered, self.in_vain) = (None, None, None);
         self.handover.refused = None;
         if !self.taken {

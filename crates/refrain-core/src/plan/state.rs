@@ -69,6 +69,8 @@ pub struct PlanState {
     pub cancelled_by: Option<Asker>,
     /// Who asked for the pause, a person where several did.
     pub paused_by: Option<Asker>,
+    /// Whether a request asked for the pause, and not only a signal to the runner.
+    pub is_pause_requested: bool,
     /// How many tasks in a row ended without any work, as their agents failed in one way; and in which.
     pub(super) in_vain: Option<(u32, AgentFault)>,
     /// Why it cannot go on by itself.

@@ -13,6 +13,7 @@ mod published;
 mod saved;
 mod telling;
 mod verification;
+mod waits_for;
 
 use std::fmt;
 
@@ -22,6 +23,7 @@ pub use progress::progress;
 pub use published::Publication;
 pub use saved::{SavedWork, with_yours};
 pub use verification::{Charset, Tone, Verification};
+pub use waits_for::WaitsFor;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -103,6 +105,10 @@ pub struct Status {
     pub reason: String,
     /// What a person has to do for it to go on; null where nothing.
     pub needs: Option<String>,
+    /// What has to happen before it continues; null if nothing has to.
+    pub waits_for: Option<WaitsFor>,
+    /// The agent's own question; null if it asks nothing.
+    pub question: Option<String>,
     /// What it waits for.
     pub wait: Option<WaitView>,
     /// The text that claims the work done.
@@ -483,6 +489,8 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         ended_at: ended.filter(|_| word.has_stopped()).map(|ended| ended.at),
         reason: telling::reason(state, word, alive.orphan),
         needs: telling::needs(state, word),
+        waits_for: waits_for::waits_for(state, word),
+        question: telling::question(state, word),
         wait: state.wait.map(|wait| WaitView { kind: wait.kind, until: wait.until }),
         completion_promise: spec.promise.as_ref().map(|promise| promise.text.to_string()),
         claim,
@@ -637,6 +645,12 @@ impl Status {
     #[must_use]
     pub fn verification(&self) -> Verification {
         Verification::of(self.status, self.verified)
+    }
+
+    /// Whether its runner is gone while this attempt was running.
+    #[must_use]
+    pub fn is_interrupted(&self, attempt: &Iteration) -> bool {
+        self.status == StatusWord::Crashed && attempt.ended_at.is_none()
     }
 
     /// How its status is meant.

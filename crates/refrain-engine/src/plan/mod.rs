@@ -4,7 +4,7 @@
 mod asking;
 mod drive;
 mod follow;
-mod landing;
+pub(crate) mod landing;
 mod looking;
 mod round;
 mod runner;
@@ -13,7 +13,7 @@ mod status;
 mod statuses;
 mod told;
 mod tuner;
-mod verify;
+pub(crate) mod verify;
 mod work;
 
 pub use follow::PlanFollower;

@@ -143,8 +143,9 @@ fn draw_attempts(
         words.push_str(", enter opens the log");
     }
     put(buffer, under, 0, &title(&words, area.width, one.at_attempts));
+    let is_interrupted = |it: &Iteration| one.status.as_ref().is_some_and(|status| status.is_interrupted(it));
     for (row, iteration) in (0..rows.height).zip(all[from..].iter()) {
-        put(buffer, rows, row, &attempt(model, iteration, area.width.into()));
+        put(buffer, rows, row, &attempt(model, iteration, is_interrupted(iteration), area.width.into()));
         if one.at_attempts && from + usize::from(row) == one.at() {
             buffer.set_style(Rect { y: rows.y + row, height: 1, ..rows }, Style::new().reversed());
         }
@@ -153,17 +154,18 @@ fn draw_attempts(
 }
 
 /// An attempt, in a line: which, how long, how it ended, what it used, its gates, and what it said last.
-fn attempt(model: &Model, it: &Iteration, columns: usize) -> Line<'static> {
+fn attempt(model: &Model, it: &Iteration, is_interrupted: bool, columns: usize) -> Line<'static> {
     let name = it.id().to_string();
     let exit = match (it.exit_code, it.signal, it.ended_at) {
         (Some(code), ..) => format!("exit {code}"),
         (None, Some(signal), _) => format!("signal {signal}"),
         (None, None, Some(_)) => String::new(),
+        (None, None, None) if is_interrupted => "interrupted".to_owned(),
         (None, None, None) => "runs".to_owned(),
     };
     let style = match (it.exit_code, it.ended_at) {
         (Some(0), _) => Style::new(),
-        (_, None) => Style::new().cyan(),
+        (_, None) if !is_interrupted => Style::new().cyan(),
         _ => Style::new().yellow(),
     };
     let mut spans = vec![

@@ -342,7 +342,7 @@ fn closing(state: &PlanState) -> String {
         StatusWord::Completed => format!("git log --first-parent, refrain plan status {id}"),
         _ => format!("refrain plan status {id}"),
     });
-    text.push_str(&format!("  {} {next}\n", "next".dimmed()));
+    text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
     text
 }
 

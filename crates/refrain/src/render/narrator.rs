@@ -6,7 +6,7 @@
 use refrain_core::agent::AgentEvent;
 use refrain_core::event::Record;
 use refrain_core::r#loop::LoopState;
-use refrain_engine::Sight;
+use refrain_engine::{ChangeSize, Sight};
 
 use crate::render::lines::Lines;
 use crate::render::said::Said;
@@ -19,12 +19,19 @@ pub(crate) struct Narrator {
     /// The agent's standard output and standard error.
     streams: [Lines; 2],
     said: Said,
+    /// How much the loop changed, once it ended.
+    size: Option<ChangeSize>,
 }
 
 impl Narrator {
     /// The loop, from what was told.
     pub(crate) fn state(&self) -> Option<&LoopState> {
         self.state.as_ref()
+    }
+
+    /// Notes how much the loop changed, for the summary at its end.
+    pub(crate) fn note_size(&mut self, size: Option<ChangeSize>) {
+        self.size = size;
     }
 
     /// Whether a line was begun that has not come to its end.
@@ -41,7 +48,7 @@ impl Narrator {
                 String::new()
             }
             Sight::Joined => {
-                self.state.as_ref().map(|state| telling::digest(state, width)).unwrap_or_default()
+                self.state.as_ref().map(|state| telling::digest(state, self.size, width)).unwrap_or_default()
             }
             // What ended an attempt its summary says.
             Sight::Said(AgentEvent::Fault(_)) | Sight::Quiet => String::new(),
@@ -57,7 +64,7 @@ impl Narrator {
         let settled = self.fold(record);
         if let Some(state) = &self.state {
             let settled = settled.then(|| state.attempts.last()).flatten();
-            text.push_str(&telling::lines(state, record, settled, &told, width));
+            text.push_str(&telling::lines(state, record, settled, &told, self.size, width));
         }
         text
     }

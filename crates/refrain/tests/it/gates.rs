@@ -86,7 +86,8 @@ fn a_lying_agent_is_refused_until_the_gate_passes() {
     · gate tests passed in [took]
     · proven: tree [tree]
     ✔ verified after 3 iterations in [took]: the agent made its promise, and every required gate passed on tree [tree]
-      next refrain show job, refrain logs job
+      2 files, +2 -0
+      next: refrain diff job, refrain report job, refrain logs job
     "#);
 
     let status = sandbox.status("job");

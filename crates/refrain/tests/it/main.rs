@@ -40,6 +40,8 @@ mod evolution;
 #[cfg(test)]
 mod failure_branch;
 #[cfg(test)]
+mod finishing;
+#[cfg(test)]
 mod forged;
 #[cfg(test)]
 mod from_other_systems;

@@ -114,7 +114,7 @@ fn a_refunded_attempt_is_shown_as_2_and_then_as_2_2() {
     <promise>COMPLETE</promise>
     · iteration 3 took [took]: it claims to be done
     ◐ unverified after 3 iterations in [took]: the agent made its promise; unverified, as no gate checks it
-      next refrain show job, refrain logs job
+      next: refrain report job, refrain logs job
     ");
     let status = sandbox.refrain(&["status", "job"]).with_code(0);
     let rows: Vec<&str> = status.stdout.lines().filter(|line| line.starts_with("  ")).collect();
@@ -259,18 +259,24 @@ fn from_every_prefix_of_a_journal_the_loop_goes_on_to_its_end() {
 }
 
 #[test]
-fn demo_runs_the_main_job_without_any_key() {
+fn demo_refuses_a_claim_and_verifies_the_next_one() {
     let sandbox = sandbox();
     let dir = sandbox.root().join("demo");
     let run = sandbox.refrain(&["demo", "--dir", dir.to_str().unwrap()]).with_code(0);
-    for n in 1..=3 {
-        assert!(run.has_line(&format!("[loop demo iteration {n}/10]")), "{}", run.stdout);
+    assert!(run.has_line("[loop demo iteration 2/10]"), "{}", run.stdout);
+    for part in ["the claim is refused: gate test failed", "✔ verified after 2 iterations", "1 file, +4 -0"]
+    {
+        assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
     }
-    assert!(run.stdout.contains("✔ verified after 3 iterations"), "{}", run.stdout);
-    assert!(run.stdout.contains("What it cost") && !run.stdout.contains("unverified"), "{}", run.stdout);
+    let next = "  next: refrain diff demo, refrain merge demo, refrain report demo\n";
+    assert!(run.stdout.contains(next) && !run.stdout.contains("unverified"), "{}", run.stdout);
     let program = env!("CARGO_BIN_EXE_refrain");
-    assert!(run.stdout.contains(&format!("{program} -C {} logs demo", dir.display())), "{}", run.stdout);
-    let log = sandbox.tool("git", &["log", "--format=%s"]).dir(&dir).run().with_code(0).stdout;
-    assert_eq!(log.lines().count(), 4, "{log}");
-    sandbox.refrain(&["demo", "--dir", dir.to_str().unwrap()]).with_code(2);
+    assert!(run.stdout.contains(&format!("{program} -C {} merge demo", dir.display())), "{}", run.stdout);
+    // What it says to type works.
+    let there = dir.to_str().unwrap();
+    let run_there = |args: &[&str]| sandbox.refrain(&[&["-C", there], args].concat()).with_code(0);
+    assert!(run_there(&["diff", "demo"]).stdout.contains("+take 40 XL"));
+    assert!(run_there(&["merge", "demo"]).stdout.contains("into main: fast-forward to "));
+    sandbox.tool("./test.sh", &[]).dir(&dir).run().with_code(0);
+    sandbox.refrain(&["demo", "--dir", there]).with_code(2);
 }

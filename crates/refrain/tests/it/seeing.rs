@@ -5,7 +5,7 @@ use testkit::{Sandbox, eventually};
 
 use crate::{CLAIM, sandbox};
 
-const FIELDS: [&str; 34] = [
+const FIELDS: [&str; 36] = [
     "schema",
     "id",
     "kind",
@@ -28,6 +28,8 @@ const FIELDS: [&str; 34] = [
     "ended_at",
     "reason",
     "needs",
+    "waits_for",
+    "question",
     "wait",
     "completion_promise",
     "claim",
@@ -350,7 +352,7 @@ fn who_watches_a_loop_whose_runner_dies_is_told_what_to_do() {
     for run in [watch.wait(), sandbox.refrain(&["watch", "job"])] {
         let shown = run.with_code(0).stdout;
         assert!(shown.contains("crashed: its runner is gone"), "{shown}");
-        assert!(shown.ends_with("\n  next refrain resume job\n"), "{shown}");
+        assert!(shown.ends_with("\n  next: refrain resume job\n"), "{shown}");
     }
 }
 
@@ -433,7 +435,7 @@ fn what_an_agent_prints_is_shown_up_to_a_bound_and_kept_whole() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("yes 0123456789 | head -n 300000\n{CLAIM}"));
     let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
-    assert!(run.stdout.contains("completed"), "the loop's own words are shown");
+    assert!(run.stdout.contains("◐ unverified after"), "the loop's own words are shown");
     assert!((1_000_000..1_600_000).contains(&run.stdout.len()), "{}", run.stdout.len());
     let log = sandbox.loop_dir("job").join("iterations/0001/output.log");
     let said = format!("what is printed from here on is left out here; all of it: {}", log.display());

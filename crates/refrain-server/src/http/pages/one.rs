@@ -73,7 +73,7 @@ pub(super) async fn show(State(door): State<Arc<Door>>, At(place): At<Place>) ->
         Standing::Plan(status) => plan::show(frame, base, &status),
         Standing::Loop(status) => {
             let attempt = status.iterations.iter().flatten().next_back().map(|it| it.id().to_string());
-            let rows = status.iterations.iter().flatten().rev().map(row).collect();
+            let rows = status.iterations.iter().flatten().rev().map(|it| row(&status, it)).collect();
             let charts = charts(status.iterations.as_deref().unwrap_or_default());
             let head = head(&status);
             page(&Page { frame, base, head, goal, attempt, activity, charts, iterations: rows })
@@ -162,9 +162,10 @@ fn took(it: &Iteration) -> Option<Millis> {
     Some(Millis::from(it.ended_at?.duration_since(it.started_at).unsigned_abs()))
 }
 
-fn row(it: &Iteration) -> Row {
+fn row(status: &Status, it: &Iteration) -> Row {
+    let is_interrupted = status.is_interrupted(it);
     let outcome = it.outcome.map_or_else(
-        || "at work".to_owned(),
+        || if is_interrupted { "interrupted" } else { "at work" }.to_owned(),
         |outcome| {
             let word = serde_json::to_value(outcome).ok().and_then(|word| Some(word.as_str()?.to_owned()));
             let code = match (it.exit_code, it.signal) {
@@ -177,8 +178,13 @@ fn row(it: &Iteration) -> Row {
     );
     Row {
         name: it.id().to_string(),
-        took: took(it)
-            .map_or_else(|| ago(it.started_at, now()).replace(" ago", ", goes on"), |took| took.to_string()),
+        took: took(it).map_or_else(
+            || match is_interrupted {
+                true => String::new(),
+                false => ago(it.started_at, now()).replace(" ago", ", goes on"),
+            },
+            |took| took.to_string(),
+        ),
         outcome,
         tokens: tokens(&it.usage),
         cost: cost(&it.usage),

@@ -7,7 +7,7 @@ use refrain_core::LoopId;
 use refrain_core::r#loop::Outcome;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
-use refrain_core::view::{Status, StatusWord};
+use refrain_core::view::{Status, StatusWord, Tone};
 use refrain_engine::{Brief, Listed, Located, Service};
 
 use crate::cmd::plan;
@@ -69,6 +69,7 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
     let mut rows = vec![
         Row::exact("loop", status.id.to_string()),
         Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
+        Row::prose("question", status.question.clone().unwrap_or_default()).with_tone(Tone::Attention),
         Row::exact("verified", phrase::label(status.verification()).to_owned()).with_tone(status.tone()),
         Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
@@ -107,6 +108,7 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
     let iterations = status.iterations.as_deref().unwrap_or_default();
     for iteration in &iterations[iterations.len().saturating_sub(10)..] {
         let took = match (iteration.ended_at, iteration.outcome) {
+            (None, _) if status.is_interrupted(iteration) => "interrupted".to_owned(),
             (None, _) => "running".to_owned(),
             // When it ended nobody saw.
             (Some(_), Some(Outcome::Lost)) => "lost".to_owned(),

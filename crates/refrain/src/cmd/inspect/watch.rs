@@ -33,7 +33,7 @@ fn gone(status: &Status) {
     if status.status == StatusWord::Crashed {
         let word = phrase::coloured(status.tone(), status.status.as_str());
         let next = status.needs.as_deref().unwrap_or_default();
-        out::print(&format!("{word}: {}\n  next {next}\n", status.reason));
+        out::print(&format!("{word}: {}\n  next: {next}\n", status.reason));
     }
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let live = Live::new(Manner::of(context, progress), refrain_engine::now());
     // Scripts get every event; a person, how it stands and what comes.
     let follower = if args.events { follower } else { follower.joining() };
-    Screen::new(progress, args.events, live).run(follower);
+    Screen::new(progress, args.events, live).with_size(service.clone()).run(follower);
     if !args.events {
         gone(&service.status(&id)?);
     }

@@ -26,7 +26,7 @@ pub(crate) fn watch(service: &Service, id: &LoopId, events: bool) -> Result<Exit
     let view = service.plan_status(id)?;
     if !events && view.status == StatusWord::Crashed {
         let word = phrase::coloured(view.tone(), view.status.as_str());
-        out::print(&format!("{word}: {}\n  next {}\n", view.reason, view.needs.unwrap_or_default()));
+        out::print(&format!("{word}: {}\n  next: {}\n", view.reason, view.needs.unwrap_or_default()));
     }
     Ok(Code::Done.into())
 }
