@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::failure::{Doing, Result};
+use crate::process::{capture, command};
 
 /// The text of a file.
 pub(crate) fn read(path: &Path) -> Result<String> {
@@ -63,4 +64,13 @@ pub(crate) fn below(folder: &Path) -> Result<Vec<PathBuf>> {
 /// A path as the reader of a message knows it: relative to the root of the repository.
 pub(crate) fn shown(path: &Path, root: &Path) -> String {
     path.strip_prefix(root).unwrap_or(path).display().to_string()
+}
+
+/// The Rust files of the repository, tracked or new, relative to its root.
+pub(crate) fn rust_files(root: &Path) -> Result<Vec<String>> {
+    let list = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", "*.rs"];
+    let listed = capture(command("git").current_dir(root).args(list))?;
+    let names = listed.split('\0').filter(|name| !name.is_empty());
+    // One that is deleted may still be in the index.
+    Ok(names.filter(|name| root.join(name).is_file()).map(str::to_owned).collect())
 }

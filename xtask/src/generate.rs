@@ -2,15 +2,19 @@
 //!
 //! The program itself writes them (`refrain generate DIR`, hidden), because its types and its command line are their
 //! source. Kept are `docs/schema/` and `docs/cli.md`; man pages and completions are made where they are used.
+//! `docs/architecture.svg` is drawn here, from the manifests.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::drawing;
 use crate::failure::{Doing, Result, fail};
 use crate::files::{below, fresh_folder, write};
 use crate::process::{capture, cargo, command, environment};
 use crate::workspace::Workspace;
+
+const DRAWING: &str = "architecture.svg";
 
 /// What a generated file holds, by its path below docs/.
 type Generated = BTreeMap<PathBuf, Vec<u8>>;
@@ -82,17 +86,18 @@ fn wanted(workspace: &Workspace) -> Result<Generated> {
             .env("PATH", path)
             .env("HOME", &scratch),
     )?;
-    let found = present(&scratch)?;
+    let mut found = present(&scratch)?;
     if found.is_empty() {
         return fail("`refrain generate DIR` wrote neither schema/*.json nor cli.md");
     }
+    found.insert(DRAWING.into(), drawing::svg(workspace).into_bytes());
     Ok(found)
 }
 
 /// The generated files below a folder that is laid out like docs/.
 fn present(folder: &Path) -> Result<Generated> {
     let mut paths = below(&folder.join("schema"))?;
-    paths.extend(Some(folder.join("cli.md")).filter(|path| path.is_file()));
+    paths.extend(["cli.md", DRAWING].map(|name| folder.join(name)).into_iter().filter(|path| path.is_file()));
     let mut found = Generated::new();
     for path in paths {
         let text = fs::read(&path).doing(format!("read {}", path.display()))?;

@@ -9,11 +9,15 @@
 
 mod bench;
 mod check;
+mod drawing;
 mod e2e;
 mod failure;
 mod files;
 mod generate;
+mod lines;
+mod pages;
 mod process;
+mod search;
 mod workspace;
 
 use std::process::ExitCode;
@@ -30,7 +34,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Check crate arrows, file sizes, forgotten tests, the purity of refrain-core, and generated files
+    /// Check crate arrows, file sizes, forgotten tests, the purity of refrain-core, the pages about the code, and generated files
     Check,
     /// Write the generated files below docs/
     Generate {
@@ -38,6 +42,14 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// Find the file to change, from the pages about the code: `cargo xtask where exit codes`
+    Where {
+        /// What you want to change, in your own words
+        #[arg(required = true)]
+        words: Vec<String>,
+    },
+    /// Count the Rust lines of each crate: production, tests, simulation
+    Lines,
     /// Measure against the floors of the machine; every figure is a ratio inside one interleaved run
     Bench(bench::Options),
     /// Run the tests that need more than Rust and git: the real agent programs, a browser, a forge's own program
@@ -48,6 +60,8 @@ fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Task::Check => check::run(),
         Task::Generate { check } => generate::run(check),
+        Task::Where { words } => search::run(&words),
+        Task::Lines => lines::run(),
         Task::Bench(options) => bench::run(&options),
         Task::E2e(options) => e2e::run(&options),
     };

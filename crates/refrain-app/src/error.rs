@@ -172,6 +172,17 @@ impl From<EngineError> for RequestError {
                 let list = "refrain list shows what there is; refrain list --all-projects, everywhere";
                 (Code::NotFound, text(format!("{}{list}", meant.unwrap_or_default())))
             }
+            EngineError::NoPlan { nearest, .. } => (
+                Code::NotFound,
+                match nearest {
+                    Some(nearest) => text(format!("did you mean {nearest}?")),
+                    None => words("refrain list shows what there is"),
+                },
+            ),
+            EngineError::IsPlan(id) => {
+                (Code::Usage, text(format!("refrain list --plan {id} shows the loops of its tasks")))
+            }
+            EngineError::IsLoop(id) => (Code::NotFound, text(format!("refrain status {id} shows it"))),
             EngineError::NameTaken(id) => (
                 Code::Refused,
                 Some(

@@ -17,7 +17,7 @@ use refrain_core::plan::PlanState;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{Status, to_continue};
 use refrain_core::{LoopId, LoopState};
-use refrain_engine::{Service, SlowRunner};
+use refrain_engine::{ByKind, Service, SlowRunner};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,10 +26,8 @@ use crate::error::{Code, RequestError};
 /// What a request to a loop or a plan came to.
 #[derive(Debug)]
 pub enum Outcome {
-    /// The loop heard it, and stands like this.
-    Loop(Box<LoopState>),
-    /// The plan heard it, and stands like this.
-    Plan(Box<PlanState>),
+    /// It was heard, and stands like this.
+    Answered(Box<ByKind<LoopState, PlanState>>),
     /// It is over already, as this word says.
     Over(&'static str),
 }
@@ -47,9 +45,9 @@ pub enum Standing {
 impl Standing {
     /// How it stands now.
     pub fn of(service: &Service, id: &LoopId) -> Result<Self, RequestError> {
-        Ok(match service.has_plan(id) {
-            true => Self::Plan(Box::new(service.plan_status(id)?)),
-            false => Self::Loop(Box::new(service.status(id)?)),
+        Ok(match service.standing(id)? {
+            ByKind::Loop(status) => Self::Loop(Box::new(status)),
+            ByKind::Plan(status) => Self::Plan(Box::new(status)),
         })
     }
 }

@@ -3,12 +3,9 @@
 
 use std::fmt::Write;
 
-use crate::event::Exit;
-use crate::ids::AttemptId;
-use crate::r#loop::{Attempt, LoopState, Outcome};
+use crate::r#loop::LoopState;
 use crate::prompt::{
-    Excerpt, GateRun, Quoted, charged, fenced, last_iteration, outcome, what_failed, what_gates_said,
-    what_was_touched,
+    Excerpt, Quoted, charged, fenced, last_iteration, outcome, what_failed, what_gates_said, what_was_touched,
 };
 use crate::text::{clip, cut_middle, squeeze};
 
@@ -16,8 +13,6 @@ use crate::text::{clip, cut_middle, squeeze};
 pub const EXCERPT: usize = 64 << 10;
 /// How much of that of each iteration before.
 const EARLIER: usize = EXCERPT / 4;
-/// How many iterations are quoted, the last one included (seed 004: the last three attempts).
-const QUOTED: usize = 3;
 /// How many iterations are named.
 const NAMED: usize = 20;
 /// How much of what an agent said of an iteration is repeated, in bytes.
@@ -63,21 +58,6 @@ fn text(state: &LoopState, iteration: u32, parts: &[String], quoted: Quoted<'_>)
     }
     text.push_str(&tried(state));
     text
-}
-
-/// The iterations before the last one whose failures are quoted too, the newest first: each with the required gate that
-/// failed first in it; none where the agent itself failed.
-pub(crate) fn earlier(state: &LoopState) -> impl Iterator<Item = (AttemptId, Option<GateRun>)> {
-    let failed = |attempt: &Attempt| {
-        let gate = attempt.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());
-        let gate = gate.map(GateRun::from);
-        let by_itself = attempt.outcome == Outcome::Failed
-            && attempt.finished.as_ref().is_some_and(|finished| finished.exit != Exit::Lost);
-        (gate.is_some() || by_itself).then_some((attempt.id, gate))
-    };
-    let before = state.attempts.iter().rev().filter(|attempt| attempt.charged);
-    let before = before.skip_while(|attempt| attempt.id.iteration + 1 >= state.iteration);
-    before.take(QUOTED - 1).filter_map(failed)
 }
 
 fn status(state: &LoopState, iteration: u32) -> String {

@@ -1,8 +1,10 @@
 //! What happened, in the past tense, as the journal records it. This is the stored vocabulary: names are dotted and
 //! stable, and every change of shape is a change of [`FORMAT`]. Whether an event is synced before anything relies on it
-//! stands in the table of `docs/architecture.md`, and nowhere else.
+//! is in the table of `docs/architecture/core.md`, and nowhere else.
 
 mod finished;
+mod process;
+mod stop;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -20,6 +22,8 @@ use crate::spec::{AgentSpec, Limits, Secret, Spec};
 use crate::work::WorkDigest;
 
 pub use finished::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Reviewed, Seal, Sealed};
+pub use process::{Identity, Process};
+pub use stop::StopReason;
 
 /// The journal's format: what this version writes. It reads this format and all earlier ones. New kinds of events, or of their
 /// values, raise it once a release; format 1 is that of 0.1.0.
@@ -341,29 +345,6 @@ pub struct Pushed {
     pub error: Option<String>,
 }
 
-/// Why an attempt is ended before its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum StopReason {
-    /// `cancel --now`.
-    Cancel,
-    /// `pause --now`, a second Ctrl-C, SIGTERM, SIGHUP.
-    Interrupt,
-    /// The attempt's time limit.
-    TimeLimit,
-    /// The attempt's silence limit.
-    Silence,
-    /// The loop's own duration.
-    LoopDuration,
-    /// What it prints cannot be kept: a full disk, most likely. One that works on unrecorded is worse than one that is
-    /// ended.
-    OutputLost,
-    /// It used up the loop's money or tokens.
-    Budget,
-    /// Its program sleeps until its provider takes requests again: the loop waits for that without it.
-    ProviderWait,
-}
-
 /// What can be asked of a loop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -553,24 +534,4 @@ pub enum Blocked {
     StateFile,
     /// What it claims is proven as far as gates can, and a person is to approve it.
     Approval,
-}
-
-/// A process, for as long as the machine runs: a pid alone is used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Process {
-    /// Its number.
-    pub pid: i32,
-    /// When it started, in clock ticks since boot.
-    pub start: u64,
-}
-
-/// A process, for ever and everywhere.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Identity {
-    /// The process on its machine.
-    pub process: Process,
-    /// Which run of that machine.
-    pub boot: String,
-    /// Which machine.
-    pub host: String,
 }

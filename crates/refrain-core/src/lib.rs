@@ -15,13 +15,13 @@ pub mod event;
 pub mod evolution;
 pub mod excerpt;
 pub mod fingerprint;
-mod fold;
 pub mod gate;
 pub mod git;
 pub mod glob;
 pub mod hex;
 pub mod ids;
 pub mod r#loop;
+mod machine;
 pub mod memory;
 pub mod mirror;
 pub mod mode;
@@ -37,6 +37,8 @@ pub mod review;
 pub mod seal;
 pub mod session;
 pub mod signature;
+#[cfg(test)]
+mod simulation;
 pub mod spec;
 pub mod splice;
 pub mod state_file;
@@ -50,7 +52,9 @@ pub mod view;
 pub mod work;
 
 pub use event::{Event, Record};
-pub use fold::Fold;
 pub use ids::{AttemptId, LoopId, RequestId};
-pub use r#loop::{ChildId, Damage, Live, LoopState, MAX_STEERING, Refusal, Step, check_steering, next_step};
+pub use r#loop::{ChildId, Live, LoopState, Step, next_step};
+pub use machine::{
+    Damage, Ended, Lifecycle, MAX_STEERING, Machine, MachineEnd, Refusal, SharedEvent, check_steering,
+};
 pub use spec::Spec;

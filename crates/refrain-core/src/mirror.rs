@@ -7,10 +7,13 @@
 mod check;
 mod descartes;
 mod found;
+mod parts;
 mod ralph;
 mod ralph_loop;
 mod randroid;
+mod read;
 mod scud;
+mod spec;
 mod synthex;
 #[cfg(test)]
 mod tests;
@@ -20,76 +23,21 @@ use std::fmt;
 use std::str::FromStr;
 
 use camino::Utf8PathBuf;
-use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use crate::event::{ClaimSource, End};
 use crate::git::Checkout;
 use crate::ids::LoopId;
 use crate::r#loop::LoopState;
 use crate::spec::Spec;
-use crate::state_file::front_matter;
 
 pub use check::Check;
-pub use found::{Found, NotNow, Promised, Prompt, Unread, admits as admits_prompt, read};
+pub use found::{Found, NotNow, Promised, Prompt, Unread, admits as admits_prompt};
+pub use parts::Standing;
 pub use ralph_loop::{ADVISORY, PATH as RALPH_LOOP, is_active as is_ralph_loop_active};
+pub use read::read;
+pub use spec::{Carried, Mirror};
 
-/// A format of another system that Refrain writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mirror {
-    /// `.ralph_state.json` and `.ralph_context.md` in the working folder (seed 004).
-    Ralph,
-    /// `.synthex/loops/<id>.json` (seed 000).
-    Synthex,
-    /// `.descartes/loop-state.json` (seed 001).
-    Descartes,
-    /// `loop.local.md` (seed 002).
-    Randroid,
-}
-
-/// Where a counter comes from that a loop goes on with.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Carried {
-    /// The file that said it.
-    pub from: String,
-    /// How many iterations were counted there.
-    pub iteration: u32,
-}
-
-/// How a loop stands, in the words that those systems have: there are no others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Standing {
-    /// It goes on, or can as it is: a pause is none of their ends.
-    Running,
-    /// It is done.
-    Completed,
-    /// A person ended it.
-    Cancelled,
-    /// It used up its iterations.
-    MaxIterationsReached,
-    /// It broke off, for whatever other reason.
-    Crashed,
-}
-
-impl Standing {
-    /// How a loop stands; one that has not ended and that nobody drives broke off.
-    #[must_use]
-    pub fn of(state: &LoopState, is_driven: bool) -> Self {
-        match state.ended.map(|ended| ended.end) {
-            None if is_driven => Self::Running,
-            Some(End::Paused | End::Blocked { .. }) => Self::Running,
-            Some(End::IterationCap | End::Completed { claim: ClaimSource::Count }) => {
-                Self::MaxIterationsReached
-            }
-            Some(End::Completed { .. }) => Self::Completed,
-            Some(End::Cancelled) => Self::Cancelled,
-            None | Some(End::Stuck | End::TimedOut | End::BudgetExceeded { .. }) => Self::Crashed,
-        }
-    }
-}
+use parts::Mark;
 
 /// The files that a mirror keeps of one loop, and which loop that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,13 +58,6 @@ pub enum Owner {
     Later,
     /// Not Refrain's: it is never written.
     Foreign,
-}
-
-/// What every file of Refrain's holds beside what its format asks for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Mark {
-    refrain_loop: LoopId,
-    refrain_started: Timestamp,
 }
 
 impl Mirror {
@@ -219,19 +160,6 @@ pub fn is_mirror(path: &[u8]) -> bool {
         || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
 }
 
-impl Mark {
-    fn of(state: &LoopState) -> Self {
-        Self { refrain_loop: state.spec.id.clone(), refrain_started: state.started_at }
-    }
-
-    fn found(text: &str) -> Option<Self> {
-        match front_matter(text) {
-            Some((matter, _)) => serde_saphyr::from_str(&text[matter]).ok(),
-            None => serde_json::from_str(text).ok(),
-        }
-    }
-}
-
 impl fmt::Display for Mirror {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
@@ -250,10 +178,4 @@ impl FromStr for Mirror {
         let accepted = || format!("accepted are {}", Self::ALL.map(|mirror| mirror.to_string()).join(", "));
         Self::ALL.into_iter().find(|mirror| mirror.to_string() == text).ok_or_else(accepted)
     }
-}
-
-/// Pretty JSON, ended like a text.
-fn pretty(value: &impl Serialize) -> String {
-    // Nothing that is written here cannot be: maps have texts for keys, and numbers are numbers.
-    serde_json::to_string_pretty(value).map(|json| json + "\n").unwrap_or_default()
 }

@@ -14,7 +14,7 @@ use crate::r#loop::LoopState;
 use crate::plan::{PlanEvent, PlanState};
 use crate::spec::{Millis, Spec};
 use crate::view::{self, Alive, StatusWord};
-use crate::{Fold, Record};
+use crate::{Machine, Record};
 
 /// The version of [`Notice`]; goes up where a reader of the last one would be misled.
 pub const SCHEMA: u32 = 1;
@@ -72,7 +72,7 @@ pub enum NoticeKind {
 }
 
 /// What has a journal that people are told of.
-pub trait Noticed: Fold {
+pub trait Noticed: Machine {
     /// What there is to tell of the record, of which this is the state.
     fn notice(&self, record: &Record<Self::Event>, lookout: &mut Lookout) -> Option<Notice>;
 

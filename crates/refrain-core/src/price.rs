@@ -4,8 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::agent::{Tokens, Usage, Usd};
-use crate::spec::AgentSpec;
+use crate::agent::{Tokens, Usd};
 
 /// What one million tokens of a model cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,16 +31,6 @@ impl Price {
             .saturating_add(cost(cached, self.cached_input))
             .saturating_add(cost(output, self.output));
         Some(Usd(u64::try_from(sum.div_ceil(MILLION)).unwrap_or(u64::MAX)))
-    }
-}
-
-impl AgentSpec {
-    /// What was used, with what it cost by the price of the model where the agent did not say.
-    #[must_use]
-    pub(crate) fn priced(&self, used: Usage) -> Usage {
-        let cost = used.cost.or_else(|| self.price?.of(used.tokens));
-        let is_priced = used.cost.is_none() && cost.is_some();
-        Usage { cost, cost_at_least: if is_priced { used.at_least } else { used.cost_at_least }, ..used }
     }
 }
 

@@ -6,6 +6,7 @@ mod failing;
 mod fixed;
 mod gates;
 mod outside;
+mod parts;
 mod quote;
 mod run;
 mod touching;
@@ -13,8 +14,7 @@ mod touching;
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 
-use crate::event::{Asker, ClaimSource, Event, Exit, FORMAT, LoopStarted, Record};
-use crate::excerpt::without_noise;
+use crate::event::{Asker, Event, Exit, FORMAT, LoopStarted, Record};
 use crate::fingerprint::essence;
 use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::memory;
@@ -26,44 +26,13 @@ use crate::view::progress;
 
 pub use quote::{GateRun, Quote, Quoted, Source, quotes};
 
+pub use parts::{FAILURE_EXCERPT, NOTES_EXCERPT};
+
 pub(crate) use gates::what_gates_said;
+pub(crate) use parts::{Excerpt, charged, fenced, fenced_as, last_iteration, outcome};
 pub(crate) use touching::what_was_touched;
 
-/// How much of a failed attempt's output is repeated to the next, in bytes: some thousand tokens.
-pub const FAILURE_EXCERPT: usize = 4096;
-
-/// How much of `state.md` is repeated, in bytes.
-pub const NOTES_EXCERPT: usize = 2048;
-
-/// How much of what was printed is quoted.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Excerpt {
-    /// So many bytes of each text.
-    pub(crate) most: usize,
-    /// Passing tests and foreign frames too.
-    pub(crate) is_verbatim: bool,
-}
-
-impl Excerpt {
-    /// In a prompt.
-    const IN_PROMPT: Self = Self { most: FAILURE_EXCERPT, is_verbatim: false };
-
-    /// The text in a fence, its middle cut.
-    pub(crate) fn whole(self, text: &str) -> String {
-        fenced(&cut_middle(text, self.most))
-    }
-
-    /// The same of what a program printed, behind words that say so.
-    pub(crate) fn printed(self, words: &str, output: &str) -> String {
-        match without_noise(output).filter(|_| !self.is_verbatim) {
-            Some(rest) => {
-                let rest = self.whole(rest.trim_matches('\n'));
-                format!("{words}, without passing tests and library frames:\n\n{rest}")
-            }
-            None => format!("{words}:\n\n{}", self.whole(output)),
-        }
-    }
-}
+use parts::separate;
 
 /// The first prompt of a loop that a runner drives, unless gates fail before it.
 #[must_use]
@@ -127,15 +96,6 @@ pub fn assemble(state: &LoopState, quoted: Quoted<'_>) -> String {
 #[must_use]
 pub fn marker(state: &LoopState, iteration: u32) -> String {
     format!("[loop {} iteration {}]", state.spec.id, progress(iteration, state.limits.max_iterations))
-}
-
-/// The attempt that the next one follows.
-pub(crate) fn last_iteration(state: &LoopState) -> Option<&Attempt> {
-    state.last_charged().filter(|last| last.id.iteration + 1 == state.iteration)
-}
-
-fn separate(prompt: &mut String) {
-    prompt.push_str(if prompt.ends_with('\n') { "\n" } else { "\n\n" });
 }
 
 /// That it said it needs a person, and has one more try.
@@ -219,18 +179,6 @@ fn what_was_nearly_said(last: &Attempt) -> Option<String> {
     Some(format!("CLAIM NOT HEARD: {}.", miss.hint()))
 }
 
-/// The text in a fence that it cannot close.
-pub(crate) fn fenced(text: &str) -> String {
-    fenced_as("", text)
-}
-
-/// The same, of a language.
-pub(crate) fn fenced_as(language: &str, text: &str) -> String {
-    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
-    let fence = "`".repeat(longest.max(2) + 1);
-    format!("{fence}{language}\n{text}\n{fence}")
-}
-
 fn feedback(state: &LoopState) -> Option<String> {
     let said = state.feedback.said.as_ref()?;
     Some(format!("REVIEWER FEEDBACK:\n{}", cut_middle(said.trim(), FAILURE_EXCERPT)))
@@ -257,46 +205,6 @@ fn directive(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
         })
         .collect();
     Some(stuck::directive((pattern, &state.progress.stuck), &failing, &tried))
-}
-
-/// The attempts that count, oldest first.
-pub(crate) fn charged(state: &LoopState) -> impl Iterator<Item = &Attempt> {
-    state.attempts.iter().filter(|attempt| attempt.charged)
-}
-
-/// What an iteration came to, in a few words.
-pub(crate) fn outcome(state: &LoopState, attempt: &Attempt) -> String {
-    let own = match attempt.outcome {
-        Outcome::Claimed if attempt.claim.is_some_and(ClaimSource::is_said) => "claimed",
-        Outcome::Claimed | Outcome::Ended => "no claim",
-        Outcome::Failed => "the agent failed",
-        Outcome::TimeLimit | Outcome::LoopDuration => "stopped, it took too long",
-        Outcome::Silence => "stopped, it printed nothing for too long",
-        Outcome::Budget => "stopped, its budget was used up",
-        Outcome::Cancelled
-        | Outcome::Interrupted
-        | Outcome::Lost
-        | Outcome::NotStarted
-        | Outcome::OutputLost
-        | Outcome::Limit
-        | Outcome::Outage
-        | Outcome::Unable
-        | Outcome::Unresponsive => "was refunded",
-    };
-    let failing = attempt.proof.iter().flat_map(|proof| proof.failing(&state.spec)).filter_map(|result| {
-        let (gate, failure) = (result.spec(&state.spec)?, result.failure.as_ref()?);
-        Some(format!("gate {} failed: {failure}", gate.name))
-    });
-    let touched = attempt.proof.as_ref().is_some_and(|proof| !proof.candidate.touched.is_empty());
-    let touched = touched.then(|| "changed what is protected".to_owned());
-    let refused = attempt.proof.as_ref().is_some_and(|proof| proof.is_refused());
-    let refused = refused.then(|| "a person did not approve it".to_owned());
-    std::iter::once(own.to_owned())
-        .chain(touched)
-        .chain(failing)
-        .chain(refused)
-        .collect::<Vec<_>>()
-        .join("; ")
 }
 
 /// What a person said, and apart from it what another agent, or an earlier run of this one, said.

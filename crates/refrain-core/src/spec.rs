@@ -3,6 +3,7 @@
 
 mod agent;
 mod limits;
+mod millis;
 mod until;
 
 use camino::Utf8PathBuf;
@@ -19,11 +20,11 @@ use crate::plan::TaskRef;
 use crate::promise::Promise;
 use crate::protect::Part;
 use crate::session::SessionSpec;
-use crate::stuck;
 use crate::trace::Parent;
 
 pub use agent::{AgentKind, AgentSpec, OutputFormat, Permissions, PromptMode, Secret};
-pub use limits::{Limits, Millis};
+pub use limits::Limits;
+pub use millis::Millis;
 pub use until::Until;
 
 /// One loop's specification.
@@ -284,9 +285,14 @@ pub struct StuckSpec {
     pub answer: OnStuck,
 }
 
+impl StuckSpec {
+    /// After how many iterations of one pattern the strategy shifts, unless `--stuck-threshold` says otherwise.
+    pub const THRESHOLD: u32 = 3;
+}
+
 impl Default for StuckSpec {
     fn default() -> Self {
-        Self { threshold: stuck::THRESHOLD, by_failure: false, answer: OnStuck::Stop }
+        Self { threshold: Self::THRESHOLD, by_failure: false, answer: OnStuck::Stop }
     }
 }
 

@@ -13,8 +13,6 @@ use crate::spec::StuckSpec;
 use crate::text::{clip, printable, squeeze};
 use crate::work::WorkDigest;
 
-/// After how many iterations of one pattern the strategy shifts, unless `--stuck-threshold` says otherwise.
-pub const THRESHOLD: u32 = 3;
 /// How many more such iterations there may be: with the last of them the loop is stuck.
 pub const MORE: u32 = 2;
 /// How many states of the work are known as earlier ones.

@@ -99,7 +99,7 @@ use Verdict::{Moving, Shift};
 // What is worse is reported.
 #[case::stuck_before_shift("A A A A A A= A= A= A= A=", Verdict::Stuck(SameWork))]
 fn turns_amount_to(#[case] words: &str, #[case] verdict: Verdict) {
-    assert_eq!(after(words).verdict(&spec(THRESHOLD)), verdict, "{words}");
+    assert_eq!(after(words).verdict(&spec(StuckSpec::THRESHOLD)), verdict, "{words}");
 }
 
 /// The table of the issue, for every threshold: N and N + 2, 2 N and 2 N + 4.
@@ -142,7 +142,7 @@ fn each_row_is_a_multiple_of_the_threshold(
 #[case("A A B A A", Moving)]
 #[case("-= -= -=", Shift(SameWork))]
 fn a_run_counts_failures(#[case] words: &str, #[case] verdict: Verdict) {
-    let spec = StuckSpec { by_failure: true, ..spec(THRESHOLD) };
+    let spec = StuckSpec { by_failure: true, ..spec(StuckSpec::THRESHOLD) };
     assert_eq!(after(words).verdict(&spec), verdict);
 }
 
@@ -172,12 +172,12 @@ proptest! {
         before.iter().for_each(|turn| stuck.record(turn));
         let work = Some((work(98), work(99)));
         stuck.record(&IterationResult { failure: Some(failure('N')), work, ..IterationResult::default() });
-        prop_assert_eq!(stuck.verdict(&spec(THRESHOLD)), Moving);
+        prop_assert_eq!(stuck.verdict(&spec(StuckSpec::THRESHOLD)), Moving);
     }
 
     #[test]
     fn no_loop_is_stuck_without_a_shift(all in any_turns(), by_failure in any::<bool>()) {
-        let spec = StuckSpec { by_failure, ..spec(THRESHOLD) };
+        let spec = StuckSpec { by_failure, ..spec(StuckSpec::THRESHOLD) };
         let mut stuck = Stuck::default();
         let mut shifts = 0;
         for turn in &all {
@@ -199,7 +199,7 @@ proptest! {
             stuck.record(&IterationResult { failure: Some(failure('N')), work, claimed: true, ..IterationResult::default() });
         }
         let verdict = if n >= 5 { Verdict::Stuck(RefusedClaim) } else { Shift(RefusedClaim) };
-        prop_assert_eq!(stuck.verdict(&spec(THRESHOLD)), verdict);
+        prop_assert_eq!(stuck.verdict(&spec(StuckSpec::THRESHOLD)), verdict);
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod tracer;
 use jiff::Timestamp;
 
 use crate::Record;
-use crate::r#loop::Damage;
+use crate::machine::Damage;
 
 pub use ids::{Parent, ParentError, SpanId, TraceId};
 pub use metrics::otlp_metrics;

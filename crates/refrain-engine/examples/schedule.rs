@@ -14,7 +14,7 @@ use refrain_core::plan::{
     TaskEnd, TaskEnded, TaskId, TaskStarted, TaskStatus, next_step,
 };
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode};
-use refrain_core::{Fold, LoopId, Spec};
+use refrain_core::{LoopId, Machine, Spec};
 
 const JOBS: u32 = 8;
 /// So many tasks at least are measured at once.

@@ -72,6 +72,22 @@ pub enum EngineError {
         /// The loop of that project that was probably meant.
         nearest: Option<LoopId>,
     },
+    /// There is no such plan.
+    #[error("no plan {id} in {project}")]
+    NoPlan {
+        /// The id that was asked for.
+        id: LoopId,
+        /// The project that was looked in.
+        project: Utf8PathBuf,
+        /// The plan of that project that was probably meant.
+        nearest: Option<LoopId>,
+    },
+    /// Only a loop can be meant.
+    #[error("{0} is a plan; accepted are loops, such as those of its tasks")]
+    IsPlan(LoopId),
+    /// Only a plan can be meant.
+    #[error("{0} is a loop; accepted are plans")]
+    IsLoop(LoopId),
     /// The name belongs to another loop.
     #[error("{0} exists already")]
     NameTaken(LoopId),

@@ -65,6 +65,7 @@ pub use refrain_store::outbox::slack::{Pending, Sent, StopAsked, Talk};
 pub use refrain_store::project::layout::AttemptDir;
 pub use refrain_store::{DiskError, JournalError, Project, config, tasks};
 pub use service::asking::SlowRunner;
+pub use service::by_kind::{ByKind, PlanReport};
 pub use service::catalog::Listed;
 pub use service::evolution::{EvolutionError, Proposed};
 pub use service::foreign::{ForeignError, found_in, write_exported};

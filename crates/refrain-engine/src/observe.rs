@@ -4,6 +4,7 @@ pub(crate) mod file_watch;
 pub(crate) mod follow;
 pub(crate) mod glance;
 pub(crate) mod herald;
+pub(crate) mod journal_reader;
 pub(crate) mod lookout;
 pub(crate) mod roster;
 pub(crate) mod slack;

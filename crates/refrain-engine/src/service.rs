@@ -1,6 +1,7 @@
 //! The one door for every surface: what can be done with loops, and seen of them.
 
 pub(crate) mod asking;
+pub(crate) mod by_kind;
 pub(crate) mod catalog;
 pub(crate) mod evolution;
 pub(crate) mod foreign;
@@ -17,7 +18,7 @@ pub(crate) mod usage;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::view::Status;
-use refrain_core::{LoopId, Spec};
+use refrain_core::{LoopId, LoopState, Spec};
 use refrain_store::access::trust::{Content, Trust};
 use refrain_store::journal::{self};
 use refrain_store::project::archive;
@@ -111,28 +112,17 @@ impl Service {
     /// Where a loop lies, in the archive too.
     ///
     /// # Errors
-    /// [`EngineError::NoLoop`].
+    /// [`EngineError::NoLoop`], or [`EngineError::IsPlan`].
     pub fn locate(&self, id: &LoopId) -> Result<Located, EngineError> {
         let dir = self.project.loop_dir(id);
         if dir.exists() {
             return Ok(Located { dir, archived: false });
         }
-        archive::find(&self.project, id)
-            .map(|dir| Located { dir, archived: true })
-            .ok_or_else(|| self.no_loop(id))
-    }
-
-    /// The data folder of a loop or a plan, and that of the loop whose attempt started it.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
-    pub fn family(&self, id: &LoopId) -> Result<(Utf8PathBuf, Option<Utf8PathBuf>), EngineError> {
-        if self.has_plan(id) {
-            return Ok((self.plan_dir(id)?.0, self.plan(id)?.spec.each.parent));
+        match archive::find(&self.project, id) {
+            Some(dir) => Ok(Located { dir, archived: true }),
+            None if self.project.plan_dir(id).exists() => Err(EngineError::IsPlan(id.clone())),
+            None => Err(self.no_loop(id)),
         }
-        let dir = self.locate(id)?.dir;
-        let parent = journal::read(&dir)?.state.spec.parent;
-        Ok((dir.0, parent))
     }
 
     pub(crate) fn no_loop(&self, id: &LoopId) -> EngineError {
@@ -159,13 +149,10 @@ impl Service {
     /// # Errors
     /// [`EngineError`] where it has not stopped, or cannot be moved.
     pub fn archive(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
-        let dir = self.project.loop_dir(id);
-        if !dir.exists() {
-            return Err(self.no_loop(id));
-        }
+        let Located { dir, archived: false } = self.locate(id)? else { return Err(self.no_loop(id)) };
         let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
         let signing = self.host.signing();
-        let ended = journal::read_believed(&dir, &signing)?.ended;
+        let ended = journal::read_believed::<LoopState>(&dir, &signing)?.ended;
         let ended = ended.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
         let aside = archive::put_aside(&self.project, id, ended.at)?;
         signing.moved(&dir, &LoopDir(aside.clone()));

@@ -295,7 +295,7 @@ impl Service {
         let Some(_lock) = lock else { return Err(EngineError::Driven { id: id.clone(), pid: None }) };
         let mut journal: Journal = Journal::open_signed(dir, now(), self.host().signing())?;
         if journal.state().ended.is_none() {
-            take_over(&mut journal, &self.host().env)?;
+            take_over(&mut journal, self.host())?;
             if journal.state().session.is_some() {
                 journal.push(Event::SessionLeft, now())?;
             }

@@ -1,4 +1,4 @@
-//! Which room may use which: the table of docs/architecture.md, held against what the manifests say.
+//! Which crate may use which, compared with the manifests. docs/architecture.md has the drawing.
 //!
 //! Cargo itself refuses cycles; it does not refuse a surface that reaches past the engine into the store.
 
@@ -49,7 +49,7 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
             findings.push(Finding::error(
                 manifest,
                 format!("`{}` is a crate without a place in the map", package.name),
-                "add it to ARROWS in xtask/src/check/arrows.rs and to the table in docs/architecture.md",
+                "add it to ARROWS in xtask/src/check/arrows.rs, and run `cargo xtask generate` for the drawing",
             ));
             continue;
         };
@@ -62,7 +62,7 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
                     &manifest,
                     format!("`{}` may not use `{}`", package.name, dependency.name),
                     format!(
-                        "it may use {may}: move the code to the room it belongs in (docs/architecture.md)"
+                        "it may use {may}: move the code to the crate it belongs in (docs/architecture.md)"
                     ),
                 ));
             }

@@ -1,11 +1,12 @@
-//! `cargo xtask check`: the rules of docs/architecture.md and of the style guide that no compiler knows.
+//! `cargo xtask check`: the rules of docs/architecture.md and CONTRIBUTING.md that no compiler knows.
 
 mod arrows;
 mod finding;
 mod knots;
+mod pages;
 mod purity;
 mod sizes;
-mod source;
+pub(crate) mod source;
 mod suites;
 
 use finding::{Finding, Weight};
@@ -22,6 +23,7 @@ pub(crate) fn run() -> Result<()> {
     findings.extend(sizes::check(&workspace.root)?);
     findings.extend(suites::check(&workspace)?);
     findings.extend(purity::check(&workspace.root)?);
+    findings.extend(pages::check(&workspace)?);
     // Last, because it builds the binary, and the others need nothing built.
     match generate::stale(&workspace) {
         Ok(stale) => findings.extend(stale.into_iter().map(|(file, wrong)| {
@@ -42,7 +44,7 @@ pub(crate) fn run() -> Result<()> {
         return fail(format!("{errors} error(s), {warnings} warning(s)"));
     }
     println!(
-        "checked: arrows, knots, file sizes, test suites, purity of refrain-core, generated files; {warnings} warning(s)"
+        "checked: arrows, knots, file sizes, test suites, purity of refrain-core, pages about the code, generated files; {warnings} warning(s)"
     );
     Ok(())
 }

@@ -5,30 +5,16 @@ use std::path::Path;
 
 use super::finding::Finding;
 use crate::failure::Result;
-use crate::files::read;
-use crate::process::{capture, command};
+use crate::files::{read, rust_files};
 
 const WARN: usize = 500;
 const FAIL: usize = 800;
 
 /// Every Rust file of the repository, tracked or new, that is too long.
 pub(crate) fn check(root: &Path) -> Result<Vec<Finding>> {
-    let listed = capture(command("git").current_dir(root).args([
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-        "--",
-        "*.rs",
-    ]))?;
     let mut findings = Vec::new();
-    for name in listed.split('\0').filter(|name| !name.is_empty()) {
-        let path = root.join(name);
-        // Deleted, but not yet in the index.
-        if path.is_file() {
-            findings.extend(judge(name, read(&path)?.lines().count()));
-        }
+    for name in rust_files(root)? {
+        findings.extend(judge(&name, read(&root.join(&name))?.lines().count()));
     }
     Ok(findings)
 }

@@ -10,9 +10,9 @@ pub(crate) fn shipped_sources(folder: &Path) -> Result<Vec<(PathBuf, String)>> {
     let (mut sources, mut only_tests) = (Vec::new(), Vec::new());
     for path in below(folder)? {
         if path.extension().is_some_and(|extension| extension == "rs") {
-            let (text, tests) = shipped(&without_comments(&read(&path)?), &path);
-            sources.push((path, text));
-            only_tests.extend(tests);
+            let shipped = shipped(&without_comments(&read(&path)?), &path);
+            sources.push((path, shipped.text));
+            only_tests.extend(shipped.test_modules);
         }
     }
     sources.retain(|(path, _)| !only_tests.iter().any(|tests| path.starts_with(tests)));
@@ -84,10 +84,20 @@ fn string(text: &str) -> usize {
 
 const FOR_TESTS: &str = "#[cfg(test)]";
 
-/// The text without its inline test modules, lines kept, and the files and folders that hold its other test modules.
-/// The text must be without comments; `path` is where it stands.
-pub(crate) fn shipped(text: &str, path: &Path) -> (String, Vec<PathBuf>) {
-    let (mut out, mut elsewhere) = (String::new(), Vec::new());
+/// A source file, divided into what is shipped and its tests.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Shipped {
+    /// The text without its inline test modules; lines keep their numbers.
+    pub(crate) text: String,
+    /// How many lines the inline test modules have.
+    pub(crate) test_lines: usize,
+    /// The files and folders that may hold the test modules that it only declares.
+    pub(crate) test_modules: Vec<PathBuf>,
+}
+
+/// Divides a text without comments; `path` is where it stands.
+pub(crate) fn shipped(text: &str, path: &Path) -> Shipped {
+    let (mut out, mut test_lines, mut test_modules) = (String::new(), 0, Vec::new());
     let mut lines = text.split_inclusive('\n');
     while let Some(line) = lines.next() {
         out.push_str(line);
@@ -95,22 +105,27 @@ pub(crate) fn shipped(text: &str, path: &Path) -> (String, Vec<PathBuf>) {
             continue;
         }
         // Further attributes may stand before the item; one of them may name its file.
-        let mut named = None;
+        let (mut named, mut above) = (None, 1);
         for line in lines.by_ref() {
             let item = line.trim();
             if item.starts_with("#[") {
                 named = item.strip_prefix("#[path = \"").and_then(|rest| rest.split('"').next());
                 out.push('\n');
+                above += 1;
                 continue;
             }
             if let Some(module) = item.split_whitespace().skip_while(|word| *word != "mod").nth(1) {
                 if let Some(module) = module.strip_suffix(';') {
-                    elsewhere.extend(places(path, module, named));
-                } else if !item.ends_with('}') {
-                    // rustfmt, which CI holds everybody to, puts the closing brace below the item's first letter.
-                    let end = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
-                    out.push('\n');
-                    out.extend(lines.by_ref().take_while(|line| line.trim_end() != end).map(|_| '\n'));
+                    test_modules.extend(places(path, module, named));
+                } else {
+                    test_lines += above + 1;
+                    if !item.ends_with('}') {
+                        // rustfmt puts the closing brace below the item's first letter.
+                        let end = format!("{}}}", &line[..line.len() - line.trim_start().len()]);
+                        let body = lines.by_ref().take_while(|line| line.trim_end() != end).count();
+                        out.extend(std::iter::repeat_n('\n', body + 1));
+                        test_lines += body + 1;
+                    }
                 }
                 out.push('\n');
             } else {
@@ -119,7 +134,7 @@ pub(crate) fn shipped(text: &str, path: &Path) -> (String, Vec<PathBuf>) {
             break;
         }
     }
-    (out, elsewhere)
+    Shipped { text: out, test_lines, test_modules }
 }
 
 /// Where a module may lie that the file at `path` declares: the file itself, or the folder of its children.
@@ -142,18 +157,21 @@ mod tests {
     fn test_modules_are_left_out_wherever_they_stand() {
         let text = "use a;\n#[cfg(test)]\nmod far;\n#[cfg(test)]\n#[path = \"x_tests.rs\"]\nmod tests;\n\
                     #[cfg(test)]\nmod near {\n    fn b() {\n    }\n}\nfn c() {}\n";
-        let (rest, elsewhere) = shipped(text, Path::new("src/x.rs"));
-        assert_eq!(rest.lines().count(), text.lines().count(), "lines keep their numbers");
-        assert_eq!(rest.lines().last(), Some("fn c() {}"));
-        assert!(!rest.contains("fn b"));
+        let found = shipped(text, Path::new("src/x.rs"));
+        assert_eq!(found.text.lines().count(), text.lines().count(), "lines keep their numbers");
+        assert_eq!(found.text.lines().last(), Some("fn c() {}"));
+        assert!(!found.text.contains("fn b"));
+        assert_eq!(found.test_lines, 5);
         let expected = ["src/x/far.rs", "src/x/far", "src/x_tests.rs"].map(PathBuf::from);
-        assert_eq!(elsewhere, expected);
-        assert_eq!(shipped("#[cfg(test)]\nmod t;\n", Path::new("src/mod.rs")).1[0], Path::new("src/t.rs"));
+        assert_eq!(found.test_modules, expected);
+        let found = shipped("#[cfg(test)]\nmod t;\n", Path::new("src/mod.rs"));
+        assert_eq!(found.test_modules[0], Path::new("src/t.rs"));
     }
 
     #[test]
     fn what_else_is_only_for_tests_is_kept() {
         let text = "#[cfg(test)]\nuse std::fs;\nfn c() {}\n";
-        assert_eq!(shipped(text, Path::new("src/lib.rs")), (text.to_owned(), Vec::new()));
+        let expected = Shipped { text: text.to_owned(), test_lines: 0, test_modules: Vec::new() };
+        assert_eq!(shipped(text, Path::new("src/lib.rs")), expected);
     }
 }

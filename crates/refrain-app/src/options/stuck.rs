@@ -3,7 +3,6 @@
 use std::str::FromStr;
 
 use refrain_core::spec::{AgentSpec, OnStuck, StuckSpec};
-use refrain_core::stuck;
 use refrain_core::values::OnStuck as Answer;
 use refrain_engine::config::Settings;
 
@@ -47,7 +46,7 @@ impl StuckArgs {
                 OnStuck::Change(Box::new(agent))
             }
         };
-        let threshold = self.stuck_threshold.or(start.stuck_threshold).unwrap_or(stuck::THRESHOLD);
+        let threshold = self.stuck_threshold.or(start.stuck_threshold).unwrap_or(StuckSpec::THRESHOLD);
         Ok(StuckSpec { threshold, answer, ..StuckSpec::default() })
     }
 }

@@ -2,7 +2,7 @@
 
 use refrain_core::LoopId;
 use refrain_core::r#loop::Grant;
-use refrain_engine::{Runner, Service};
+use refrain_engine::{ByKind, Runner, Service};
 
 use super::Slow;
 use super::resume::{self, Resumed};
@@ -27,7 +27,7 @@ pub fn answer(
 ) -> Result<Answered, RequestError> {
     context.check_on(Action::Answer, service, id)?;
     answer.check()?;
-    if service.has_plan(id) {
+    if let ByKind::Plan(_) = service.find(id)? {
         let error = format!("{id} is a plan; accepted by refrain answer are loops");
         return Err(
             RequestError::usage(error).hint(format!("refrain list --plan {id} shows the loops of its tasks"))

@@ -3,7 +3,7 @@
 use refrain_core::LoopId;
 use refrain_core::r#loop::Grant;
 use refrain_core::view::{ApprovalWord, Status};
-use refrain_engine::{Runner, Service};
+use refrain_engine::{ByKind, Runner, Service};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -47,10 +47,6 @@ pub fn approve(
     grant: &Grant,
 ) -> Result<Runner, RequestError> {
     context.check_on(Action::Approve, service, id)?;
-    if service.has_plan(id) {
-        let error = format!("{id} is a plan, whose tasks wait for no approval; accepted are loops");
-        return Err(RequestError::usage(error));
-    }
     let tree = request.tree.as_deref().map(Approve::tree).transpose();
     let tree = tree.map_err(|why| {
         let tree = request.tree.as_deref().unwrap_or_default();
@@ -78,6 +74,14 @@ pub fn approve_detached(
 #[must_use]
 pub fn is_awaited(status: &Status) -> bool {
     status.approval.as_ref().is_some_and(|approval| approval.state == ApprovalWord::Awaited)
+}
+
+/// Whether the loop waits for approval; a plan never does.
+pub fn awaits(service: &Service, id: &LoopId) -> Result<bool, RequestError> {
+    Ok(match service.standing(id)? {
+        ByKind::Loop(status) => is_awaited(&status),
+        ByKind::Plan(_) => false,
+    })
 }
 
 /// Refuses to continue a loop that waits for approval where the request does not name it: that would send its work back.

@@ -19,14 +19,8 @@ pub fn cancel(
     let ask = (Ask::Cancel(how.urgency()), context.caller.asker());
     slow.check(service, id)?;
     let slow = |runner| slow.note(id, runner);
-    let asked = match service.has_plan(id) {
-        true => {
-            service.ask_plan(id, LoopRequest::Cancel, ask, slow).map(|state| Outcome::Plan(Box::new(state)))
-        }
-        false => service.ask(id, LoopRequest::Cancel, ask, slow).map(|state| Outcome::Loop(Box::new(state))),
-    };
-    match asked {
+    match service.ask(id, LoopRequest::Cancel, ask, slow) {
         Err(EngineError::Refused { why: Refusal::Final(word), .. }) => Ok(Outcome::Over(word)),
-        asked => Ok(asked?),
+        asked => Ok(Outcome::Answered(Box::new(asked?))),
     }
 }

@@ -19,8 +19,5 @@ pub fn pause(
     let ask = (Ask::Pause(how.urgency()), context.caller.asker());
     slow.check(service, id)?;
     let slow = |runner| slow.note(id, runner);
-    Ok(match service.has_plan(id) {
-        true => Outcome::Plan(Box::new(service.ask_plan(id, LoopRequest::Pause, ask, slow)?)),
-        false => Outcome::Loop(Box::new(service.ask(id, LoopRequest::Pause, ask, slow)?)),
-    })
+    Ok(Outcome::Answered(Box::new(service.ask(id, LoopRequest::Pause, ask, slow)?)))
 }

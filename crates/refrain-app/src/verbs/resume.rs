@@ -7,7 +7,7 @@ use refrain_core::plan::PlanGrant;
 use refrain_core::values;
 use refrain_core::{LoopId, Refusal};
 use refrain_engine::config::Chosen;
-use refrain_engine::{EngineError, LoopRequest, PlanRunner, Runner, Service};
+use refrain_engine::{ByKind, EngineError, LoopRequest, PlanRunner, Runner, Service};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -158,17 +158,21 @@ pub fn resume_detached(
     (grant, proceed): (&Grant, bool),
     slow: Slow<'_>,
 ) -> Result<(), RequestError> {
-    match service.has_plan(id) {
-        true => context.check_on(Action::ResumePlan, service, id)?,
-        false => check(context, service, id, grant)?,
-    }
-    context.check(Action::Detach)?;
     let dir = &service.project().worktree;
-    if service.has_plan(id) {
-        let runner = resume_plan(context, service, id, &plan_grant(id, grant, proceed)?)?;
-        plan::detach(context, (service, runner), dir, &notify(context, service))?.1.reap();
-    } else if let Resumed::Runner(runner) = resume(context, service, id, (grant, proceed), slow)? {
-        start::detach(context, (service, *runner), dir, &notify(context, service))?.1.reap();
+    match service.find(id)? {
+        ByKind::Plan(_) => {
+            context.check_on(Action::ResumePlan, service, id)?;
+            context.check(Action::Detach)?;
+            let runner = resume_plan(context, service, id, &plan_grant(id, grant, proceed)?)?;
+            plan::detach(context, (service, runner), dir, &notify(context, service))?.1.reap();
+        }
+        ByKind::Loop(_) => {
+            check(context, service, id, grant)?;
+            context.check(Action::Detach)?;
+            if let Resumed::Runner(runner) = resume(context, service, id, (grant, proceed), slow)? {
+                start::detach(context, (service, *runner), dir, &notify(context, service))?.1.reap();
+            }
+        }
     }
     Ok(())
 }

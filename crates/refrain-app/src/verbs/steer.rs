@@ -2,7 +2,7 @@
 
 use refrain_core::event::Ask;
 use refrain_core::{LoopId, MAX_STEERING, check_steering};
-use refrain_engine::{EngineError, LoopRequest, Service};
+use refrain_engine::{ByKind, EngineError, LoopRequest, Service};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -30,14 +30,15 @@ impl Steering {
     }
 }
 
-/// Sends the text to this loop, or to each running task of the plan. Returns the loops that received it.
+/// Sends the text to this loop, or to each running task of the plan. Returns the loop, or the loops of the plan, that received
+/// it.
 pub fn steer(
     context: &Context,
     service: &Service,
     id: &LoopId,
     steering: &Steering,
     mut slow: Slow<'_>,
-) -> Result<Vec<LoopId>, RequestError> {
+) -> Result<ByKind<LoopId, Vec<LoopId>>, RequestError> {
     context.check_on(Action::Steer, service, id)?;
     steering.check()?;
     slow.check(service, id)?;
@@ -45,11 +46,13 @@ pub fn steer(
         let ask = (Ask::Steer(steering.text.clone()), context.caller.asker());
         service.ask(id, LoopRequest::Steer, ask, |runner| slow.note(id, runner))
     };
-    if !service.has_plan(id) {
-        tell(id)?;
-        return Ok(vec![id.clone()]);
-    }
-    let plan = service.plan(id)?;
+    let plan = match service.find(id)? {
+        ByKind::Loop(_) => {
+            tell(id)?;
+            return Ok(ByKind::Loop(id.clone()));
+        }
+        ByKind::Plan(_) => service.plan(id)?,
+    };
     let mut told = Vec::new();
     for (_, running) in plan.running() {
         match tell(&running.id) {
@@ -65,5 +68,5 @@ pub fn steer(
         return Err(RequestError::new(Code::Refused, error)
             .hint(format!("{later}: they are read anew for each task")));
     }
-    Ok(told)
+    Ok(ByKind::Plan(told))
 }

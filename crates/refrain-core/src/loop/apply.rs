@@ -7,59 +7,25 @@ mod gates;
 mod money;
 
 use std::collections::HashSet;
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use attempt::after;
 
-use super::child::Child;
-use super::critique::{Critiquing, Feedback};
-use super::progress::Saved;
-use super::proof::{Candidate, Running};
-use super::state::{Attempt, Ended, InFlight, LoopState, Outcome, Phase, Steering};
+use super::state::{
+    Attempt, Candidate, Child, Critiquing, Feedback, InFlight, LoopState, Outcome, Phase, Running, Saved,
+    Steering,
+};
 use super::trouble::Trouble;
 use crate::agent::Usage;
-use crate::event::{self, Ask, Blocked, End, Event, Exit, FORMAT, Record};
+use crate::event::{Ask, Blocked, End, Event, Exit, Record};
 use crate::git::{CommitReport, CommitResult, LeftOut, Skipped};
-use crate::ids::AttemptId;
-use crate::signature::Signatures;
+use crate::ids::{AttemptId, LoopId};
+use crate::machine::{Damage, Ended, Lifecycle, Machine, Refusal, SharedEvent};
+use crate::signature::{Signatures, Signed, SignedKind};
 use crate::stuck::Verdict;
-
-/// A record that cannot follow those before it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Damage {
-    /// The journal does not begin with `loop.started`.
-    #[error("record {0} should be the loop's start")]
-    NoStart(u64),
-    /// Records are missing, or stand twice.
-    #[error("record {found} stands where {expected} should")]
-    Sequence {
-        /// The number that should be there.
-        expected: u64,
-        /// The number that is.
-        found: u64,
-    },
-    /// Time went backwards.
-    #[error("record {0} is older than the one before it")]
-    Time(u64),
-    /// A loop cannot do this from where it is.
-    #[error("record {seq} ({what}) cannot follow the one before it")]
-    Order {
-        /// The record's number.
-        seq: u64,
-        /// What it says.
-        what: &'static str,
-    },
-    /// Another version's format.
-    #[error(
-        "the journal has format {found}, this version of Refrain reads 1 to {FORMAT}; use the version that wrote it"
-    )]
-    Format {
-        /// The journal's format.
-        found: u32,
-    },
-}
 
 impl LoopState {
     /// The state after a journal's first record.
@@ -70,16 +36,11 @@ impl LoopState {
         let Record { seq: 1, at, event: Event::LoopStarted(started) } = record else {
             return Err(Damage::NoStart(record.seq));
         };
-        if !event::is_readable(started.format) {
-            return Err(Damage::Format { found: started.format });
-        }
         Ok(Self {
+            lifecycle: Lifecycle::begin(*at, started.format)?,
             format: started.format,
             spec: started.spec.clone(),
             limits: started.spec.limits.clone(),
-            seq: 1,
-            started_at: *at,
-            updated_at: *at,
             phase: Phase::Idle { claim: None, uncommitted: false },
             unneeded: 0,
             git: Default::default(),
@@ -89,14 +50,7 @@ impl LoopState {
             iteration: started.spec.carried(),
             charged: started.spec.carried(),
             wait: None,
-            ended: None,
-            cancel: None,
-            pause: None,
-            cancelled_by: None,
-            paused_by: None,
-            is_pause_requested: false,
             steering: Vec::new(),
-            runner: None,
             session: None,
             spent: Usage::default(),
             costs: Vec::new(),
@@ -108,7 +62,6 @@ impl LoopState {
             blocked: 0,
             approved: None,
             signatures: Signatures::Unchecked,
-            answered: Default::default(),
             refunds_in_a_row: 0,
             sessions: Default::default(),
             trouble: Trouble::default(),
@@ -119,7 +72,6 @@ impl LoopState {
             churn: 0,
             idle_turns: 0,
             rounds: 0,
-            active: Duration::ZERO,
             rested_since: None,
         })
     }
@@ -141,20 +93,13 @@ impl LoopState {
     /// [`Damage`] where the record cannot follow; the state is then unchanged.
     pub fn apply(&mut self, record: &Record) -> Result<(), Damage> {
         let Record { seq, at, event } = record;
-        if *seq != self.seq + 1 {
-            return Err(Damage::Sequence { expected: self.seq + 1, found: *seq });
-        }
-        if *at < self.updated_at {
-            return Err(Damage::Time(*seq));
-        }
+        self.check_order(*seq, *at)?;
         // Between two runners nobody drives the loop: that time is not its own. A torn tail is the first thing that the
         // next writer finds.
         let undriven = matches!(event, Event::RunnerStarted { .. } | Event::JournalTorn { .. });
         let stretch = if undriven { Duration::ZERO } else { self.running_stretch(*at) };
         self.change(event, *at).map_err(|what| Damage::Order { seq: *seq, what })?;
-        self.active += stretch;
-        self.seq = *seq;
-        self.updated_at = *at;
+        self.advance(*seq, *at, stretch);
         Ok(())
     }
 
@@ -352,22 +297,13 @@ impl LoopState {
             Event::AttemptSwept { .. } => self.sweeping = false,
             Event::JournalTorn { .. } | Event::JournalRestored { .. } => {}
             Event::Asked { request, ask, by } => {
-                if request.as_ref().is_some_and(|request| !self.answered.insert(request.clone())) {
-                    return Err("asked");
-                }
-                if self.kills_at_once(ask) {
+                let kills = self.kills_at_once(ask);
+                self.lifecycle.ask(request.as_ref(), ask, *by)?;
+                if kills {
                     self.kill_child();
                 }
                 match ask {
-                    Ask::Cancel(urgency) => {
-                        self.cancel = self.cancel.max(Some(*urgency));
-                        self.cancelled_by = self.cancelled_by.max(Some(*by));
-                    }
-                    Ask::Pause(urgency) => {
-                        self.pause = self.pause.max(Some(*urgency));
-                        self.paused_by = self.paused_by.max(Some(*by));
-                        self.is_pause_requested |= request.is_some();
-                    }
+                    Ask::Cancel(_) | Ask::Pause(_) => {}
                     Ask::Steer(text) => self.steering.push(Steering { text: text.clone(), by: *by }),
                     Ask::Proceed => {
                         self.wait = None;
@@ -413,8 +349,7 @@ impl LoopState {
                 }
                 self.hear_of_approval(approved.as_ref(), at);
                 self.limits = limits.clone();
-                let was = self.ended.take().map(|ended| ended.end);
-                (self.pause, self.paused_by, self.is_pause_requested) = (None, None, false);
+                let was = self.lifecycle.resume();
                 (self.wait, self.rested_since) = (None, None);
                 (self.runner, self.session) = (None, None);
                 self.refunds_in_a_row = 0;
@@ -510,5 +445,61 @@ impl LoopState {
         self.git.exposed.extend(report.exposed.iter().filter(|exposed| !exposed.allowed).cloned());
         self.git.mixed = std::mem::take(&mut self.git.unwatched);
         self.git.last = Some(report.clone());
+    }
+}
+
+impl Machine for LoopState {
+    type Event = Event;
+    type End = End;
+
+    fn begin(record: &Record) -> Result<Self, Damage> {
+        Self::begin(record)
+    }
+
+    fn apply(&mut self, record: &Record) -> Result<(), Damage> {
+        self.apply(record)
+    }
+
+    fn id(&self) -> &LoopId {
+        &self.spec.id
+    }
+
+    fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
+        self.admits(ask)
+    }
+
+    fn signed(event: &Event) -> Option<SignedKind> {
+        event.signed()
+    }
+
+    fn is_result(event: &Event) -> bool {
+        matches!(event, Event::AttemptFinished(_))
+    }
+
+    fn judge(&self, records: &[Signed]) -> Signatures {
+        Signatures::of(records, self.ended.is_some())
+    }
+
+    fn event(shared: SharedEvent<End>) -> Event {
+        match shared {
+            SharedEvent::Asked { request, ask, by } => Event::Asked { request, ask, by },
+            SharedEvent::Ended(end) => Event::LoopEnded(end),
+            SharedEvent::JournalTorn { bytes, kept_as } => Event::JournalTorn { bytes, kept_as },
+            SharedEvent::JournalRestored { bytes, kept_as } => Event::JournalRestored { bytes, kept_as },
+        }
+    }
+}
+
+impl Deref for LoopState {
+    type Target = Lifecycle<End>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.lifecycle
+    }
+}
+
+impl DerefMut for LoopState {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.lifecycle
     }
 }

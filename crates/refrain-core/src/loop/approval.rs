@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use super::proof::{Approval, Candidate, Proof};
+use super::state::{Approval, Candidate, Proof};
 use super::state::{LoopState, Phase};
 use crate::event::{Approved, Blocked, End};
 use crate::ids::AttemptId;

@@ -4,74 +4,8 @@ use super::state::{LoopState, Phase, is_over};
 use crate::agent::Usd;
 use crate::event::{Approved, Ask, End, Event, Identity, Urgency};
 use crate::git::Oid;
-use crate::spec::{AgentKind, AgentSpec, Limits, Millis, OutputFormat};
-
-/// Why a request is not taken. The loop is unchanged.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// Completed and cancelled loops stay so.
-    #[error("it is {0}")]
-    Final(&'static str),
-    /// It stands still already.
-    #[error("it has stopped already ({0})")]
-    Stopped(&'static str),
-    /// It stopped at a limit, and that or another limit would stop it again.
-    #[error("it would stop at once: {used}; grant it more in all with {flag}")]
-    NothingGranted {
-        /// How much is used, or would be by one more iteration.
-        used: String,
-        /// The options and values that would do, all of them, ready to be typed.
-        flag: String,
-    },
-    /// More than one leg's worth of iterations.
-    #[error("at most {} more iterations at a time: up to {most}, not {asked}", Limits::MAX_GRANT)]
-    TooMany {
-        /// What was asked for.
-        asked: u32,
-        /// The most that is accepted.
-        most: u32,
-    },
-    /// Only a loop can be asked this.
-    #[error("it is a plan; its tasks are loops, which can")]
-    NotALoop,
-    /// A cap on what the agent does not tell.
-    #[error("{agent} does not say {what}, so {flag} could not be kept")]
-    Untold {
-        /// Which adapter.
-        agent: AgentKind,
-        /// What it does not say.
-        what: &'static str,
-        /// The option.
-        flag: &'static str,
-    },
-    /// There is nothing to approve.
-    #[error("it does not wait for approval: it is {0}")]
-    NotAsked(&'static str),
-    /// Another candidate waits than the one that was looked at.
-    #[error("{waits} waits for approval, not tree {asked}")]
-    AnotherTree {
-        /// What waits.
-        waits: String,
-        /// What was named.
-        asked: String,
-    },
-    /// More words than any prompt has room for.
-    #[error("{asked} bytes of steering are too many; accepted are 1 to {MAX_STEERING}")]
-    SteeringTooLong {
-        /// How many were asked for, in bytes.
-        asked: usize,
-    },
-    /// More words than the next prompt has room for.
-    #[error(
-        "{waiting} bytes of steering wait already and {asked} more would not fit into one prompt ({MAX_STEERING})"
-    )]
-    TooLong {
-        /// What the next prompt will say already, in bytes.
-        waiting: usize,
-        /// How much more was asked for, in bytes.
-        asked: usize,
-    },
-}
+use crate::machine::{MAX_STEERING, MachineEnd, Refusal, check_steering};
+use crate::spec::{AgentSpec, Limits, Millis, OutputFormat};
 
 /// What `resume` grants: totals, not additions; what is not named stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -86,21 +20,6 @@ pub struct Grant {
     pub max_tokens: Option<u64>,
     /// How long it may wait for its provider, in a row.
     pub retry_for: Option<Millis>,
-}
-
-/// How much steering one prompt takes, in bytes: a prompt that travels as an argument has to stay one. Schemas and forms, which
-/// count characters, say the same number.
-pub const MAX_STEERING: usize = 8 << 10;
-
-/// Whether this text can steer any loop: whatever the loop's state, a longer one cannot.
-///
-/// # Errors
-/// [`Refusal::SteeringTooLong`].
-pub fn check_steering(text: &str) -> Result<(), Refusal> {
-    match text.len() {
-        asked if asked > MAX_STEERING => Err(Refusal::SteeringTooLong { asked }),
-        _ => Ok(()),
-    }
 }
 
 impl AgentSpec {
@@ -122,10 +41,8 @@ impl AgentSpec {
     }
 }
 
-impl End {
-    /// The status that it leaves a loop in, as `status` spells it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
+impl MachineEnd for End {
+    fn name(self) -> &'static str {
         match self {
             Self::Completed { .. } => "completed",
             Self::Cancelled => "cancelled",
@@ -137,42 +54,32 @@ impl End {
             Self::Paused => "paused",
         }
     }
+
+    fn is_final(self) -> bool {
+        match self {
+            Self::Completed { .. } | Self::Cancelled => true,
+            Self::IterationCap
+            | Self::Stuck
+            | Self::TimedOut
+            | Self::BudgetExceeded { .. }
+            | Self::Blocked { .. }
+            | Self::Paused => false,
+        }
+    }
 }
 
 impl LoopState {
-    /// Whether nothing more can happen to it.
-    #[must_use]
-    pub fn is_final(&self) -> bool {
-        match self.ended.map(|ended| ended.end) {
-            Some(End::Completed { .. } | End::Cancelled) => true,
-            Some(
-                End::IterationCap
-                | End::Stuck
-                | End::TimedOut
-                | End::BudgetExceeded { .. }
-                | End::Blocked { .. }
-                | End::Paused,
-            )
-            | None => false,
-        }
-    }
-
     /// Whether the loop can be asked this now.
     ///
     /// # Errors
     /// A [`Refusal`] that says why not.
     pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
-        match (self.ended.map(|ended| ended.end), ask) {
-            (_, Ask::Steer(text)) if text.len() > MAX_STEERING => check_steering(text),
-            (Some(end), _) if self.is_final() => Err(Refusal::Final(end.name())),
-            (Some(end), Ask::Pause(_) | Ask::Proceed) => Err(Refusal::Stopped(end.name())),
-            (_, Ask::Steer(text)) => {
-                let waiting = self.steering.iter().map(|said| said.text.len() + 1).sum();
-                let fits = waiting + text.len() <= MAX_STEERING;
-                fits.then_some(()).ok_or(Refusal::TooLong { waiting, asked: text.len() })
-            }
-            (_, Ask::Cancel(_) | Ask::Pause(_) | Ask::Proceed) => Ok(()),
-        }
+        let Ask::Steer(text) = ask else { return self.lifecycle.admits(ask) };
+        check_steering(text)?;
+        self.lifecycle.admits(ask)?;
+        let waiting = self.steering.iter().map(|said| said.text.len() + 1).sum();
+        let fits = waiting + text.len() <= MAX_STEERING;
+        fits.then_some(()).ok_or(Refusal::TooLong { waiting, asked: text.len() })
     }
 
     /// Whether the agent, gate or critic that is being stopped is killed at once for this: it was asked to stop before, and is
@@ -233,16 +140,10 @@ impl LoopState {
     }
 
     fn let_go_on(&self, grant: &Grant, approved: Option<Approved>) -> Result<Option<Event>, Refusal> {
-        let end = self.ended.map(|ended| ended.end);
-        match end {
-            Some(end) if self.is_final() => return Err(Refusal::Final(end.name())),
-            Some(_) if self.cancel.is_some() => return Err(Refusal::Final(End::Cancelled.name())),
-            None if self.cancel.is_some() => return Ok(None),
-            Some(_) | None => {}
-        }
-        if end.is_none() && self.pause.is_none() && *grant == Grant::default() {
+        if !self.may_resume(*grant != Grant::default())? {
             return Ok(None);
         }
+        let end = self.ended.map(|ended| ended.end);
         self.spec.agent.admits(grant.max_cost.is_some(), grant.max_tokens.is_some())?;
         let Grant { max_iterations: iterations, max_duration: duration, .. } = *grant;
         let most = self.charged.saturating_add(Limits::MAX_GRANT);
@@ -290,11 +191,7 @@ impl LoopState {
     /// The same of time, money and tokens, as far as these limits leave none. What is offered is twice what is used and
     /// likely to be. What is approved costs nothing more to be finished.
     fn more_of_the_rest(&self, limits: &Limits, is_approved: bool) -> impl Iterator<Item = (String, String)> {
-        let active = Millis::from(self.active);
-        let time = limits.max_duration.is_some_and(|all| all <= active).then(|| {
-            let enough = (active.0.saturating_mul(2) / 1000).max(60);
-            (format!("{active} are used up"), format!("--max-duration {enough}s"))
-        });
+        let time = self.more_time(limits.max_duration);
         let likely = self.likely_use();
         let words = |used: String, more: String, passes: bool| match passes {
             true => format!("{used} used, and an iteration like the last takes {more} more"),

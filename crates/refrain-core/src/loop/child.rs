@@ -4,40 +4,9 @@
 use jiff::Timestamp;
 
 use super::next_step::{Step, began, ends_sleep, first_of, plus};
-use super::state::{Live, LoopState, Phase};
+use super::state::{Child, ChildId, Live, LoopState, Phase};
 use crate::event::{Event, StopReason, Urgency};
-use crate::ids::AttemptId;
 use crate::spec::{AgentSpec, Millis};
-
-/// Which child it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChildId {
-    /// The agent, in an attempt.
-    Attempt(AttemptId),
-    /// A gate: a command, or a reviewer.
-    Gate {
-        /// Its place in the specification.
-        gate: usize,
-        /// Which of its runs, from 1.
-        run: u32,
-    },
-    /// The critic.
-    Critic {
-        /// The iteration that it follows.
-        iteration: u32,
-    },
-}
-
-/// A child in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Child {
-    /// When it was recorded as started.
-    pub started_at: Timestamp,
-    /// Why it is being ended, once it is.
-    pub stopping: Option<StopReason>,
-    /// Whether it is killed at once, as it was asked to end again.
-    pub killed: bool,
-}
 
 /// What ends a child, apart from itself.
 struct Bounds {
@@ -47,12 +16,6 @@ struct Bounds {
     silence: Option<Millis>,
     /// How urgent a cancel or a pause must be.
     yields_to: Urgency,
-}
-
-impl Child {
-    pub(super) fn new(started_at: Timestamp) -> Self {
-        Self { started_at, stopping: None, killed: false }
-    }
 }
 
 impl LoopState {

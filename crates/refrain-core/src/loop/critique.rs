@@ -3,29 +3,8 @@
 
 use jiff::Timestamp;
 
-use super::child::Child;
-use super::state::{LoopState, Phase};
+use super::state::{Child, Critiquing, Feedback, LoopState, Phase};
 use crate::event::{CritiqueFinished, Exit};
-
-/// A critic in flight.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Critiquing {
-    /// Behind which iteration.
-    pub iteration: u32,
-    /// Its child.
-    pub child: Child,
-}
-
-/// What critics said.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Feedback {
-    /// Behind which iteration the last one was started.
-    pub(super) asked: u32,
-    /// What it said, until an iteration that was told it is charged.
-    pub said: Option<String>,
-    /// Why it said nothing.
-    pub error: Option<String>,
-}
 
 impl LoopState {
     /// Whether a critic is to look at what the last iteration came to.

@@ -13,18 +13,17 @@ mod state;
 mod trouble;
 
 #[cfg(test)]
-pub(crate) mod simulation;
+mod simulation;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use apply::Damage;
-pub use ask::{Grant, MAX_STEERING, Refusal, check_steering};
-pub use child::{Child, ChildId};
-pub use critique::{Critiquing, Feedback};
+pub use ask::Grant;
 pub use next_step::{CHURN_WITHIN, MAX_CHURN, MAX_REFUNDS, Step, next_step};
-pub use progress::{Progress, Saved};
-pub use proof::{Approval, CHANGED, Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
-pub use publish::{MAX_CONFLICTS, Objection, Published, Publishing};
+pub use proof::{CHANGED, MAX_ROUNDS};
+pub use publish::MAX_CONFLICTS;
 pub use state::{
-    Attempt, Ended, GitState, InFlight, Judged, Live, LoopState, Outcome, Phase, Retrying, Steering,
+    Approval, Attempt, Candidate, Child, ChildId, Critiquing, Feedback, GateFailure, GateResult, GitState,
+    InFlight, Judged, Live, LoopState, Objection, Outcome, Phase, Progress, Proof, Proving, Published,
+    Publishing, Running, Saved, Steering,
 };
+pub use trouble::Retrying;

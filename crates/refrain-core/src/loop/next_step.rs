@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::child::{self, ChildId};
-use super::proof::Proving;
-use super::publish::Publishing;
+use super::child::{self};
+use super::state::ChildId;
+use super::state::Proving;
+use super::state::Publishing;
 use super::state::{Live, LoopState, Phase};
 use super::trouble;
 use crate::agent::Usage;
@@ -31,7 +32,7 @@ pub const MAX_CHURN: u32 = 3;
 /// An agent that fails within this time did not work, it could not.
 pub const CHURN_WITHIN: Duration = Duration::from_secs(2);
 
-/// The smallest thing a loop does next. Whether it may be repeated stands in `docs/architecture.md`.
+/// The smallest thing a loop does next. `docs/architecture/core.md` says whether it may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
     /// Make the loop's branch or worktree where it is not there yet, and record what is in the repository.

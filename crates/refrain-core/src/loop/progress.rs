@@ -1,52 +1,13 @@
 //! Whether the loop makes progress, and what follows where it does not: its iterations as [`IterationResult`]s, the answer that
 //! `--on-stuck` gives, and what is kept of work that was not proven. What makes no progress is said in [`crate::stuck`].
 
-use super::state::{Attempt, LoopState, Outcome, Phase};
+use super::state::{Attempt, LoopState, Outcome, Phase, Saved};
 use super::trouble;
-use crate::event::{Blocked, ClaimSource, End, Pushed};
+use crate::event::{Blocked, ClaimSource, End};
 use crate::fingerprint::{self, Fingerprint};
-use crate::git::{Checks, Oid, RepoPath};
+use crate::git::Checks;
 use crate::spec::{AgentSpec, Millis, OnStuck, Until};
 use crate::stuck::{IterationResult, Stuck, Verdict};
-use crate::work::WorkDigest;
-
-/// Where a loop's iterations lead.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Progress {
-    /// What they add up to.
-    pub stuck: Stuck,
-    /// The work when the last one began.
-    pub(super) began: Option<WorkDigest>,
-    /// The iteration that was recorded last.
-    pub(super) last_recorded: u32,
-    /// What it was recorded in, and as what: checks may fail it later.
-    before: Option<Box<(Stuck, IterationResult)>>,
-    /// It goes on with another agent already: there is no second change.
-    pub changed: bool,
-    /// What is kept of its work, since it went on last.
-    pub saved: Option<Saved>,
-}
-
-/// What is kept of work that was not proven.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Saved {
-    /// It is on a branch.
-    Branch {
-        /// Its name.
-        name: String,
-        /// Its commit.
-        commit: Oid,
-        /// Where it was pushed to, or why not.
-        pushed: Option<Pushed>,
-        /// Files of it that hold the user's own changes too.
-        mixed: Vec<RepoPath>,
-    },
-    /// It is not.
-    Not {
-        /// Why.
-        why: String,
-    },
-}
 
 impl LoopState {
     /// What the iterations so far amount to. `--exact N` is never stuck: each iteration was asked for.

@@ -1,47 +1,47 @@
 //! What a loop's events add up to. Never stored, always folded.
 
+mod child;
+mod critique;
 mod outcome;
+mod progress;
+mod proof;
+mod publish;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::child::Child;
-use super::critique::{Critiquing, Feedback};
-use super::progress::Progress;
-use super::proof::{GateResult, Proof, Proving, Running};
-use super::publish::{Published, Publishing};
-use super::trouble::Trouble;
-use crate::agent::{FaultKind, Tokens, Until, Usage, Usd};
+use super::trouble::{Retrying, Trouble};
+use crate::agent::{FaultKind, Tokens, Usage, Usd};
 use crate::budget::Allowance;
-use crate::event::{
-    Approved, Asker, AttemptFinished, Blocked, ClaimSource, End, Identity, Process, Urgency, Wait,
-};
+use crate::event::{Approved, Asker, AttemptFinished, Blocked, ClaimSource, End, Process, Wait};
 use crate::git::{Base, Checkout, CommitReport, Exposed, LeftOut, Oid};
-use crate::ids::{AttemptId, RequestId};
+use crate::ids::AttemptId;
+use crate::machine::Lifecycle;
 use crate::session::Session;
 use crate::signature::Signatures;
 use crate::spec::{Limits, Spec};
 
+pub use child::{Child, ChildId};
+pub use critique::{Critiquing, Feedback};
 pub(super) use outcome::Cause;
 pub use outcome::Outcome;
+pub use progress::{Progress, Saved};
+pub use proof::{Approval, Candidate, GateFailure, GateResult, Proof, Proving, Running};
+pub use publish::{Objection, Published, Publishing};
 
 /// The state of one loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopState {
+    /// What a plan has as well. Its own duration is wall time with a runner, less pauses and waits.
+    pub lifecycle: Lifecycle<End>,
     /// The format of its journal: a few records of release 0.1.0 (format 1) mean what they meant there.
     pub(super) format: u32,
     /// What was asked for, as pinned at the start.
     pub spec: Spec,
     /// The limits in force: the specification's, or what the last `resume` granted.
     pub limits: Limits,
-    /// Events folded so far; the next has this number plus one.
-    pub seq: u64,
-    /// When the loop was started.
-    pub started_at: Timestamp,
-    /// When the last event happened.
-    pub updated_at: Timestamp,
     /// Where it is between two attempts.
     pub phase: Phase,
     /// Every attempt that is over, oldest first.
@@ -52,22 +52,8 @@ pub struct LoopState {
     pub charged: u32,
     /// The wait that is on.
     pub wait: Option<Wait>,
-    /// How it stopped, while it is stopped.
-    pub ended: Option<Ended>,
-    /// Somebody asked for the end. Never taken back.
-    pub cancel: Option<Urgency>,
-    /// Somebody asked for a pause; `resume` takes it back.
-    pub pause: Option<Urgency>,
-    /// Who asked for the end, a person where several did.
-    pub cancelled_by: Option<Asker>,
-    /// Who asked for the pause, a person where several did.
-    pub paused_by: Option<Asker>,
-    /// Whether a request asked for the pause, and not only a signal to the runner.
-    pub is_pause_requested: bool,
     /// Words for the next prompt, until an iteration that was told them is charged.
     pub steering: Vec<Steering>,
-    /// Who drives the loop, or drove it last.
-    pub runner: Option<Identity>,
     /// The agent's own session that drives it: a runner only does what is to be done between two of its turns.
     pub session: Option<Session>,
     /// What all attempts used.
@@ -98,7 +84,6 @@ pub struct LoopState {
     pub approved: Option<(Approved, Timestamp)>,
     /// What the signatures of its journal come to, as whoever read it found: not folded.
     pub signatures: Signatures,
-    pub(super) answered: BTreeSet<RequestId>,
     pub(super) refunds_in_a_row: u32,
     /// What sessions had used when they were last heard of, as far as they said.
     pub(super) sessions: BTreeMap<String, (Option<Tokens>, Option<Usd>)>,
@@ -116,8 +101,6 @@ pub struct LoopState {
     pub(super) idle_turns: u32,
     /// How often the gates were asked behind the last attempt.
     pub(super) rounds: u32,
-    /// The loop's own duration up to `updated_at`.
-    pub(super) active: Duration,
     /// When the rest between iterations began to count.
     pub(super) rested_since: Option<Timestamp>,
 }
@@ -269,26 +252,6 @@ pub struct Judged {
     pub usage: Usage,
 }
 
-/// A stop, and when it was.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ended {
-    /// How it stopped.
-    pub end: End,
-    /// When.
-    pub at: Timestamp,
-}
-
-/// A program that tries again by itself after its provider failed it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Retrying {
-    /// What the provider failed it with.
-    pub kind: FaultKind,
-    /// When it tries again, where it says so.
-    pub until: Option<Until>,
-    /// When it said so.
-    pub since: Timestamp,
-}
-
 /// What is known of the attempt in flight, but not worth an event each time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Live {
@@ -322,7 +285,7 @@ impl LoopState {
     /// The loop's own duration: wall time with a runner, less pauses and waits.
     #[must_use]
     pub fn active(&self, now: Timestamp) -> Duration {
-        self.active + self.running_stretch(now)
+        self.lifecycle.active + self.running_stretch(now)
     }
 
     /// The stretch since the last event, as far as it counts.
@@ -330,7 +293,7 @@ impl LoopState {
         if !self.is_driven() || self.wait.is_some() {
             return Duration::ZERO;
         }
-        Duration::try_from(now.duration_since(self.updated_at)).unwrap_or_default()
+        self.stretch(now)
     }
 
     /// Whether the money or the tokens granted are used up, with what the agent that runs has used so far; or, where none runs
@@ -493,12 +456,6 @@ impl LoopState {
         let proofs = || self.attempts.iter().rev().filter_map(|attempt| attempt.proof.as_ref());
         let last = move |gate| proofs().chain(&self.baseline).find_map(|proof| proof.of_gate(gate));
         (0..self.spec.gates.len()).filter_map(last)
-    }
-
-    /// Whether a request was heard already.
-    #[must_use]
-    pub fn has_answered(&self, request: &RequestId) -> bool {
-        self.answered.contains(request)
     }
 
     /// The last attempt of the last charged iteration: what the next prompt can speak of.

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::state::Retrying;
 use crate::agent::{FaultKind, Until};
 use crate::event::{Blocked, Wait, WaitKind};
 use crate::ids::{AttemptId, LoopId};
@@ -75,6 +74,17 @@ pub(super) fn ends_sleep(retrying: &Retrying) -> Option<Timestamp> {
         true => Some(retrying.since),
         false => is_limit.then(|| plus(retrying.since, SILENT_SLEEP)),
     }
+}
+
+/// A program that tries again by itself after its provider failed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retrying {
+    /// What the provider failed it with.
+    pub kind: FaultKind,
+    /// When it tries again, where it says so.
+    pub until: Option<Until>,
+    /// When it said so.
+    pub since: Timestamp,
 }
 
 /// Waits for a provider, one after another without an attempt between them that used a token or was charged.

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::found::{Found, Promised, System, Unread, counted, prompt, value, words};
-use super::{Mark, Standing, pretty};
-use crate::event::{End, Exit};
+use super::parts::{Mark, Standing, pretty};
+use crate::event::Exit;
 use crate::r#loop::{Attempt, LoopState};
+use crate::machine::MachineEnd;
 use crate::spec::{AgentKind, OutputFormat, PromptMode, Spec};
 use crate::text::clip;
 
@@ -131,7 +132,7 @@ fn reason(state: &LoopState, standing: Standing) -> Reason {
         Standing::Cancelled => Reason::UserCancelled,
         Standing::MaxIterationsReached => Reason::MaxIterationsReached,
         Standing::Crashed => {
-            let how = state.ended.map_or("crashed", |ended| End::name(ended.end));
+            let how = state.ended.map_or("crashed", |ended| ended.end.name());
             Reason::Error { message: format!("the loop is {how}") }
         }
     }

@@ -6,12 +6,11 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Deserializer};
 
-use super::check::{self, Check};
-use super::{Mark, Standing, descartes, ralph, ralph_loop, randroid, scud, synthex};
+use super::check::Check;
+use super::parts::Standing;
 use crate::ids::LoopId;
 use crate::promise::PromiseText;
 use crate::spec::Limits;
-use crate::state_file::front_matter;
 use crate::text::clip;
 use crate::values;
 
@@ -148,40 +147,6 @@ const MOST_COUNTED: u32 = 1_000_000;
 
 /// How much of what stands in a file a refusal repeats, in bytes.
 const SHOWN: usize = 400;
-
-/// Reads a state, whoever's it is: known by what it holds, not by its name.
-///
-/// # Errors
-/// [`Unread`].
-pub fn read(text: &str) -> Result<Found, Unread> {
-    let mut found = dispatch(text)?;
-    if let Some(mark) = Mark::found(text) {
-        found.id = found.id.or(Some(mark.refrain_loop));
-        found.began = Some(mark.refrain_started);
-    }
-    found.check = found.check.or_else(|| check::of(text));
-    Ok(found)
-}
-
-fn dispatch(text: &str) -> Result<Found, Unread> {
-    if let Some((matter, body)) = front_matter(text) {
-        let (matter, body) = (&text[matter], &text[body..]);
-        return match matter.lines().any(|line| line.starts_with("active:")) {
-            true => ralph_loop::read(matter, body),
-            false => randroid::read(matter, body),
-        };
-    }
-    let object: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_str(text).map_err(|_| Unread::Unknown)?;
-    let has = |keys: &[&str]| keys.iter().any(|key| object.contains_key(*key));
-    match &object {
-        _ if has(&["schema_version", "loop_id", "isolation"]) => synthex::read(text),
-        _ if has(&["current_wave", "wave_commits", "tasks_total"]) => scud::read(text),
-        _ if has(&["task_id", "stuck_count"]) => ralph::read(text),
-        _ if has(&["config", "iteration_summaries", "exit_reason"]) => descartes::read(text),
-        _ => Err(Unread::Unknown),
-    }
-}
 
 impl Found {
     /// How many iterations it may have in all, those that were counted there among them.

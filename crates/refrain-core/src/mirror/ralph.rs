@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::Check;
 use super::found::{Found, Promised, Prompt, System, Unread, counted, id};
-use super::{Mark, Standing, pretty};
+use super::parts::{Mark, Standing, pretty};
 use crate::event::Exit;
 use crate::r#loop::{Attempt, LoopState};
 

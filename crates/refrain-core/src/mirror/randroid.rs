@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use serde::Deserialize;
 
 use super::found::{Found, Promised, System, Unread, counted, prompt, value, words};
-use super::{Mark, Standing};
+use super::parts::{Mark, Standing};
 use crate::git::Workflow;
 use crate::r#loop::LoopState;
 

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::found::{Found, Promised, Prompt, System, Unread, counted, id, present, value, words};
+use super::parts::{Mark, Standing, pretty};
 use super::words::{Line, line};
-use super::{Mark, Standing, pretty};
 use crate::r#loop::LoopState;
 use crate::session::Isolation;
 use crate::spec::Limits;

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 use super::found::System;
 use super::words::line;
 use super::*;
-use crate::event::{Ask, AttemptFinished, ClaimSource, Event, Exit, FORMAT, LoopStarted, Record, Urgency};
+use crate::event::{
+    Ask, AttemptFinished, ClaimSource, End, Event, Exit, FORMAT, LoopStarted, Record, Urgency,
+};
 use crate::git::Workflow;
 use crate::ids::AttemptId;
 use crate::r#loop::tests::journal::{runner, spec, time};

@@ -5,20 +5,20 @@ mod rounds;
 mod tasks;
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::event::{PlanEnd, PlanEnded, PlanEvent, PlanStarted};
+use super::event::{PlanEnd, PlanEvent, PlanStarted};
 use super::graph::Graph;
 use super::spec::PlanLimits;
 use super::state::{Halt, HandOver, PlanState, Return, Stage};
 use super::task::TaskId;
 use crate::agent::Usd;
-use crate::event::{self, Ask, Record};
-use crate::fold::Fold;
+use crate::event::{Ask, Record};
 use crate::ids::LoopId;
-use crate::r#loop::Damage;
+use crate::machine::{Damage, Ended, Lifecycle, Machine, MachineEnd, Refusal, SharedEvent};
 use crate::signature::{Signatures, Signed, SignedKind};
 
 /// How often a task comes back although its own gates had passed, before a person is needed.
@@ -28,24 +28,19 @@ pub const MAX_RETURNS: u32 = 2;
 /// same.
 const MAX_IN_VAIN: u32 = 3;
 
-impl Fold for PlanState {
+impl Machine for PlanState {
     type Event = PlanEvent;
+    type End = PlanEnd;
 
     fn begin(record: &Record<PlanEvent>) -> Result<Self, Damage> {
         let Record { seq: 1, at, event: PlanEvent::Started(started) } = record else {
             return Err(Damage::NoStart(record.seq));
         };
         let PlanStarted { format, spec, .. } = started.as_ref();
-        if !event::is_readable(*format) {
-            return Err(Damage::Format { found: *format });
-        }
         Ok(Self {
+            lifecycle: Lifecycle::begin(*at, *format)?,
             limits: spec.limits.clone(),
             spec: spec.clone(),
-            seq: 1,
-            started_at: *at,
-            updated_at: *at,
-            runner: None,
             base: None,
             tip: None,
             trunk: None,
@@ -61,16 +56,8 @@ impl Fold for PlanState {
             reserved: 0,
             spent: None,
             spent_at_least: false,
-            pause: None,
-            cancel: None,
-            cancelled_by: None,
-            paused_by: None,
-            is_pause_requested: false,
             in_vain: None,
             hindered: None,
-            ended: None,
-            active: Duration::ZERO,
-            answered: BTreeSet::new(),
             ready: BTreeSet::new(),
             running: BTreeSet::new(),
             proven: BTreeSet::new(),
@@ -81,12 +68,7 @@ impl Fold for PlanState {
 
     fn apply(&mut self, record: &Record<PlanEvent>) -> Result<(), Damage> {
         let Record { seq, at, event } = record;
-        if *seq != self.seq + 1 {
-            return Err(Damage::Sequence { expected: self.seq + 1, found: *seq });
-        }
-        if *at < self.updated_at {
-            return Err(Damage::Time(*seq));
-        }
+        self.check_order(*seq, *at)?;
         let was_ended = self.ended.is_some();
         self.change(event, *at).map_err(|what| Damage::Order { seq: *seq, what })?;
         // Between two runners nobody drives it, and nobody does once it has stopped: that time is not its own.
@@ -96,27 +78,17 @@ impl Fold for PlanState {
                 event,
                 PlanEvent::RunnerStarted { .. } | PlanEvent::Resumed { .. } | PlanEvent::JournalTorn { .. }
             );
-        if is_driven {
-            self.active = self.active_at(*at);
-        }
-        (self.seq, self.updated_at) = (*seq, *at);
+        let own = if is_driven { self.stretch(*at) } else { Duration::ZERO };
+        self.advance(*seq, *at, own);
         Ok(())
-    }
-
-    fn seq(&self) -> u64 {
-        self.seq
-    }
-
-    fn updated_at(&self) -> Timestamp {
-        self.updated_at
-    }
-
-    fn torn(bytes: u64, kept_as: String) -> PlanEvent {
-        PlanEvent::JournalTorn { bytes, kept_as }
     }
 
     fn id(&self) -> &LoopId {
         &self.spec.id
+    }
+
+    fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
+        self.admits(ask)
     }
 
     /// A plan's own journal is not signed: what its tasks came to is in the journals of their loops.
@@ -132,8 +104,27 @@ impl Fold for PlanState {
         Signatures::Unchecked
     }
 
-    fn restored(bytes: u64, kept_as: Option<String>) -> PlanEvent {
-        PlanEvent::JournalRestored { bytes, kept_as }
+    fn event(shared: SharedEvent<PlanEnd>) -> PlanEvent {
+        match shared {
+            SharedEvent::Asked { request, ask, by } => PlanEvent::Asked { request, ask, by },
+            SharedEvent::Ended(end) => PlanEvent::Ended(end),
+            SharedEvent::JournalTorn { bytes, kept_as } => PlanEvent::JournalTorn { bytes, kept_as },
+            SharedEvent::JournalRestored { bytes, kept_as } => PlanEvent::JournalRestored { bytes, kept_as },
+        }
+    }
+}
+
+impl Deref for PlanState {
+    type Target = Lifecycle<PlanEnd>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.lifecycle
+    }
+}
+
+impl DerefMut for PlanState {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.lifecycle
     }
 }
 
@@ -194,30 +185,16 @@ impl PlanState {
             }
             PlanEvent::Hindered { error } => self.hindered = Some(error.clone()),
             PlanEvent::Asked { request, ask, by } => {
-                match ask {
-                    Ask::Pause(urgency) => {
-                        self.pause = self.pause.max(Some(*urgency));
-                        self.paused_by = self.paused_by.max(Some(*by));
-                        self.is_pause_requested |= request.is_some();
-                    }
-                    Ask::Cancel(urgency) => {
-                        self.cancel = self.cancel.max(Some(*urgency));
-                        self.cancelled_by = self.cancelled_by.max(Some(*by));
-                    }
-                    Ask::Steer(_) | Ask::Proceed => return Err("a plan is not steered, its tasks are"),
+                if let Ask::Steer(_) | Ask::Proceed = ask {
+                    return Err("a plan is not steered, its tasks are");
                 }
-                self.answered.extend(request.clone());
+                self.lifecycle.ask(request.as_ref(), ask, *by)?;
             }
-            PlanEvent::Ended(end) => self.ended = Some(PlanEnded { at, end: *end }),
+            PlanEvent::Ended(end) => self.ended = Some(Ended { at, end: *end }),
             PlanEvent::Resumed { limits } => self.go_on(limits),
             PlanEvent::JournalTorn { .. } | PlanEvent::JournalRestored { .. } => {}
         }
         Ok(())
-    }
-
-    /// How long it has been driven by then, where somebody drives it now.
-    fn active_at(&self, at: Timestamp) -> Duration {
-        self.active + Duration::try_from(at.duration_since(self.updated_at)).unwrap_or_default()
     }
 
     /// What has stopped is let go on before anything more is done, and what is over stays over.
@@ -253,8 +230,8 @@ impl PlanState {
 
     fn go_on(&mut self, limits: &PlanLimits) {
         self.limits = limits.clone();
-        (self.pause, self.paused_by, self.is_pause_requested) = (None, None, false);
-        (self.ended, self.hindered, self.in_vain) = (None, None, None);
+        self.lifecycle.resume();
+        (self.hindered, self.in_vain) = (None, None);
         self.handover.refused = None;
         if !self.taken {
             self.refused = None;
@@ -306,10 +283,8 @@ impl PlanState {
     }
 }
 
-impl PlanEnd {
-    /// The status that it leaves a plan in, as `plan status` spells it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
+impl MachineEnd for PlanEnd {
+    fn name(self) -> &'static str {
         match self {
             Self::Completed => "completed",
             Self::Cancelled => "cancelled",
@@ -318,6 +293,15 @@ impl PlanEnd {
             Self::TimedOut => "timed-out",
             Self::Blocked => "blocked",
             Self::Paused => "paused",
+        }
+    }
+
+    fn is_final(self) -> bool {
+        match self {
+            Self::Completed | Self::Cancelled => true,
+            Self::IterationCap | Self::BudgetExceeded | Self::TimedOut | Self::Blocked | Self::Paused => {
+                false
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use super::spec::PlanLimits;
 use super::state::PlanState;
 use crate::agent::Usd;
 use crate::event::{Ask, Urgency};
-use crate::r#loop::Refusal;
+use crate::machine::Refusal;
 use crate::spec::Millis;
 
 /// What `plan resume` grants: totals, not additions; what is not named stays.
@@ -28,11 +28,10 @@ impl PlanState {
     /// # Errors
     /// A [`Refusal`] that says why not.
     pub fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
-        match (self.ended.map(|ended| ended.end), ask) {
-            (Some(end), _) if self.is_final() => Err(Refusal::Final(end.name())),
-            (Some(end), Ask::Pause(_)) => Err(Refusal::Stopped(end.name())),
-            (_, Ask::Cancel(_) | Ask::Pause(_)) => Ok(()),
-            (_, Ask::Steer(_) | Ask::Proceed) => Err(Refusal::NotALoop),
+        self.lifecycle.admits(ask)?;
+        match ask {
+            Ask::Cancel(_) | Ask::Pause(_) => Ok(()),
+            Ask::Steer(_) | Ask::Proceed => Err(Refusal::NotALoop),
         }
     }
 
@@ -47,14 +46,10 @@ impl PlanState {
     /// # Errors
     /// A [`Refusal`] where it is final, or where it would stop again at once.
     pub fn resume(&self, grant: &PlanGrant) -> Result<Option<PlanEvent>, Refusal> {
-        let end = self.ended.map(|ended| ended.end);
-        match end {
-            Some(end) if self.is_final() => return Err(Refusal::Final(end.name())),
-            Some(_) if self.cancel.is_some() => return Err(Refusal::Final(PlanEnd::Cancelled.name())),
-            None if self.cancel.is_some() => return Ok(None),
-            None if self.pause.is_none() && *grant == PlanGrant::default() => return Ok(None),
-            Some(_) | None => {}
+        if !self.may_resume(*grant != PlanGrant::default())? {
+            return Ok(None);
         }
+        let end = self.ended.map(|ended| ended.end);
         let PlanLimits { per_task, total, max_cost, max_duration } = self.limits.clone();
         let limits = PlanLimits {
             per_task: grant.per_task.unwrap_or(per_task),
@@ -77,10 +72,8 @@ impl PlanState {
             let enough = f64::from(Usd(spent.0.max(cap.0).saturating_mul(2))).max(0.01);
             return refuse(format!("{spent} of {cap} are used"), format!("--max-cost {enough:.2}"));
         }
-        let active = Millis::from(self.active);
-        if limits.max_duration.is_some_and(|all| all <= active) {
-            let enough = (active.0.saturating_mul(2) / 1000).max(60);
-            return refuse(format!("{active} are used up"), format!("--max-duration {enough}s"));
+        if let Some((used, flag)) = self.more_time(limits.max_duration) {
+            return refuse(used, flag);
         }
         Ok(Some(PlanEvent::Resumed { limits }))
     }

@@ -1,7 +1,6 @@
 //! What happens to a plan, in the past tense, as its journal records it; stored, like [`crate::event`]. Whether an event is
-//! synced before anything relies on it stands in the table of `docs/architecture.md`.
+//! synced before anything relies on it is in the table of `docs/architecture/core.md`.
 
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -331,13 +330,4 @@ pub enum PlanEnd {
     Blocked,
     /// A person, or a signal, stopped it for now.
     Paused,
-}
-
-/// When and how a plan stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlanEnded {
-    /// When.
-    pub at: Timestamp,
-    /// How.
-    pub end: PlanEnd,
 }

@@ -12,8 +12,8 @@ use crate::event::Urgency;
 use crate::ids::LoopId;
 use crate::spec::Millis;
 
-/// The smallest thing a plan does next. Tasks are named by their places. Whether a step may be repeated stands in
-/// `docs/architecture.md`.
+/// The smallest thing a plan does next. Tasks are named by their places. `docs/architecture/core.md` says whether a
+/// step may be repeated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanStep {
     /// Record what the repository has checked out.

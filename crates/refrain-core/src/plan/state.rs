@@ -5,31 +5,25 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::event::{AgentFault, FailedGate, Merged, PlanEnded, Stop};
+use super::event::{AgentFault, FailedGate, Merged, PlanEnd, Stop};
 use super::graph::Graph;
 use super::spec::{PlanLimits, PlanSpec};
 use super::task::{Card, TaskId, TaskStatus};
 use super::turn::Ready;
 use crate::agent::Usd;
-use crate::event::{Asker, Identity, Urgency};
 use crate::git::{Oid, RepoPath};
-use crate::ids::{LoopId, RequestId};
+use crate::ids::LoopId;
+use crate::machine::Lifecycle;
 
 /// A plan.
 #[derive(Clone, Debug)]
 pub struct PlanState {
+    /// What a loop has as well.
+    pub lifecycle: Lifecycle<PlanEnd>,
     /// What was asked for.
     pub spec: PlanSpec,
     /// The limits in force.
     pub limits: PlanLimits,
-    /// The number of the last event.
-    pub seq: u64,
-    /// When it was started.
-    pub started_at: Timestamp,
-    /// When the last event happened.
-    pub updated_at: Timestamp,
-    /// Who drives it, or drove it last.
-    pub runner: Option<Identity>,
     /// The commit that it began at, and the branch.
     pub base: Option<(Oid, Option<String>)>,
     /// What has landed, the commits of waves included.
@@ -61,25 +55,10 @@ pub struct PlanState {
     pub spent: Option<Usd>,
     /// More was spent: some agent did not say.
     pub spent_at_least: bool,
-    /// A stop for now was asked for.
-    pub pause: Option<Urgency>,
-    /// A stop for good was asked for.
-    pub cancel: Option<Urgency>,
-    /// Who asked for the end, a person where several did.
-    pub cancelled_by: Option<Asker>,
-    /// Who asked for the pause, a person where several did.
-    pub paused_by: Option<Asker>,
-    /// Whether a request asked for the pause, and not only a signal to the runner.
-    pub is_pause_requested: bool,
     /// How many tasks in a row ended without any work, as their agents failed in one way; and in which.
     pub(super) in_vain: Option<(u32, AgentFault)>,
     /// Why it cannot go on by itself.
     pub hindered: Option<String>,
-    /// How it stopped.
-    pub ended: Option<PlanEnded>,
-    /// How long it has been driven, up to the last event.
-    pub active: Duration,
-    pub(super) answered: BTreeSet<RequestId>,
     /// Tasks that could be started, the one to start first in front.
     pub(super) ready: BTreeSet<Ready>,
     /// Tasks that a loop works on.
@@ -252,24 +231,6 @@ impl PlanState {
     #[must_use]
     pub fn task(&self, id: &TaskId) -> Option<&TaskState> {
         self.tasks.get(self.graph.index(id)?)
-    }
-
-    /// Whether nothing more can happen to it.
-    #[must_use]
-    pub fn is_final(&self) -> bool {
-        use super::event::PlanEnd::{
-            Blocked, BudgetExceeded, Cancelled, Completed, IterationCap, Paused, TimedOut,
-        };
-        match self.ended.map(|ended| ended.end) {
-            Some(Completed | Cancelled) => true,
-            Some(Blocked | BudgetExceeded | IterationCap | Paused | TimedOut) | None => false,
-        }
-    }
-
-    /// Whether a request was turned into an event already.
-    #[must_use]
-    pub fn has_answered(&self, request: &RequestId) -> bool {
-        self.answered.contains(request)
     }
 
     /// Iterations that are neither used nor granted.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{FAILURE_EXCERPT, fenced, separate};
+use super::parts::{FAILURE_EXCERPT, fenced, separate};
 use crate::git::{CommitReport, CommitResult, Skipped, Why};
 use crate::text::cut_middle;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::gates::failed_gates;
-use super::{Quoted, last_iteration};
+use super::parts::last_iteration;
+use super::quote::Quoted;
 use crate::fingerprint::{FailingTests, failing_tests};
 use crate::gate::{Check, GateSpec};
 use crate::r#loop::{GateResult, LoopState};

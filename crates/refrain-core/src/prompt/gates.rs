@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Excerpt, Quoted, last_iteration};
+use super::parts::{Excerpt, last_iteration};
+use super::quote::Quoted;
 use crate::gate::{Check, GateSpec};
 use crate::r#loop::{GateFailure, GateResult, LoopState, Proof};
 use crate::text::{clip, inline_code, printable, squeeze};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Excerpt;
+use super::parts::Excerpt;
 use crate::r#loop::{LoopState, Objection};
 use crate::text::{printable, squeeze};
 

@@ -2,7 +2,7 @@
 
 use super::failing;
 use super::gates::failed_gates;
-use crate::context::earlier;
+use crate::event::Exit;
 use crate::gate::{Check, GateName};
 use crate::ids::AttemptId;
 use crate::r#loop::{Attempt, GateResult, LoopState, Outcome};
@@ -101,6 +101,24 @@ pub fn quotes(state: &LoopState) -> Vec<(Quote, Vec<Source>)> {
     let quotes = attempt.into_iter().chain(gates).chain(before).chain(protected).chain(outside);
     let quotes = quotes.chain(earlier).chain([Quote::Notes]);
     quotes.map(|quote| (quote, quote.sources(&state.spec))).collect()
+}
+
+/// How many iterations are quoted, the last one included (seed 004: the last three attempts).
+const QUOTED: usize = 3;
+
+/// The iterations before the last one whose failures are quoted too, the newest first: each with the required gate that
+/// failed first in it; none where the agent itself failed.
+fn earlier(state: &LoopState) -> impl Iterator<Item = (AttemptId, Option<GateRun>)> {
+    let failed = |attempt: &Attempt| {
+        let gate = attempt.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());
+        let gate = gate.map(GateRun::from);
+        let by_itself = attempt.outcome == Outcome::Failed
+            && attempt.finished.as_ref().is_some_and(|finished| finished.exit != Exit::Lost);
+        (gate.is_some() || by_itself).then_some((attempt.id, gate))
+    };
+    let before = state.attempts.iter().rev().filter(|attempt| attempt.charged);
+    let before = before.skip_while(|attempt| attempt.id.iteration + 1 >= state.iteration);
+    before.take(QUOTED - 1).filter_map(failed)
 }
 
 /// The texts of [`quotes`]: the printable ends of logs. A text that could not be read is missing.

@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::failing::still_failing;
-use super::{Quoted, charged, last_iteration, outcome};
+use super::parts::{charged, last_iteration, outcome};
+use super::quote::Quoted;
 use crate::git::{CommitResult, Skipped};
 use crate::r#loop::{Attempt, LoopState, Outcome};
 use crate::spec::Millis;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Excerpt, last_iteration};
+use super::parts::{Excerpt, last_iteration};
 use crate::event::ClaimSource;
 use crate::r#loop::LoopState;
 use crate::protect::Touched;

@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::agent::Usage;
 use crate::price::Price;
 
 /// Which agent, started how.
@@ -41,6 +42,14 @@ impl AgentSpec {
     #[must_use]
     pub fn streams(&self) -> bool {
         self.kind.streams() || matches!(self.output_format, OutputFormat::Json | OutputFormat::StreamJson)
+    }
+
+    /// What was used, with what it cost by the price of the model where the agent did not say.
+    #[must_use]
+    pub(crate) fn priced(&self, used: Usage) -> Usage {
+        let cost = used.cost.or_else(|| self.price?.of(used.tokens));
+        let is_priced = used.cost.is_none() && cost.is_some();
+        Usage { cost, cost_at_least: if is_priced { used.at_least } else { used.cost_at_least }, ..used }
     }
 }
 

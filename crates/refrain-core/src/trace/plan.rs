@@ -7,8 +7,8 @@ use jiff::Timestamp;
 
 use super::{Kind, Parent, Span, SpanId, TraceId, Traced, Value};
 use crate::Record;
-use crate::fold::Fold;
-use crate::r#loop::Damage;
+use crate::machine::Damage;
+use crate::machine::Machine;
 use crate::plan::{PlanEvent, PlanSpec, PlanState, Stage, TaskEnd, TaskId};
 use crate::view::StatusWord;
 

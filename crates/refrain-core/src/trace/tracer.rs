@@ -8,7 +8,8 @@ use crate::agent::{AgentReport, Usage};
 use crate::event::Event;
 use crate::gate::Verdict;
 use crate::ids::AttemptId;
-use crate::r#loop::{Attempt, Damage, LoopState, Outcome};
+use crate::r#loop::{Attempt, LoopState, Outcome};
+use crate::machine::Damage;
 use crate::spec::{AgentKind, AgentSpec};
 use crate::view::{self, StatusWord};
 

@@ -429,7 +429,8 @@ fn branch(state: &LoopState) -> Option<String> {
 /// The view of `state`.
 #[must_use]
 pub fn status(state: &LoopState, alive: Alive) -> Status {
-    let LoopState { spec, limits, ended, .. } = state;
+    let LoopState { lifecycle, spec, limits, .. } = state;
+    let ended = lifecycle.ended;
     let word = word(state, alive.runner);
     let flight = state.in_flight();
     let claim = state.attempts.last().and_then(|last| {

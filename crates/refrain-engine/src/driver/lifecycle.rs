@@ -13,20 +13,21 @@ use refrain_agents::ear::{self};
 use refrain_agents::{environment, generic, version};
 use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
 use refrain_core::git::Checkout;
-use refrain_core::r#loop::{self, Grant};
-use refrain_core::{LoopId, LoopState, Spec};
+use refrain_core::r#loop::Grant;
+use refrain_core::{LoopId, LoopState, Machine, Refusal, Spec};
 use refrain_git::Repository;
 use refrain_proc::detach::{self, Detached};
 use refrain_store::journal::{self, Durability, JournalError};
 use refrain_store::project::archive;
 use refrain_store::project::projects;
 use refrain_store::project::sessions;
-use refrain_store::{Claimed, Journal, RunnerLock, WorktreeLock};
+use refrain_store::{Claimed, Journal, LoopDir, RunnerLock, WorktreeLock};
+
 /// What a person wants of a loop that is to go on, and the event that says so; or why not.
-pub(crate) type Letting<'a> = (LoopRequest, &'a dyn Fn(&LoopState) -> Result<Option<Event>, r#loop::Refusal>);
+pub(crate) type Letting<'a> = (LoopRequest, &'a dyn Fn(&LoopState) -> Result<Option<Event>, Refusal>);
 
 /// How many more names are tried where a made-up one is taken.
-pub(crate) const NAME_TRIES: u32 = 16;
+const NAME_TRIES: u32 = 16;
 
 impl Service {
     /// Starts a loop: from here on it exists, and the value returned has the right to drive it. Where the name was made
@@ -67,16 +68,8 @@ impl Service {
         spec.trace = spec.trace.or_else(|| self.host.trace());
         spec.gate_env.mark = format!("{:016x}", rand::rng().random::<u64>());
         let forgetful = recall(&self.host, &mut spec);
-        for _ in 0..NAME_TRIES {
-            spec.id = named.clone().unwrap_or_else(|| LoopId::derived(&words, rand::rng().random()));
-            let dir = self.project.loop_dir(&spec.id);
-            if dir.exists() {
-                match named {
-                    Some(id) => return Err(EngineError::NameTaken(id)),
-                    None => continue,
-                }
-            }
-            let mut spec = spec.clone();
+        self.with_free_name(named.as_ref(), &words, |id| {
+            let mut spec = Spec { id: id.clone(), ..spec.clone() };
             if let Checkout::Worktree { .. } = spec.git.checkout
                 && spec.agent.program.contains('/')
             {
@@ -92,25 +85,59 @@ impl Service {
             let started =
                 LoopStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
             let share = self.share(&spec)?;
-            // The lock first: a loop that exists and is not locked could be taken over by somebody else.
-            if let Some(lock) = RunnerLock::claim(&dir)? {
-                let started = Event::LoopStarted(Box::new(started));
-                match Journal::create_signed(dir, started, now(), self.host.signing()) {
-                    Ok(journal) => {
-                        // Only a convenience: a loop that cannot be listed elsewhere still runs.
-                        let _ = projects::remember(&self.host.data_home, &self.project.root);
-                        note_use(&self.host, &spec);
-                        return Ok(Runner { opened, forgetful, ..Runner::new(journal, lock, share, 0) });
-                    }
-                    Err(JournalError::Taken(_)) => {}
-                    Err(error) => return Err(error.into()),
-                }
+            let started = Event::LoopStarted(Box::new(started));
+            let Some((journal, lock)) = self.create(self.project.loop_dir(id), started)? else {
+                return Ok(None);
+            };
+            note_use(&self.host, &spec);
+            let forgetful = forgetful.clone();
+            Ok(Some(Runner { opened, forgetful, ..Runner::new(journal, lock, share, 0) }))
+        })
+    }
+
+    /// What is made of a name that is free: the one that is given, else one that is made up, and another while that is taken.
+    /// `make` answers with none where it was taken meanwhile.
+    pub(crate) fn with_free_name<T>(
+        &self,
+        named: Option<&LoopId>,
+        words: &str,
+        mut make: impl FnMut(&LoopId) -> Result<Option<T>, EngineError>,
+    ) -> Result<T, EngineError> {
+        let made_up = || LoopId::derived(words, rand::random());
+        let mut id = named.cloned().unwrap_or_else(made_up);
+        for _ in 0..if named.is_some() { 1 } else { NAME_TRIES } {
+            if !self.is_name_taken(&id)
+                && let Some(made) = make(&id)?
+            {
+                return Ok(made);
             }
-            if named.is_some() {
-                break;
-            }
+            id = named.cloned().unwrap_or_else(made_up);
         }
-        Err(EngineError::NameTaken(spec.id))
+        Err(EngineError::NameTaken(id))
+    }
+
+    /// Whether a loop or a plan has this name.
+    pub(crate) fn is_name_taken(&self, id: &LoopId) -> bool {
+        self.project.plan_dir(id).exists() || self.project.loop_dir(id).exists()
+    }
+
+    /// Writes the first record: from here on the machine exists. None where another has that folder by now.
+    pub(crate) fn create<S: Machine>(
+        &self,
+        dir: LoopDir,
+        started: S::Event,
+    ) -> Result<Option<(Journal<S>, RunnerLock)>, EngineError> {
+        // The lock first: what exists and is not locked could be taken over by another process.
+        let Some(lock) = RunnerLock::claim(&dir)? else { return Ok(None) };
+        match Journal::create_signed(dir, started, now(), self.host.signing()) {
+            Ok(journal) => {
+                // Only a convenience: what cannot be listed elsewhere still runs.
+                let _ = projects::remember(&self.host.data_home, &self.project.root);
+                Ok(Some((journal, lock)))
+            }
+            Err(JournalError::Taken(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// The version of the agent's program and those that were tested, where that one was not.
@@ -160,12 +187,8 @@ impl Service {
         (what, decide): Letting<'_>,
     ) -> Result<Runner, EngineError> {
         let Located { mut dir, archived } = self.locate(id)?;
-        let lock = RunnerLock::try_take(&dir)?;
+        let lock = self.runner_lock::<LoopState>(id, &dir)?;
         let refused = |why| EngineError::Refused { id: id.clone(), what, why };
-        let Some(lock) = lock else {
-            let state = journal::read(&dir).ok().map(|snapshot| snapshot.state);
-            return Err(self.driven(id, state.as_ref()));
-        };
         // Asked of what is on disk first: a refusal changes nothing, not even a torn tail.
         let state = journal::read_believed(&dir, &self.host.signing())?;
         decide(&state).map_err(refused)?;
@@ -179,7 +202,7 @@ impl Service {
             dir = back;
         }
         let mut journal: Journal = Journal::open_signed(dir, now(), self.host.signing())?;
-        take_over(&mut journal, &self.host.env)?;
+        take_over(&mut journal, &self.host)?;
         if let Some(event) = decide(journal.state()).map_err(refused)? {
             journal.push(event, now())?;
         }
@@ -190,21 +213,26 @@ impl Service {
         Ok(Runner { is_restored, ..Runner::new(journal, lock, share, past) })
     }
 
-    /// Takes over a loop that was just started or resumed elsewhere: what a detached runner does.
-    ///
-    /// # Errors
-    /// [`EngineError`] where somebody else drives it or it cannot be read.
-    pub fn take(&self, id: &LoopId) -> Result<Runner, EngineError> {
-        let dir = self.locate(id)?.dir;
-        let lock = RunnerLock::try_take(&dir)?.ok_or_else(|| self.driven(id, None))?;
+    pub(crate) fn take_loop(&self, id: &LoopId, dir: LoopDir) -> Result<Runner, EngineError> {
+        let lock = self.runner_lock::<LoopState>(id, &dir)?;
         let mut journal: Journal = Journal::open_signed(dir, now(), self.host.signing())?;
         let past = journal.state().seq;
         if journal.state().is_in_session() && journal.state().in_flight().is_some() {
-            return Err(self.driven(id, None));
+            return Err(EngineError::Driven { id: id.clone(), pid: None });
         }
         let share = self.share(&journal.state().spec)?;
-        take_over(&mut journal, &self.host.env)?;
+        take_over(&mut journal, &self.host)?;
         Ok(Runner::new(journal, lock, share, past))
+    }
+
+    /// The right to drive what lies in `dir`.
+    pub(crate) fn runner_lock<M: Machine>(
+        &self,
+        id: &LoopId,
+        dir: &LoopDir,
+    ) -> Result<RunnerLock, EngineError> {
+        let pid = || Some(journal::read_as::<M>(dir).ok()?.state.runner.as_ref()?.process.pid);
+        RunnerLock::try_take(dir)?.ok_or_else(|| EngineError::Driven { id: id.clone(), pid: pid() })
     }
 
     /// Hands a loop to a process of its own that outlives this one; returns once that has taken over.
@@ -213,12 +241,21 @@ impl Service {
     /// [`EngineError`] where it did not; the loop exists and can be resumed.
     pub fn detach(&self, runner: Runner, args: &[String]) -> Result<(LoopState, Detached), EngineError> {
         let Runner { journal, locks, .. } = runner;
-        // Whoever takes over claims both.
+        self.hand_over(&journal, locks, args)
+    }
+
+    /// The process of its own claims these locks.
+    pub(crate) fn hand_over<S: Machine>(
+        &self,
+        journal: &Journal<S>,
+        locks: impl Sized,
+        args: &[String],
+    ) -> Result<(S, Detached), EngineError> {
         drop(locks);
         let log = journal.dir().runner_log();
         let started = detach::start(&self.host.program, "refrain", args, &self.host.env, &log)
             .map_err(|error| EngineError::Process("the detached runner did not take over", error))?;
-        Ok((journal::read(journal.dir())?.state, started))
+        Ok((journal::read_as(journal.dir())?.state, started))
     }
 
     /// The loop's share in its worktree.
@@ -235,10 +272,5 @@ impl Service {
                 Err(EngineError::WorktreeTaken { worktree: spec.worktree.clone(), by, needs_alone })
             }
         }
-    }
-
-    fn driven(&self, id: &LoopId, state: Option<&LoopState>) -> EngineError {
-        let pid = state.and_then(|state| state.runner.as_ref()).map(|runner| runner.process.pid);
-        EngineError::Driven { id: id.clone(), pid }
     }
 }

@@ -17,13 +17,13 @@ use refrain_core::view::Status;
 use refrain_core::{AttemptId, LoopState, Record};
 use refrain_files::OFlags;
 use refrain_proc::identity;
-use refrain_store::disk::notice::Notice;
-use refrain_store::journal::{Journal, JournalError, Tail};
+use refrain_store::journal::{Journal, JournalError};
 use refrain_store::{DiskError, LoopDir};
 
+use super::journal_reader::JournalReader;
 use crate::child::judge_spec;
 use crate::driver::liveness::look;
-use crate::driver::pulse::{Beat, Pulse};
+use crate::driver::pulse::Pulse;
 use crate::driver::recovery;
 use crate::{EngineError, Service};
 use refrain_core::LoopId;
@@ -32,8 +32,6 @@ use refrain_core::LoopId;
 const CATCH_UP: u64 = 8 << 10;
 /// How much of what is no stream of events is shown while it is printed, in bytes of each log: a terminal is no place for more.
 const MOST_SHOWN: u64 = 1 << 20;
-/// How often a watcher makes sure that the runner still lives, while nothing happens.
-const ALIVE_CHECK: Duration = Duration::from_secs(2);
 
 /// Something to be seen.
 #[derive(Debug)]
@@ -61,9 +59,7 @@ pub enum Sight {
 #[derive(Debug)]
 pub struct Follower {
     dir: LoopDir,
-    tail: Tail,
-    wake: Wake,
-    queue: VecDeque<Record>,
+    reader: JournalReader<Event>,
     logs: Vec<Log>,
     runner: Option<Identity>,
     /// Whose gates are run: of iteration 0 those that come before the first.
@@ -104,14 +100,6 @@ fn ends_attempt(record: &Record) -> bool {
 }
 
 #[derive(Debug)]
-enum Wake {
-    /// The runner is in this process.
-    Pulse(Arc<Pulse>, Beat),
-    /// It is in another: the system says when files change.
-    Files(Notice),
-}
-
-#[derive(Debug)]
 struct Log {
     path: Utf8PathBuf,
     stderr: bool,
@@ -141,8 +129,7 @@ impl Follower {
 
     /// Follows a loop that this process drives, from event `past` on. Sees only what is committed.
     pub(crate) fn of_own(journal: &Journal, pulse: Arc<Pulse>, past: u64) -> Self {
-        let tail = Tail::of(journal);
-        Self { tail, ..Self::new(journal.dir().clone(), Wake::Pulse(pulse, Beat::default()), past) }
+        Self::new(journal.dir().clone(), JournalReader::of_own(journal, pulse), past)
     }
 
     /// Follows a loop that another process drives, or nobody, from its first event on; with all that its agents printed,
@@ -151,22 +138,17 @@ impl Follower {
     /// # Errors
     /// [`DiskError`] where no notices can be had.
     pub(crate) fn of(dir: LoopDir, all_output: bool) -> Result<Self, DiskError> {
-        let notice = Notice::new()?;
-        notice.watch(&dir.journal());
-        Ok(Self { caught_up: all_output, all: all_output, ..Self::new(dir, Wake::Files(notice), 0) })
+        let reader = JournalReader::of(&dir)?;
+        Ok(Self { caught_up: all_output, all: all_output, ..Self::new(dir, reader, 0) })
     }
 
-    fn new(dir: LoopDir, wake: Wake, past: u64) -> Self {
-        let tail = Tail::new(&dir);
-        let (queue, logs) = (VecDeque::new(), Vec::new());
+    fn new(dir: LoopDir, reader: JournalReader<Event>, past: u64) -> Self {
         // In the runner's own process nothing was there before but what is past.
-        let caught_up = matches!(wake, Wake::Pulse(..));
+        let caught_up = reader.files().is_none();
         Self {
             dir,
-            tail,
-            wake,
-            queue,
-            logs,
+            reader,
+            logs: Vec::new(),
             runner: None,
             last_attempt: AttemptId::BEFORE,
             spec: None,
@@ -191,14 +173,14 @@ impl Follower {
     pub fn look(&mut self) -> Result<Option<Sight>, JournalError> {
         let until = self.patience.map(|patience| Instant::now() + patience);
         loop {
-            if let Some(record) = self.queue.front() {
+            if let Some(record) = self.reader.queue.front() {
                 // What the agent printed comes before the event that says it is gone.
                 if ends_attempt(record)
                     && let Some(output) = self.read_logs().or_else(|| self.end_stream())
                 {
                     return Ok(Some(output));
                 }
-                if let Some(record) = self.queue.pop_front() {
+                if let Some(record) = self.reader.queue.pop_front() {
                     self.note(&record);
                     let past = record.seq <= self.past;
                     let record = Box::new(record);
@@ -211,19 +193,15 @@ impl Follower {
             if self.over {
                 return Ok(None);
             }
-            let beat = match &self.wake {
-                Wake::Pulse(pulse, _) => pulse.beat(),
-                Wake::Files(_) => Beat { journal: u64::MAX, ..Beat::default() },
-            };
-            self.queue.extend(self.tail.next(beat.journal)?);
+            let beat = self.reader.read()?;
             // What the first look found was there before; all that comes later is news.
             let first = !std::mem::replace(&mut self.looked, true);
             self.caught_up |= !first;
             if first && self.joins {
-                self.past = self.queue.back().map_or(self.past, |last| last.seq);
+                self.past = self.reader.queue.back().map_or(self.past, |last| last.seq);
                 self.joined = true;
             }
-            if !self.queue.is_empty() {
+            if !self.reader.queue.is_empty() {
                 continue;
             }
             if let Some(output) = self.read_logs() {
@@ -236,18 +214,12 @@ impl Follower {
             if left == Some(Duration::ZERO) {
                 return Ok(Some(Sight::Quiet));
             }
-            match &mut self.wake {
-                Wake::Pulse(pulse, seen) => *seen = pulse.wait(beat, left),
-                Wake::Files(notice) => {
-                    notice.wait(Some(left.map_or(ALIVE_CHECK, |left| left.min(ALIVE_CHECK))));
-                    // A runner that died says no more; but what it wrote last is still to be read.
-                    let dead =
-                        self.runner.as_ref().is_none_or(|runner| identity::is_alive(runner) == Some(false));
-                    if dead {
-                        self.queue.extend(self.tail.next(u64::MAX)?);
-                        self.over = self.queue.is_empty();
-                    }
-                }
+            self.reader.wait(beat, left);
+            // A runner that died says no more; but what it wrote last is still to be read.
+            let is_dead = || self.runner.as_ref().is_none_or(|it| identity::is_alive(it) == Some(false));
+            if self.reader.files().is_some() && is_dead() {
+                self.reader.read()?;
+                self.over = self.reader.queue.is_empty();
             }
         }
     }
@@ -271,11 +243,11 @@ impl Follower {
         }
         // A loop that was resumed since has not stopped.
         if let Event::LoopEnded(_) = record.event {
-            self.over = self.queue.is_empty();
+            self.over = self.reader.queue.is_empty();
         }
         // What was printed by attempts that were over when somebody came to watch need not scroll by.
         let is_seen = (record.seq > self.past || self.joins)
-            && (self.caught_up || !self.queue.iter().any(ends_attempt));
+            && (self.caught_up || !self.reader.queue.iter().any(ends_attempt));
         if let Event::AttemptStarted(id) = record.event {
             self.last_attempt = id;
             if is_seen {
@@ -317,7 +289,7 @@ impl Follower {
 
     /// Has the system say when a log grows, and passes over what of it was there before.
     fn watch_logs(&mut self) {
-        let Wake::Files(notice) = &self.wake else { return };
+        let Some(notice) = self.reader.files() else { return };
         for log in &mut self.logs {
             log.path.parent().into_iter().for_each(|dir| notice.watch(dir));
             notice.watch(&log.path);

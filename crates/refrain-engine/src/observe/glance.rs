@@ -6,10 +6,10 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::LoopId;
 use refrain_core::state_file::{self, WorkStatus};
 use refrain_core::text::printable;
 use refrain_core::view::Status;
-use refrain_core::{LoopId, Spec};
 use refrain_store::disk::notice::Notice;
 use refrain_store::journal;
 use refrain_store::project::projects;
@@ -18,7 +18,7 @@ use crate::driver::liveness::look;
 use crate::service::Located;
 use crate::service::notes::{is_completed, noted};
 use crate::service::redact::Redactor;
-use crate::{EngineError, Service};
+use crate::{ByKind, EngineError, Service};
 
 /// A loop at a glance.
 #[derive(Clone, Debug)]
@@ -104,22 +104,14 @@ impl Service {
         Ok(if inside.as_str().is_empty() { spec.project } else { spec.project.join(inside) })
     }
 
-    fn spec_of(&self, id: &LoopId) -> Result<Spec, EngineError> {
-        match self.has_plan(id) {
-            true => Ok(*self.plan(id)?.spec.each),
-            false => Ok(journal::read(&self.locate(id)?.dir)?.state.spec),
-        }
-    }
-
     /// Says when a loop's, or a plan's, journal or its `state.md` changes.
     ///
     /// # Errors
     /// [`EngineError`] where there is no such loop, or no notices can be had.
     pub fn changes(&self, id: &LoopId) -> Result<Changes, EngineError> {
-        let (dir, state_file) = match self.has_plan(id) {
-            true => (self.project.plan_dir(id), self.project.plan_dir(id).state_file()),
-            false => {
-                let dir = self.locate(id)?.dir;
+        let (dir, state_file) = match self.find(id)? {
+            ByKind::Plan(dir) => (dir.clone(), dir.state_file()),
+            ByKind::Loop(Located { dir, .. }) => {
                 let state_file = journal::read(&dir)?.state.spec.state_file();
                 (dir, state_file)
             }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use refrain_core::notice::{Lookout, Notice, Noticed};
 use refrain_core::plan::PlanState;
 use refrain_core::spec::Millis;
-use refrain_core::{Fold, LoopState, Record};
+use refrain_core::{LoopState, Machine, Record};
 use refrain_store::journal::{Journal, Tail};
 use refrain_store::outbox::webhook::Told;
 use refrain_store::{JournalError, LoopDir, RunnerLock};
@@ -164,7 +164,7 @@ fn deliver<S: Noticed>(
 }
 
 /// Reads a journal for notices.
-struct Watch<S: Fold> {
+struct Watch<S: Machine> {
     tail: Tail<S::Event>,
     state: Option<S>,
     lookout: Lookout,
@@ -177,7 +177,7 @@ impl<S: Noticed> Watch<S> {
 
     /// How far it has looked: through so many bytes.
     fn seen(&self, bytes: u64) -> Told {
-        Told { seq: self.state.as_ref().map_or(0, Fold::seq), bytes }
+        Told { seq: self.state.as_ref().map_or(0, |state| state.seq), bytes }
     }
 
     /// The notices of what came since the last look, as far as so many bytes.

@@ -1,5 +1,4 @@
-//! A plan's runner at work: as for a loop (`dispatcher`), every source of news becomes one input in one select (`inputs`), one
-//! handler turns it into events, the core says what comes next, and that is done (`doing`). The loops of the tasks run beside
+//! A plan's runner at work: as for a loop (`dispatcher`), one handler (`inputs`) turns it into events, the core says what comes next, and that is done (`doing`). The loops of the tasks run beside
 //! it, in the same process.
 
 mod doing;
@@ -12,10 +11,9 @@ use refrain_agents::environment;
 use refrain_core::LoopId;
 use refrain_core::event::Urgency;
 use refrain_core::plan::{PlanEvent, PlanLive, PlanState, PlanStep, TaskEnded, next_step};
-use refrain_store::journal::{Durability, MOST_RESTORED};
+use refrain_store::RunnerLock;
+use refrain_store::journal::Durability;
 use refrain_store::project::pool::Slot;
-use refrain_store::{Journal, RunnerLock};
-use tokio::net::unix::pipe;
 use tokio::task::JoinSet;
 
 use super::landing::Landing;
@@ -26,21 +24,17 @@ use super::statuses::Statuses;
 use super::verify::{self, Of};
 use super::work::Work;
 use crate::blocking::blocking;
-use crate::driver::doorbell::install_doorbell;
-use crate::driver::signals::{SignalSources, Signals};
-use crate::observe::file_watch::DelayedFileWatch;
+use crate::driver::input::Driver;
+use crate::driver::signals::Signals;
 use crate::observe::telemetry::Telling;
 use crate::{EngineError, Host, Service, chain, now};
 use refrain_proc::limits::raise_open_files;
 use tokio::task::LocalSet;
 
 /// A plan's runner at work.
-pub(super) struct PlanDrive {
-    journal: Journal<PlanState>,
-    /// Shared with whoever works for the plan: until that is over nobody else drives it.
-    lock: Arc<RunnerLock>,
+pub(super) struct PlanDrive<'a> {
+    driver: Driver<'a, PlanState, RunnerLock>,
     service: Service,
-    host: Host,
     landing: Landing,
     statuses: Statuses,
     /// The loops that it drives.
@@ -55,13 +49,7 @@ pub(super) struct PlanDrive {
     turns: Turns,
     told: Option<Urgency>,
     work: Option<Work>,
-    doorbell: pipe::Receiver,
-    signals: SignalSources,
-    pulse: Arc<crate::driver::pulse::Pulse>,
     telling: Option<Telling>,
-    look_again: bool,
-    /// The plan's own files, and the task file.
-    watch: DelayedFileWatch,
     /// Something happened that may change what the task file is to say.
     is_news: bool,
 }
@@ -92,40 +80,32 @@ impl PlanRunner {
     }
 }
 
-impl PlanDrive {
+impl<'a> PlanDrive<'a> {
     /// Takes the plan over, on disk; `ready` is called then.
     pub(super) async fn begin(
         runner: PlanRunner,
-        host: &Host,
+        host: &'a Host,
         signals: Signals,
         ready: impl FnOnce(),
     ) -> Result<Self, EngineError> {
-        let PlanRunner { mut journal, lock, service, pulse, opened, telling } = runner;
-        let signals = SignalSources::new(signals)?;
+        let PlanRunner { journal, lock, service, pulse, opened, telling } = runner;
         let env = environment::of_git(&journal.state().spec.each, host.env.iter().cloned());
-        let (dir, each) = (journal.dir().clone(), journal.state().spec.each.clone());
-        // Before the first runner there was nobody who could have left anybody behind.
+        let each = journal.state().spec.each.clone();
+        // Before the first runner there was none that could have left processes behind.
         let may_be_left = journal.state().runner.is_some();
-        let doorbell = blocking(move || {
+        let sweep = move || {
             if may_be_left {
                 verify::sweep_leftovers(&each);
             }
-            install_doorbell(&dir)
-        });
-        let doorbell = doorbell.await?;
-        journal.push(own(), now())?;
-        let batch = journal.batch(Durability::Synced);
-        let committed = blocking(move || batch.write()).await?;
-        pulse.update(|beat| beat.journal = committed.length);
-        ready();
-        let statuses = Statuses::new(&service, journal.state());
+        };
+        let parts = (Box::new(journal), Arc::new(lock), pulse);
+        let driver = Driver::begin(parts, (host, signals), Some(own()), sweep, ready).await?;
+        let statuses = Statuses::new(&service, driver.journal.state());
         let mut drive = Self {
-            landing: Landing::new(&service, journal.state(), host, env).knowing(opened),
+            landing: Landing::new(&service, driver.journal.state(), host, env).knowing(opened),
             statuses,
-            journal,
-            lock: Arc::new(lock),
+            driver,
             service,
-            host: host.clone(),
             driven: BTreeSet::new(),
             hosted: JoinSet::new(),
             begun: Vec::new(),
@@ -134,16 +114,11 @@ impl PlanDrive {
             turns: turns(),
             told: None,
             work: None,
-            doorbell,
-            signals,
-            pulse,
             telling,
-            look_again: true,
-            watch: DelayedFileWatch::later(),
             is_news: true,
         };
         // What a runner that was killed had no time for.
-        let line: Vec<_> = drive.journal.state().line.iter().map(|(id, _)| id.clone()).collect();
+        let line: Vec<_> = drive.driver.journal.state().line.iter().map(|(id, _)| id.clone()).collect();
         drive.tidy(&line);
         Ok(drive)
     }
@@ -160,10 +135,10 @@ impl PlanDrive {
 
     async fn go_on(&mut self) -> Result<(), EngineError> {
         loop {
-            if std::mem::take(&mut self.look_again) {
+            if std::mem::take(&mut self.driver.look_again) {
                 self.answer().await?;
             }
-            let step = next_step(self.journal.state(), &self.live(), now());
+            let step = next_step(self.driver.journal.state(), &self.live(), now());
             // What can be begun is begun first: agents and git work while the rest is written.
             if !matches!(step, PlanStep::Start { .. }) {
                 self.drive_begun().await?;
@@ -185,7 +160,7 @@ impl PlanDrive {
                 }
                 PlanStep::TakeBase => {
                     let landing = self.landing.clone();
-                    let state = self.journal.state().clone();
+                    let state = self.driver.journal.state().clone();
                     let event = blocking(move || landing.take_base(&state)).await;
                     self.record(event)?;
                 }
@@ -231,29 +206,14 @@ impl PlanDrive {
 
     fn record(&mut self, event: PlanEvent) -> Result<(), EngineError> {
         self.is_news = true;
-        Ok(self.journal.push(event, now())?)
+        Ok(self.driver.journal.push(event, now())?)
     }
 
     /// Everything so far is on disk.
     async fn commit(&mut self) -> Result<(), EngineError> {
-        if self.journal.has_pending() { self.write_back().await } else { Ok(()) }
-    }
-
-    /// The same, and a journal that was deleted is written back, whether there is anything new or not.
-    async fn write_back(&mut self) -> Result<(), EngineError> {
-        let batch = self.journal.batch(Durability::Synced);
-        let mut committed = blocking(move || batch.write()).await?;
-        for _ in 0..MOST_RESTORED {
-            let Some(restored) = committed.restored else { break };
-            self.journal.push(restored.event::<PlanState>(), now())?;
-            let batch = self.journal.batch(Durability::Synced);
-            committed = blocking(move || batch.write()).await?;
-            if let Ok(doorbell) = install_doorbell(self.journal.dir()) {
-                self.doorbell = doorbell;
-                self.look_again = true;
-            }
+        if self.driver.journal.has_pending() {
+            self.driver.commit(Durability::Synced).await?;
         }
-        self.pulse.update(|beat| beat.journal = committed.length);
         Ok(())
     }
 
@@ -266,19 +226,13 @@ impl PlanDrive {
     async fn let_go(mut self) -> Result<PlanState, EngineError> {
         self.write_statuses().await?;
         self.commit().await?;
-        let Self { journal, lock, service, landing, mut tidying, .. } = self;
+        let Self { driver, service, landing, mut tidying, .. } = self;
         while tidying.join_next().await.is_some() {}
-        let (dir, state) = (journal.dir().clone(), journal.state().clone());
-        blocking(move || {
-            if state.is_final() {
-                service.put_away(&state, &landing)?;
-            }
-            drop((journal, lock));
-            // Whoever asked while the lock was still held was told to wait for it: look once more.
-            service.answer_plan_without_runner(&dir)?;
-            Ok(service.plan(&state.spec.id).unwrap_or(state))
-        })
-        .await
+        let last = move |service: &Service, state: &PlanState| match state.is_final() {
+            true => service.put_away(state, &landing),
+            false => Ok(()),
+        };
+        driver.let_go(service, last).await
     }
 }
 

@@ -18,8 +18,8 @@ impl Service {
     ///
     /// # Errors
     /// [`EngineError`] where they cannot be read.
-    pub fn plan_events(&self, id: &LoopId) -> Result<Vec<Record<PlanEvent>>, EngineError> {
-        Ok(journal::records_as::<PlanState>(&self.plan_dir(id)?)?)
+    pub(crate) fn plan_events(&self, id: &LoopId) -> Result<Vec<Record<PlanEvent>>, EngineError> {
+        Ok(journal::records_as::<PlanState>(&self.locate_plan(id)?)?)
     }
 
     /// The rounds of a plan's tasks, the first first: each has a loop, unless it was never begun or is gone since.
@@ -62,12 +62,12 @@ impl Service {
         found.unwrap_or_default().into_iter().filter(|branch| !empty.contains(branch)).collect()
     }
 
-    /// Checks every byte of a plan's journal, and each loop of its tasks as [`Self::verify`] does: the plan's verdict first.
+    /// Checks every byte of a plan's journal, and each loop of its tasks: the plan's verdict first.
     ///
     /// # Errors
     /// [`EngineError`] where there is no such plan, or a journal cannot be read; one that is damaged is a verdict.
-    pub fn verify_plan(&self, id: &LoopId) -> Result<Vec<Verdict>, EngineError> {
-        let dir = self.plan_dir(id)?;
+    pub(crate) fn verify_plan(&self, id: &LoopId) -> Result<Vec<Verdict>, EngineError> {
+        let dir = self.locate_plan(id)?;
         let own = match journal::records_as::<PlanState>(&dir) {
             Ok(records) => {
                 let torn = journal::read_as::<PlanState>(&dir)?.torn;
@@ -79,7 +79,7 @@ impl Service {
             Err(error) => return Err(error.into()),
         };
         let rounds = self.plan_rounds(id)?;
-        let loops = rounds.iter().map(|round| self.verify(&round.id, None));
+        let loops = rounds.iter().map(|round| self.verify_loop(&round.id, None));
         std::iter::once(Ok(own)).chain(loops).collect()
     }
 }

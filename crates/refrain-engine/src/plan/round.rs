@@ -207,7 +207,7 @@ impl Round {
 
     /// The loop that there is: where it stopped, or was killed, it goes on, if it may.
     fn take_up(&self, dir: &LoopDir) -> Result<Prepared, EngineError> {
-        let state = journal::read_believed(dir, &self.host.signing())?;
+        let state: LoopState = journal::read_believed(dir, &self.host.signing())?;
         let goes_on = match state.ended.map(|ended| ended.end) {
             None | Some(End::Paused | End::Blocked { .. }) => true,
             Some(End::BudgetExceeded { .. }) => self.running.money > state.limits.max_cost,

@@ -4,19 +4,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use refrain_agents::{environment, generic};
-use refrain_core::event::{FORMAT, Identity};
+use refrain_core::event::FORMAT;
 use refrain_core::plan::{PlanEvent, PlanGrant, PlanSpec, PlanStarted, PlanState, TaskId};
+use refrain_core::text::nearest;
 use refrain_core::{LoopId, Spec};
 use refrain_git::Repository;
-use refrain_proc::detach::{self, Detached};
-use refrain_store::journal::{self, JournalError};
-use refrain_store::project::projects;
+use refrain_proc::detach::Detached;
+use refrain_store::journal;
 use refrain_store::{Journal, LoopDir, PlansLock, RunnerLock};
 
-use super::follow::PlanFollower;
 use super::runner::PlanRunner;
 use super::statuses::Statuses;
-use crate::driver::lifecycle::NAME_TRIES;
 use crate::git_steps::repository;
 use crate::{EngineError, LoopRequest, Service, now};
 
@@ -32,32 +30,16 @@ impl Service {
         let opened = self.admit_beginning(&mut spec)?;
         let _alone = PlansLock::take(&self.project)?;
         self.check_free(&spec, named)?;
-        for _ in 0..NAME_TRIES {
-            spec.id = named.cloned().unwrap_or_else(|| LoopId::derived(&spec.tag, rand::random()));
-            spec.each.id = spec.id.clone();
-            let dir = self.project.plan_dir(&spec.id);
-            if !dir.exists()
-                && !self.project.loop_dir(&spec.id).exists()
-                && let Some(lock) = RunnerLock::claim(&dir)?
-            {
-                let started =
-                    PlanStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
-                match Journal::create(dir, PlanEvent::Started(Box::new(started)), now()) {
-                    Ok(journal) => {
-                        // Only a convenience: a plan that cannot be listed elsewhere still runs.
-                        let _ = projects::remember(&self.host.data_home, &self.project.root);
-                        let opened = Some(opened).filter(|opened| opened.root() == self.project.root);
-                        return Ok(PlanRunner { opened, ..self.runner_of(journal, lock) });
-                    }
-                    Err(JournalError::Taken(_)) => {}
-                    Err(error) => return Err(error.into()),
-                }
-            }
-            if named.is_some() {
-                break;
-            }
-        }
-        Err(EngineError::NameTaken(spec.id))
+        let tag = spec.tag.clone();
+        let (journal, lock) = self.with_free_name(named, &tag, |id| {
+            spec.id = id.clone();
+            spec.each.id = id.clone();
+            let started =
+                PlanStarted { format: FORMAT, refrain: self.host.version.clone(), spec: spec.clone() };
+            self.create(self.project.plan_dir(id), PlanEvent::Started(Box::new(started)))
+        })?;
+        let opened = Some(opened).filter(|opened| opened.root() == self.project.root);
+        Ok(PlanRunner { opened, ..self.runner_of(journal, lock) })
     }
 
     /// What [`Self::start_plan`] refuses before it begins anything; the agent's program is settled in `spec` by that.
@@ -89,7 +71,7 @@ impl Service {
     /// Neither the tasks nor the name may be another's.
     fn check_free(&self, spec: &PlanSpec, named: Option<&LoopId>) -> Result<(), EngineError> {
         self.check_alone(spec, None)?;
-        match named.filter(|id| self.project.plan_dir(id).exists() || self.project.loop_dir(id).exists()) {
+        match named.filter(|id| self.is_name_taken(id)) {
             Some(id) => Err(EngineError::NameTaken(id.clone())),
             None => Ok(()),
         }
@@ -144,9 +126,9 @@ impl Service {
     /// # Errors
     /// [`EngineError`]; the plan is unchanged then.
     pub fn resume_plan(&self, id: &LoopId, grant: &PlanGrant) -> Result<PlanRunner, EngineError> {
-        let dir = self.plan_dir(id)?;
+        let dir = self.locate_plan(id)?;
         let refused = |why| EngineError::Refused { id: id.clone(), what: LoopRequest::Resume, why };
-        let Some(lock) = RunnerLock::try_take(&dir)? else { return Err(self.driven_plan(id)) };
+        let lock = self.runner_lock::<PlanState>(id, &dir)?;
         let state: PlanState = journal::read_as(&dir)?.state;
         state.resume(grant).map_err(refused)?;
         let _alone = PlansLock::take(&self.project)?;
@@ -158,13 +140,8 @@ impl Service {
         Ok(self.runner_of(journal, lock))
     }
 
-    /// Takes over a plan that was just started or resumed elsewhere: what a detached runner does.
-    ///
-    /// # Errors
-    /// [`EngineError`] where somebody else drives it or it cannot be read.
-    pub fn take_plan(&self, id: &LoopId) -> Result<PlanRunner, EngineError> {
-        let dir = self.plan_dir(id)?;
-        let lock = RunnerLock::try_take(&dir)?.ok_or_else(|| self.driven_plan(id))?;
+    pub(crate) fn take_plan(&self, id: &LoopId, dir: LoopDir) -> Result<PlanRunner, EngineError> {
+        let lock = self.runner_lock::<PlanState>(id, &dir)?;
         Ok(self.runner_of(Journal::open(dir, now())?, lock))
     }
 
@@ -178,11 +155,7 @@ impl Service {
         args: &[String],
     ) -> Result<(PlanState, Detached), EngineError> {
         let PlanRunner { journal, lock, .. } = runner;
-        drop(lock);
-        let log = journal.dir().runner_log();
-        let started = detach::start(&self.host.program, "refrain", args, &self.host.env, &log)
-            .map_err(|error| EngineError::Process("the detached runner did not take over", error))?;
-        Ok((journal::read_as(journal.dir())?.state, started))
+        self.hand_over(&journal, lock, args)
     }
 
     /// How a plan stands.
@@ -190,7 +163,7 @@ impl Service {
     /// # Errors
     /// [`EngineError`] where it is not there or cannot be read.
     pub fn plan(&self, id: &LoopId) -> Result<PlanState, EngineError> {
-        Ok(journal::read_as(&self.plan_dir(id)?)?.state)
+        Ok(journal::read_as(&self.locate_plan(id)?)?.state)
     }
 
     /// Whether a runner drives the plan.
@@ -198,7 +171,7 @@ impl Service {
     /// # Errors
     /// [`EngineError`] where there is no such plan.
     pub fn is_plan_driven(&self, id: &LoopId) -> Result<bool, EngineError> {
-        Ok(!RunnerLock::is_free(&self.plan_dir(id)?))
+        Ok(!RunnerLock::is_free(&self.locate_plan(id)?))
     }
 
     /// All plans of the project, by id.
@@ -210,34 +183,34 @@ impl Service {
         Ok(dirs.iter().filter_map(|dir| dir.0.file_name()?.parse().ok()).collect())
     }
 
-    /// Follows any plan from its first event on.
-    ///
-    /// # Errors
-    /// [`EngineError`] where there is no such plan.
-    pub fn follow_plan(&self, id: &LoopId) -> Result<PlanFollower, EngineError> {
-        PlanFollower::of(&self.plan_dir(id)?)
-    }
-
     /// Says how a task that was used up is to go on, when the plan is resumed.
     ///
     /// # Errors
     /// [`EngineError`] where the plan is driven, or the task does not wait for that.
     pub fn tune(&self, id: &LoopId, task: &TaskId, words: String) -> Result<PlanState, EngineError> {
-        let dir = self.plan_dir(id)?;
-        let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| self.driven_plan(id))?;
+        let dir = self.locate_plan(id)?;
+        let _lock = self.runner_lock::<PlanState>(id, &dir)?;
         let mut journal: Journal<PlanState> = Journal::open(dir, now())?;
         let tuned = PlanEvent::TaskTuned { task: task.clone(), words };
         Statuses::around(self, &mut journal, |journal| Ok(journal.push(tuned, now())?))?;
         Ok(journal.state().clone())
     }
 
-    pub(crate) fn plan_dir(&self, id: &LoopId) -> Result<LoopDir, EngineError> {
+    /// Where a plan lies.
+    ///
+    /// # Errors
+    /// [`EngineError::NoPlan`], or [`EngineError::IsLoop`].
+    pub fn locate_plan(&self, id: &LoopId) -> Result<LoopDir, EngineError> {
         let dir = self.project.plan_dir(id);
-        if dir.exists() { Ok(dir) } else { Err(self.no_loop(id)) }
-    }
-
-    pub(super) fn driven_plan(&self, id: &LoopId) -> EngineError {
-        let runner: Option<Identity> = self.plan(id).ok().and_then(|state| state.runner);
-        EngineError::Driven { id: id.clone(), pid: runner.map(|runner| runner.process.pid) }
+        if dir.exists() {
+            return Ok(dir);
+        }
+        if self.locate(id).is_ok() {
+            return Err(EngineError::IsLoop(id.clone()));
+        }
+        let plans = self.plans()?;
+        let nearest = nearest(id.as_str(), plans.iter().map(LoopId::as_str));
+        let nearest = nearest.and_then(|name| name.parse().ok());
+        Err(EngineError::NoPlan { id: id.clone(), project: self.project.root.clone(), nearest })
     }
 }

@@ -17,18 +17,12 @@ use crate::{EngineError, Service, now};
 const LOOKED_INTO: usize = 100;
 
 impl Service {
-    /// Whether there is a plan of that name.
-    #[must_use]
-    pub fn has_plan(&self, id: &LoopId) -> bool {
-        self.project.plan_dir(id).exists()
-    }
-
     /// How a plan stands, for people and scripts.
     ///
     /// # Errors
     /// [`EngineError`] where it is not there or cannot be read.
     pub fn plan_status(&self, id: &LoopId) -> Result<PlanStatus, EngineError> {
-        let dir = self.plan_dir(id)?;
+        let dir = self.locate_plan(id)?;
         let state: PlanState = journal::read_as(&dir)?.state;
         // As for a loop: a process that lives may have given the plan up, and the lock says more.
         let alive = state.runner.as_ref().and_then(identity::is_alive);

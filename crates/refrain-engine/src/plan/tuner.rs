@@ -83,7 +83,7 @@ impl Service {
             ..(**each).clone()
         };
         let prompt = question(tried);
-        let dir = self.plan_dir(&plan.spec.id)?.0.join("tune");
+        let dir = self.locate_plan(&plan.spec.id)?.0.join("tune");
         make_dir_nofollow(&dir)?;
         let file = dir.join(format!("{}.md", tried.task.slug()));
         let question =

@@ -1,6 +1,6 @@
-//! Asking something of a loop that somebody else drives, or nobody: a request that is done once, whoever does it.
+//! Asking something of a loop or a plan that another runner drives, or none: a request that is done once, by whichever process
+//! does it.
 
-use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
@@ -8,7 +8,7 @@ use rand::RngExt;
 use refrain_agents::environment;
 use refrain_core::event::{Ask, Asker, Event, Identity, Urgency};
 use refrain_core::ids::RequestId;
-use refrain_core::{ChildId, Live, LoopId, LoopState, Step, next_step};
+use refrain_core::{ChildId, Live, LoopId, LoopState, Machine, SharedEvent, Step, next_step};
 use refrain_proc::identity;
 use refrain_proc::sweep::{Mark, sweep};
 use refrain_store::disk::notice::Notice;
@@ -23,7 +23,7 @@ use crate::observe::telemetry::tell_of_session;
 use crate::service::mirror;
 use crate::{EngineError, Host, LoopRequest, Service, chain, now};
 
-/// How long somebody who asks waits before looking whether the runner still lives.
+/// How long the asker waits before looking whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
 /// After how long a runner that has not answered is worth a word: one that is well does so at once.
 const ASK_SLOW: Duration = Duration::from_secs(2);
@@ -59,38 +59,68 @@ impl<F: FnOnce(SlowRunner)> SlowRunnerNotice<F> {
     }
 }
 
+/// A machine for which requests are done while no runner drives it.
+pub(crate) trait Unattended: Machine {
+    /// What acts for it.
+    type Actor;
+
+    fn actor(service: &Service) -> &Self::Actor;
+
+    fn host(actor: &Self::Actor) -> &Host;
+
+    /// Does these requests, each once, and makes that durable. The caller has the lock.
+    fn answer(
+        actor: &Self::Actor,
+        journal: &mut Journal<Self>,
+        requests: &[&Request],
+    ) -> Result<(), EngineError>;
+
+    /// What is left to do for the state that they led to.
+    fn settle(actor: &Self::Actor, state: &Self, dir: &LoopDir) -> Result<(), EngineError>;
+
+    /// It has just ended here, and no runner's process tells of that.
+    fn tell_end(_: &Host, _: &Self, _: &LoopDir) {}
+
+    /// Whether a request is still to be done, and may be.
+    fn is_new(&self, request: &Request) -> bool {
+        !self.has_answered(&request.id) && self.admits(&request.ask).is_ok()
+    }
+
+    fn record(journal: &mut Journal<Self>, request: &Request) -> Result<(), EngineError> {
+        let (ask, by) = (request.ask.clone(), request.by);
+        let asked = SharedEvent::Asked { request: Some(request.id.clone()), ask, by };
+        Ok(journal.push(Self::event(asked), now())?)
+    }
+}
+
 impl Service {
-    /// Asks something of a loop for this asker, and returns how it stands once it was heard. A runner that lives is asked; without one
-    /// it is done here. `slow` is told of the runner once that takes long: it hangs, is stopped, or cannot be rung.
-    ///
-    /// # Errors
-    /// [`EngineError::Refused`] where the loop's state does not allow it, and it is unchanged; else what failed.
-    pub fn ask(
+    /// Asks the machine in `dir`, and returns its state after it was heard.
+    pub(crate) fn ask_machine<M: Unattended>(
         &self,
+        dir: &LoopDir,
         id: &LoopId,
         what: LoopRequest,
-        (ask, by): (Ask, Asker),
+        ask: (Ask, Asker),
         slow: impl FnOnce(SlowRunner),
-    ) -> Result<LoopState, EngineError> {
-        let dir = self.locate(id)?.dir;
-        let request = request(self.host(), &dir, (ask, by));
+    ) -> Result<M, EngineError> {
+        let request = request(&self.host, dir, ask);
         let refused = |why| EngineError::Refused { id: id.clone(), what, why };
-        let before = journal::read_believed(&dir, &self.host().signing())?;
+        let before: M = journal::read_believed(dir, &self.host.signing())?;
         before.admits(&request.ask).map_err(refused)?;
 
-        request.post(&dir)?;
+        request.post(dir)?;
         let mut notice = None;
         let mut slow = SlowRunnerNotice::new(slow);
         loop {
-            let answered = answer_without_runner(&dir, self.host(), &self.host().env)?;
+            let answered = answer_without_runner::<M>(M::actor(self), dir)?;
             if let Some(state) = answered.filter(|state| state.ended.is_some() && before.ended.is_none()) {
-                tell_of_session(self.host(), &state, &dir);
+                M::tell_end(&self.host, &state, dir);
             }
-            let state = journal::read(&dir)?.state;
+            let state: M = journal::read_as(dir)?.state;
             if state.has_answered(&request.id) {
                 return Ok(state);
             }
-            // Nobody answers what can no longer be done: the loop came to an end in between.
+            // Nobody answers what can no longer be done: it came to an end in between.
             if let Err(why) = state.admits(&request.ask) {
                 inbox::remove(&dir.inbox().join(request.id.as_str()));
                 return Err(refused(why));
@@ -106,20 +136,10 @@ impl Service {
             }
             // The agent may have deleted the inbox or the doorbell; asked twice is done once.
             match dir.inbox().join(request.id.as_str()).exists() {
-                true => inbox::ring(&dir),
-                false => request.post(&dir)?,
+                true => inbox::ring(dir),
+                false => request.post(dir)?,
             }
         }
-    }
-
-    /// The process that drives a loop, or a plan, if that is stopped: nothing that is asked is done before it is continued.
-    #[must_use]
-    pub fn stopped_runner(&self, id: &LoopId) -> Option<i32> {
-        let runner = match self.has_plan(id) {
-            true => self.plan_status(id).ok()?.runner,
-            false => self.status(id).ok()?.runner,
-        };
-        runner.filter(|runner| runner.stopped)?.pid
     }
 }
 
@@ -129,47 +149,69 @@ pub(crate) fn request(host: &Host, dir: &LoopDir, (ask, by): (Ask, Asker)) -> Re
     host.signing().sign_request(dir, Request { id, ask, by, signature: None })
 }
 
-/// Does what waits in the inbox of a loop that nobody drives, and returns how it stands then. With a runner alive, or an
-/// empty inbox, this does nothing.
-pub(crate) fn answer_without_runner(
+/// Does what waits in the inbox of a machine that nobody drives, and returns its state then. With a runner alive, or an empty
+/// inbox, this does nothing.
+pub(crate) fn answer_without_runner<M: Unattended>(
+    actor: &M::Actor,
     dir: &LoopDir,
-    host: &Host,
-    env: &[(OsString, OsString)],
-) -> Result<Option<LoopState>, EngineError> {
+) -> Result<Option<M>, EngineError> {
     if inbox::waiting(dir)?.is_empty() {
         return Ok(None);
     }
     let Some(_lock) = RunnerLock::try_take(dir)? else { return Ok(None) };
-    let mut journal: Journal = Journal::open_signed(dir.clone(), now(), host.signing())?;
-    let waiting = host.signing().requests(dir)?;
-    let is_new = |state: &LoopState, request: &Request| {
-        !state.has_answered(&request.id) && state.admits(&request.ask).is_ok()
-    };
-    // Nobody but its session ends a session's turn; only who cancels does not wait for that.
-    let is_its_turn = journal.state().is_in_session() && journal.state().in_flight().is_some();
-    let can_wait = |ask: &Ask| is_its_turn && !matches!(ask, Ask::Cancel(_));
-    if waiting.iter().any(|(request, _)| is_new(journal.state(), request) && !can_wait(&request.ask)) {
-        take_over(&mut journal, env)?;
-    }
-    for (request, _) in &waiting {
-        if is_new(journal.state(), request) {
-            let (ask, by) = (request.ask.clone(), request.by);
-            journal.push(Event::Asked { request: Some(request.id.clone()), ask, by }, now())?;
-            finish_if_asked(&mut journal, env)?;
-        }
-    }
-    journal.commit(Durability::Synced)?;
-    if journal.state().ended.is_some() {
-        mirror::close(journal.state(), dir);
-    }
+    let signing = M::host(actor).signing();
+    let mut journal: Journal<M> = Journal::open_signed(dir.clone(), now(), signing.clone())?;
+    let waiting = signing.requests(dir)?;
+    M::answer(actor, &mut journal, &waiting.iter().map(|(request, _)| request).collect::<Vec<_>>())?;
     waiting.iter().for_each(|(_, path)| inbox::remove(path));
+    M::settle(actor, journal.state(), dir)?;
     Ok(Some(journal.state().clone()))
+}
+
+impl Unattended for LoopState {
+    type Actor = Host;
+
+    fn actor(service: &Service) -> &Host {
+        &service.host
+    }
+
+    fn host(host: &Host) -> &Host {
+        host
+    }
+
+    fn answer(host: &Host, journal: &mut Journal, requests: &[&Request]) -> Result<(), EngineError> {
+        // Nobody but its session ends a session's turn; only who cancels does not wait for that.
+        let is_its_turn = journal.state().is_in_session() && journal.state().in_flight().is_some();
+        let can_wait = |ask: &Ask| is_its_turn && !matches!(ask, Ask::Cancel(_));
+        if requests.iter().any(|request| journal.state().is_new(request) && !can_wait(&request.ask)) {
+            take_over(journal, host)?;
+        }
+        for request in requests {
+            if journal.state().is_new(request) {
+                Self::record(journal, request)?;
+                finish_if_asked(journal, host)?;
+            }
+        }
+        journal.commit(Durability::Synced)?;
+        Ok(())
+    }
+
+    fn settle(_: &Host, state: &Self, dir: &LoopDir) -> Result<(), EngineError> {
+        if state.ended.is_some() {
+            mirror::close(state, dir);
+        }
+        Ok(())
+    }
+
+    fn tell_end(host: &Host, state: &Self, dir: &LoopDir) {
+        tell_of_session(host, state, dir);
+    }
 }
 
 /// Takes a loop over from a runner that died: its processes are ended, its attempt is refunded, and the time without a
 /// runner is not the loop's own. Whoever calls has the lock. One that has stopped only gets the end that it was asked for:
 /// whoever asked may have died in between.
-pub(crate) fn take_over(journal: &mut Journal, env: &[(OsString, OsString)]) -> Result<(), EngineError> {
+pub(crate) fn take_over(journal: &mut Journal, host: &Host) -> Result<(), EngineError> {
     let state = journal.state();
     let swept = (state.is_busy() || state.sweeping || state.is_committing()).then(|| {
         // After a reboot, or on another machine, its number says nothing.
@@ -184,19 +226,19 @@ pub(crate) fn take_over(journal: &mut Journal, env: &[(OsString, OsString)]) -> 
         if let Some(killed) = swept.filter(|_| state.sweeping) {
             journal.push(Event::AttemptSwept { killed, survivors: Vec::new(), names: Vec::new() }, now())?;
         }
-        return finish_if_asked(journal, env);
+        return finish_if_asked(journal, host);
     }
     let taken_over = recovery::taken_over(state, journal.dir());
     Ok(journal.push(taken_over, now())?)
 }
 
-fn finish_if_asked(journal: &mut Journal, env: &[(OsString, OsString)]) -> Result<(), EngineError> {
+fn finish_if_asked(journal: &mut Journal, host: &Host) -> Result<(), EngineError> {
     loop {
         match next_step(journal.state(), &Live::default(), now()) {
             Step::ReleaseWorktree => {
                 // What was asked is on disk before anything is removed for it.
                 journal.commit(Durability::Synced)?;
-                let kept = release(journal, env)?;
+                let kept = release(journal, host)?;
                 journal.push(Event::WorktreeReleased { kept }, now())?;
             }
             Step::Finish(end) => journal.push(Event::LoopEnded(end), now())?,
@@ -225,11 +267,11 @@ fn finish_if_asked(journal: &mut Journal, env: &[(OsString, OsString)]) -> Resul
 }
 
 /// Gives back the worktree of a loop that nobody drives, unless another loop works in it by now.
-fn release(journal: &Journal, env: &[(OsString, OsString)]) -> Result<Option<String>, EngineError> {
+fn release(journal: &Journal, host: &Host) -> Result<Option<String>, EngineError> {
     let spec = &journal.state().spec;
     let by = match WorktreeLock::claim(&Project::find(&spec.project)?, &spec.worktree, false)? {
         Claimed::Alone(_lock) | Claimed::Beside(_lock, _) => {
-            let env = environment::of_git(spec, env.iter().cloned());
+            let env = environment::of_git(spec, host.env.iter().cloned());
             let open = |folder: &Utf8Path| repository::open(folder, &env, spec);
             return Ok(repository::release(journal.state(), journal.dir(), open, |error| chain(error)));
         }

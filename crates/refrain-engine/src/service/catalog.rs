@@ -12,7 +12,7 @@ use refrain_store::project::projects;
 use refrain_store::{JournalError, Project};
 
 use crate::driver::liveness::look;
-use crate::{EngineError, Service, chain};
+use crate::{ByKind, EngineError, Service, chain};
 
 /// One row of a list.
 #[derive(Debug)]
@@ -89,6 +89,7 @@ impl Service {
     /// # Errors
     /// [`EngineError`] where they cannot be listed.
     pub fn list_tasks(&self, plan: &LoopId, detail: Detail) -> Result<Vec<Listed>, EngineError> {
+        self.locate_plan(plan)?;
         let work = |catalog: &mut Catalog| {
             self.rows(catalog.update(&self.project, Shelf::Loops, detail, &self.host.signing())?)
         };
@@ -162,7 +163,7 @@ impl Service {
     #[must_use]
     pub fn damaged_status(&self, id: &LoopId, error: &EngineError) -> Option<Damaged> {
         let EngineError::Journal(damage @ JournalError::Damaged { .. }) = error else { return None };
-        let kind = self.has_plan(id).then_some(Kind::Plan);
+        let kind = matches!(self.find(id), Ok(ByKind::Plan(_))).then_some(Kind::Plan);
         Some(Damaged::new(id.as_str(), kind, self.project.root.as_str(), chain(damage)))
     }
 

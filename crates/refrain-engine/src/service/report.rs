@@ -33,7 +33,7 @@ impl Service {
     ///
     /// # Errors
     /// [`EngineError`] where it is not there or cannot be read.
-    pub fn report(&self, id: &LoopId) -> Result<Report, EngineError> {
+    pub(crate) fn loop_report(&self, id: &LoopId) -> Result<Report, EngineError> {
         let case = Case::open(self, id)?;
         let all = case.whole.records.len();
         Ok(case.report(all, &self.host().version, alive(&case.found.dir, &case.whole.state).runner))
@@ -44,7 +44,7 @@ impl Service {
     ///
     /// # Errors
     /// [`EngineError`] where there is no such loop or its journal cannot be read; one that is damaged is a verdict.
-    pub fn verify(&self, id: &LoopId, given: Option<&Given>) -> Result<Verdict, EngineError> {
+    pub(crate) fn verify_loop(&self, id: &LoopId, given: Option<&Given>) -> Result<Verdict, EngineError> {
         let case = match Case::open(self, id) {
             Err(EngineError::Journal(error @ JournalError::Damaged { line, .. })) => {
                 return Ok(Verdict::damaged(id.clone(), line.saturating_sub(1), error.to_string()));

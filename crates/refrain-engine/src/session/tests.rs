@@ -7,6 +7,7 @@ use camino::Utf8PathBuf;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use refrain_agents::hook::{self, Told};
+use refrain_core::MachineEnd;
 use refrain_core::event::{Ask, Asker, Urgency};
 use refrain_core::r#loop::MAX_REFUNDS;
 use refrain_core::promise::{MatchMode, Promise, PromiseText};

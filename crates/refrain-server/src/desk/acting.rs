@@ -31,7 +31,7 @@ impl Desk {
     pub(crate) fn cancel(&self, place: &Place, how: Urgent) -> Result<Standing, Refusal> {
         let (service, id) = self.open_place(place)?;
         match cancel(&self.context, &service, &id, how, Slow::Refuse)? {
-            Outcome::Loop(_) | Outcome::Plan(_) => standing(&service, &id),
+            Outcome::Answered(_) => standing(&service, &id),
             Outcome::Over(word) => Err(is_over(&id, word)),
         }
     }
@@ -97,7 +97,6 @@ impl Desk {
     pub(crate) fn tune(&self, place: &Place, asked: &Tune) -> Result<Standing, Refusal> {
         asked.check()?;
         let (service, id) = self.open_place(place)?;
-        service.plan_status(&id)?;
         tune(&self.context, &service, &id, asked)?;
         standing(&service, &id)
     }

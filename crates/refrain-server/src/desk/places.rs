@@ -159,7 +159,7 @@ impl Desk {
     /// Whether the project has this loop, or plan, and it works in a folder that is open: of a project that is open in part, the
     /// others are nobody's business here.
     pub(super) fn sees(&self, service: &Service, id: &LoopId) -> bool {
-        if !service.has_plan(id) && service.locate(id).is_err() {
+        if service.find(id).is_err() {
             return false;
         }
         let is_open = |folder: Utf8PathBuf| self.roots.iter().any(|root| folder.starts_with(root));

@@ -5,11 +5,10 @@ use std::fmt;
 
 use jiff::tz::TimeZone;
 use refrain_core::mirror::Mirror;
-use refrain_core::plan::PlanEvent;
 use refrain_core::report::Verdict;
 use refrain_core::usage::{By, Report, Since};
-use refrain_core::{Event, LoopId, Record};
-use refrain_engine::{Changes, Screen, now};
+use refrain_core::{LoopId, Record};
+use refrain_engine::{ByKind, Changes, Screen, now};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -60,19 +59,13 @@ impl Desk {
     pub(crate) fn read(&self, address: &Address) -> Result<String, Refusal> {
         let (service, id) = self.at(&address.project, address.id.clone())?;
         match address.part {
-            Part::State if service.has_plan(&id) => {
-                Err(Refusal::new(format!("{id} is a plan, which has no state.md")))
-            }
             Part::State => {
                 let gone = || Refusal::new(format!("{id} has no state.md"));
                 service.glance(&id)?.notes.ok_or_else(gone)
             }
             Part::Journal { from, limit } => {
                 let screen = service.screen(&id)?;
-                Ok(match service.has_plan(&id) {
-                    true => page(service.plan_events(&id)?, (PlanEvent::redacted, &screen), from, limit),
-                    false => page(service.events(&id)?, (Event::redacted, &screen), from, limit),
-                })
+                Ok(page(service.redacted_events(&id)?, &screen, from, limit))
             }
         }
     }
@@ -91,27 +84,21 @@ impl Desk {
             }
         };
         let (service, id) = self.open_place(place)?;
-        match service.has_plan(&id) {
-            true => Err(Refusal::new(format!("{id} is a plan; accepted are the loops of its tasks"))),
-            false => Ok(service.export(&id, to)?),
-        }
+        Ok(service.export(&id, to)?)
     }
 
     /// Whether its journal, and what that says of logs, trees and commits, is as it was written; of a plan each loop's too.
     pub(crate) fn verify(&self, place: &Place) -> Result<Verified, Refusal> {
         let (service, id) = self.open_place(place)?;
-        Ok(match service.has_plan(&id) {
-            true => Verified::Plan(service.verify_plan(&id)?),
-            false => Verified::Loop(Box::new(service.verify(&id, None)?)),
+        Ok(match service.verify(&id, None)? {
+            ByKind::Loop(verdict) => Verified::Loop(Box::new(verdict)),
+            ByKind::Plan(verdicts) => Verified::Plan(verdicts),
         })
     }
 
     /// The rounds of a plan's tasks, the first first.
     pub(crate) fn rounds(&self, place: &Place) -> Result<Vec<Round>, Refusal> {
         let (service, id) = self.open_place(place)?;
-        if !service.has_plan(&id) {
-            return Err(Refusal::new(format!("{id} is a loop; accepted are plans")));
-        }
         let rounds = service.plan_rounds(&id)?.into_iter();
         Ok(rounds.map(|it| Round { task: it.task.to_string(), round: it.round, id: it.id }).collect())
     }
@@ -163,19 +150,14 @@ pub(crate) fn addresses(view: &LoopView) -> Vec<Address> {
 }
 
 /// Some of these events, one line each: from that number on, or the last.
-fn page<E: Serialize>(
-    records: Vec<Record<E>>,
-    (redacted, screen): (impl Fn(E) -> E, &Screen),
-    from: Option<u64>,
-    limit: usize,
-) -> String {
+fn page<E: Serialize>(records: Vec<Record<E>>, screen: &Screen, from: Option<u64>, limit: usize) -> String {
     let skipped = match from {
         Some(from) => records.iter().take_while(|record| record.seq < from).count(),
         None => records.len().saturating_sub(limit),
     };
     let mut text = String::new();
     for record in records.into_iter().skip(skipped).take(limit) {
-        let line = line(Record { event: redacted(record.event), ..record }, screen);
+        let line = line(record, screen);
         if !text.is_empty() && text.len() + line.len() > LARGEST {
             break;
         }

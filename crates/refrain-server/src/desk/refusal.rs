@@ -67,7 +67,10 @@ impl From<EngineError> for Refusal {
             _ => String::new(),
         };
         let kind = match &error {
-            EngineError::NoLoop { .. } | EngineError::TaskGone(_) => RefusalKind::NotFound,
+            EngineError::NoLoop { .. } | EngineError::NoPlan { .. } | EngineError::TaskGone(_) => {
+                RefusalKind::NotFound
+            }
+            EngineError::IsPlan(_) | EngineError::IsLoop(_) => RefusalKind::Asked,
             EngineError::Refused { why: refrain_core::Refusal::SteeringTooLong { .. }, .. } => {
                 RefusalKind::Asked
             }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use refrain_core::text::cut;
 use refrain_core::view::StatusWord;
-use refrain_engine::{Brief, Listed, Service};
+use refrain_engine::{Brief, ByKind, Listed, PlanReport, Service};
 use serde::Serialize;
 
 use super::answer::FrontMatter;
@@ -24,12 +24,14 @@ impl Desk {
     pub(crate) fn status(&self, which: &Which) -> Result<Status, Refusal> {
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
         let project = name(&service);
-        if service.has_plan(&id) {
-            let plan = service.plan_status(&id)?;
-            let view = LoopView::of_plan(&plan, project);
-            return Ok(Status { view, frontmatter: None, state_excerpt: None, tasks: Some((&plan).into()) });
-        }
-        let glance = service.glance(&id)?;
+        let glance = match service.overview(&id)? {
+            ByKind::Loop(glance) => glance,
+            ByKind::Plan(plan) => {
+                let view = LoopView::of_plan(&plan, project);
+                let tasks = Some((&plan).into());
+                return Ok(Status { view, frontmatter: None, state_excerpt: None, tasks });
+            }
+        };
         let iteration = glance.status.iteration;
         Ok(Status {
             view: LoopView::of(&glance, project),
@@ -84,21 +86,23 @@ impl Desk {
     /// What was asked and claimed, and what proved it: secrets are left out.
     pub(crate) fn report(&self, which: &Which) -> Result<Reported, Refusal> {
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
-        if !service.has_plan(&id) {
-            return Ok(Reported { report: object(&service.report(&id)?)? });
-        }
-        let plan = object(&service.plan_status(&id)?)?;
-        let rounds = service.plan_rounds(&id)?.into_iter();
-        let loops: Vec<_> = rounds.map(|round| service.report(&round.id)).collect::<Result<_, _>>()?;
-        Ok(Reported { report: serde_json::json!({"schema": 1, "plan": plan, "loops": object(&loops)?}) })
+        Ok(Reported {
+            report: match service.report(&id)? {
+                ByKind::Loop(report) => object(&report)?,
+                ByKind::Plan(PlanReport { status, rounds }) => {
+                    let loops: Vec<_> = rounds.iter().map(|(_, report)| report).collect();
+                    serde_json::json!({"schema": 1, "plan": object(&status)?, "loops": object(&loops)?})
+                }
+            },
+        })
     }
 }
 
 /// A loop, or a plan, as a list shows it.
 fn view(service: &Service, brief: &Brief) -> Result<LoopView, Refusal> {
-    let view = match service.has_plan(&brief.id) {
-        true => LoopView::of_plan(&service.plan_status(&brief.id)?, name(service)),
-        false => LoopView::of(&service.glance(&brief.id)?, name(service)),
+    let view = match service.overview(&brief.id)? {
+        ByKind::Loop(glance) => LoopView::of(&glance, name(service)),
+        ByKind::Plan(plan) => LoopView::of_plan(&plan, name(service)),
     };
     Ok(LoopView { goal: cut(&view.goal, SHORT_GOAL).into_owned(), ..view })
 }

@@ -10,7 +10,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::signature::{
     Check, PublicKey, Signature, Signatures, Signed, SignedKind, request_statement, statement,
 };
-use refrain_core::{Fold, LoopId};
+use refrain_core::{LoopId, Machine};
 use refrain_files::{Folder, split};
 use ring::rand::SystemRandom;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
@@ -86,7 +86,7 @@ impl Signing {
     }
 
     /// Checks the signatures of the loop in `dir`, and that its journal holds what was signed last.
-    pub(crate) fn judge<S: Fold>(
+    pub(crate) fn judge<S: Machine>(
         &self,
         dir: &LoopDir,
         snapshot: &Snapshot<S>,

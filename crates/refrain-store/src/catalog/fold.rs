@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use refrain_core::Ended;
 use refrain_core::agent::Usage;
-use refrain_core::r#loop::{Ended, Outcome};
+use refrain_core::r#loop::Outcome;
 use refrain_core::spec::AgentKind;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{self, Alive, Kind, Status, StatusWord};

@@ -15,8 +15,8 @@ use refrain_core::mirror::Mirror;
 use refrain_core::price::Price;
 use refrain_core::promise::{MatchMode, PromiseText};
 use refrain_core::signature::PublicKey;
+use refrain_core::spec::StuckSpec;
 use refrain_core::spec::{AgentKind, Limits, Millis, OutputFormat, Permissions, PromptMode, Secret, Spec};
-use refrain_core::stuck;
 use refrain_core::values::{GateVariable, Limit, OnStuck};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -143,7 +143,7 @@ pub struct Start {
     pub pause: Option<Limit<Millis>>,
     /// How often the same failure comes in a row before the agent is told to try something else; two more, and the loop is
     /// stuck.
-    #[schemars(range(min = 1, max = 100), extend("default" = stuck::THRESHOLD))]
+    #[schemars(range(min = 1, max = 100), extend("default" = StuckSpec::THRESHOLD))]
     pub stuck_threshold: Option<u32>,
     /// What is done with a loop that is stuck: "stop", "ask", "model=NAME", "agent=NAME".
     #[schemars(extend("default" = "stop"))]

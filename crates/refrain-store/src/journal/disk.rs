@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use refrain_core::Fold;
+use refrain_core::{Machine, SharedEvent};
 use refrain_files::{Folder, OFlags};
 use rustix::fs::{AtFlags, Stat, fstat, statat};
 use rustix::io::Errno;
@@ -52,8 +52,9 @@ pub struct Restored {
 
 impl Restored {
     /// The event that records it.
-    pub fn event<S: Fold>(self) -> S::Event {
-        S::restored(self.bytes, self.kept_as)
+    pub fn event<S: Machine>(self) -> S::Event {
+        let Self { bytes, kept_as } = self;
+        S::event(SharedEvent::JournalRestored { bytes, kept_as })
     }
 }
 

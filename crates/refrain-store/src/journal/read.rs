@@ -9,7 +9,7 @@ use std::sync::Arc;
 use camino::Utf8PathBuf;
 use jiff::Timestamp;
 use refrain_core::signature::{Signature, Signatures, SignedKind};
-use refrain_core::{Event, Fold, LoopState, Record};
+use refrain_core::{Event, LoopState, Machine, Record};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -58,7 +58,7 @@ pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_as<S: Fold>(dir: &LoopDir) -> Result<Snapshot<S>, JournalError> {
+pub fn read_as<S: Machine>(dir: &LoopDir) -> Result<Snapshot<S>, JournalError> {
     fold(open(dir)?, dir, |_, _, _| {})
 }
 
@@ -74,7 +74,7 @@ pub fn records(dir: &LoopDir) -> Result<Vec<Record>, JournalError> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn records_as<S: Fold>(dir: &LoopDir) -> Result<Vec<Record<S::Event>>, JournalError> {
+pub fn records_as<S: Machine>(dir: &LoopDir) -> Result<Vec<Record<S::Event>>, JournalError> {
     let mut records = Vec::new();
     fold::<S>(open(dir)?, dir, |record, _, _| records.push(record))?;
     Ok(records)
@@ -90,16 +90,16 @@ pub fn read_signed(dir: &LoopDir, signing: &Signing) -> Result<Snapshot, Journal
     Ok(snapshot)
 }
 
-/// The state of the loop in `dir` as far as its journal is believed: up to the first record that should be signed and that no key
+/// The state of what lies in `dir` as far as its journal is believed: up to the first record that should be signed and that no key
 /// signed.
 ///
 /// # Errors
 /// As [`read_signed`].
-pub fn read_believed(dir: &LoopDir, signing: &Signing) -> Result<LoopState, JournalError> {
-    let snapshot = read(dir)?;
+pub fn read_believed<S: Machine>(dir: &LoopDir, signing: &Signing) -> Result<S, JournalError> {
+    let snapshot: Snapshot<S> = read_as(dir)?;
     match snapshot.forged_from(&signing.judge(dir, &snapshot)?) {
         None => Ok(snapshot.state),
-        Some(length) => Ok(fold::<LoopState>(open(dir)?.take(length), dir, |_, _, _| {})?.state),
+        Some(length) => Ok(fold::<S>(open(dir)?.take(length), dir, |_, _, _| {})?.state),
     }
 }
 
@@ -128,7 +128,7 @@ fn without_start(dir: &LoopDir) -> JournalError {
 }
 
 /// Reads, checks and folds, line by line; each record is then `given` away, with its hash and its line.
-pub(super) fn fold<S: Fold>(
+pub(super) fn fold<S: Machine>(
     file: impl Read,
     dir: &LoopDir,
     mut given: impl FnMut(Record<S::Event>, Hash, &[u8]),
@@ -228,7 +228,7 @@ impl<E: DeserializeOwned> Tail<E> {
 
     /// From the first record on, of a journal that this process writes: as it was written, whatever lies in its place.
     #[must_use]
-    pub fn of<S: Fold<Event = E>>(journal: &Journal<S>) -> Self {
+    pub fn of<S: Machine<Event = E>>(journal: &Journal<S>) -> Self {
         Self { written: Some(journal.written()), ..Self::new(journal.dir()) }
     }
 

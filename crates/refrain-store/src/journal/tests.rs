@@ -500,7 +500,7 @@ fn an_end_is_believed_once_it_is_signed_and_a_cut_behind_it_shows() {
     forger.push(Event::LoopEnded(End::Paused), at(1)).unwrap();
     forger.commit(Durability::Synced).unwrap();
     assert_eq!(signatures().is_signed(), Some(false));
-    assert_eq!(read_believed(dir, &signing).unwrap().ended, None);
+    assert_eq!(read_believed::<LoopState>(dir, &signing).unwrap().ended, None);
 
     let mut journal: Journal = Journal::open_signed(dir.clone(), at(2), signing.clone()).unwrap();
     assert!(dir.0.join("foreign-1").is_file() && journal.state().ended.is_none());
@@ -513,7 +513,8 @@ fn an_end_is_believed_once_it_is_signed_and_a_cut_behind_it_shows() {
     let whole = fs::read(dir.journal()).unwrap();
     let cut = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap() + 1;
     write(&dir.journal(), &whole[..cut]);
-    for damaged in [read_signed(dir, &signing).map(drop), read_believed(dir, &signing).map(drop)] {
+    for damaged in [read_signed(dir, &signing).map(drop), read_believed::<LoopState>(dir, &signing).map(drop)]
+    {
         assert!(matches!(damaged, Err(JournalError::Damaged { line: 3, .. })), "{damaged:?}");
     }
     assert!(Journal::<LoopState>::open_signed(dir.clone(), at(4), signing).is_err());

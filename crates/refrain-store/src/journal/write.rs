@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use refrain_core::signature::{Signature, statement};
-use refrain_core::{Fold, LoopState, Record};
+use refrain_core::{LoopState, Machine, Record, SharedEvent};
 use serde::Serialize;
 
 use super::JournalError;
@@ -57,7 +57,7 @@ struct SignedPending {
     end: usize,
 }
 
-impl<S: Fold> Journal<S> {
+impl<S: Machine> Journal<S> {
     /// Makes a loop: its folder, and the first line of its journal, synced. The loop exists from then on.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl<S: Fold> Journal<S> {
         })?;
         let mut disk = Disk::new(dir.clone(), file, lock, bytes, None)?;
         disk.tell();
-        if let Some(signing) = &signing {
+        if let Some(signing) = signing.as_ref().filter(|_| S::signed(&record.event).is_some()) {
             signing.remember(&dir, &LastSigned::new(1, disk.length(), head));
         }
         let disk = Arc::new(Mutex::new(disk));
@@ -169,7 +169,7 @@ impl<S: Fold> Journal<S> {
         let disk = Arc::new(Mutex::new(disk));
         let mut journal = Self { dir, state, head, pending: Vec::new(), last_signed: None, signing, disk };
         if let Some(kept_as) = kept_as {
-            journal.push(S::torn(torn, kept_as), now)?;
+            journal.push(S::event(SharedEvent::JournalTorn { bytes: torn, kept_as }), now)?;
             journal.commit(Durability::Synced)?;
         }
         Ok(journal)
@@ -193,8 +193,8 @@ impl<S: Fold> Journal<S> {
     /// [`JournalError::Damaged`] where the event cannot follow; nothing changes then.
     pub fn push(&mut self, event: S::Event, at: Timestamp) -> Result<(), JournalError> {
         // A clock that was set back does not turn a journal around.
-        let at = at.max(self.state.updated_at());
-        let record = Record { seq: self.state.seq() + 1, at, event };
+        let at = at.max(self.state.updated_at);
+        let record = Record { seq: self.state.seq + 1, at, event };
         let pending = self.pending.len();
         let Self { state, signing, .. } = self;
         let sign = |hash: &str| sign(signing.as_ref(), state, &record, hash);
@@ -266,7 +266,7 @@ impl<S: Fold> Journal<S> {
         let mut committed = self.batch(durability).write()?;
         for _ in 0..MOST_RESTORED {
             let Some(restored) = committed.restored else { break };
-            self.push(restored.event::<S>(), self.state.updated_at())?;
+            self.push(restored.event::<S>(), self.state.updated_at)?;
             committed = self.batch(Durability::Synced).write()?;
         }
         Ok(())
@@ -291,7 +291,7 @@ impl Batch {
 }
 
 /// The signature of a record of this loop whose line has this hash without one; none if it is not signed.
-fn sign<S: Fold>(
+fn sign<S: Machine>(
     signing: Option<&Signing>,
     state: &S,
     record: &Record<S::Event>,

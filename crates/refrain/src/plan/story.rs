@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use refrain_core::plan::{PlanEvent, PlanState};
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::{PlanStatus, TaskLoop, status};
-use refrain_core::{Fold, Record};
+use refrain_core::{Machine, Record};
 use serde_json::{Value, json};
 
 /// A plan to which things happen, ten seconds apart.

@@ -11,7 +11,7 @@ use refrain_core::plan::{
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::view::{self, StatusWord};
-use refrain_core::{Fold, Record};
+use refrain_core::{Machine, Record};
 
 use crate::render::phrase::{self, Row};
 use crate::render::telling::{note, words};

@@ -5,9 +5,10 @@ use std::mem;
 
 use jiff::Timestamp;
 
-use super::super::child::Child;
-use super::super::proof::{Candidate, GateFailure, GateResult, MAX_ROUNDS, Proof, Proving, Running};
+use super::super::proof::MAX_ROUNDS;
+use super::super::state::Child;
 use super::super::state::{Attempt, LoopState, Outcome, Phase};
+use super::super::state::{Candidate, GateFailure, GateResult, Proof, Proving, Running};
 use super::super::trouble::{Answer, Trouble, answer};
 use super::attempt::says_blocked;
 use crate::agent::{Fault, Usage};

@@ -1,10 +1,10 @@
 //! Agents that follow a script.
 
-use super::random::Random;
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Tokens, Until};
 use crate::event::{AttemptFinished, Exit};
 use crate::fingerprint;
 use crate::r#loop::tests::journal::{finished, tokens};
+use crate::simulation::random::Random;
 use crate::spec::Millis;
 use crate::state_file::WorkStatus;
 

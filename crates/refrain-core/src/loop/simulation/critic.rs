@@ -1,12 +1,13 @@
 //! Critics that follow a script: most say something, some nothing, some never end. Nothing of the loop's may depend on them.
 
-use super::random::Random;
-use super::tally::Tally;
-use super::world::{Crash, World};
+use super::world::World;
 use crate::agent::{AgentReport, Scope};
 use crate::event::{CritiqueFinished, Event, Exit, StopReason};
 use crate::r#loop::Live;
 use crate::r#loop::tests::journal::tokens;
+use crate::simulation::Crash;
+use crate::simulation::random::Random;
+use crate::simulation::tally::Tally;
 use crate::spec::{CritiqueSpec, Millis, OnStuck, Spec};
 
 /// What one critic is going to do. Times are milliseconds.

@@ -7,13 +7,14 @@ use super::agent::{Agent, Sign};
 use super::critic::{Critic, judged};
 use super::gate::Gate;
 use super::person::{Act, Leave};
-use super::tally::Tally;
-use super::world::{Crash, World, span_ms};
+use super::world::{World, span_ms};
 use crate::agent::{FaultKind, Until};
 use crate::event::{Ask, AttemptFinished, Event, Exit, StopReason, Urgency};
 use crate::ids::AttemptId;
 use crate::r#loop::tests::journal::{asked, event_of, grant, request, runner, spawn_failed, spawned};
 use crate::r#loop::{ChildId, Grant, Live, Outcome, Phase, Retrying, Step, next_step};
+use crate::simulation::Crash;
+use crate::simulation::tally::Tally;
 use crate::spec::Millis;
 use crate::stuck::Verdict;
 
@@ -255,7 +256,7 @@ impl World {
         let agent = self.agent.as_ref().and_then(Agent::next).map(|at| at.max(self.real));
         let gate = self.gate.as_ref().and_then(Gate::next).map(|at| at.max(self.real));
         let critic = self.critic.as_ref().and_then(Critic::next).map(|at| at.max(self.real));
-        let person = self.person.next().map(|at| at.max(self.real));
+        let person = self.person.acts.next().map(|at| at.max(self.real));
         let swept = self.swept_at.map(|at| at.max(self.real));
         let tired = self.written > MANY_EVENTS
             && self.state.cancel != Some(Urgency::Now)
@@ -286,7 +287,7 @@ impl World {
             return self.append(Event::AttemptSwept { killed: 1, survivors, names: vec![] });
         }
         if person == Some(first) {
-            match self.person.act() {
+            match self.person.acts.act() {
                 Act::Request(ask) => self.post(ask),
                 Act::Interrupt => {
                     let again = self.state.pause.is_some();

@@ -1,13 +1,13 @@
 //! What is outside of the loop's repository: a remote that others push to, and a forge that has its own mind.
 
-use super::random::Random;
-use super::tally::Tally;
 use super::world::World;
 use crate::event::Event;
 use crate::git::{
     Base, ChecksVerdict, Conflict, ConflictKind, Effect, PublishResult, Refusal, RepoPath, Workflow,
 };
 use crate::r#loop::tests::journal::{checked, oid, published, well};
+use crate::simulation::random::Random;
+use crate::simulation::tally::Tally;
 use crate::spec::Spec;
 
 /// What is really there, whatever the loop knows of it.

@@ -1,16 +1,17 @@
 //! Gates that follow a script, and what they are asked about: a tree that is a number.
 
 use super::critic::judged;
-use super::random::Random;
-use super::tally::Tally;
-use super::world::{Crash, World};
+use super::world::World;
 use crate::event::{Event, Exit, GateFinished, Reviewed, StopReason};
 use crate::gate::{Check, GateSpec, GateWhen, ReviewSpec, Verdict};
 use crate::git::{CommitReport, CommitResult, Skipped};
+use crate::r#loop::GateFailure;
 use crate::r#loop::Live;
-use crate::r#loop::proof::GateFailure;
 use crate::r#loop::tests::journal::{gate_finished, gates, oid};
 use crate::protect::{OtherProgram, Touched};
+use crate::simulation::Crash;
+use crate::simulation::random::Random;
+use crate::simulation::tally::Tally;
 use crate::spec::{Millis, Spec};
 
 /// What one run of a gate is going to do. Times are milliseconds.

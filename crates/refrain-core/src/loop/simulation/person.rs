@@ -1,9 +1,11 @@
 //! People: what they ask while the loop runs, and what they do with one that has stopped.
 
-use super::random::Random;
 use crate::event::{Ask, Urgency};
+use crate::r#loop::LoopState;
 use crate::r#loop::tests::journal::grant;
-use crate::r#loop::{LoopState, Refusal};
+use crate::machine::Refusal;
+use crate::simulation::Schedule;
+use crate::simulation::random::Random;
 use crate::spec::{Limits, Millis};
 
 /// What a person does while the loop runs.
@@ -25,8 +27,7 @@ pub(super) enum Leave {
 
 #[derive(Clone, Debug)]
 pub(super) struct Person {
-    /// By time, the next one last.
-    plan: Vec<(u64, Act)>,
+    pub(super) acts: Schedule<Act>,
     /// How often they come back to a loop that has stopped.
     patience: u64,
 }
@@ -50,16 +51,7 @@ impl Person {
             }
             plan.push((at, act));
         }
-        plan.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
-        Self { plan, patience: random.below(4) }
-    }
-
-    pub(super) fn next(&self) -> Option<u64> {
-        self.plan.last().map(|(at, _)| *at)
-    }
-
-    pub(super) fn act(&mut self) -> Act {
-        self.plan.pop().expect("asked only when somebody does something").1
+        Self { acts: Schedule::new(plan), patience: random.below(4) }
     }
 
     /// What they do with a loop that has stopped.

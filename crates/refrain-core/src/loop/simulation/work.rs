@@ -1,6 +1,6 @@
 //! The content of a worktree, as a number: agents add to it, leave it, or take it back, and gates write what is no work.
 
-use super::random::Random;
+use crate::simulation::random::Random;
 use crate::work::WorkDigest;
 
 pub(super) struct Work {

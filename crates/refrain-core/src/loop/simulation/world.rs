@@ -10,23 +10,22 @@ use super::forge::{Outside, sample_workflow};
 use super::gate::{Gate, sample_gates, sample_success};
 use super::ledger::Ledger;
 use super::person::Person;
-use super::random::Random;
-use super::tally::{Tally, end_name, pattern_name};
+use super::tally::{end_name, pattern_name};
 use super::work::Work;
 use crate::event::{Ask, End, Event, Record};
 use crate::git::{Checkout, Workflow};
 use crate::ids::{AttemptId, RequestId};
 use crate::r#loop::tests::journal::{gates, kind, spec, started, task, time};
 use crate::r#loop::{Live, LoopState, Outcome, Step, next_step};
+use crate::simulation::Crash;
+use crate::simulation::random::Random;
+use crate::simulation::tally::Tally;
 use crate::spec::{Millis, Spec, Until};
 use crate::state_file::WorkStatus;
 use crate::stuck::Verdict;
 
 /// The most often that one run crashes.
 const MANY_CRASHES: u32 = 4;
-
-/// The runner is dead, right behind a record.
-pub(super) struct Crash;
 
 pub(super) struct World {
     pub(super) random: Random,

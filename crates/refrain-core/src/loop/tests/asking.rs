@@ -6,7 +6,8 @@ use rstest::rstest;
 
 use super::journal::{Journal, grant, id, pace, request, runner, spec, stop, time};
 use crate::event::{Ask, Asker, Blocked, ClaimSource, End, Event, Exit, StopReason, Urgency};
-use crate::r#loop::{ChildId, MAX_STEERING, Refusal, Step};
+use crate::r#loop::{ChildId, Step};
+use crate::machine::{MAX_STEERING, Refusal};
 use crate::signature::Check;
 use crate::spec::{Limits, Millis};
 

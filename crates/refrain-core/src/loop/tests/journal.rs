@@ -13,7 +13,8 @@ use crate::git::{
     PublishResult, PullRequest, Refusal, Skipped, Workflow,
 };
 use crate::ids::{AttemptId, RequestId};
-use crate::r#loop::{ChildId, Damage, Grant, Live, LoopState, Phase, Steering, Step, next_step};
+use crate::r#loop::{ChildId, Grant, Live, LoopState, Phase, Steering, Step, next_step};
+use crate::machine::Damage;
 use crate::plan::TaskRef;
 use crate::promise::{MatchMode, Promise, PromiseText};
 use crate::session::{MAX_IDLE_TURNS, Session, SessionSpec};

@@ -12,7 +12,9 @@ use super::journal::{
 use crate::event::{
     Ask, Blocked, ClaimSource, End, Event, Exit, FORMAT, LoopStarted, Record, StopReason, Urgency,
 };
-use crate::r#loop::{Damage, LoopState};
+use crate::r#loop::LoopState;
+use crate::machine::Damage;
+use crate::machine::MachineEnd;
 use crate::spec::OnStuck;
 use crate::stuck::Verdict;
 

@@ -12,6 +12,7 @@ use super::journal::{Journal, asked, event_of, grant, id, kind, pace, stop, time
 use super::journals::{any_event, any_time, loose, obedient};
 use crate::event::{Ask, Blocked, End, Event, Record, StopReason, Urgency};
 use crate::r#loop::{ChildId, Live, LoopState, MAX_REFUNDS, Outcome, Step, next_step};
+use crate::machine::MachineEnd;
 use crate::spec::{Limits, Millis};
 
 proptest! {

@@ -10,7 +10,7 @@ use crate::plan::state::{Halt, PlanState, Return, Running, Stage};
 impl PlanState {
     pub(super) fn begin_round(&mut self, started: &TaskStarted, at: Timestamp) -> Result<(), &'static str> {
         let task = self.place(&started.task)?;
-        let since = self.active_at(at);
+        let since = self.active + self.stretch(at);
         let state = &mut self.tasks[task];
         if state.stage != Stage::Waiting(0) {
             return Err("the task cannot be started");
@@ -41,7 +41,7 @@ impl PlanState {
 
     pub(super) fn end_round(&mut self, ended: &TaskEnded, at: Timestamp) -> Result<(), &'static str> {
         let task = self.place(&ended.task)?;
-        let active = self.active_at(at);
+        let active = self.active + self.stretch(at);
         let Stage::Running(running) = &mut self.tasks[task].stage else {
             return Err("no loop works on the task");
         };

@@ -1,7 +1,7 @@
 //! The task file: what stands in it at first, and what people make of it.
 
-use crate::r#loop::simulation::random::Random;
 use crate::plan::{Card, Priority, TaskId, TaskStatus};
+use crate::simulation::random::Random;
 
 /// A task as its file has it. Its id is a number, and it depends on smaller ones only.
 #[derive(Clone, Debug)]

@@ -13,12 +13,8 @@ mod runner;
 mod task_loop;
 mod world;
 
-use crate::r#loop::simulation::random::Random;
-use crate::r#loop::simulation::tally::Tally;
+use crate::simulation::Simulation;
 use world::{Crashes, World};
-
-/// So many are run each time, in some seconds; `REFRAIN_SEEDS=10000` runs as many as the issue asks for.
-const SEEDS: u64 = 2_000;
 
 /// Of 10,000 seeds at least so many must show this.
 const COVERED: &[(&str, &str, u64)] = &[
@@ -62,60 +58,24 @@ const COVERED: &[(&str, &str, u64)] = &[
     ("wave", "completed, and nothing in it", 300),
 ];
 
-/// Says how to run a seed again when it fails.
-struct Repeat(u64);
-
-impl Drop for Repeat {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let seed = self.0;
-            eprintln!("repeat with: REFRAIN_SEED={seed} cargo test -p refrain-core one_plan -- --nocapture");
-        }
-    }
-}
-
-fn run(seed: u64, aloud: bool, tally: &mut Tally) {
-    let _repeat = Repeat(seed);
-    let calm = World::new(seed, Crashes::default(), aloud).run(tally);
-    let mut random = Random::new(seed ^ 0x000c_4a54);
-    let crashes = Crashes { at: Some(2 + random.below(calm.max(2) - 1)), before: random.once_in(2), more: 3 };
-    if aloud {
-        println!("\nand again, with a crash at event {crashes:?} of {calm}:");
-    }
-    World::new(seed, crashes, aloud).run(tally);
-    tally.add("run", "of a seed");
-}
-
-#[expect(clippy::disallowed_methods, reason = "how a person tells a test which seed to repeat")]
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
-}
+const PLANS: Simulation = Simulation {
+    one: "one_plan",
+    // In some seconds; the nightly runs 10,000.
+    seeds: 2_000,
+    covered: COVERED,
+    calm: |seed, aloud, tally| World::new(seed, Crashes::default(), aloud).run(tally),
+    crash: |seed, (random, events), aloud, tally| {
+        let at = Some(2 + random.below(events.max(2) - 1));
+        World::new(seed, Crashes { at, before: random.once_in(2), more: 3 }, aloud).run(tally);
+    },
+};
 
 #[test]
 fn one_plan() {
-    let seed = number("REFRAIN_SEED");
-    run(seed.unwrap_or(0), seed.is_some(), &mut Tally::default());
+    PLANS.run_one();
 }
 
 #[test]
 fn plans_of_many_seeds() {
-    const THREADS: u64 = 2;
-    let seeds = number("REFRAIN_SEEDS").unwrap_or(SEEDS);
-    let mut tally = Tally::default();
-    std::thread::scope(|scope| {
-        let part = |first: u64| {
-            move || {
-                let mut tally = Tally::default();
-                (first..seeds).step_by(THREADS as usize).for_each(|seed| run(seed, false, &mut tally));
-                tally
-            }
-        };
-        let threads: Vec<_> = (0..THREADS).map(|first| scope.spawn(part(first))).collect();
-        for thread in threads {
-            tally.merge(thread.join().expect("a seed failed: see above how to repeat it"));
-        }
-    });
-    println!("{tally}");
-    assert_eq!(tally.count("run", "of a seed"), seeds);
-    tally.assert_covers(COVERED, seeds);
+    PLANS.run_all();
 }

@@ -1,7 +1,8 @@
 //! People: what they do while a plan runs, and with one that has stopped.
 
 use crate::event::{Ask, Urgency};
-use crate::r#loop::simulation::random::Random;
+use crate::simulation::Schedule;
+use crate::simulation::random::Random;
 
 #[derive(Clone, Debug)]
 pub(super) enum Act {
@@ -16,8 +17,7 @@ pub(super) enum Act {
 
 #[derive(Clone, Debug)]
 pub(super) struct Person {
-    /// By time, the next one last.
-    plan: Vec<(u64, Act)>,
+    pub(super) acts: Schedule<Act>,
     /// How often they come back to a plan that has stopped.
     pub(super) patience: u64,
     /// When what they are at is in the way of a handover.
@@ -39,17 +39,8 @@ impl Person {
             let within = random.pick(&[1_000, 60_000, 600_000]);
             plan.push((random.below(within), act));
         }
-        plan.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
         let dirty = random.once_in(3).then(|| (random.below(100_000), random.between(100_000, 900_000)));
-        Self { plan, patience: random.below(4), dirty }
-    }
-
-    pub(super) fn next(&self) -> Option<u64> {
-        self.plan.last().map(|(at, _)| *at)
-    }
-
-    pub(super) fn act(&mut self) -> Option<Act> {
-        self.plan.pop().map(|(_, act)| act)
+        Self { acts: Schedule::new(plan), patience: random.below(4), dirty }
     }
 
     pub(super) fn is_in_the_way(&self, now: u64) -> bool {

@@ -4,18 +4,20 @@
 use super::git::Work;
 use super::person::Act;
 use super::task_loop::{News, TaskLoop};
-use super::world::{Crash, World};
+use super::world::World;
 use crate::agent::Usd;
 use crate::event::{Ask, Urgency};
 use crate::gate::GateName;
 use crate::git::{Oid, RepoPath};
 use crate::ids::LoopId;
-use crate::r#loop::simulation::tally::Tally;
 use crate::r#loop::tests::journal::runner;
+use crate::machine::MachineEnd;
 use crate::plan::{
     FailedGate, Merged, PlanEnd, PlanEvent, PlanStep, Running, Stage, TaskEnd, TaskEnded, TaskId,
     TaskStarted, Unmerged, next_step,
 };
+use crate::simulation::Crash;
+use crate::simulation::tally::Tally;
 use crate::spec::Millis;
 
 /// A plan that takes more steps than this while no time passes spins.
@@ -81,7 +83,7 @@ impl World {
             return Ok(false);
         }
         let mut limits = self.state.limits.clone();
-        let more = |random: &mut crate::r#loop::simulation::random::Random| random.between(1, 40);
+        let more = |random: &mut crate::simulation::random::Random| random.between(1, 40);
         match self.state.ended.map(|ended| ended.end) {
             Some(PlanEnd::IterationCap) => {
                 limits.total =
@@ -241,12 +243,12 @@ impl World {
         });
         let of_loops = self.live.driven.iter().filter_map(|id| self.loops[id].at).min();
         let of_job = self.job.as_ref().map(|job| job.until);
-        let next = [of_loops, of_job, self.person.next(), until].into_iter().flatten().min();
+        let next = [of_loops, of_job, self.person.acts.next(), until].into_iter().flatten().min();
         let next = next.expect("it waits for nothing");
         if next > self.clock {
             (self.clock, self.idle_steps) = (next, 0);
         }
-        if self.person.next().is_some_and(|at| at <= self.clock) {
+        if self.person.acts.next().is_some_and(|at| at <= self.clock) {
             return self.somebody_acts(tally);
         }
         if of_job.is_some_and(|at| at <= self.clock) {
@@ -262,7 +264,7 @@ impl World {
     }
 
     fn somebody_acts(&mut self, tally: &mut Tally) -> Result<(), Crash> {
-        match self.person.act().expect("their time has come") {
+        match self.person.acts.act() {
             Act::Ask(ask) => self.append(PlanEvent::Asked { request: None, ask, by: Default::default() }),
             Act::Edit => {
                 self.edit(tally);

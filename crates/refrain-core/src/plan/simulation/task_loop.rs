@@ -3,8 +3,8 @@
 use super::git::Content;
 use crate::agent::Usd;
 use crate::event::Urgency;
-use crate::r#loop::simulation::random::Random;
 use crate::plan::{AgentFault, Stop, TaskEnd, TaskId};
+use crate::simulation::random::Random;
 
 /// How the loops of a world like to end.
 #[derive(Clone, Copy, Debug)]

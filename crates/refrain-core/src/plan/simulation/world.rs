@@ -13,16 +13,14 @@ use super::runner::Job;
 use super::task_loop::{TaskLoop, Temper};
 use crate::agent::Usd;
 use crate::event::{FORMAT, Record};
-use crate::fold::Fold;
 use crate::ids::LoopId;
-use crate::r#loop::simulation::random::Random;
-use crate::r#loop::simulation::tally::Tally;
 use crate::r#loop::tests::journal::{gates, spec, time};
+use crate::machine::Machine;
 use crate::plan::{PlanEvent, PlanLimits, PlanLive, PlanSpec, PlanStarted, PlanState, TaskStatus};
+use crate::simulation::Crash;
+use crate::simulation::random::Random;
+use crate::simulation::tally::Tally;
 use crate::spec::Millis;
-
-/// The runner is dead.
-pub(super) struct Crash;
 
 /// When runners die: at the append of an event, before or behind it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -236,9 +234,9 @@ fn assert_same(one: &PlanState, other: &PlanState) {
     assert_eq!((&one.tip, &one.trunk, &one.base), (&other.tip, &other.trunk, &other.base));
     assert_eq!((&one.ready, &one.running, &one.proven), (&other.ready, &other.running, &other.proven));
     assert_eq!((one.used, one.reserved, one.spent), (other.used, other.reserved, other.spent));
-    assert_eq!((one.seq, one.active, one.ended), (other.seq, other.active, other.ended));
-    assert_eq!((one.pause, one.cancel, &one.hindered), (other.pause, other.cancel, &other.hindered));
+    assert_eq!(&one.lifecycle, &other.lifecycle);
+    assert_eq!(&one.hindered, &other.hindered);
     assert_eq!(one.in_vain, other.in_vain);
     assert_eq!((&one.line, &one.gone, one.taken), (&other.line, &other.gone, other.taken));
-    assert_eq!((&one.limits, &one.refused, &one.answered), (&other.limits, &other.refused, &other.answered));
+    assert_eq!((&one.limits, &one.refused), (&other.limits, &other.refused));
 }

@@ -9,10 +9,10 @@ mod telling;
 use super::*;
 use crate::agent::Usd;
 use crate::event::{Ask, FORMAT, Record, Urgency};
-use crate::fold::Fold;
 use crate::git::{Oid, RepoPath};
-use crate::r#loop::Damage;
 use crate::r#loop::tests::journal::{gates, runner, spec, time};
+use crate::machine::Damage;
+use crate::machine::Machine;
 
 /// A plan by hand: events under a clock that stands still, folded as they come.
 #[derive(Clone)]

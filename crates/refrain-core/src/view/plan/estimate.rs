@@ -23,11 +23,7 @@ pub(super) fn of(state: &PlanState, is_driven: bool, now: Timestamp) -> Option<E
         return None;
     }
     let a_unit = u64::try_from(worked / u128::from(weights)).unwrap_or(u64::MAX);
-    let active = if is_driven {
-        state.active + Duration::try_from(now.duration_since(state.updated_at)).unwrap_or_default()
-    } else {
-        state.active
-    };
+    let active = if is_driven { state.active + state.stretch(now) } else { state.active };
     let mut left = vec![0; state.tasks.len()];
     for (place, task) in state.tasks.iter().enumerate() {
         let whole = a_unit.saturating_mul(weight(task));

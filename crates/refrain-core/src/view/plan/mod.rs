@@ -190,7 +190,8 @@ pub fn status(
     alive: Option<bool>,
     now: Timestamp,
 ) -> PlanStatus {
-    let PlanState { spec, limits, ended, .. } = state;
+    let PlanState { lifecycle, spec, limits, .. } = state;
+    let ended = lifecycle.ended;
     let word = word(state, loops, alive);
     let commands = spec.each.gates.iter().filter(|gate| gate.hard).filter_map(|gate| match &gate.check {
         Check::Command(command) => Some(command.clone()),

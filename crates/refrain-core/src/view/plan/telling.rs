@@ -1,6 +1,6 @@
 //! Words for people: why a plan stands where it stands, and what they have to do.
 
-use crate::r#loop::Refusal;
+use crate::machine::Refusal;
 use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskState};
 use crate::view::telling::{asked_by, by_person, gone};
 use crate::view::{StatusWord, sum};

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::event::{Record, WaitKind};
-use crate::fold::Fold;
+use crate::machine::Machine;
 use crate::plan::{PlanEvent, PlanStarted};
 
 /// A plan to which things happen.

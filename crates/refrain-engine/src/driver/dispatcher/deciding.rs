@@ -12,14 +12,14 @@ impl Drive<'_> {
     /// What comes next. Whether the account waits is asked only where an attempt would start: whoever asks may become the
     /// one that tries first.
     pub(super) async fn decide(&mut self, now: Timestamp) -> Result<Step, EngineError> {
-        if let Some(cost) = self.purse.as_ref().and_then(|purse| purse.due(self.journal.state())) {
+        if let Some(cost) = self.purse.as_ref().and_then(|purse| purse.due(self.driver.journal.state())) {
             self.with_purse(move |purse| purse.settle(cost)).await;
         }
         let mut live = self.live(now);
-        let mut step = next_step(self.journal.state(), &live, now);
+        let mut step = next_step(self.driver.journal.state(), &live, now);
         // What is waited for the account's sake may be over earlier than was said.
         if let (Step::Await { .. }, Some(account)) = (step, &self.account) {
-            let state = self.journal.state();
+            let state = self.driver.journal.state();
             let is_waiting = state.wait.is_some() && matches!(state.phase, Phase::Begun { .. });
             live.is_account_open = is_waiting && account.is_open();
             step = next_step(state, &live, now);
@@ -27,6 +27,7 @@ impl Drive<'_> {
         let account = if let Step::Start(ChildId::Attempt(_)) = step { self.account.take() } else { None };
         if let Some(mut account) = account {
             let (account, wait) = self
+                .driver
                 .blocking(move || {
                     let wait = account.wait(now);
                     (account, wait)
@@ -34,9 +35,9 @@ impl Drive<'_> {
                 .await;
             self.account = Some(account);
             (live.account, live.is_account_open) = (wait, live.is_account_open && wait.is_none());
-            step = next_step(self.journal.state(), &live, now);
+            step = next_step(self.driver.journal.state(), &live, now);
         }
-        let state = self.journal.state();
+        let state = self.driver.journal.state();
         let question = match (state.costs_of(&step), &mut self.purse) {
             (Some(agent), Some(purse)) => purse.question(state, (&step, agent), now)?,
             _ => None,
@@ -45,7 +46,7 @@ impl Drive<'_> {
         if let Some(allowance) = self.with_purse(move |purse| purse.ask(question)).await {
             live.allowance = allowance?;
         }
-        Ok(next_step(self.journal.state(), &live, now))
+        Ok(next_step(self.driver.journal.state(), &live, now))
     }
 
     /// Has something done about money where blocking is allowed.
@@ -55,6 +56,7 @@ impl Drive<'_> {
     ) -> Option<T> {
         let mut purse = self.purse.take()?;
         let (purse, result) = self
+            .driver
             .blocking(move || {
                 let result = work(&mut purse);
                 (purse, result)

@@ -2,76 +2,77 @@
 
 use std::sync::Arc;
 
-use refrain_core::event::{Ask, Asker, Event, Urgency};
-use refrain_core::ids::RequestId;
+use refrain_core::LoopState;
+use refrain_core::event::{Ask, Event};
 use refrain_core::r#loop::Retrying;
 use refrain_store::journal::Durability;
-use refrain_store::project::inbox;
 
-use super::{Drive, Input};
+use super::{Drive, News};
 use crate::child::ChildEvent;
 use crate::child::proving_ground;
+use crate::driver::input::Input;
 use crate::driver::signals::Wish;
 use crate::git_steps::repository::Done;
 use crate::{EngineError, now};
 
 impl Drive<'_> {
-    pub(super) async fn handle(&mut self, input: Input) -> Result<(), EngineError> {
+    pub(super) async fn handle(
+        &mut self,
+        input: Input<Result<News, EngineError>>,
+    ) -> Result<(), EngineError> {
         match input {
             Input::Time => Ok(()),
             Input::Files => self.keep_files().await,
-            Input::Repository(done) => {
-                self.work = None;
-                match done {
-                    Done::Recorded(event) => self.journal.push(event, now())?,
-                    Done::Ready(step, ready) => self.ready = Some((step, ready)),
+            Input::Own(news) => match news? {
+                News::Agent(news) => self.hear(news).await,
+                News::Repository(done) => {
+                    self.work = None;
+                    match done {
+                        Done::Recorded(event) => self.driver.journal.push(event, now())?,
+                        Done::Ready(step, ready) => self.ready = Some((step, ready)),
+                    }
+                    Ok(())
                 }
-                Ok(())
-            }
-            Input::Agent(news) => self.hear(news).await,
+            },
             Input::Bell => self.answer().await,
-            Input::Signal(wish) => {
-                let again = self.journal.state().pause.is_some();
-                self.pause(match wish {
-                    Wish::Interrupt if !again => Urgency::AfterIteration,
-                    Wish::Interrupt => Urgency::Now,
-                    Wish::Pause(urgency) => urgency,
-                })
-            }
+            Input::Signal(wish) => self.signal(wish),
         }
     }
 
-    /// Where the loop has ended while it was said, or that is nothing new, there is nothing to record.
-    fn pause(&mut self, urgency: Urgency) -> Result<(), EngineError> {
-        let (state, ask) = (self.journal.state(), Ask::Pause(urgency));
-        let is_new = state.pause < Some(urgency) || state.kills_at_once(&ask);
-        if is_new && state.admits(&ask).is_ok() {
-            self.record_asked(None, ask, Asker::Person)?;
-        }
-        Ok(())
-    }
-
-    fn record_asked(&mut self, request: Option<RequestId>, ask: Ask, by: Asker) -> Result<(), EngineError> {
-        let was_killed = self.journal.state().is_killed();
-        self.journal.push(Event::Asked { request, ask, by }, now())?;
-        if self.journal.state().is_killed() && !was_killed {
+    /// Where the loop has ended meanwhile, or that is nothing new, there is nothing to record.
+    pub(super) fn signal(&mut self, wish: Wish) -> Result<(), EngineError> {
+        let (ask, is_new) = self.driver.asked_by(wish);
+        let kills = self.driver.journal.state().kills_at_once(&ask);
+        if kills {
             self.crew.kill();
         }
-        Ok(())
+        if is_new || kills { self.driver.record_signal(ask) } else { Ok(()) }
+    }
+
+    /// Turns what waits in the inbox into events.
+    pub(super) async fn answer(&mut self) -> Result<(), EngineError> {
+        let Self { driver, crew, .. } = self;
+        let kill = |state: &LoopState, ask: &Ask| {
+            if state.kills_at_once(ask) {
+                crew.kill();
+            }
+        };
+        driver.answer(kill).await?;
+        self.keep_worktree().await
     }
 
     async fn hear(&mut self, event: ChildEvent) -> Result<(), EngineError> {
         match event {
             // Only an attempt's number is of use to anybody: all else is found by its mark.
-            ChildEvent::Started(_) if self.journal.state().in_flight().is_none() => Ok(()),
+            ChildEvent::Started(_) if self.driver.journal.state().in_flight().is_none() => Ok(()),
             ChildEvent::Started(process) => {
-                self.journal.push(Event::AttemptSpawned { process }, now())?;
+                self.driver.journal.push(Event::AttemptSpawned { process }, now())?;
                 self.commit(Durability::Written).await
             }
             ChildEvent::NotStarted(error) => self.spawn_failed(error),
             ChildEvent::Used(used) => {
                 self.flight.iter_mut().for_each(|flight| flight.used = used);
-                let cost = self.journal.state().cost_so_far(&used);
+                let cost = self.driver.journal.state().cost_so_far(&used);
                 if self.purse.as_ref().is_some_and(|purse| purse.is_tight(cost)) {
                     self.with_purse(move |purse| purse.grow(cost)).await;
                 }
@@ -100,15 +101,15 @@ impl Drive<'_> {
                     let is_left = finished.left;
                     self.keep_checkout(is_left).await;
                 }
-                self.journal.push(*event, now())?;
+                self.driver.journal.push(*event, now())?;
                 if let Some(account) = self.account.as_mut().filter(|_| is_attempt) {
-                    account.learn(self.journal.state());
+                    account.learn(self.driver.journal.state());
                 }
                 Ok(())
             }
             ChildEvent::Swept { killed, survivors, names } => {
                 self.keep_checkout(false).await;
-                Ok(self.journal.push(Event::AttemptSwept { killed, survivors, names }, now())?)
+                Ok(self.driver.journal.push(Event::AttemptSwept { killed, survivors, names }, now())?)
             }
             ChildEvent::OutputLost => {
                 self.flight.iter_mut().for_each(|flight| flight.output_lost = true);
@@ -119,27 +120,9 @@ impl Drive<'_> {
 
     /// What the gate wrote that ended is kept for the next one. With `is_left` something of it still runs.
     async fn keep_checkout(&mut self, is_left: bool) {
-        if self.journal.state().spec.clean_checkout {
+        if self.driver.journal.state().spec.clean_checkout {
             let ground = Arc::clone(&self.ground);
-            self.blocking(move || proving_ground::keep(&ground, is_left)).await;
+            self.driver.blocking(move || proving_ground::keep(&ground, is_left)).await;
         }
-    }
-
-    /// Turns what waits in the inbox into events, each once; only then the requests are gone.
-    async fn answer(&mut self) -> Result<(), EngineError> {
-        let dir = self.journal.dir().clone();
-        let signing = self.host.signing();
-        let waiting = self.blocking(move || signing.requests(&dir)).await?;
-        for (request, _) in &waiting {
-            let state = self.journal.state();
-            if !state.has_answered(&request.id) && state.admits(&request.ask).is_ok() {
-                self.record_asked(Some(request.id.clone()), request.ask.clone(), request.by)?;
-            }
-        }
-        if self.journal.has_pending() {
-            self.commit(Durability::Synced).await?;
-        }
-        self.blocking(move || waiting.iter().for_each(|(_, path)| inbox::remove(path))).await;
-        Ok(())
     }
 }

@@ -35,19 +35,19 @@ impl Drive<'_> {
     /// The record first, synced with all that led here; then the child.
     pub(super) async fn start_child(&mut self, child: ChildId) -> Result<(), EngineError> {
         let watchers = (self.begin_flight(), self.ready_crew()?);
-        let started = self.journal.state().started(child);
+        let started = self.driver.journal.state().started(child);
         let (Some(started), Some(prepare)) = (started, self.preparation(child, watchers).await) else {
             self.flight = None;
             return Ok(());
         };
-        self.journal.push(started, now())?;
+        self.driver.journal.push(started, now())?;
         self.commit(Durability::Synced).await?;
-        let (dir, of) = (self.journal.dir().clone(), self.attempt_of(child));
+        let (dir, of) = (self.driver.journal.dir().clone(), self.attempt_of(child));
         let prepare = move || {
             dir.remove_links(of).map_err(|error| chain(&error))?;
             prepare()
         };
-        match self.blocking(prepare).await {
+        match self.driver.blocking(prepare).await {
             Ok(job) => self.crew.run(job),
             Err(error) => self.spawn_failed(error)?,
         }
@@ -56,7 +56,7 @@ impl Drive<'_> {
 
     /// The attempt in whose folder a child writes.
     fn attempt_of(&self, child: ChildId) -> Option<AttemptId> {
-        let state = self.journal.state();
+        let state = self.driver.journal.state();
         match child {
             ChildId::Attempt(id) => Some(id),
             ChildId::Gate { .. } => state.proving().map(Proving::folder),
@@ -67,8 +67,8 @@ impl Drive<'_> {
     /// The child in flight could not be started.
     pub(super) fn spawn_failed(&mut self, error: String) -> Result<(), EngineError> {
         self.flight = None;
-        match self.journal.state().spawn_failed(error) {
-            Some(event) => Ok(self.journal.push(event, now())?),
+        match self.driver.journal.state().spawn_failed(error) {
+            Some(event) => Ok(self.driver.journal.push(event, now())?),
             None => Ok(()),
         }
     }
@@ -78,9 +78,9 @@ impl Drive<'_> {
             ChildId::Attempt(id) => Some(self.prepare_attempt(id, watchers).await),
             ChildId::Gate { gate, run } => self.prepare_gate(gate, run, watchers),
             ChildId::Critic { .. } => {
-                let state = self.journal.state();
+                let state = self.driver.journal.state();
                 let critic = state.spec.critique.as_ref()?.critic.clone();
-                let (of, dir) = (state.last_charged()?.id, self.journal.dir().clone());
+                let (of, dir) = (state.last_charged()?.id, self.driver.journal.dir().clone());
                 let candidate = state.proof.as_ref().map(|proof| proof.candidate.clone());
                 Some(self.prepare_judge(watchers, candidate, move |state, changes| {
                     Brief::critique(state, &critic, of, &dir, changes)
@@ -90,10 +90,10 @@ impl Drive<'_> {
     }
 
     async fn prepare_attempt(&mut self, id: AttemptId, watchers: Watchers) -> Preparation {
-        let (state, dir) = (self.journal.state(), self.journal.dir().clone());
+        let (state, dir) = (self.driver.journal.state(), self.driver.journal.dir().clone());
         let (spec, wanted) = (state.spec.clone(), prompt::quotes(state));
-        let quoted = self.blocking(move || quotes::read(&spec, &dir, &wanted)).await;
-        let (state, dir) = (self.journal.state(), self.journal.dir().attempt(id));
+        let quoted = self.driver.blocking(move || quotes::read(&spec, &dir, &wanted)).await;
+        let (state, dir) = (self.driver.journal.state(), self.driver.journal.dir().attempt(id));
         let allowance = self.purse.as_ref().and_then(Purse::allowance);
         let start = AttemptStart::new(state, id, dir, Quoted(&quoted), self.env(), allowance);
         let files = Arc::clone(&self.files);
@@ -102,13 +102,18 @@ impl Drive<'_> {
 
     fn prepare_gate(&mut self, place: usize, run: u32, watchers: Watchers) -> Option<Preparation> {
         let ground = self.ready.take().map(|(_, ready)| ready);
-        let (state, dir) = (self.journal.state(), self.journal.dir().clone());
+        let (state, dir) = (self.driver.journal.state(), self.driver.journal.dir().clone());
         let proving = state.proving()?;
         let (of, gate) = (proving.folder(), state.spec.gates.get(place)?.clone());
         match &gate.check {
             Check::Command(command) => {
-                let mut job =
-                    command_job((state, &self.host.env), (&gate, command), (of, run), &dir, watchers.0);
+                let mut job = command_job(
+                    (state, &self.driver.host.env),
+                    (&gate, command),
+                    (of, run),
+                    &dir,
+                    watchers.0,
+                );
                 Some(Box::new(move || {
                     job.dir = ground.transpose()?.unwrap_or(job.dir);
                     Ok(job)
@@ -130,7 +135,7 @@ impl Drive<'_> {
         candidate: Option<Candidate>,
         brief: impl FnOnce(&LoopState, Option<&Changes>) -> Brief + Send + 'static,
     ) -> Preparation {
-        let (state, env) = (self.journal.state().clone(), self.env());
+        let (state, env) = (self.driver.journal.state().clone(), self.env());
         let allowance = self.purse.as_ref().and_then(Purse::allowance);
         Box::new(move || {
             let changes = changes(&state.spec, state.git.began.as_ref(), candidate.as_ref(), &env);
@@ -144,7 +149,7 @@ impl Drive<'_> {
     /// Whether the gate of this step is to run elsewhere, and that is not ready for it.
     pub(super) fn lacks_ground(&self, step: Step) -> bool {
         let Step::Start(ChildId::Gate { gate, .. }) = step else { return false };
-        let spec = &self.journal.state().spec;
+        let spec = &self.driver.journal.state().spec;
         // An agent that reviews runs nothing, and is told what the candidate changes.
         let runs = spec.gates.get(gate).is_some_and(|gate| matches!(gate.check, Check::Command(_)));
         spec.clean_checkout && runs && self.ready.as_ref().is_none_or(|(of, _)| *of != step)
@@ -152,11 +157,11 @@ impl Drive<'_> {
 
     /// The record first; then the child in flight is ended.
     pub(super) async fn stop_child(&mut self, because: StopReason) -> Result<(), EngineError> {
-        let state = self.journal.state();
+        let state = self.driver.journal.state();
         let ladder = state.runs().map_or_else(StopLadder::default, |agent| ear::ladder(agent.kind));
         let grace = state.in_flight().and_then(|_| state.limits.grace(because));
         if let Some(requested) = state.stop_requested(because) {
-            self.journal.push(requested, now())?;
+            self.driver.journal.push(requested, now())?;
         }
         self.commit(Durability::Written).await?;
         self.crew.stop(ladder.patient(grace.map(Into::into)));
@@ -165,7 +170,7 @@ impl Drive<'_> {
 
     /// From here on a child is watched.
     fn begin_flight(&mut self) -> Arc<Meter> {
-        let pulse = Arc::clone(&self.pulse);
+        let pulse = Arc::clone(&self.driver.pulse);
         let meter = Arc::new(Meter::new(move || pulse.update(|beat| beat.prints += 1)));
         let (used, retrying) = (Usage::default(), None);
         self.flight = Some(Flight { meter: Arc::clone(&meter), used, retrying, output_lost: false });

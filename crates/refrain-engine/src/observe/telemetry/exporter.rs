@@ -10,7 +10,7 @@ use std::thread::{JoinHandle, spawn};
 use jiff::Timestamp;
 use refrain_core::event::Event;
 use refrain_core::trace::{Kind, Resource, Span, Traced, Tracer, otlp, otlp_metrics};
-use refrain_core::{Fold, Record};
+use refrain_core::{Machine, Record};
 use refrain_store::journal::{Journal, Tail};
 use tokio::runtime::{Builder, Runtime};
 
@@ -89,7 +89,7 @@ pub(super) fn follow<T, S>(
 ) -> io::Result<Following>
 where
     T: Traced<Event = S::Event>,
-    S: Fold,
+    S: Machine,
     S::Event: Send + 'static,
 {
     let (mut tail, woken) = (Tail::of(journal), Arc::clone(&pulse));

@@ -19,7 +19,7 @@ use crate::plan::verify::{Of, Verification};
 use crate::plan::work::Work;
 use crate::{EngineError, chain, now};
 
-impl PlanDrive {
+impl PlanDrive<'_> {
     /// The record first; the loop once that is synced. The worktree's number is part of the record, and nobody else's before it.
     pub(super) async fn start(
         &mut self,
@@ -27,12 +27,12 @@ impl PlanDrive {
         granted: u32,
         money: Option<refrain_core::agent::Usd>,
     ) -> Result<(), EngineError> {
-        let (project, state_home) = (self.service.project().clone(), self.host.state_home.clone());
+        let (project, state_home) = (self.service.project().clone(), self.driver.host.state_home.clone());
         let slot = match blocking(move || Slot::take(&project, &state_home)).await {
             Ok(slot) => slot,
             Err(error) => return self.hinder(&error.into()),
         };
-        let state = self.journal.state();
+        let state = self.driver.journal.state();
         let (of, onto) = (&state.tasks[task], state.tip.clone());
         let Some(onto) = onto else { return Ok(()) };
         let round = of.rounds + 1;
@@ -58,7 +58,7 @@ impl PlanDrive {
         }
         self.commit().await?;
         if self.begun.len() > 1 {
-            let (landing, state) = (self.landing.clone(), self.journal.state());
+            let (landing, state) = (self.landing.clone(), self.driver.journal.state());
             // What one made before is merged first, and its branch begins there.
             let is_fresh = |place: usize| {
                 state.tasks[place].before.is_none() && self.begun.iter().any(|(task, ..)| *task == place)
@@ -83,17 +83,17 @@ impl PlanDrive {
 
     /// Has the loop of a task driven: the one that there is already, or a new one.
     pub(super) fn host(&mut self, task: usize, slot: Option<Slot>) {
-        let state = self.journal.state();
+        let state = self.driver.journal.state();
         let Some((_, running)) = state.running().find(|(place, _)| *place == task) else { return };
         let round = Round {
             service: self.service.clone(),
-            host: self.host.clone(),
+            host: self.driver.host.clone(),
             landing: self.landing.clone(),
             tasks: self.statuses.tasks(),
             spec: state.spec.clone(),
             started_at: state.started_at,
             telling: self.telling.clone(),
-            plan_dir: self.journal.dir().clone(),
+            plan_dir: self.driver.journal.dir().clone(),
             task: state.tasks[task].clone(),
             running: running.clone(),
         };
@@ -104,12 +104,12 @@ impl PlanDrive {
     /// Tells the loops to rest, or to end.
     pub(super) async fn quieten(&mut self, urgency: Urgency, for_good: bool) -> Result<(), EngineError> {
         self.told = Some(urgency);
-        let state = self.journal.state();
+        let state = self.driver.journal.state();
         let by = if for_good { state.cancelled_by } else { state.paused_by }.unwrap_or_default();
         let how = (urgency, for_good, by);
         self.quiet.set(Some(how));
         let dirs: Vec<LoopDir> = self.driven.iter().map(|id| self.service.project().loop_dir(id)).collect();
-        let host = self.host.clone();
+        let host = self.driver.host.clone();
         let told = blocking(move || {
             let tell = |dir: &LoopDir| tell(&host, dir, how);
             // Whoever can be told is told.
@@ -123,18 +123,18 @@ impl PlanDrive {
         &mut self,
         job: impl FnOnce(&Landing, &PlanState, &Cancel) -> Result<PlanEvent, GitError> + Send + 'static,
     ) -> Result<(), EngineError> {
-        let work = Work::of_git(&self.landing, self.journal.state(), &self.lock, job);
+        let work = Work::of_git(&self.landing, self.driver.journal.state(), &self.driver.locks, job);
         self.begin_work(work)
     }
 
     pub(super) fn verify(&mut self, of: Of) -> Result<(), EngineError> {
         let work = Work::of_gates(Verification {
             landing: self.landing.clone(),
-            state: self.journal.state().clone(),
-            dir: self.journal.dir().clone(),
-            host: self.host.clone(),
+            state: self.driver.journal.state().clone(),
+            dir: self.driver.journal.dir().clone(),
+            host: self.driver.host.clone(),
             of,
-            lock: Arc::clone(&self.lock),
+            lock: Arc::clone(&self.driver.locks),
         });
         self.begin_work(work)
     }
@@ -154,10 +154,11 @@ impl PlanDrive {
         if landed.is_empty() {
             return;
         }
-        let state = self.journal.state();
+        let state = self.driver.journal.state();
         let tasks: Vec<_> =
             landed.iter().filter_map(|id| Some((id.clone(), state.task(id)?.rounds))).collect();
-        let (landing, spec, lock) = (self.landing.clone(), state.spec.clone(), Arc::clone(&self.lock));
+        let (landing, spec, lock) =
+            (self.landing.clone(), state.spec.clone(), Arc::clone(&self.driver.locks));
         self.tidying.spawn_blocking(move || {
             landing.retire(&spec, &tasks);
             drop(lock);
@@ -166,10 +167,10 @@ impl PlanDrive {
 
     /// Brings the task file to where the plan stands. One that cannot be written now is written when it was changed again.
     pub(super) async fn write_statuses(&mut self) -> Result<(), EngineError> {
-        if !std::mem::take(&mut self.is_news) || self.journal.state().tasks.is_empty() {
+        if !std::mem::take(&mut self.is_news) || self.driver.journal.state().tasks.is_empty() {
             return Ok(());
         }
-        let changes = self.statuses.changes(self.journal.state());
+        let changes = self.statuses.changes(self.driver.journal.state());
         if changes.is_empty() {
             return Ok(());
         }
@@ -184,8 +185,8 @@ impl PlanDrive {
         self.statuses = statuses;
         if let Err(error) = written {
             let error = chain(&error);
-            if self.journal.state().refused.as_ref() != Some(&error) {
-                self.journal.push(PlanEvent::TasksRefused { error }, now())?;
+            if self.driver.journal.state().refused.as_ref() != Some(&error) {
+                self.driver.journal.push(PlanEvent::TasksRefused { error }, now())?;
             }
         }
         Ok(())

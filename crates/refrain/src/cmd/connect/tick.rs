@@ -121,7 +121,7 @@ fn done(context: &Context, verb: Verb) -> Done {
 
 fn failed(error: EngineError) -> (ExitCode, RequestError) {
     let code = match error {
-        EngineError::NoLoop { .. } => ExitCode::from(NO_LOOP),
+        EngineError::NoLoop { .. } | EngineError::IsPlan(_) => ExitCode::from(NO_LOOP),
         _ => REFUSED,
     };
     (code, error.into())
@@ -214,12 +214,11 @@ fn finish(
             }
         }
         Finish::MaxIterationsReached => ended(service.cap_in_session(id)),
-        Finish::Cancelled => ended(service.ask(
-            id,
-            LoopRequest::Cancel,
-            (Ask::Cancel(Urgency::Now), context.caller.asker()),
-            |_| (),
-        )),
+        Finish::Cancelled => {
+            let ask = (Ask::Cancel(Urgency::Now), context.caller.asker());
+            service.ask(id, LoopRequest::Cancel, ask, |_| ()).map_err(failed)?;
+            ended(service.state(id))
+        }
         Finish::Crashed => ended(service.leave_session(id)),
     }
 }

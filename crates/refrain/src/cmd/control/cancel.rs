@@ -8,7 +8,7 @@ use refrain_core::text::printable;
 use refrain_core::view::StatusWord;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{LoopId, LoopState};
-use refrain_engine::{Brief, Listed, Service};
+use refrain_engine::{Brief, ByKind, Listed, Service};
 
 use crate::plan::left;
 use crate::render::committed;
@@ -74,8 +74,10 @@ pub(crate) fn cancel(
     slow: Slow<'_>,
 ) -> Result<String, RequestError> {
     Ok(match app::cancel(context, service, id, Urgent { now }, slow)? {
-        Outcome::Loop(state) => of_loop(id, &state, now),
-        Outcome::Plan(state) => of_plan(id, state.ended.is_some(), now, &service.plan_status(id)?),
+        Outcome::Answered(state) => match &*state {
+            ByKind::Loop(state) => of_loop(id, state, now),
+            ByKind::Plan(state) => of_plan(id, state.ended.is_some(), now, &service.plan_status(id)?),
+        },
         // What was asked for is so already (seed 000: exit 0).
         Outcome::Over(word) => format!("{id} is already {word}\n"),
     })

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use refrain_app::verbs::{Outcome, Slow, Urgent, pause as app};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_engine::{Brief, Service};
+use refrain_engine::{Brief, ByKind, Service};
 
 use crate::{out, values};
 
@@ -40,10 +40,12 @@ pub(crate) fn pause(
     slow: Slow<'_>,
 ) -> Result<String, RequestError> {
     let outcome = app::pause(context, service, id, Urgent { now }, slow)?;
-    let (ended, verb, after) = match &outcome {
-        Outcome::Loop(state) => (state.ended.is_some(), "resume", "this iteration"),
-        Outcome::Plan(state) => (state.ended.is_some(), "plan resume", "the iterations at work"),
+    let (ended, verb, after) = match outcome {
         Outcome::Over(word) => return Ok(format!("{id} is already {word}\n")),
+        Outcome::Answered(state) => match &*state {
+            ByKind::Loop(state) => (state.ended.is_some(), "resume", "this iteration"),
+            ByKind::Plan(state) => (state.ended.is_some(), "plan resume", "the iterations at work"),
+        },
     };
     Ok(match (ended, now) {
         (true, _) => format!("{id} has stopped; refrain {verb} {id} goes on\n"),

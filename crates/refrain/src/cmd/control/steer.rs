@@ -7,7 +7,7 @@ use refrain_app::verbs::steer::{self as app, Steering};
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::StatusWord;
-use refrain_engine::{Brief, Service};
+use refrain_engine::{Brief, ByKind, Service};
 
 use crate::{out, values};
 
@@ -42,10 +42,11 @@ pub(crate) fn steer(
     steering: Steering,
     slow: Slow<'_>,
 ) -> Result<String, RequestError> {
-    let told = app::steer(context, service, id, &steering, slow)?;
-    if !service.has_plan(id) {
-        return Ok(format!("{id} will be told with its next attempt\n"));
-    }
-    let told = told.iter().map(LoopId::as_str).collect::<Vec<_>>().join(", ");
-    Ok(format!("{told} will be told with the next attempt; later tasks are not\n"))
+    Ok(match app::steer(context, service, id, &steering, slow)? {
+        ByKind::Loop(id) => format!("{id} will be told with its next attempt\n"),
+        ByKind::Plan(told) => {
+            let told = told.iter().map(LoopId::as_str).collect::<Vec<_>>().join(", ");
+            format!("{told} will be told with the next attempt; later tasks are not\n")
+        }
+    })
 }

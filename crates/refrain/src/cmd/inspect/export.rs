@@ -53,10 +53,6 @@ impl From<Format> for Option<Mirror> {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain export", |_| true)?;
-    if service.has_plan(&id) {
-        let error = RequestError::usage(format!("{id} is a plan; accepted is a loop"));
-        return Err(error.hint("refrain list shows the loops of its tasks"));
-    }
     let text = service.export(&id, args.format.into())?;
     match &args.output {
         Some(path) if !write_exported(&context.dir.join(path), &text)? => {

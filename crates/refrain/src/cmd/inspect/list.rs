@@ -36,10 +36,6 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let detail = if args.json { Detail::Object } else { Detail::Line };
     let rows = match &args.plan {
-        Some(plan) if !service.has_plan(plan) => {
-            let error = format!("no plan {plan} in {}", service.project().root);
-            return Err(RequestError::new(Code::NotFound, error).hint("refrain list shows what there is"));
-        }
         Some(plan) => service.list_tasks(plan, detail)?,
         None => service.list_with(args.all_projects, detail)?,
     };

@@ -9,7 +9,7 @@ use refrain_core::gate::GateName;
 use refrain_core::values::iteration;
 use refrain_core::view::{Iteration, Status};
 use refrain_core::{AttemptId, LoopId, Spec};
-use refrain_engine::{AttemptDir, Service, Sight, read_log};
+use refrain_engine::{AttemptDir, ByKind, Service, Sight, read_log};
 
 use crate::render::lines::Lines;
 use crate::render::said::Said;
@@ -37,11 +37,10 @@ const CHUNK: usize = 64 << 10;
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain logs", |_| true)?;
-    if service.has_plan(&id) {
-        return of_plan(&service, &id, args);
+    match service.find(&id)? {
+        ByKind::Loop(_) => of_loop(&service, &id, args).map(|_| Code::Done.into()),
+        ByKind::Plan(_) => of_plan(&service, &id, args),
     }
-    of_loop(&service, &id, args)?;
-    Ok(Code::Done.into())
 }
 
 /// Prints the logs of a plan's loops, one round of a task after the other.

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use camino::Utf8Path;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
-use refrain_engine::{chain, tool};
+use refrain_engine::{ByKind, chain, tool};
 
 use crate::values;
 
@@ -28,12 +28,9 @@ const EXAMPLES: &str = "Examples:
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::latest(&service, args.id.as_ref(), "refrain open")?;
-    let (folder, branch) = match service.has_plan(&id) {
-        true => (service.plan_status(&id)?.project, None),
-        false => {
-            let status = service.status(&id)?;
-            (status.worktree, status.branch)
-        }
+    let (folder, branch) = match service.standing(&id)? {
+        ByKind::Plan(plan) => (plan.project, None),
+        ByKind::Loop(status) => (status.worktree, status.branch),
     };
     if !Utf8Path::new(&folder).is_dir() {
         let error =

@@ -8,7 +8,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::report::Report;
 use refrain_core::view::plan::PlanStatus;
-use refrain_engine::Service;
+use refrain_engine::ByKind;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -35,12 +35,13 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain report", |_| true)?;
-    if service.has_plan(&id) {
-        return of_plan(context, &service, &id, args);
+    match service.report(&id)? {
+        ByKind::Loop(report) => {
+            let made = format!("Made by Refrain {} from the journal of loop {id}.", report.refrain.reported);
+            given(context, &id, args, &report, &made, &|clock| document(&report, clock))
+        }
+        ByKind::Plan(plan) => of_plan(context, plan, args),
     }
-    let report = service.report(&id)?;
-    let made = format!("Made by Refrain {} from the journal of loop {id}.", report.refrain.reported);
-    given(context, &id, args, &report, &made, &|clock| document(&report, clock))
 }
 
 /// The object that is printed of a plan.
@@ -55,12 +56,12 @@ pub(crate) struct PlanReport {
 }
 
 /// Reports on a plan: each task, and what proved it.
-fn of_plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
-    let plan = service.plan_status(id)?;
-    let rounds = service.plan_rounds(id)?.into_iter();
-    let reports = rounds.map(|round| service.report(&round.id).map(|report| (round, report)));
-    let reports: Vec<_> = reports.collect::<Result<_, _>>()?;
-    let version = &context.host.version;
+fn of_plan(
+    context: &Context,
+    refrain_engine::PlanReport { status: plan, rounds: reports }: refrain_engine::PlanReport,
+    args: &Args,
+) -> Result<ExitCode, RequestError> {
+    let (id, version) = (&plan.id, &context.host.version);
     let made = format!("Made by Refrain {version} from the journals of plan {id} and its loops.");
     let loops = reports.iter().map(|(_, report)| report.clone()).collect();
     let object = PlanReport { schema: 1, plan: plan.clone(), loops };

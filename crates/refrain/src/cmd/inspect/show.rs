@@ -3,9 +3,8 @@
 use std::process::ExitCode;
 
 use refrain_app::{Code, Context, RequestError};
-use refrain_core::plan::PlanEvent;
 use refrain_core::text::printable;
-use refrain_core::{Event, LoopId, Record};
+use refrain_core::{LoopId, Record};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -26,26 +25,14 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain show", |_| true)?;
-    match service.has_plan(&id) {
-        true => shown(service.plan_events(&id)?, PlanEvent::redacted, args.json),
-        false => shown(service.events(&id)?, Event::redacted, args.json),
-    }
-}
-
-fn shown<E: Serialize>(
-    records: Vec<Record<E>>,
-    redacted: impl Fn(E) -> E,
-    json: bool,
-) -> Result<ExitCode, RequestError> {
-    let redacted = |record: Record<E>| Record { event: redacted(record.event), ..record };
-    let mut records = records.into_iter().map(redacted);
-    if json {
-        out::print_json(&records.collect::<Vec<_>>())?;
+    let records = service.redacted_events(&id)?;
+    if args.json {
+        out::print_json(&records)?;
     } else {
         let width = out::terminal_width();
-        for record in &mut records {
+        for record in &records {
             let text =
-                lines(&record, width).map_err(|error| RequestError::new(Code::Failed, error.to_string()))?;
+                lines(record, width).map_err(|error| RequestError::new(Code::Failed, error.to_string()))?;
             if !out::print_raw(text.as_bytes()) {
                 break;
             }

@@ -8,9 +8,9 @@ use refrain_core::r#loop::Outcome;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
 use refrain_core::view::{Status, StatusWord, Tone};
-use refrain_engine::{Brief, Listed, Located, Service};
+use refrain_engine::{Brief, ByKind, Listed, Located, Service};
 
-use crate::cmd::plan;
+use crate::plan::board::{self, Art};
 use crate::render::committed;
 use crate::render::gated;
 use crate::render::phrase;
@@ -34,17 +34,23 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
         Some(id) => id,
         None => meant(&service)?,
     };
-    if service.has_plan(&id) {
-        return plan::show_status(&service, &id, args.json);
-    }
-    let status = match service.status(&id) {
-        Err(error) if args.json => return values::print_damaged(&service, &id, error),
-        status => status?,
+    show(&service, &id, args.json)
+}
+
+/// Prints the status of this loop, or plan.
+pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCode, RequestError> {
+    let standing = match service.standing(id) {
+        Err(error) if json => return values::print_damaged(service, id, error),
+        standing => standing?,
     };
-    if args.json {
-        out::print_json(&status)?;
-    } else {
-        out::print(&text(&status, &service.locate(&id)?, out::terminal_width()));
+    match standing {
+        standing if json => out::print_json(&standing)?,
+        ByKind::Loop(status) => {
+            out::print(&text(&status, &service.locate(id)?, out::terminal_width()));
+        }
+        ByKind::Plan(status) => {
+            out::print(&board::text(&status, Art::current(), refrain_engine::now()));
+        }
     }
     Ok(Code::Done.into())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use refrain_app::verbs::Slow;
-use refrain_app::verbs::approve::{Approve, approve_detached, is_awaited};
+use refrain_app::verbs::approve::{Approve, approve_detached, awaits};
 use refrain_app::verbs::resume::{check, resume_detached};
 use refrain_app::verbs::steer::Steering;
 use refrain_app::{Code, Context, RequestError};
@@ -61,7 +61,7 @@ struct Verbs {
 impl Verbs {
     /// Not what waits for approval: one key alone does not send it back.
     fn resume(&self, service: &Service, id: &LoopId, grant: (&Grant, bool)) -> Result<String, RequestError> {
-        if !service.has_plan(id) && is_awaited(&service.status(id)?) {
+        if awaits(service, id)? {
             return Err(RequestError::new(Code::Refused, format!("{id} waits for approval: A asks for it")));
         }
         resume_detached(&self.context, service, id, grant, Slow::Wait)?;
@@ -70,7 +70,7 @@ impl Verbs {
 
     /// Only what waits for approval.
     fn send_back(&self, service: &Service, id: &LoopId, words: &str) -> Result<String, RequestError> {
-        if service.has_plan(id) || !is_awaited(&service.status(id)?) {
+        if !awaits(service, id)? {
             return Err(RequestError::new(Code::Refused, format!("{id} does not wait for approval")));
         }
         check(&self.context, service, id, &Grant::default())?;

@@ -7,7 +7,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::report::{Check, Given, Outcome, Subject, Verdict};
 use refrain_core::text::printable;
-use refrain_engine::Service;
+use refrain_engine::{ByKind, EngineError};
 
 use crate::{out, values};
 
@@ -32,40 +32,44 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let given = args.report.as_ref().map(|path| read(&context.dir.join(path), path)).transpose()?;
     let id = args.id.as_ref().or(given.as_ref().map(|given| &given.id));
     let id = values::only_one(&service, id, "refrain verify", |_| true)?;
-    if service.has_plan(&id) {
-        return of_plan(&service, &id, args);
-    }
-    let verdict = service.verify(&id, given.as_ref())?;
+    let found = service.verify(&id, given.as_ref()).map_err(|error| match error {
+        EngineError::IsPlan(id) => {
+            RequestError::usage(format!("--report: {id} is a plan; accepted is that with a loop"))
+                .hint(format!("refrain list --plan {id} shows those of its tasks"))
+        }
+        error => error.into(),
+    })?;
     if args.json {
-        out::print_json(&verdict)?;
-    } else if let Some(problem) = &verdict.problem {
-        let next = "nothing was changed; the other loops go on, and what its agent did is in your files";
-        return Err(RequestError::new(Code::Failed, problem.clone()).hint(next));
-    } else {
-        out::print(&text(&verdict));
+        out::print_json(&found)?;
     }
-    Ok(if verdict.agrees { Code::Done } else { Code::Failed }.into())
+    match found {
+        ByKind::Plan(verdicts) => Ok(of_plan(&verdicts, args.json)),
+        ByKind::Loop(Verdict { problem: Some(problem), .. }) if !args.json => {
+            let next = "nothing was changed; the other loops go on, and what its agent did is in your files";
+            Err(RequestError::new(Code::Failed, problem).hint(next))
+        }
+        ByKind::Loop(verdict) => {
+            if !args.json {
+                out::print(&text(&verdict));
+            }
+            Ok(code(verdict.agrees))
+        }
+    }
 }
 
 /// Says the same of a plan's own journal, and of each loop of its tasks.
-fn of_plan(service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
-    if args.report.is_some() {
-        let error = RequestError::usage(format!("--report: {id} is a plan; accepted is that with a loop"));
-        return Err(error.hint(format!("refrain list --plan {id} shows those of its tasks")));
-    }
-    let verdicts = service.verify_plan(id)?;
-    if args.json {
-        out::print_json(&verdicts)?;
-    } else {
-        verdicts.iter().for_each(|verdict| {
-            out::print(&match &verdict.problem {
-                Some(problem) => format!("{}: DAMAGED: {}\n", verdict.id, printable(problem)),
-                None => text(verdict),
-            });
+fn of_plan(verdicts: &[Verdict], json: bool) -> ExitCode {
+    for verdict in verdicts.iter().filter(|_| !json) {
+        out::print(&match &verdict.problem {
+            Some(problem) => format!("{}: DAMAGED: {}\n", verdict.id, printable(problem)),
+            None => text(verdict),
         });
     }
-    let agrees = verdicts.iter().all(|verdict| verdict.agrees);
-    Ok(if agrees { Code::Done } else { Code::Failed }.into())
+    code(verdicts.iter().all(|verdict| verdict.agrees))
+}
+
+fn code(agrees: bool) -> ExitCode {
+    if agrees { Code::Done } else { Code::Failed }.into()
 }
 
 fn read(path: &Utf8Path, given: &Utf8Path) -> Result<Given, RequestError> {

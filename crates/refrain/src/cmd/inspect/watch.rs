@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::{Status, StatusWord};
-use refrain_engine::Brief;
+use refrain_engine::{Brief, ByKind};
 
 use crate::cmd::plan;
 use crate::out::{self, Target};
@@ -41,10 +41,10 @@ fn gone(status: &Status) {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain watch", could_be)?;
-    if service.has_plan(&id) {
-        return plan::watch(&service, &id, args.events);
-    }
-    let follower = service.follow(&id, false)?;
+    let follower = match service.watch(&id)? {
+        ByKind::Plan(follower) => return plan::watch(&service, (&id, follower), args.events),
+        ByKind::Loop(follower) => follower,
+    };
     let progress = (!args.events).then_some(Target::Stdout);
     let live = Live::new(Manner::of(context, progress), refrain_engine::now());
     // Scripts get every event; a person, how it stands and what comes.

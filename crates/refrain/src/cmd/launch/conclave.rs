@@ -64,7 +64,7 @@ impl Environment {
             }),
         };
         let threshold = match context.variable("RALPH_STUCK_THRESHOLD") {
-            None => refrain_core::stuck::THRESHOLD,
+            None => refrain_core::spec::StuckSpec::THRESHOLD,
             Some(text) => text.parse().ok().filter(|n| (1..=100).contains(n)).ok_or_else(|| {
                 RequestError::usage(format!("RALPH_STUCK_THRESHOLD: {text:?}: accepted are 1 to 100"))
             })?,

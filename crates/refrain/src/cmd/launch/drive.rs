@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::{self, Alive};
-use refrain_engine::{DETACHED_READY, EngineError, Signals, chain};
+use refrain_engine::{ByKind, DETACHED_READY, EngineError, Signals, chain};
 
 use crate::cmd::plan;
 use crate::notify;
@@ -32,10 +32,11 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         telemetry::tell_whole(context, &service, &args.id)?;
         return Ok(Code::Done.into());
     }
-    if service.has_plan(&args.id) {
-        return plan::drive::alone(context, &service, &args.id, &args.notify);
-    }
-    let runner = service.take(&args.id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
+    let taken = service.take(&args.id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
+    let runner = match taken {
+        ByKind::Loop(runner) => runner,
+        ByKind::Plan(runner) => return plan::drive::alone(context, &service, runner, &args.notify),
+    };
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
     let telemetry = telemetry::begin(context, runner.worktree(), |to| runner.export(to));
     let herald = herald::begin(context, runner.worktree(), &args.notify, |to| runner.herald(to));

@@ -18,7 +18,7 @@ use refrain_core::spec::Millis;
 use refrain_core::values::{Limit, duration, iteration, tokens, usd};
 use refrain_core::view::StatusWord;
 use refrain_engine::config::Chosen;
-use refrain_engine::{Brief, Listed, Runner, Service, interrupted_by_reboot, remember_this_boot};
+use refrain_engine::{Brief, ByKind, Listed, Runner, Service, interrupted_by_reboot, remember_this_boot};
 
 use crate::run::{self, ShowArgs};
 use crate::{herald, out, values};
@@ -70,7 +70,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     } else {
         values::only_one(&service, args.id.as_ref(), "refrain resume", could_be)?
     };
-    if service.has_plan(&id) {
+    if let ByKind::Plan(_) = service.find(&id)? {
         return plan(context, &service, &id, &args);
     }
     if args.id.is_none() {
@@ -230,20 +230,15 @@ fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
     }
     let show = ShowArgs { detach: true, ..args.show.clone() };
     for (service, id) in loops {
-        if service.has_plan(&id) {
-            if let Err(error) = crate::cmd::plan::resume(context, &service, &id, &PlanGrant::default(), &show)
-            {
-                out::report(&error);
-                code = Code::Failed;
-            }
-            continue;
-        }
-        let resumed =
-            service.resume(&id, &Grant::default(), args.now).map_err(RequestError::from).and_then(|runner| {
+        let resumed = || match service.find(&id)? {
+            ByKind::Plan(_) => crate::cmd::plan::resume(context, &service, &id, &PlanGrant::default(), &show),
+            ByKind::Loop(_) => {
+                let runner = service.resume(&id, &Grant::default(), args.now)?;
                 let show = configured(context, &service, &show);
                 run::drive(context, &service, runner, &service.project().worktree, &show)
-            });
-        if let Err(error) = resumed {
+            }
+        };
+        if let Err(error) = resumed() {
             out::report(&error);
             code = Code::Failed;
         }

@@ -6,7 +6,6 @@ use camino::Utf8Path;
 
 use refrain_app::options::notify::NotifyArgs;
 use refrain_app::{Code, Context, RequestError, plan};
-use refrain_core::LoopId;
 use refrain_core::plan::PlanState;
 use refrain_core::view::plan as view;
 use refrain_engine::{DETACHED_READY, EngineError, PlanRunner, Service, Signals, chain};
@@ -103,10 +102,10 @@ pub(super) fn detached(
 pub(crate) fn alone(
     context: &Context,
     service: &Service,
-    id: &LoopId,
+    mut runner: PlanRunner,
     notify: &NotifyArgs,
 ) -> Result<ExitCode, RequestError> {
-    let mut runner = service.take_plan(id).inspect_err(|error| out::print(&format!("{}\n", chain(error))))?;
+    let id = runner.id().clone();
     let ready = || out::print(&format!("{DETACHED_READY}\n"));
     let worktree = &service.project().worktree;
     let telemetry = telemetry::begin(context, worktree, |to| runner.export(to));
@@ -115,7 +114,7 @@ pub(crate) fn alone(
     let failed = |error: &EngineError| notify::tell_failure(notify, context, id.as_str(), &chain(error));
     let status = driven.inspect_err(failed).map(|state| ended(&state));
     if let Ok(status) = &status {
-        notify::tell(notify, context, id, &status.into());
+        notify::tell(notify, context, &id, &status.into());
     }
     herald::finish(herald);
     telemetry::finish(telemetry);

@@ -20,7 +20,7 @@ mod which;
 use std::process::ExitCode;
 
 pub(crate) use {rehearsal::Rehearsal, tune::Tuned};
-pub(crate) use {resume::resume, status::show as show_status, watch::watch};
+pub(crate) use {resume::resume, watch::watch};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use refrain_app::{Code, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::StatusWord;
-use refrain_engine::Service;
+use refrain_engine::{PlanFollower, Service};
 
 use crate::out::{self, Target};
 use crate::plan::board::{self, Art};
@@ -13,7 +13,11 @@ use crate::plan::screen::PlanScreen;
 use crate::render::phrase;
 
 /// Shows how the plan stands, and then all that happens until it has stopped; scripts get every event.
-pub(crate) fn watch(service: &Service, id: &LoopId, events: bool) -> Result<ExitCode, RequestError> {
+pub(crate) fn watch(
+    service: &Service,
+    (id, follower): (&LoopId, PlanFollower),
+    events: bool,
+) -> Result<ExitCode, RequestError> {
     let state = service.plan(id)?;
     let progress = (!events).then_some(Target::Stdout);
     let past = if events { 0 } else { state.seq };
@@ -22,7 +26,7 @@ pub(crate) fn watch(service: &Service, id: &LoopId, events: bool) -> Result<Exit
     }
     let mut screen = PlanScreen::new(progress, events, past);
     screen.join(service, &state);
-    screen.run(service, service.follow_plan(id)?);
+    screen.run(service, follower);
     let view = service.plan_status(id)?;
     if !events && view.status == StatusWord::Crashed {
         let word = phrase::coloured(view.tone(), view.status.as_str());

@@ -4,7 +4,7 @@
 use refrain_app::{Code, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::plan::PlanStatus;
-use refrain_engine::{EngineError, Service};
+use refrain_engine::Service;
 
 use crate::values;
 
@@ -75,10 +75,8 @@ pub(super) fn only(
 }
 
 fn named(service: &Service, id: &LoopId) -> Result<LoopId, RequestError> {
-    match service.has_plan(id) {
-        true => Ok(id.clone()),
-        false => Err(no_plan(service, id)?),
-    }
+    service.locate_plan(id)?;
+    Ok(id.clone())
 }
 
 /// The plans of the project that work on a tag, or all.
@@ -105,17 +103,4 @@ fn of_tag(service: &Service, tag: Option<&str>) -> Result<Vec<PlanStatus>, Reque
 fn none() -> RequestError {
     let error = RequestError::new(Code::NotFound, "this project has no plan");
     error.hint("refrain plan run --tag TAG --verify CMD starts one; refrain plan waves shows its tasks")
-}
-
-fn no_plan(service: &Service, id: &LoopId) -> Result<RequestError, RequestError> {
-    let plans = service.plans()?;
-    let names = plans.iter().map(LoopId::as_str);
-    let project = &service.project().root;
-    let error = RequestError::new(Code::NotFound, format!("no plan {id} in {project}"));
-    let is_loop = !matches!(service.locate(id), Err(EngineError::NoLoop { .. }));
-    Ok(match (is_loop, refrain_core::text::nearest(id.as_str(), names)) {
-        (true, _) => error.hint(format!("{id} is a loop: refrain status {id}")),
-        (false, Some(nearest)) => error.hint(format!("did you mean {nearest}?")),
-        (false, None) => error.hint("refrain list shows what there is"),
-    })
 }

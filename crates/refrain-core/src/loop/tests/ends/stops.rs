@@ -44,7 +44,7 @@ fn a_note_is_looked_into(#[case] state: LoopState, #[case] name: &str, #[case] w
     let here = session(None).process;
     assert_eq!(Whose::of(&state, name, here), whose);
     let capped = Journal::in_session().turns(finished(Exit::Unseen)).obey().state;
-    let ended = LoopState { ended: capped.ended, ..state };
+    let ended = LoopState { lifecycle: capped.lifecycle, ..state };
     assert!(ended.ended.is_none() || Whose::of(&ended, name, here) == Whose::Nobodys);
     assert_ne!(Whose::of(&unnamed(), "t", Some(Process { pid: 1, start: 1 })), Whose::Unbound);
 }

@@ -6,7 +6,8 @@ use rstest::rstest;
 use crate::agent::{AgentReport, Fault, FaultKind, Scope, Until, Usage, Usd};
 use crate::event::{Ask, AttemptFinished, Blocked, End, Event, Exit, StopReason, Urgency, Wait, WaitKind};
 use crate::r#loop::tests::journal::{Journal, failing, finished, grant, id, reporting, spec, time, tokens};
-use crate::r#loop::{ChildId, Grant, LoopState, Outcome, Phase, Refusal, Step};
+use crate::r#loop::{ChildId, Grant, LoopState, Outcome, Phase, Step};
+use crate::machine::Refusal;
 use crate::price::Price;
 use crate::spec::{AgentKind, AgentSpec, Millis, OutputFormat};
 

@@ -6,7 +6,8 @@ use rstest::rstest;
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency, Wait, WaitKind};
 use crate::gate::{GateSpec, GateWhen};
 use crate::r#loop::tests::journal::{Journal, claiming, finished, gates, spec};
-use crate::r#loop::{ChildId, Grant, Refusal, Step};
+use crate::r#loop::{ChildId, Grant, Step};
+use crate::machine::Refusal;
 use crate::spec::{Limits, Millis, Spec, Until};
 use crate::view::{self, Alive, StatusWord};
 

@@ -9,7 +9,8 @@ use crate::r#loop::tests::journal::{
     Journal, candidate_taken, claiming, finished, gates, grant, id, oid, reporting, spec, time, tokens,
     unlimited,
 };
-use crate::r#loop::{Approval, ChildId, Grant, LoopState, Refusal, Step};
+use crate::r#loop::{Approval, ChildId, Grant, LoopState, Step};
+use crate::machine::Refusal;
 use crate::prompt::{Quoted, assemble};
 use crate::spec::{Limits, Spec, Until};
 use crate::view::{self, Alive, ApprovalWord, StatusWord};

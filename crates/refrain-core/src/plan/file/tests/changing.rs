@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use rstest::rstest;
 
 use super::super::*;
+use crate::plan::{Note, TaskStatus};
 
 fn change(task: &str, status: TaskStatus, note: Option<(&str, u32)>) -> Change {
     let note = note.map(|(reason, attempts)| Note { reason: reason.to_owned(), attempts });

@@ -3,7 +3,7 @@
 use rstest::rstest;
 
 use super::super::*;
-use crate::plan::{Priority, TaskStatus};
+use crate::plan::{Note, Priority, Task, TaskId, TaskStatus};
 
 /// A task in a line: id, parent, status, what it depends on.
 fn told(text: &str, shape: Shape, tag: &str) -> Vec<String> {

@@ -19,7 +19,7 @@ use refrain_core::spec::Limits;
 use refrain_core::text::clip;
 use refrain_core::{LoopId, Spec};
 use refrain_engine::config::Chosen;
-use refrain_engine::{ForeignError, Service, found_in};
+use refrain_engine::{EngineError, ForeignError, Service, found_in};
 
 use super::Args;
 use crate::cmd::launch::start::{self, ModeArgs};
@@ -194,9 +194,13 @@ fn name(
     found: &Found,
 ) -> Result<Option<LoopId>, RequestError> {
     let Some(id) = &found.id else { return Ok(None) };
-    let is_plan = service.has_plan(id);
-    let Ok(state) = service.state(id) else { return Ok((!is_plan).then(|| id.clone())) };
-    let is_behind_it = state.spec.carried.is_some_and(|carried| carried.from == path.as_str());
+    let state = match service.state(id) {
+        Err(EngineError::NoLoop { .. }) => return Ok(Some(id.clone())),
+        // It has a plan, or a loop that cannot be read.
+        Err(_) => return Ok(None),
+        Ok(state) => state,
+    };
+    let is_behind_it = state.spec.carried.as_ref().is_some_and(|carried| carried.from == path.as_str());
     if is_behind_it || found.began == Some(state.started_at) {
         let error = format!("{file}: it is loop {id} of this project, which goes on as it is");
         let error = RequestError::new(Code::Refused, error).hint(format!("refrain resume {id}"));

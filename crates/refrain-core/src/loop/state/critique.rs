@@ -1,0 +1,23 @@
+//! What a state holds of critics.
+
+use super::child::Child;
+
+/// A critic in flight.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Critiquing {
+    /// Behind which iteration.
+    pub iteration: u32,
+    /// Its child.
+    pub child: Child,
+}
+
+/// What critics said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Feedback {
+    /// Behind which iteration the last one was started.
+    pub(in crate::r#loop) asked: u32,
+    /// What it said, until an iteration that was told it is charged.
+    pub said: Option<String>,
+    /// Why it said nothing.
+    pub error: Option<String>,
+}

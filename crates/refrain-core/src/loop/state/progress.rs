@@ -1,0 +1,44 @@
+//! What a state holds of the progress of its loop.
+
+use crate::event::Pushed;
+use crate::git::{Oid, RepoPath};
+use crate::stuck::{IterationResult, Stuck};
+use crate::work::WorkDigest;
+
+/// Where a loop's iterations lead.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// What they add up to.
+    pub stuck: Stuck,
+    /// The work when the last one began.
+    pub(in crate::r#loop) began: Option<WorkDigest>,
+    /// The iteration that was recorded last.
+    pub(in crate::r#loop) last_recorded: u32,
+    /// What it was recorded in, and as what: checks may fail it later.
+    pub(in crate::r#loop) before: Option<Box<(Stuck, IterationResult)>>,
+    /// It goes on with another agent already: there is no second change.
+    pub changed: bool,
+    /// What is kept of its work, since it went on last.
+    pub saved: Option<Saved>,
+}
+
+/// What is kept of work that was not proven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Saved {
+    /// It is on a branch.
+    Branch {
+        /// Its name.
+        name: String,
+        /// Its commit.
+        commit: Oid,
+        /// Where it was pushed to, or why not.
+        pushed: Option<Pushed>,
+        /// Files of it that hold the user's own changes too.
+        mixed: Vec<RepoPath>,
+    },
+    /// It is not.
+    Not {
+        /// Why.
+        why: String,
+    },
+}

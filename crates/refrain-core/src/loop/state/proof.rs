@@ -1,0 +1,271 @@
+//! What the gates said of a candidate, and where a loop is while they are asked.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use super::child::Child;
+use crate::agent::Usage;
+use crate::event::{Blocked, ClaimSource, Exit, Seal};
+use crate::fingerprint::Fingerprint;
+use crate::gate::{GateSpec, GateWhen};
+use crate::git::{Oid, RepoPath};
+use crate::ids::AttemptId;
+use crate::protect::Touched;
+use crate::spec::{Millis, Spec};
+use crate::text::{clip, squeeze};
+
+/// How much of what a reviewer found is told on one line, in bytes.
+const LONGEST_FINDINGS: usize = 160;
+
+/// What is to be proven.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its tree; none where there is no repository, and then no candidate is known to be the same as another.
+    pub tree: Option<Oid>,
+    /// The loop changed something that the tree does not show.
+    pub partial: bool,
+    /// What of the protected was touched since the start.
+    pub touched: Vec<Touched>,
+}
+
+impl Candidate {
+    /// Whether this is known to be the same as `other`.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.tree.is_some() && self.tree == other.tree && !self.partial && !other.partial
+    }
+}
+
+/// What the gates said of a candidate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proof {
+    /// The candidate.
+    pub candidate: Candidate,
+    /// A result of each gate that was asked, in their order.
+    pub results: Vec<GateResult>,
+    /// The candidate was another each time the gates, or a commit hook, had run.
+    pub restless: bool,
+    /// What the gates changed of it the last time they ran: the first [`CHANGED`] paths.
+    pub changed: Vec<RepoPath>,
+    /// What a person says of it, where one is asked: last of all.
+    pub approval: Option<Approval>,
+}
+
+/// What a person says of a candidate that they are asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approval {
+    /// Nothing yet.
+    Awaited,
+    /// That it is good; and when.
+    Given(Timestamp),
+    /// That the loop goes on without that; and when.
+    Refused(Timestamp),
+}
+
+impl Proof {
+    /// Whether every hard gate of `spec` was asked about this very candidate, and passed, nothing protected was touched, and no
+    /// person refused it.
+    #[must_use]
+    pub fn holds(&self, spec: &Spec) -> bool {
+        let passed = |(place, _): (usize, &GateSpec)| self.of_gate(place).is_some_and(GateResult::passed);
+        !self.restless
+            && self.candidate.touched.is_empty()
+            && !self.is_refused()
+            && spec.gates.iter().enumerate().filter(|(_, gate)| gate.hard).all(passed)
+    }
+
+    /// That it never stayed the same, with what changed it, in words that follow "because".
+    #[must_use]
+    pub fn instability(&self) -> Option<String> {
+        let paths = self.changed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        let named = if paths.is_empty() { String::new() } else { format!(": {paths}") };
+        self.restless.then(|| format!("the gates or commit hooks change files each time they run{named}"))
+    }
+
+    /// Whether a person was asked about it, and did not approve it.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        matches!(self.approval, Some(Approval::Refused(_)))
+    }
+
+    /// The hard gates that failed.
+    pub fn failing<'a>(&'a self, spec: &'a Spec) -> impl Iterator<Item = &'a GateResult> {
+        self.results
+            .iter()
+            .filter(|result| !result.passed() && result.spec(spec).is_some_and(|gate| gate.hard))
+    }
+
+    /// What this gate said.
+    #[must_use]
+    pub fn of_gate(&self, gate: usize) -> Option<&GateResult> {
+        self.results.iter().find(|result| result.gate == gate)
+    }
+}
+
+/// What one gate said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GateResult {
+    /// Which, as its place in the specification.
+    pub gate: usize,
+    /// Behind which attempt it ran; of iteration 0 where that was before the first.
+    pub of: AttemptId,
+    /// Which of its runs there.
+    pub run: u32,
+    /// Why it did not pass.
+    pub failure: Option<GateFailure>,
+    /// How its process ended; none where it could not be started.
+    pub exit: Option<Exit>,
+    /// How long it took.
+    pub duration: Millis,
+    /// It failed on the same candidate before it passed.
+    pub flaky: bool,
+    /// The last line that it printed.
+    pub preview: String,
+    /// How many test runners printed their summary.
+    pub summaries: u32,
+    /// What its failure comes down to.
+    pub fingerprint: Option<Fingerprint>,
+    /// What is kept of what it printed.
+    pub log: Option<Seal>,
+    /// What it used, where it is an agent.
+    pub usage: Usage,
+}
+
+impl GateResult {
+    /// Whether it passed.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    /// The gate itself.
+    #[must_use]
+    pub fn spec<'a>(&self, spec: &'a Spec) -> Option<&'a GateSpec> {
+        spec.gates.get(self.gate)
+    }
+}
+
+/// Why a gate did not pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GateFailure {
+    /// Its process ended with a code that is not 0, or by a signal.
+    Exit(Exit),
+    /// It took longer than it may, and was stopped.
+    TimeLimit,
+    /// It ended well, but tested nothing: what it said about that.
+    NoTest(String),
+    /// It could not be started: what the system said.
+    NotStarted(String),
+    /// It is an agent, and what it found is not what was asked for.
+    Review(String),
+    /// It is an agent, and said neither yes nor no.
+    NoVerdict(String),
+}
+
+impl fmt::Display for GateFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exit(Exit::Code(code)) => write!(f, "exit code {code}"),
+            Self::Exit(Exit::Signal(signal)) => write!(f, "ended by signal {signal}"),
+            Self::Exit(Exit::Lost | Exit::Unseen) => f.write_str("nobody saw it end"),
+            Self::TimeLimit => f.write_str("it took longer than it may"),
+            Self::NoTest(said) => write!(f, "it tested nothing: {said}"),
+            Self::Review(findings) => {
+                write!(f, "the reviewer refuses it: {}", clip(&squeeze(findings), LONGEST_FINDINGS))
+            }
+            Self::NoVerdict(why) => write!(f, "the reviewer passed no verdict: {why}"),
+            Self::NotStarted(error) => write!(f, "it could not be started: {error}"),
+        }
+    }
+}
+
+/// Candidate and gates behind an attempt, or before the first one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proving {
+    /// Behind which attempt; none before the first.
+    pub of: Option<AttemptId>,
+    /// What it claimed.
+    pub claim: Option<ClaimSource>,
+    /// The gates that are asked, as their places in the specification.
+    pub asked: Vec<usize>,
+    /// What is to be proven, once it is taken.
+    pub candidate: Option<Candidate>,
+    /// What the gates changed of the one before.
+    pub changed: Vec<RepoPath>,
+    /// The results so far, in the order of the gates.
+    pub results: Vec<GateResult>,
+    /// The gate in flight.
+    pub running: Option<Running>,
+    /// How often the next gate failed on this candidate and is still to be tried.
+    pub failed: u32,
+    /// How often each gate was started.
+    pub runs: Vec<u32>,
+    /// All have spoken, and the candidate is looked at once more: it has to be the same still.
+    pub to_check: bool,
+    /// Why it would come to nothing, until a person did something about that; or that one is to approve it.
+    pub hindered: Option<Blocked>,
+}
+
+impl Proving {
+    /// What is asked of which gates behind this attempt, or before the first: of some only where there is a claim to prove.
+    /// An agent that reviews has nothing to review before the first.
+    pub(in crate::r#loop) fn new(
+        of: Option<AttemptId>,
+        claim: Option<ClaimSource>,
+        gates: &[GateSpec],
+    ) -> Self {
+        let is_asked = |gate: &GateSpec| match (of, gate.when) {
+            (None, _) => !gate.is_review(),
+            (Some(_), _) if gate.completes => true,
+            (Some(_), GateWhen::Iteration) => true,
+            (Some(_), GateWhen::Claim) => claim.is_some(),
+        };
+        Self {
+            of,
+            claim,
+            asked: (0..gates.len()).filter(|place| is_asked(&gates[*place])).collect(),
+            candidate: None,
+            changed: Vec::new(),
+            results: Vec::new(),
+            running: None,
+            failed: 0,
+            runs: vec![0; gates.len()],
+            to_check: false,
+            hindered: None,
+        }
+    }
+
+    /// All that were asked passed, and one of them completes the loop: that is a claim, for which the others are asked as well.
+    pub(in crate::r#loop) fn claim_by_gates(&mut self, gates: &[GateSpec]) {
+        if self.claim.is_none() {
+            self.claim = Some(ClaimSource::Gates);
+            let missing: Vec<_> = (0..gates.len()).filter(|place| !self.asked.contains(place)).collect();
+            self.asked.extend(missing);
+        }
+    }
+
+    /// Whose folder the logs are in: the attempt's, or that of iteration 0.
+    #[must_use]
+    pub fn folder(&self) -> AttemptId {
+        self.of.unwrap_or(AttemptId::BEFORE)
+    }
+
+    /// The gate that is run next, and which of its runs that is.
+    #[must_use]
+    pub fn next_gate(&self) -> Option<(usize, u32)> {
+        let gate = *self.asked.get(self.results.len())?;
+        Some((gate, self.runs.get(gate)? + 1))
+    }
+}
+
+/// A gate in flight.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Running {
+    /// Which, as its place in the specification.
+    pub gate: usize,
+    /// Which of its runs.
+    pub run: u32,
+    /// Its child.
+    pub child: Child,
+}

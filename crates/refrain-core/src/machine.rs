@@ -1,0 +1,249 @@
+//! What a loop and a plan have in common, whatever they do: a journal adds up to them, a runner drives them, they are asked to
+//! stop, and go on when they are resumed. The reader and the only writer of journals (refrain-store) know no more of either.
+
+mod damage;
+mod refusal;
+
+use std::collections::BTreeSet;
+use std::ops::Deref;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::event::{self, Ask, Asker, Identity, Record, Urgency};
+use crate::ids::{LoopId, RequestId};
+use crate::signature::{Signatures, Signed, SignedKind};
+use crate::spec::Millis;
+
+pub use damage::Damage;
+pub use refusal::{MAX_STEERING, Refusal, check_steering};
+
+/// A loop, or a plan: the state that the records of a journal add up to.
+pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
+    /// What happens to it.
+    type Event: Serialize + DeserializeOwned;
+
+    /// How it can stop.
+    type End: MachineEnd;
+
+    /// The state behind the first record.
+    ///
+    /// # Errors
+    /// [`Damage`] where that cannot be a first record.
+    fn begin(record: &Record<Self::Event>) -> Result<Self, Damage>;
+
+    /// The state behind one more record; unchanged where that cannot follow.
+    ///
+    /// # Errors
+    /// [`Damage`] that says why not.
+    fn apply(&mut self, record: &Record<Self::Event>) -> Result<(), Damage>;
+
+    /// What the journal is of.
+    fn id(&self) -> &LoopId;
+
+    /// Whether it can be asked this now.
+    ///
+    /// # Errors
+    /// A [`Refusal`] that says why not.
+    fn admits(&self, ask: &Ask) -> Result<(), Refusal>;
+
+    /// The kind of a record with this event, if it is signed.
+    fn signed(event: &Self::Event) -> Option<SignedKind>;
+
+    /// Whether an end may stand on what this event says: a forged end needs a forged result.
+    fn is_result(event: &Self::Event) -> bool;
+
+    /// What the signatures of its journal come to.
+    fn judge(&self, records: &[Signed]) -> Signatures;
+
+    /// The event that records this.
+    fn event(shared: SharedEvent<Self::End>) -> Self::Event;
+}
+
+/// An event of every machine; each has its own name for it in the journal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SharedEvent<E> {
+    /// Something was asked of it, and heard.
+    Asked {
+        /// The request's id; none where it was a signal.
+        request: Option<RequestId>,
+        /// What was asked.
+        ask: Ask,
+        /// Who asked.
+        by: Asker,
+    },
+    /// It stopped.
+    Ended(E),
+    /// The journal ended in half a line.
+    JournalTorn {
+        /// How many bytes were cut off.
+        bytes: u64,
+        /// The file beside the journal that keeps them.
+        kept_as: String,
+    },
+    /// The journal was deleted or changed under its writer, and was written back.
+    JournalRestored {
+        /// How many bytes were written back.
+        bytes: u64,
+        /// The file beside the journal that keeps what another process had made of it.
+        kept_as: Option<String>,
+    },
+}
+
+/// How a machine can stop.
+pub trait MachineEnd: Copy {
+    /// The status that it leaves the machine in, as `status` spells it.
+    fn name(self) -> &'static str;
+
+    /// Whether nothing more can happen to it.
+    fn is_final(self) -> bool;
+}
+
+/// A stop, and when it was.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ended<E = event::End> {
+    /// How it stopped.
+    pub end: E,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// The part of a machine's state that does not depend on what it does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lifecycle<E> {
+    /// Events folded so far; the next has this number plus one.
+    pub seq: u64,
+    /// When it was started.
+    pub started_at: Timestamp,
+    /// When the last event happened.
+    pub updated_at: Timestamp,
+    /// Who drives it, or drove it last.
+    pub runner: Option<Identity>,
+    /// A stop for good was asked for. Never taken back.
+    pub cancel: Option<Urgency>,
+    /// A stop for now was asked for; `resume` takes it back.
+    pub pause: Option<Urgency>,
+    /// Who asked for the end, a person where several did.
+    pub cancelled_by: Option<Asker>,
+    /// Who asked for the pause, a person where several did.
+    pub paused_by: Option<Asker>,
+    /// Whether a request asked for the pause, and not only a signal to the runner.
+    pub is_pause_requested: bool,
+    /// How it stopped, while it is stopped.
+    pub ended: Option<Ended<E>>,
+    /// Its own duration up to `updated_at`.
+    pub active: Duration,
+    answered: BTreeSet<RequestId>,
+}
+
+impl<E: MachineEnd> Lifecycle<E> {
+    /// That of a machine that starts, with a journal of this format.
+    pub(crate) fn begin(at: Timestamp, format: u32) -> Result<Self, Damage> {
+        if !event::is_readable(format) {
+            return Err(Damage::Format { found: format });
+        }
+        Ok(Self {
+            seq: 1,
+            started_at: at,
+            updated_at: at,
+            runner: None,
+            cancel: None,
+            pause: None,
+            cancelled_by: None,
+            paused_by: None,
+            is_pause_requested: false,
+            ended: None,
+            active: Duration::ZERO,
+            answered: BTreeSet::new(),
+        })
+    }
+
+    /// Refuses a record that does not follow the last one.
+    pub(crate) fn check_order(&self, seq: u64, at: Timestamp) -> Result<(), Damage> {
+        if seq != self.seq + 1 {
+            return Err(Damage::Sequence { expected: self.seq + 1, found: seq });
+        }
+        if at < self.updated_at { Err(Damage::Time(seq)) } else { Ok(()) }
+    }
+
+    /// A record was applied; so much of the time since the last one is the machine's own.
+    pub(crate) fn advance(&mut self, seq: u64, at: Timestamp, own: Duration) {
+        self.active += own;
+        (self.seq, self.updated_at) = (seq, at);
+    }
+
+    /// The time since the last event.
+    pub(crate) fn stretch(&self, now: Timestamp) -> Duration {
+        Duration::try_from(now.duration_since(self.updated_at)).unwrap_or_default()
+    }
+
+    /// Whether nothing more can happen to it.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        self.ended.is_some_and(|ended| ended.end.is_final())
+    }
+
+    /// Whether a request was turned into an event already.
+    #[must_use]
+    pub fn has_answered(&self, request: &RequestId) -> bool {
+        self.answered.contains(request)
+    }
+
+    /// Refuses what cannot be asked once it has stopped.
+    pub(crate) fn admits(&self, ask: &Ask) -> Result<(), Refusal> {
+        match (self.ended.map(|ended| ended.end), ask) {
+            (Some(end), _) if end.is_final() => Err(Refusal::Final(end.name())),
+            (Some(end), Ask::Pause(_) | Ask::Proceed) => Err(Refusal::Stopped(end.name())),
+            (_, Ask::Cancel(_) | Ask::Pause(_) | Ask::Steer(_) | Ask::Proceed) => Ok(()),
+        }
+    }
+
+    /// Records a request, each once; of two stops the more urgent one counts.
+    pub(crate) fn ask(
+        &mut self,
+        request: Option<&RequestId>,
+        ask: &Ask,
+        by: Asker,
+    ) -> Result<(), &'static str> {
+        if request.is_some_and(|request| !self.answered.insert(request.clone())) {
+            return Err("asked");
+        }
+        self.is_pause_requested |= matches!(ask, Ask::Pause(_)) && request.is_some();
+        let (stop, asker, urgency) = match ask {
+            Ask::Cancel(urgency) => (&mut self.cancel, &mut self.cancelled_by, urgency),
+            Ask::Pause(urgency) => (&mut self.pause, &mut self.paused_by, urgency),
+            Ask::Steer(_) | Ask::Proceed => return Ok(()),
+        };
+        *stop = (*stop).max(Some(*urgency));
+        *asker = (*asker).max(Some(by));
+        Ok(())
+    }
+
+    /// Whether an event is needed to resume it. None is for one whose runner died, unless it gets more or was about to pause.
+    /// One that was about to be cancelled gets no more: the next runner finishes that.
+    pub(crate) fn may_resume(&self, gets_more: bool) -> Result<bool, Refusal> {
+        match self.ended.map(|ended| ended.end) {
+            Some(end) if end.is_final() => Err(Refusal::Final(end.name())),
+            Some(_) if self.cancel.is_some() => Err(Refusal::Final("cancelled")),
+            None if self.cancel.is_some() => Ok(false),
+            None => Ok(self.pause.is_some() || gets_more),
+            Some(_) => Ok(true),
+        }
+    }
+
+    /// It goes on; answers with how it had stopped.
+    pub(crate) fn resume(&mut self) -> Option<E> {
+        (self.pause, self.paused_by, self.is_pause_requested) = (None, None, false);
+        self.ended.take().map(|ended| ended.end)
+    }
+
+    /// Where this duration is used up: how much is, and the option that grants twice that.
+    pub(crate) fn more_time(&self, max_duration: Option<Millis>) -> Option<(String, String)> {
+        let active = Millis::from(self.active);
+        let enough = (active.0.saturating_mul(2) / 1000).max(60);
+        let words = (format!("{active} are used up"), format!("--max-duration {enough}s"));
+        max_duration.filter(|all| *all <= active).map(|_| words)
+    }
+}

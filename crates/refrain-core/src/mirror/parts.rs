@@ -1,0 +1,68 @@
+//! What the files of several systems have in common.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::event::{ClaimSource, End};
+use crate::ids::LoopId;
+use crate::r#loop::LoopState;
+use crate::state_file::front_matter;
+
+/// How a loop stands, in the words that those systems have: there are no others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// It goes on, or can as it is: a pause is none of their ends.
+    Running,
+    /// It is done.
+    Completed,
+    /// A person ended it.
+    Cancelled,
+    /// It used up its iterations.
+    MaxIterationsReached,
+    /// It broke off, for whatever other reason.
+    Crashed,
+}
+
+impl Standing {
+    /// How a loop stands; one that has not ended and that nobody drives broke off.
+    #[must_use]
+    pub fn of(state: &LoopState, is_driven: bool) -> Self {
+        match state.ended.map(|ended| ended.end) {
+            None if is_driven => Self::Running,
+            Some(End::Paused | End::Blocked { .. }) => Self::Running,
+            Some(End::IterationCap | End::Completed { claim: ClaimSource::Count }) => {
+                Self::MaxIterationsReached
+            }
+            Some(End::Completed { .. }) => Self::Completed,
+            Some(End::Cancelled) => Self::Cancelled,
+            None | Some(End::Stuck | End::TimedOut | End::BudgetExceeded { .. }) => Self::Crashed,
+        }
+    }
+}
+
+/// What every file of Refrain's holds beside what its format asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Mark {
+    pub(super) refrain_loop: LoopId,
+    pub(super) refrain_started: Timestamp,
+}
+
+impl Mark {
+    pub(super) fn of(state: &LoopState) -> Self {
+        Self { refrain_loop: state.spec.id.clone(), refrain_started: state.started_at }
+    }
+
+    pub(super) fn found(text: &str) -> Option<Self> {
+        match front_matter(text) {
+            Some((matter, _)) => serde_saphyr::from_str(&text[matter]).ok(),
+            None => serde_json::from_str(text).ok(),
+        }
+    }
+}
+
+/// Pretty JSON, ended like a text.
+pub(super) fn pretty(value: &impl Serialize) -> String {
+    // Nothing that is written here cannot be: maps have texts for keys, and numbers are numbers.
+    serde_json::to_string_pretty(value).map(|json| json + "\n").unwrap_or_default()
+}

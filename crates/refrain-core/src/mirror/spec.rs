@@ -1,0 +1,27 @@
+//! What a specification says of the files of other systems.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Where a counter comes from that a loop goes on with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Carried {
+    /// The file that said it.
+    pub from: String,
+    /// How many iterations were counted there.
+    pub iteration: u32,
+}
+
+/// A format of another system that Refrain writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mirror {
+    /// `.ralph_state.json` and `.ralph_context.md` in the working folder (seed 004).
+    Ralph,
+    /// `.synthex/loops/<id>.json` (seed 000).
+    Synthex,
+    /// `.descartes/loop-state.json` (seed 001).
+    Descartes,
+    /// `loop.local.md` (seed 002).
+    Randroid,
+}

@@ -1,0 +1,47 @@
+//! What is read of a task file, and what is changed in it.
+
+use crate::plan::{Note, Problem, Task, TaskId, TaskStatus};
+
+/// The tasks of one tag.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tasks {
+    /// What they are called together, where the file says so.
+    pub name: Option<String>,
+    /// The tasks, in the order of the file.
+    pub tasks: Vec<Task>,
+    /// The shell command that proves every one of them, where the file names one.
+    pub verification: Option<String>,
+    /// What is odd about the file, though it can be read.
+    pub odd: Vec<Problem>,
+}
+
+/// Where a task is to stand from now on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Which.
+    pub task: TaskId,
+    /// Where it stood when that was decided: what says otherwise by now was written by somebody else, and is left.
+    pub from: TaskStatus,
+    /// Where.
+    pub status: TaskStatus,
+    /// Why, where a person has to look at it. Without one, what the file said before is taken out.
+    pub note: Option<Note>,
+}
+
+/// A file with its changes made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// Its text.
+    pub text: String,
+    /// Changes of tasks that are not there any more.
+    pub missing: Vec<TaskId>,
+    /// Changes of tasks that stand elsewhere than they stood, and are left there.
+    pub left: Vec<TaskId>,
+}
+
+impl Change {
+    /// Whether nobody else wrote where the task stands, or wrote the same.
+    pub(super) fn fits(&self, found: TaskStatus) -> bool {
+        found == self.from || found == self.status
+    }
+}

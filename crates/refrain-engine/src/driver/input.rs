@@ -1,0 +1,271 @@
+//! What every runner has, whatever it drives: its journal, its locks, and how it hears of requests, signals and files. Every
+//! source of news becomes one [`Input`] in one select.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::event::{Ask, Asker, Urgency};
+use refrain_core::{Machine, SharedEvent};
+use refrain_proc::identity;
+use refrain_store::journal::{Committed, Durability, MOST_RESTORED};
+use refrain_store::project::inbox;
+use refrain_store::{Doorbell, Journal, JournalError};
+use tokio::net::unix::pipe;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::blocking::blocking;
+use crate::driver::doorbell::install_doorbell;
+use crate::driver::pulse::Pulse;
+use crate::driver::signals::{SignalSources, Signals, Wish};
+use crate::observe::file_watch::DelayedFileWatch;
+use crate::service::asking::{Unattended, answer_without_runner};
+use crate::{EngineError, Host, now};
+
+/// How long a process that deletes a folder has to finish: a file that is made in it meanwhile would keep the folder.
+const SETTLE: Duration = Duration::from_millis(50);
+
+/// The longest that a timer runs: it stands still while the machine sleeps.
+const LONGEST_TIMER: Duration = Duration::from_hours(24);
+
+/// What can happen to a runner; `T` is what its own work says.
+pub(crate) enum Input<T> {
+    /// Its own work: agents, git, the loops of tasks.
+    Own(T),
+    /// A request came into the inbox.
+    Bell,
+    /// A signal came.
+    Signal(Wish),
+    /// Something happened to its files.
+    Files,
+    /// The time that was awaited has come.
+    Time,
+}
+
+/// A runner at work, as far as loops and plans have it in common.
+pub(crate) struct Driver<'a, M, L> {
+    pub(crate) host: &'a Host,
+    /// On the heap, as the state is large and futures hold what they are given several times over.
+    pub(crate) journal: Box<Journal<M>>,
+    /// Shared with all that works for the machine: until that is over no other runner drives it.
+    pub(crate) locks: Arc<L>,
+    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) signals: SignalSources,
+    /// The inbox is to be looked into: something may have come while the doorbell was gone.
+    pub(crate) look_again: bool,
+    doorbell: pipe::Receiver,
+    /// Its own files, which another process may delete.
+    watch: DelayedFileWatch,
+}
+
+impl<'a, M, L> Driver<'a, M, L>
+where
+    M: Machine + Send + 'static,
+    L: Send + Sync + 'static,
+{
+    /// Takes the machine over, on disk, with the event that says so, and does `also` beside that; `ready` is called then.
+    pub(crate) async fn begin(
+        (mut journal, locks, pulse): (Box<Journal<M>>, Arc<L>, Arc<Pulse>),
+        (host, signals): (&'a Host, Signals),
+        taken_over: Option<M::Event>,
+        also: impl FnOnce() + Send + 'static,
+        ready: impl FnOnce(),
+    ) -> Result<Self, EngineError> {
+        let signals = SignalSources::new(signals)?;
+        let doorbell = install_doorbell(journal.dir())?;
+        if let Some(event) = taken_over {
+            journal.push(event, now())?;
+        }
+        let (batch, held) = (journal.batch(Durability::Synced), Arc::clone(&locks));
+        let committed = blocking(move || {
+            let committed = batch.write();
+            also();
+            drop(held);
+            committed
+        })
+        .await?;
+        pulse.update(|beat| beat.journal = committed.length);
+        ready();
+        // What came while nobody drove the machine comes first.
+        let (look_again, watch) = (true, DelayedFileWatch::later());
+        Ok(Self { host, journal, locks, pulse, signals, look_again, doorbell, watch })
+    }
+
+    /// Waits for one input, what its own work says among them.
+    pub(crate) async fn next<T>(
+        &mut self,
+        own: impl Future<Output = T>,
+        at_most: Option<Duration>,
+    ) -> Input<T> {
+        let timer = at_most.map(|left| Instant::now() + left.min(LONGEST_TIMER));
+        let mut rung = [0; 64];
+        tokio::select! {
+            own = own => Input::Own(own),
+            _ = self.doorbell.readable() => {
+                let _ = self.doorbell.try_read(&mut rung);
+                Input::Bell
+            }
+            wish = self.signals.next() => Input::Signal(wish),
+            () = self.watch.changed() => Input::Files,
+            () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => Input::Time,
+        }
+    }
+
+    /// Whether the system had no watch left for its files.
+    pub(crate) fn has_no_watch(&self) -> bool {
+        self.watch.has_no_watch()
+    }
+
+    /// What a signal asks for, and whether that is new and can be asked.
+    pub(crate) fn asked_by(&self, wish: Wish) -> (Ask, bool) {
+        let state = self.journal.state();
+        let urgency = match wish {
+            Wish::Interrupt if state.pause.is_none() => Urgency::AfterIteration,
+            Wish::Interrupt => Urgency::Now,
+            Wish::Pause(urgency) => urgency,
+        };
+        let ask = Ask::Pause(urgency);
+        let is_new = state.pause < Some(urgency) && state.admits(&ask).is_ok();
+        (ask, is_new)
+    }
+
+    /// Records what a signal asked for.
+    pub(crate) fn record_signal(&mut self, ask: Ask) -> Result<(), EngineError> {
+        let asked = SharedEvent::Asked { request: None, ask, by: Asker::Person };
+        Ok(self.journal.push(M::event(asked), now())?)
+    }
+
+    /// Turns what waits in the inbox into events, each once; only then the requests are gone. `heard` is called before each is
+    /// recorded.
+    pub(crate) async fn answer(&mut self, mut heard: impl FnMut(&M, &Ask)) -> Result<(), EngineError>
+    where
+        M: Unattended,
+    {
+        let (dir, signing) = (self.journal.dir().clone(), self.host.signing());
+        let waiting = self.blocking(move || signing.requests(&dir)).await?;
+        for (request, _) in &waiting {
+            if self.journal.state().is_new(request) {
+                heard(self.journal.state(), &request.ask);
+                M::record(&mut self.journal, request)?;
+            }
+        }
+        if self.journal.has_pending() {
+            self.commit(Durability::Synced).await?;
+        }
+        self.blocking(move || waiting.iter().for_each(|(_, path)| inbox::remove(path))).await;
+        Ok(())
+    }
+
+    /// Everything so far is on disk. A journal that was deleted is written back, and that is recorded; says whether it was.
+    pub(crate) async fn commit(&mut self, durability: Durability) -> Result<bool, EngineError> {
+        let batch = self.journal.batch(durability);
+        let mut committed: Committed = match durability {
+            // A few hundred bytes into the page cache: handing them to another thread takes longer.
+            Durability::Written => batch.write()?,
+            Durability::Synced => self.blocking(move || batch.write()).await?,
+        };
+        let was_restored = committed.restored.is_some();
+        for _ in 0..MOST_RESTORED {
+            let Some(restored) = committed.restored else { break };
+            self.journal.push(restored.event::<M>(), now())?;
+            let batch = self.journal.batch(Durability::Synced);
+            committed = self.blocking(move || batch.write()).await?;
+            // The doorbell went with it. If it is being deleted again, so is the journal, and the next commit comes by here
+            // once more.
+            self.renew_doorbell();
+        }
+        self.pulse.update(|beat| beat.journal = committed.length);
+        Ok(was_restored)
+    }
+
+    /// Looks after its own files: something happened to them, or they are watched from here on, with those that are only read.
+    /// `is_whole` says whether what else it holds is there.
+    pub(crate) async fn keep_files(
+        &mut self,
+        held: Option<Utf8PathBuf>,
+        read: &[&Utf8Path],
+        is_whole: bool,
+    ) -> Result<(), EngineError> {
+        let dir = self.journal.dir().clone();
+        if !self.watch.is_armed() {
+            let kept = [dir.journal(), dir.runner_lock(), dir.doorbell()].into_iter().chain(held);
+            self.watch.arm(&kept.collect::<Vec<_>>(), read);
+        }
+        if !is_whole || !self.journal.is_in_place() || !Doorbell::is_in_place(&dir) {
+            sleep(SETTLE).await;
+        }
+        self.keep_lock()?;
+        if !self.journal.is_in_place() {
+            self.commit(Durability::Synced).await?;
+        }
+        self.keep_doorbell();
+        Ok(())
+    }
+
+    /// Takes the lock of the journal's writer again if its file was deleted; fails if another runner has it.
+    fn keep_lock(&self) -> Result<(), EngineError> {
+        if self.journal.is_in_place() {
+            return Ok(());
+        }
+        match self.journal.keep_lock() {
+            // The folder is gone, too: it is written back with the journal, and the lock before that.
+            Ok(()) | Err(JournalError::Disk(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Makes the doorbell anew if it was deleted; says whether it was. Where its whole folder is gone, the next commit writes it
+    /// back, and the doorbell with it.
+    pub(crate) fn keep_doorbell(&mut self) -> bool {
+        !Doorbell::is_in_place(self.journal.dir()) && self.renew_doorbell()
+    }
+
+    fn renew_doorbell(&mut self) -> bool {
+        let Ok(doorbell) = install_doorbell(self.journal.dir()) else { return false };
+        (self.doorbell, self.look_again) = (doorbell, true);
+        true
+    }
+
+    /// Runs what blocks where blocking is allowed; the locks are held until it is done, whoever waits for it.
+    pub(crate) fn blocking<T, W>(&self, work: W) -> impl Future<Output = T> + use<T, W, M, L>
+    where
+        T: Send + 'static,
+        W: FnOnce() -> T + Send + 'static,
+    {
+        let locks = Arc::clone(&self.locks);
+        blocking(move || {
+            let done = work();
+            drop(locks);
+            done
+        })
+    }
+
+    /// The machine has stopped: the end is on disk, `last` is done, then the lock is free.
+    pub(crate) async fn let_go(
+        mut self,
+        actor: M::Actor,
+        last: impl FnOnce(&M::Actor, &M) -> Result<(), EngineError> + Send + 'static,
+    ) -> Result<M, EngineError>
+    where
+        M: Unattended,
+        M::Actor: Send + 'static,
+    {
+        if self.journal.has_pending() {
+            self.commit(Durability::Synced).await?;
+        }
+        let Self { journal, locks, .. } = self;
+        blocking(move || {
+            let (dir, state) = (journal.dir().clone(), journal.state().clone());
+            last(&actor, &state)?;
+            drop((journal, locks));
+            // An asker who came while the lock was still held waits for it: look once more.
+            Ok(answer_without_runner(&actor, &dir)?.unwrap_or(state))
+        })
+        .await
+    }
+
+    /// The identity of this runner, if the journal does not name it yet.
+    pub(crate) fn newcomer(journal: &Journal<M>) -> Option<refrain_core::event::Identity> {
+        Some(identity::own()).filter(|own| journal.state().runner.as_ref() != Some(own))
+    }
+}

@@ -1,0 +1,197 @@
+//! Loops and plans behind one interface: which of both an id names is found out here, and nowhere else.
+
+use camino::Utf8PathBuf;
+use refrain_core::event::{Ask, Asker};
+use refrain_core::plan::{PlanEvent, PlanState, TaskStarted};
+use refrain_core::report::{Given, Report, Verdict};
+use refrain_core::view::plan::PlanStatus;
+use refrain_core::view::{self, Status};
+use refrain_core::{Event, LoopId, LoopState, Record, Spec};
+use refrain_store::{LoopDir, journal};
+use serde::Serialize;
+
+use super::asking::SlowRunner;
+use crate::observe::follow::Follower;
+use crate::observe::glance::Glance;
+use crate::service::{Located, Service};
+use crate::{EngineError, LoopRequest, PlanFollower, PlanRunner, Runner};
+
+/// Something of a loop, or the same of a plan.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub enum ByKind<L, P> {
+    /// Of a loop.
+    Loop(L),
+    /// Of a plan.
+    Plan(P),
+}
+
+impl ByKind<Status, PlanStatus> {
+    /// The runner that drives it, or drove it last.
+    #[must_use]
+    pub fn runner(&self) -> Option<&view::Runner> {
+        match self {
+            Self::Loop(status) => status.runner.as_ref(),
+            Self::Plan(status) => status.runner.as_ref(),
+        }
+    }
+}
+
+/// A plan with the reports on its loops.
+#[derive(Clone, Debug)]
+pub struct PlanReport {
+    /// How the plan stands.
+    pub status: PlanStatus,
+    /// The rounds of its tasks, the first first.
+    pub rounds: Vec<(TaskStarted, Report)>,
+}
+
+impl Service {
+    /// The loop or the plan of this id, the archive included.
+    ///
+    /// # Errors
+    /// [`EngineError::NoLoop`].
+    pub fn find(&self, id: &LoopId) -> Result<ByKind<Located, LoopDir>, EngineError> {
+        let dir = self.project.plan_dir(id);
+        if dir.exists() { Ok(ByKind::Plan(dir)) } else { self.locate(id).map(ByKind::Loop) }
+    }
+
+    /// How a loop, or a plan, stands.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is not there or cannot be read.
+    pub fn standing(&self, id: &LoopId) -> Result<ByKind<Status, PlanStatus>, EngineError> {
+        Ok(match self.find(id)? {
+            ByKind::Loop(_) => ByKind::Loop(self.status(id)?),
+            ByKind::Plan(_) => ByKind::Plan(self.plan_status(id)?),
+        })
+    }
+
+    /// A loop at a glance; of a plan, how it stands.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is not there or cannot be read.
+    pub fn overview(&self, id: &LoopId) -> Result<ByKind<Glance, PlanStatus>, EngineError> {
+        Ok(match self.find(id)? {
+            ByKind::Loop(_) => ByKind::Loop(self.glance(id)?),
+            ByKind::Plan(_) => ByKind::Plan(self.plan_status(id)?),
+        })
+    }
+
+    /// Asks something of a loop, or a plan, for this asker, and returns its state after it was heard. A runner that lives is
+    /// asked; without one it is done here. `slow` is called with the runner if that does not answer: it hangs, is stopped, or
+    /// cannot be reached.
+    ///
+    /// # Errors
+    /// [`EngineError::Refused`] where the state does not allow it, and it is unchanged; else what failed.
+    pub fn ask(
+        &self,
+        id: &LoopId,
+        what: LoopRequest,
+        ask: (Ask, Asker),
+        slow: impl FnOnce(SlowRunner),
+    ) -> Result<ByKind<LoopState, PlanState>, EngineError> {
+        Ok(match self.find(id)? {
+            ByKind::Loop(found) => ByKind::Loop(self.ask_machine(&found.dir, id, what, ask, slow)?),
+            ByKind::Plan(dir) => ByKind::Plan(self.ask_machine(&dir, id, what, ask, slow)?),
+        })
+    }
+
+    /// Takes over a loop, or a plan, that was just started or resumed elsewhere: what a detached runner does.
+    ///
+    /// # Errors
+    /// [`EngineError`] where another runner drives it or it cannot be read.
+    pub fn take(&self, id: &LoopId) -> Result<ByKind<Runner, PlanRunner>, EngineError> {
+        Ok(match self.find(id)? {
+            ByKind::Loop(found) => ByKind::Loop(self.take_loop(id, found.dir)?),
+            ByKind::Plan(dir) => ByKind::Plan(self.take_plan(id, dir)?),
+        })
+    }
+
+    /// Follows a loop, or a plan, from its first event on: of a loop's agents, what they print from now on.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is not there.
+    pub fn watch(&self, id: &LoopId) -> Result<ByKind<Follower, PlanFollower>, EngineError> {
+        Ok(match self.find(id)? {
+            ByKind::Loop(_) => ByKind::Loop(self.follow(id, false)?),
+            ByKind::Plan(dir) => ByKind::Plan(PlanFollower::of(dir)?),
+        })
+    }
+
+    /// The events of a loop, or a plan, without what must not be seen outside.
+    ///
+    /// # Errors
+    /// [`EngineError`] where they cannot be read.
+    pub fn redacted_events(&self, id: &LoopId) -> Result<Vec<Record<ByKind<Event, PlanEvent>>>, EngineError> {
+        fn each<E, T>(records: Vec<Record<E>>, of: impl Fn(E) -> T) -> Vec<Record<T>> {
+            let records = records.into_iter();
+            records.map(|Record { seq, at, event }| Record { seq, at, event: of(event) }).collect()
+        }
+        Ok(match self.find(id)? {
+            ByKind::Loop(found) => {
+                each(journal::records(&found.dir)?, |event: Event| ByKind::Loop(event.redacted()))
+            }
+            ByKind::Plan(_) => each(self.plan_events(id)?, |event: PlanEvent| ByKind::Plan(event.redacted())),
+        })
+    }
+
+    /// The report on a loop; of a plan, its status and the reports on its loops.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is not there or cannot be read.
+    pub fn report(&self, id: &LoopId) -> Result<ByKind<Report, PlanReport>, EngineError> {
+        Ok(match self.find(id)? {
+            ByKind::Loop(_) => ByKind::Loop(self.loop_report(id)?),
+            ByKind::Plan(_) => {
+                let status = self.plan_status(id)?;
+                let rounds = self.plan_rounds(id)?.into_iter();
+                let rounds = rounds.map(|round| self.loop_report(&round.id).map(|report| (round, report)));
+                ByKind::Plan(PlanReport { status, rounds: rounds.collect::<Result<_, _>>()? })
+            }
+        })
+    }
+
+    /// Checks every byte of a journal, whether what it says of logs, trees and commits is so, and whether the given report on
+    /// the loop says the same. Of a plan, its own verdict comes first, then those of its loops.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is not there or its journal cannot be read; one that is damaged is a verdict.
+    pub fn verify(
+        &self,
+        id: &LoopId,
+        given: Option<&Given>,
+    ) -> Result<ByKind<Verdict, Vec<Verdict>>, EngineError> {
+        Ok(match self.find(id)? {
+            ByKind::Loop(_) => ByKind::Loop(self.verify_loop(id, given)?),
+            ByKind::Plan(_) if given.is_some() => return Err(EngineError::IsPlan(id.clone())),
+            ByKind::Plan(_) => ByKind::Plan(self.verify_plan(id)?),
+        })
+    }
+
+    /// The process that drives a loop, or a plan, if that is stopped: nothing that is asked is done before it is continued.
+    #[must_use]
+    pub fn stopped_runner(&self, id: &LoopId) -> Option<i32> {
+        self.standing(id).ok()?.runner().filter(|runner| runner.stopped)?.pid
+    }
+
+    /// The data folder of a loop or a plan, and that of the loop whose attempt started it.
+    ///
+    /// # Errors
+    /// [`EngineError`] where it is not there or cannot be read.
+    pub fn family(&self, id: &LoopId) -> Result<(Utf8PathBuf, Option<Utf8PathBuf>), EngineError> {
+        let dir = match self.find(id)? {
+            ByKind::Loop(found) => found.dir,
+            ByKind::Plan(dir) => dir,
+        };
+        Ok((dir.0, self.spec_of(id)?.parent))
+    }
+
+    /// What a loop was asked to do, or each loop of a plan is.
+    pub(crate) fn spec_of(&self, id: &LoopId) -> Result<Spec, EngineError> {
+        Ok(match self.find(id)? {
+            ByKind::Loop(found) => journal::read(&found.dir)?.state.spec,
+            ByKind::Plan(dir) => *journal::read_as::<PlanState>(&dir)?.state.spec.each,
+        })
+    }
+}
