@@ -31,9 +31,10 @@ struct FrontMatter {
     /// Another loop's file claims nothing; a model that wrote the file anew may have left this out.
     loop_id: Option<String>,
     status: WorkStatus,
-    /// What an agent that is blocked asks.
-    question: Option<String>,
 }
+
+/// The key of what an agent that is blocked asks, in words that need not be YAML.
+const QUESTION: &str = "question:";
 
 /// The file as Refrain writes it, once, before this iteration.
 #[must_use]
@@ -54,7 +55,9 @@ fn goal_section(goal: &str) -> String {
 #[must_use]
 pub fn status(text: &str, id: &LoopId) -> Option<WorkStatus> {
     let (matter, _) = front_matter(text)?;
-    let matter: FrontMatter = serde_saphyr::from_str(&text[matter]).ok()?;
+    let is_yaml = |line: &&str| !line.starts_with(QUESTION);
+    let matter: String = text[matter].split_inclusive('\n').filter(is_yaml).collect();
+    let matter: FrontMatter = serde_saphyr::from_str(&matter).ok()?;
     matter.loop_id.is_none_or(|named| named == id.as_str()).then_some(matter.status)
 }
 
@@ -62,10 +65,12 @@ pub fn status(text: &str, id: &LoopId) -> Option<WorkStatus> {
 /// none if it wrote none of them.
 #[must_use]
 pub fn needs(text: &str) -> Option<String> {
-    let matter = front_matter(text)
-        .and_then(|(matter, _)| serde_saphyr::from_str::<FrontMatter>(&text[matter]).ok()?.question);
-    let question = matter.map(|question| squeeze(&printable(&question))).filter(|it| !it.is_empty());
-    if let Some(question) = question {
+    let asked = front_matter(text).and_then(|(matter, _)| {
+        let question = text[matter].lines().filter_map(|line| line.strip_prefix(QUESTION)).next_back()?;
+        let words = squeeze(&printable(question.trim().trim_matches(['"', '\''])));
+        (!words.is_empty()).then_some(words)
+    });
+    if let Some(question) = asked {
         return Some(clip(&question, LONGEST_NEED).into_owned());
     }
     let body = front_matter(text).map_or(text, |(_, body)| &text[body..]);
@@ -195,6 +200,14 @@ mod tests {
     #[case::bomb("---\nloop_id: a\nx: &x [*x, *x]\nstatus: done\n---\n", None)]
     fn a_state_file_is_read_tolerantly(#[case] text: &str, #[case] says: Option<WorkStatus>) {
         assert_eq!(status(text, &id()), says);
+    }
+
+    #[test]
+    fn a_question_need_not_be_yaml_and_comes_first() {
+        let text = "---\nloop_id: a\nstatus: blocked\nquestion: Which: A or \"B\"? {\n---\n\n# Notes\n\nx\n";
+        assert_eq!(status(text, &id()), Some(WorkStatus::Blocked));
+        assert_eq!(needs(text).as_deref(), Some("Which: A or \"B\"? {"));
+        assert_eq!(needs(&text.replace("Which: A or \"B\"? {", "\"\"")).as_deref(), Some("x"));
     }
 
     #[rstest]

@@ -47,6 +47,9 @@ impl Service {
     /// [`EngineError`] if there is no such loop, it has not stopped, or git fails.
     pub fn discard(&self, id: &LoopId) -> Result<Result<Discarded, NotDiscarded>, EngineError> {
         let dir = self.project.loop_dir(id);
+        if !dir.exists() {
+            return Err(self.no_loop(id));
+        }
         if !self.status(id)?.has_stopped() {
             return Err(EngineError::NotStopped(id.clone()));
         }

@@ -33,13 +33,13 @@ fn an_answer_steers_and_resumes() {
     let sandbox = sandbox();
     let script = format!(
         "case \"$*\" in *'Use staging.'*) {CLAIM}; exit;; esac\n\
-         sed -i 's/^status:.*/status: blocked\\nquestion: Which database?/' \"$REFRAIN_STATE_FILE\""
+         sed -i '/^question:/d; s/^status:.*/status: blocked\\nquestion: Which database: A or B?/' \"$REFRAIN_STATE_FILE\""
     );
     let agent = sandbox.agent("agent", &script);
     let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "Migrate."]).with_code(14);
     assert!(
         run.stdout.contains("blocked after 2 iterations")
-            && run.stdout.contains("the agent asks: Which database?")
+            && run.stdout.contains("the agent asks: Which database: A or B?")
     );
     assert!(
         run.stdout.contains("next: answer it and continue with refrain answer job TEXT\n"),
@@ -47,10 +47,13 @@ fn an_answer_steers_and_resumes() {
         run.stdout
     );
     let status = sandbox.status("job");
-    assert_eq!((&status["waits_for"], &status["question"]), (&json!("answer"), &json!("Which database?")));
+    assert_eq!(
+        (&status["waits_for"], &status["question"]),
+        (&json!("answer"), &json!("Which database: A or B?"))
+    );
     let shown = sandbox.refrain(&["status", "job"]).with_code(0).stdout;
     assert!(
-        shown.contains("question     Which database?\n") && shown.contains("verified     not yet\n"),
+        shown.contains("question     Which database: A or B?\n") && shown.contains("verified     not yet\n"),
         "{shown}"
     );
 

@@ -264,12 +264,17 @@ fn demo_refuses_a_claim_and_verifies_the_next_one() {
     let dir = sandbox.root().join("demo");
     let run = sandbox.refrain(&["demo", "--dir", dir.to_str().unwrap()]).with_code(0);
     assert!(run.has_line("[loop demo iteration 2/10]"), "{}", run.stdout);
-    for part in ["the claim is refused: gate test failed", "✔ verified after 2 iterations", "1 file, +4 -0"]
+    for part in ["the claim is refused: gate tests failed", "✔ verified after 2 iterations", "1 file, +4 -0"]
     {
         assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
     }
     let next = "  next: refrain diff demo, refrain merge demo, refrain report demo\n";
     assert!(run.stdout.contains(next) && !run.stdout.contains("unverified"), "{}", run.stdout);
+    assert_eq!(
+        first_block(&sandbox),
+        normalized(&sandbox, &run.stdout),
+        "README.md shows what the demo prints"
+    );
     let program = env!("CARGO_BIN_EXE_refrain");
     assert!(run.stdout.contains(&format!("{program} -C {} merge demo", dir.display())), "{}", run.stdout);
     // What it says to type works.
@@ -279,4 +284,26 @@ fn demo_refuses_a_claim_and_verifies_the_next_one() {
     assert!(run_there(&["merge", "demo"]).stdout.contains("into main: fast-forward to "));
     sandbox.tool("./test.sh", &[]).dir(&dir).run().with_code(0);
     sandbox.refrain(&["demo", "--dir", there]).with_code(2);
+}
+
+/// The first example of the README.
+fn first_block(sandbox: &Sandbox) -> Vec<String> {
+    let readme = include_str!("../../../../README.md");
+    let (_, block) = readme.split_once("```text\n$ refrain demo\n").expect("it begins with the demo");
+    normalized(sandbox, block.split_once("```").expect("the block ends").0)
+}
+
+/// What the demo says of its loop, without paths, and with times and the names of objects replaced.
+fn normalized(sandbox: &Sandbox, text: &str) -> Vec<String> {
+    let is_object = |word: &&str| word.len() == 10 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let replaced = |line: &str| {
+        let line = sandbox.redact(line);
+        line.split(' ')
+            .map(|word| if is_object(&word) { "[object]" } else { word })
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let lines = text.lines().skip_while(|line| *line != "loop demo");
+    let lines = lines.take_while(|line| !line.is_empty());
+    lines.filter(|line| !line.starts_with("  runs ") && !line.starts_with("  in ")).map(replaced).collect()
 }

@@ -49,8 +49,13 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     out::print(&format!("A small repository in {dir}: roman.sh, and test.sh, which fails.\n\n"));
 
     let prompt = "Make ./test.sh pass.";
-    let gates = GateArgs { gate: vec![read("./test.sh")?], ..GateArgs::default() };
-    let git_args = GitArgs { git_workflow: Some(Flow::Commit), worktree: true, ..GitArgs::default() };
+    let gates = GateArgs { gate: vec![read("tests=./test.sh")?], ..GateArgs::default() };
+    let git_args = GitArgs {
+        git_workflow: Some(Flow::Commit),
+        worktree: true,
+        branch_template: Some(read("roman-numerals")?),
+        ..GitArgs::default()
+    };
     let agent = dir.join("agent.sh");
     let quoted = shlex::try_quote(agent.as_str()).unwrap_or_default();
     let options = BeginArgs {
