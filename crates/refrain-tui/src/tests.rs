@@ -272,6 +272,7 @@ fn plan() -> PlanStatus {
         verified: Some(false),
         reason: "wave 2 of 3: 2 is running".into(),
         needs: None,
+        waits_for: None,
         agent: AgentKind::Claude,
         model: None,
         command: vec!["claude".into()],

@@ -560,9 +560,9 @@ pub(super) fn gone(what: &str, since: Timestamp) -> String {
 
 /// The question of an agent that is blocked.
 pub(super) fn question(state: &LoopState, word: StatusWord) -> Option<String> {
-    let is_asking = match word {
-        StatusWord::Running | StatusWord::Waiting => state.blocked > 0,
-        _ => matches!(state.ended.map(|ended| ended.end), Some(End::Blocked { why: Blocked::StateFile })),
+    let is_asking = match state.ended.map(|ended| ended.end) {
+        None => !word.has_stopped() && state.blocked > 0,
+        Some(end) => end == End::Blocked { why: Blocked::StateFile },
     };
     needed(state).filter(|_| is_asking)
 }

@@ -177,17 +177,18 @@ impl Service {
 fn trees(records: &[Record], repository: &Repository) -> Result<Vec<(u32, Oid)>, GitError> {
     let (mut trees, mut iteration) = (Vec::new(), 0);
     for record in records {
-        match &record.event {
-            Event::AttemptStarted(attempt) => iteration = attempt.iteration,
-            Event::CandidateTaken { tree: Some(tree), .. } => trees.push((iteration, tree.clone())),
-            Event::CommitSettled(report) => match (&report.result, report.by_agent.last()) {
+        if let Event::AttemptStarted(attempt) = &record.event {
+            iteration = attempt.iteration;
+        } else if let Event::CandidateTaken { tree: Some(tree), .. } = &record.event {
+            trees.push((iteration, tree.clone()));
+        } else if let Event::CommitSettled(report) = &record.event {
+            match (&report.result, report.by_agent.last()) {
                 (CommitResult::Made { tree, .. }, _) => trees.push((report.iteration, tree.clone())),
                 (CommitResult::Skipped(_), Some(commit)) => {
                     trees.push((report.iteration, repository.tree_of(commit)?));
                 }
                 (CommitResult::Skipped(_), None) => {}
-            },
-            _ => {}
+            }
         }
     }
     Ok(trees)

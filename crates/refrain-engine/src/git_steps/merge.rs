@@ -197,9 +197,9 @@ impl Service {
             index: &index,
             cancel: None,
         })?;
-        match handed {
-            HandedOver::Done => merged(&to, how),
-            refused => Ok(Err(NotMerged::Refused(landing::why(&refused, into.as_deref())))),
+        match handed == HandedOver::Done {
+            true => merged(&to, how),
+            false => Ok(Err(NotMerged::Refused(landing::why(&handed, into.as_deref())))),
         }
     }
 }
