@@ -10,7 +10,6 @@ use crate::workspace::{Package, Workspace};
 pub(crate) const FIRST: &str = "docs/architecture.md";
 const OTHERS: &str = "docs/architecture";
 
-/// One page.
 pub(crate) struct Page {
     /// Its path, relative to the repository.
     pub(crate) name: String,
@@ -32,7 +31,6 @@ pub(crate) fn load(workspace: &Workspace) -> Result<Vec<Page>> {
     Ok(pages)
 }
 
-/// The page of a crate.
 pub(crate) fn page_of(package: &Package) -> String {
     format!("{OTHERS}/{}.md", package.name.trim_start_matches("refrain-"))
 }

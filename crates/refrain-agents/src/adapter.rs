@@ -22,7 +22,7 @@ pub trait Adapter: Sync {
     fn launch(&self, call: &Call<'_>) -> Launch;
 
     /// A reader for the stream of one attempt that was started so.
-    fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect>;
+    fn dialect(&self, call: &Call<'_>) -> Box<dyn StreamDecoder>;
 
     /// Whether its program can be held to a schema.
     fn takes_schema(&self) -> bool {
@@ -51,7 +51,6 @@ pub trait Adapter: Sync {
 pub struct Call<'a> {
     /// What is to be done. `spec.agent` holds the program, the person's own arguments, the model, the permissions.
     pub spec: &'a Spec,
-    /// The prompt.
     pub prompt: &'a str,
     /// A file that holds it.
     pub prompt_file: &'a Utf8Path,
@@ -79,7 +78,6 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// What it shows.
     #[must_use]
     pub fn shows(&self) -> Zoned {
         (self.now)().to_zoned(self.zone.clone())
@@ -107,7 +105,7 @@ pub struct Launch {
 }
 
 /// Reads one attempt's standard output, line by line, into events. It keeps what it needs to keep in bounded memory.
-pub trait Dialect: Send {
+pub trait StreamDecoder: Send {
     /// One line, without its end; whatever it holds is data from outside, and nothing in it is an error.
     fn line(&mut self, line: &[u8], say: &mut dyn FnMut(AgentEvent));
 

@@ -8,7 +8,7 @@ use std::io::Read;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_proc::question::Answer;
+use refrain_proc::probe::Answer;
 use serde_json::Value;
 
 /// The largest configuration file that is read, in bytes.

@@ -11,7 +11,7 @@ use refrain_core::spec::PromptMode;
 pub use refrain_proc::program::in_path;
 use refrain_proc::program::is_executable;
 
-use crate::adapter::{Call, Dialect, Launch};
+use crate::adapter::{Call, Launch, StreamDecoder};
 use crate::args::{self, Last};
 
 /// The longest argument, and the longest variable with its name, that Linux takes, in bytes (`MAX_ARG_STRLEN` less the
@@ -39,7 +39,6 @@ pub fn launch(call: &Call<'_>) -> Launch {
 /// Why an agent's program cannot be started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoProgram {
-    /// It is not there.
     #[error("the agent program {0:?} cannot be found")]
     Missing(String),
     /// It is not in any folder of `PATH`.
@@ -62,9 +61,6 @@ pub fn locate(spec: &Spec, env: &[(OsString, OsString)]) -> Result<PathBuf, NoPr
 }
 
 /// The same of a program that no loop has yet.
-///
-/// # Errors
-/// [`NoProgram`].
 pub fn find(program: &str, dir: &Utf8Path, env: &[(OsString, OsString)]) -> Result<PathBuf, NoProgram> {
     if program.contains('/') {
         let path = dir.join(program).into_std_path_buf();
@@ -94,9 +90,6 @@ pub mod prompt_limit {
     }
 
     /// Checks a person's prompt, with room for what the iterations add to it.
-    ///
-    /// # Errors
-    /// [`TooMuch`].
     pub fn check(prompt: &str) -> Result<(), TooMuch> {
         if prompt.contains('\0') {
             return Err(TooMuch::Nul);
@@ -124,7 +117,7 @@ pub(crate) struct Document {
 /// A longer document is none, in bytes.
 const LONGEST_DOCUMENT: usize = 16 << 20;
 
-impl Dialect for Document {
+impl StreamDecoder for Document {
     fn is_live(&self) -> bool {
         false
     }

@@ -53,7 +53,6 @@ const GEMINI: Struck = Struck {
 };
 const NOTHING: Struck = Struck { bare: &[], valued: &[] };
 
-/// The agent, as a judge.
 #[must_use]
 pub fn judge(agent: &AgentSpec) -> AgentSpec {
     let struck = match agent.kind {

@@ -7,12 +7,12 @@
 pub mod acp;
 pub mod adapter;
 pub mod checkup;
-pub mod ear;
 pub mod environment;
 pub mod gemini;
 pub mod generic;
 pub mod hook;
 pub mod judge;
+pub mod output_parser;
 pub mod plugin;
 pub mod version;
 
@@ -21,7 +21,7 @@ mod codex;
 mod opencode;
 
 mod args;
-mod brief;
-mod faults;
 mod message;
+mod provider_error;
+mod summarize;
 mod wire;

@@ -5,7 +5,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::brief;
+use crate::summarize;
 
 /// Whoever hears what is said.
 pub(crate) type Say<'a> = &'a mut dyn FnMut(AgentEvent);
@@ -27,7 +27,7 @@ pub(crate) fn event<T: DeserializeOwned>(line: &[u8], say: Say<'_>) -> Option<T>
     }
     match serde_json::from_slice::<IgnoredAny>(line) {
         Ok(_) => say(AgentEvent::Unknown),
-        Err(_) => say(AgentEvent::Notice(brief::raw(line))),
+        Err(_) => say(AgentEvent::Notice(summarize::raw(line))),
     }
     None
 }

@@ -16,7 +16,6 @@ use crate::error::{Message, RequestError};
 pub struct Row {
     /// By their long names, with spaces between them; words that are no options by their ids.
     pub options: &'static str,
-    /// When they have one.
     pub when: When,
     /// Why they have none otherwise, and what to do.
     pub text: &'static str,
@@ -24,7 +23,6 @@ pub struct Row {
 
 /// When an option has an effect.
 pub enum When {
-    /// It always has one.
     Always,
     /// Beside one of these.
     With(&'static str),
@@ -73,7 +71,6 @@ pub struct Level {
     pub shown: BTreeMap<String, String>,
 }
 
-/// The options that were typed.
 #[derive(Clone, Debug, Default)]
 pub struct TypedOptions {
     /// Each verb, with what was typed for it.
@@ -159,9 +156,6 @@ impl TypedOptions {
     }
 
     /// Refuses what has no effect on this loop.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub fn check_loop(&self, spec: &Spec) -> Result<(), RequestError> {
         self.refuse(|_, when| match when {
             When::Loop(holds) => holds(spec),

@@ -24,7 +24,6 @@ pub use self::message::Message;
 pub enum Code {
     /// Completed, or the command did what it was asked.
     Done = 0,
-    /// It failed.
     Failed = 1,
     /// A request that cannot be taken; nothing was touched.
     Usage = 2,
@@ -213,7 +212,7 @@ impl From<EngineError> for RequestError {
                     | refrain_core::Refusal::SteeringTooLong { .. },
                 ..
             } => (Code::Usage, None),
-            EngineError::Refused { why: refrain_core::Refusal::Untold { .. }, .. } => {
+            EngineError::Refused { why: refrain_core::Refusal::Unreported { .. }, .. } => {
                 (Code::Usage, words("--max-tokens can be kept with known agents"))
             }
             EngineError::Refused { why: refrain_core::Refusal::Stopped(_), id, .. } => {

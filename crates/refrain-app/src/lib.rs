@@ -89,7 +89,7 @@ pub use caller::{Action, Attempt, Caller, Permission, Relation};
 pub use context::Context;
 pub use error::{Code, RequestError};
 pub use refrain_core::event::Event;
-pub use refrain_engine::{Host, Sight, keeper};
+pub use refrain_engine::{FollowEvent, Host, keeper};
 
 /// Receives notes for the user as they arise, even if the request is refused later.
 pub type Note<'a> = &'a mut dyn FnMut(String);

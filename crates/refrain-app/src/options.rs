@@ -1,6 +1,5 @@
 //! What a request says, as the command line has it. Flattened structs have no doc comment: clap would take it for the help
 //! of the verb.
-#![expect(missing_docs, reason = "clap takes the doc comment of a flattened struct for the help of the verb")]
 
 pub mod adapted;
 pub mod begin;

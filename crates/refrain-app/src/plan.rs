@@ -1,5 +1,4 @@
 //! A plan to work on: its options, and the specification that they and the configuration make.
-#![expect(missing_docs, reason = "clap takes the doc comment of a flattened struct for the help of the verb")]
 
 use camino::Utf8Path;
 use refrain_core::LoopId;

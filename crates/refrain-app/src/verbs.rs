@@ -70,7 +70,6 @@ impl Urgent {
 pub enum Slow<'a> {
     /// It waits, and this takes note of the runner.
     Note(&'a mut dyn FnMut(&LoopId, SlowRunner)),
-    /// It waits.
     Wait,
     /// A runner that is stopped (`SIGSTOP`) is not asked: the caller could not see why an answer takes long.
     Refuse,

@@ -21,7 +21,6 @@ pub enum AgentEvent {
     Session(Session),
     /// It said something.
     Text {
-        /// What.
         text: String,
         /// It is a part of a text: what comes next continues it, on the same line.
         part: bool,
@@ -50,14 +49,12 @@ pub enum AgentEvent {
     Tokens {
         /// What they are counted over.
         of: Scope,
-        /// How many.
         tokens: Tokens,
     },
     /// Money spent so far: replaces what was said of the same scope before.
     Cost {
         /// What it is counted over.
         of: Scope,
-        /// How much.
         usd: Usd,
     },
     /// The agent tries again by itself.
@@ -199,7 +196,6 @@ impl fmt::Display for Usd {
 /// What was used: of one attempt, or of many together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens.
     pub tokens: Tokens,
     /// Money.
     pub cost: Option<Usd>,

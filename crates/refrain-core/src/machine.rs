@@ -29,9 +29,6 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
     type End: MachineEnd;
 
     /// The state behind the first record.
-    ///
-    /// # Errors
-    /// [`Damage`] where that cannot be a first record.
     fn begin(record: &Record<Self::Event>) -> Result<Self, Damage>;
 
     /// The state behind one more record; unchanged where that cannot follow.
@@ -69,9 +66,7 @@ pub enum SharedEvent<E> {
     Asked {
         /// The request's id; none where it was a signal.
         request: Option<RequestId>,
-        /// What was asked.
         ask: Ask,
-        /// Who asked.
         by: Asker,
     },
     /// It stopped.
@@ -106,7 +101,6 @@ pub trait MachineEnd: Copy {
 pub struct Ended<E = event::End> {
     /// How it stopped.
     pub end: E,
-    /// When.
     pub at: Timestamp,
 }
 
@@ -115,7 +109,6 @@ pub struct Ended<E = event::End> {
 pub struct Lifecycle<E> {
     /// Events folded so far; the next has this number plus one.
     pub seq: u64,
-    /// When it was started.
     pub started_at: Timestamp,
     /// When the last event happened.
     pub updated_at: Timestamp,

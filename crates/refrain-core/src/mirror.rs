@@ -42,7 +42,6 @@ use parts::Mark;
 /// The files that a mirror keeps of one loop, and which loop that is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirrored {
-    /// The mirror.
     pub mirror: Mirror,
     /// Each by its name below [`Mirror::root`], and what it holds; none where it is to go. The first says whose they all are.
     pub files: Vec<(Utf8PathBuf, Option<String>)>,
@@ -61,7 +60,6 @@ pub enum Owner {
 }
 
 impl Mirror {
-    /// Every one.
     pub const ALL: [Self; 4] = [Self::Ralph, Self::Synthex, Self::Descartes, Self::Randroid];
     /// The lock of seed 004: the number of the process that works there.
     pub const LOCK: &str = ".ralph.lock";

@@ -72,9 +72,9 @@ pub enum NoticeKind {
 }
 
 /// What has a journal that people are told of.
-pub trait Noticed: Machine {
+pub trait NoticeCheck: Machine {
     /// What there is to tell of the record, of which this is the state.
-    fn notice(&self, record: &Record<Self::Event>, lookout: &mut Lookout) -> Option<Notice>;
+    fn notice(&self, record: &Record<Self::Event>, lookout: &mut NoticeWatch) -> Option<Notice>;
 
     /// What its agents were started with.
     fn spec(&self) -> &Spec;
@@ -82,7 +82,7 @@ pub trait Noticed: Machine {
 
 /// What was seen of a loop's events, in their order, that bears on what a person is told.
 #[derive(Clone, Copy, Debug)]
-pub struct Lookout {
+pub struct NoticeWatch {
     /// Waits that are longer are told.
     longest: Option<Duration>,
     /// When the first of the waits in a row began.
@@ -91,7 +91,7 @@ pub struct Lookout {
     is_told: bool,
 }
 
-impl Lookout {
+impl NoticeWatch {
     /// For waits that are longer than `longest`, where that is asked for; and for every end.
     #[must_use]
     pub fn new(longest: Option<Millis>) -> Self {
@@ -118,8 +118,8 @@ impl Lookout {
     }
 }
 
-impl Noticed for LoopState {
-    fn notice(&self, record: &Record, lookout: &mut Lookout) -> Option<Notice> {
+impl NoticeCheck for LoopState {
+    fn notice(&self, record: &Record, lookout: &mut NoticeWatch) -> Option<Notice> {
         lookout.see(record, self)
     }
 
@@ -128,8 +128,8 @@ impl Noticed for LoopState {
     }
 }
 
-impl Noticed for PlanState {
-    fn notice(&self, record: &Record<PlanEvent>, _: &mut Lookout) -> Option<Notice> {
+impl NoticeCheck for PlanState {
+    fn notice(&self, record: &Record<PlanEvent>, _: &mut NoticeWatch) -> Option<Notice> {
         let PlanEvent::Ended(_) = record.event else { return None };
         let status = view::plan::status(self, &Default::default(), Some(false), record.at);
         Some(Notice {

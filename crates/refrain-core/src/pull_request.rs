@@ -54,7 +54,6 @@ fn begin(id: &LoopId) -> String {
     format!("<!-- refrain: {id} -->\n")
 }
 
-/// With what it ends.
 fn end(id: &LoopId) -> String {
     format!("\nRefrain-Loop: {id}")
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::event::Process;
 use crate::spec::AgentKind;
 
-pub use stop::{Answer, Stands, Stop, Whose, by_turn, is_heard, reminder};
+pub use stop::{Answer, LoopOwner, Stands, Stop, by_turn, is_heard, reminder};
 
 /// How often in a row a session may end its turn without having done anything: Claude Code lets it go at the eighth time by
 /// itself, and its result is lost then (seed 000; agent-clis.md, "Hooks").

@@ -81,7 +81,6 @@ pub enum Check {
 /// A record that is signed, or should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signed {
-    /// Its kind.
     pub kind: SignedKind,
     /// Its number.
     pub seq: u64,

@@ -184,7 +184,6 @@ pub struct Failing<'a> {
 /// What one iteration tried, for the [`directive`].
 #[derive(Clone, Copy, Debug)]
 pub struct Tried<'a> {
-    /// Which.
     pub iteration: u32,
     /// What became of it, in words that follow its number: `claimed; gate tests failed`.
     pub outcome: &'a str,

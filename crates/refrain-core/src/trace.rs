@@ -31,17 +31,12 @@ pub use tracer::{Tracer, traceparent};
 /// Something that took time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Span {
-    /// Of which trace.
     pub trace: TraceId,
-    /// Which.
     pub id: SpanId,
     /// What it is a part of.
     pub parent: Option<SpanId>,
-    /// What it is.
     pub name: String,
-    /// Of which kind.
     pub kind: Kind,
-    /// From when.
     pub start: Timestamp,
     /// Until when.
     pub end: Timestamp,
@@ -60,11 +55,9 @@ pub enum Kind {
     Task,
     /// A loop, from a start to a stop.
     Loop,
-    /// An iteration of it.
     Iteration,
     /// An agent, which something else was asked for.
     Agent,
-    /// A gate.
     Gate,
 }
 
@@ -74,11 +67,9 @@ pub type Attribute = (&'static str, Value);
 /// What an attribute says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A text.
     Text(String),
     /// A whole number.
     Count(u64),
-    /// A number.
     Number(f64),
     /// Yes or no.
     Flag(bool),
@@ -90,15 +81,9 @@ pub trait Traced: Sized + Send + 'static {
     type Event;
 
     /// Of a journal that begins so.
-    ///
-    /// # Errors
-    /// [`Damage`] where none can begin so.
     fn begin(record: &Record<Self::Event>) -> Result<Self, Damage>;
 
     /// The spans that have come to their end with this record.
-    ///
-    /// # Errors
-    /// [`Damage`] where it cannot follow.
     fn see(&mut self, record: &Record<Self::Event>) -> Result<Vec<Span>, Damage>;
 
     /// What tells it from all other loops and plans of all times.

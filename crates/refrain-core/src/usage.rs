@@ -219,7 +219,6 @@ pub struct Spent {
     pub project: String,
     /// That loop's agent.
     pub agent: AgentKind,
-    /// The model.
     pub model: Option<String>,
     /// Who pays.
     pub pool: Option<String>,

@@ -15,9 +15,7 @@ use crate::spec::{Limits, Millis, Secret};
 /// A limit that can be said not to be: `none` takes back what a lower layer of the configuration says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit<T> {
-    /// There is none.
     None,
-    /// There is this one.
     At(T),
 }
 
@@ -31,9 +29,6 @@ impl<T> From<Limit<T>> for Option<T> {
 }
 
 /// `none`, or what `read` takes.
-///
-/// # Errors
-/// What is accepted.
 pub fn limit<T>(text: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<Limit<T>, String> {
     if text.trim() == "none" {
         return Ok(Limit::None);
@@ -117,9 +112,6 @@ const LONGEST: Duration = Duration::from_hours(366 * 24);
 const MOST_MONEY: f64 = 1_000_000.0;
 
 /// A duration: a bare number is seconds, else like `90s`, `5m`, `1h 30m`.
-///
-/// # Errors
-/// What is accepted.
 pub fn duration(text: &str) -> Result<Millis, String> {
     let accepted = "accepted are seconds, or like 90s, 5m, 1h30m, up to 366d";
     let parsed = match text.trim().parse::<f64>() {
@@ -141,26 +133,17 @@ pub fn duration(text: &str) -> Result<Millis, String> {
 }
 
 /// A duration that may be nothing: `0` too.
-///
-/// # Errors
-/// What is accepted.
 pub fn pause(text: &str) -> Result<Limit<Millis>, String> {
     if text.trim() == "0" { Ok(Limit::None) } else { limit(text, duration) }
 }
 
 /// The number of an iteration.
-///
-/// # Errors
-/// What is accepted.
 pub fn iteration(text: &str) -> Result<u32, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.ok_or_else(|| format!("accepted are whole numbers in 1..={}", u32::MAX))
 }
 
 /// How many iterations one start may grant.
-///
-/// # Errors
-/// What is accepted.
 pub fn iterations(text: &str) -> Result<u32, String> {
     let accepted = 1..=Limits::MAX_GRANT;
     let number = text.parse().ok().filter(|number| accepted.contains(number));
@@ -168,9 +151,6 @@ pub fn iterations(text: &str) -> Result<u32, String> {
 }
 
 /// An amount of money.
-///
-/// # Errors
-/// What is accepted.
 pub fn usd(text: &str) -> Result<Usd, String> {
     let accepted =
         || format!("accepted is an amount of US dollars above 0, like 5 or 0.50, up to {MOST_MONEY}");
@@ -178,9 +158,6 @@ pub fn usd(text: &str) -> Result<Usd, String> {
 }
 
 /// An amount of money that may be nothing.
-///
-/// # Errors
-/// What is accepted.
 pub fn price(text: &str) -> Result<Usd, String> {
     let amount = text.strip_prefix('$').unwrap_or(text).parse::<f64>().ok();
     let amount = amount.filter(|amount| amount.is_finite() && *amount >= 0.0);
@@ -188,9 +165,6 @@ pub fn price(text: &str) -> Result<Usd, String> {
 }
 
 /// So many tokens: `500000`, `500k`, `2M`.
-///
-/// # Errors
-/// What is accepted.
 pub fn tokens(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((end, 'k' | 'K')) => (&text[..end], 1_000),
@@ -205,9 +179,6 @@ pub fn tokens(text: &str) -> Result<u64, String> {
 }
 
 /// So many bytes: `1048576`, `512KiB`, `10MiB`, `1GiB`.
-///
-/// # Errors
-/// What is accepted.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
     let unit = units.iter().find_map(|(name, shift)| Some((text.strip_suffix(name)?.trim_end(), *shift)));
@@ -218,9 +189,6 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// The words of a promise.
-///
-/// # Errors
-/// What is accepted.
 pub fn promise(text: &str) -> Result<PromiseText, String> {
     PromiseText::try_new(text)
         .map_err(|error| format!("{error}; accepted are words without < > and backticks"))

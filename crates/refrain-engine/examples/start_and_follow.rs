@@ -13,7 +13,7 @@ use camino::Utf8PathBuf;
 use refrain_core::event::Event;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopState, Spec};
-use refrain_engine::{Follower, Host, Service, Sight, Signals, keeper};
+use refrain_engine::{FollowEvent, Follower, Host, Service, Signals, keeper};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -79,16 +79,18 @@ fn spec(
 fn watch(mut follower: Follower) -> Result<(), refrain_engine::JournalError> {
     while let Some(sight) = follower.look()? {
         match sight {
-            Sight::Event(record) => match record.event {
+            FollowEvent::Event(record) => match record.event {
                 Event::IterationBegun { iteration, .. } => say(&format!("iteration {iteration} begins")),
                 Event::AttemptFinished(finished) => say(&format!("it ended with {:?}", finished.exit)),
                 // Whatever else happened has a variant of its own, too.
                 _ => {}
             },
-            Sight::Output { bytes, .. } => say(&format!("it prints {:?}", String::from_utf8_lossy(&bytes))),
+            FollowEvent::Output { bytes, .. } => {
+                say(&format!("it prints {:?}", String::from_utf8_lossy(&bytes)))
+            }
             // Of a known agent whose stream is read, in place of its output.
-            Sight::Said(event) => say(&format!("it says {event:?}")),
-            Sight::Past(_) | Sight::Joined | Sight::Quiet => {}
+            FollowEvent::Said(event) => say(&format!("it says {event:?}")),
+            FollowEvent::Past(_) | FollowEvent::Joined | FollowEvent::Quiet => {}
         }
     }
     Ok(())

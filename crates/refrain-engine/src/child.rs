@@ -2,14 +2,14 @@
 //! reads is written to disk, its job is made, its output is read, and its end becomes one event. They differ in their limits,
 //! which the core has, and in the conclusion from their end.
 
-pub(crate) mod asked;
 pub(crate) mod attempt;
-pub(crate) mod crew;
+pub(crate) mod checkout_dir;
 pub(crate) mod gate_programs;
 pub(crate) mod judge;
 pub(crate) mod judge_spec;
-pub(crate) mod proving_ground;
+pub(crate) mod one_shot;
 pub(crate) mod quotes;
+pub(crate) mod supervisor_handle;
 
 pub(crate) mod conclusion;
 mod event;

@@ -9,7 +9,7 @@ pub(crate) mod input;
 pub(crate) mod lifecycle;
 pub(crate) mod liveness;
 pub(crate) mod locks;
-pub(crate) mod pulse;
+pub(crate) mod progress;
 pub(crate) mod recovery;
 pub(crate) mod runner;
 pub(crate) mod signals;

@@ -96,7 +96,6 @@ pub enum EngineError {
         "{failed} could not be written; written before it: {written}; the same command goes on from there"
     )]
     Partly {
-        /// Which.
         failed: Utf8PathBuf,
         /// Those that were.
         written: String,
@@ -109,7 +108,6 @@ pub enum EngineError {
     /// Another runner drives the loop.
     #[error("another runner{} drives {id}", .pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
     Driven {
-        /// The loop.
         id: LoopId,
         /// That runner, as far as known.
         pid: Option<i32>,
@@ -120,11 +118,9 @@ pub enum EngineError {
     /// The loop's state does not allow it.
     #[error("{id} cannot {what}: {why}")]
     Refused {
-        /// The loop.
         id: LoopId,
         /// What was asked of it.
         what: LoopRequest,
-        /// Why not.
         why: Refusal,
     },
     /// A running loop cannot be put aside.
@@ -133,7 +129,6 @@ pub enum EngineError {
     /// Another loop works in the worktree, and one of both needs it for itself.
     #[error("{} in {worktree}, and {}", at_work(.by), if *.needs_alone { "a loop that commits or has gates needs its worktree for itself" } else { "it needs that for itself" })]
     WorktreeTaken {
-        /// The worktree.
         worktree: Utf8PathBuf,
         /// Who works there, as far as known.
         by: Vec<String>,
@@ -149,12 +144,7 @@ pub enum EngineError {
     #[error(
         "a {operation} is in progress in {worktree}; finish it, or give it up with `git {operation} --abort`"
     )]
-    InProgress {
-        /// What.
-        operation: Operation,
-        /// Where.
-        worktree: Utf8PathBuf,
-    },
+    InProgress { operation: Operation, worktree: Utf8PathBuf },
     /// Another plan works on the same tasks.
     #[error(
         "plan {by} works on the tasks of {tag}; go on with `refrain plan resume {by}`, or end it with `refrain plan cancel {by}`"
@@ -165,7 +155,6 @@ pub enum EngineError {
         /// The plan.
         by: LoopId,
     },
-    /// Git.
     #[error(transparent)]
     Git(#[from] GitError),
     /// Something is to be protected where nothing could tell whether it was touched.
@@ -179,7 +168,6 @@ pub enum EngineError {
         "more than {most} files lie in {folder}, too many to look for gates; give them with --gate CMD, or run `git init`"
     )]
     TooLarge {
-        /// Where.
         folder: Utf8PathBuf,
         /// How many there may be.
         most: usize,
@@ -193,7 +181,6 @@ pub enum EngineError {
     /// A process could not be handled.
     #[error("{0}")]
     Process(&'static str, #[source] io::Error),
-    /// The journal.
     #[error(transparent)]
     Journal(#[from] JournalError),
     /// The catalog of all loops.
@@ -222,7 +209,6 @@ pub enum EngineError {
          wip/slot-…, then refrain cancel {id}, and let the plan go on"
     )]
     WorkGone {
-        /// The loop.
         id: LoopId,
         /// The worktree.
         folder: Utf8PathBuf,
@@ -291,7 +277,6 @@ pub enum PluginError {
     Misfit {
         /// The file.
         path: Utf8PathBuf,
-        /// Why not.
         why: Misfit,
     },
     /// A file of the person's cannot be read.

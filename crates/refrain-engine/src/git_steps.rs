@@ -2,12 +2,12 @@
 
 pub(crate) mod differences;
 pub(crate) mod discard;
+pub(crate) mod failure_branch;
 pub(crate) mod git_words;
-pub(crate) mod keeping;
 pub(crate) mod merge;
-pub(crate) mod pins;
 pub(crate) mod pool;
 pub(crate) mod protection;
 pub(crate) mod publish;
 pub(crate) mod repository;
+pub(crate) mod tool_pins;
 pub(crate) mod work;

@@ -41,7 +41,6 @@ pub enum Fate {
     Left,
     /// It cannot be added to safely.
     ByHand {
-        /// Why not.
         why: &'static str,
         /// What is to be added.
         text: String,

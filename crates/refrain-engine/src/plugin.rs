@@ -59,9 +59,6 @@ impl Host {
     }
 
     /// Takes an agent's plugin back from where it was put; or only says what that would change.
-    ///
-    /// # Errors
-    /// As [`Host::install_plugin`].
     pub fn remove_plugin(&self, agent: AgentKind, is_rehearsal: bool) -> Result<PluginWork, EngineError> {
         let (program, plugin) = self.plugin_of(agent)?;
         let noted = Installed::read(&self.plugins())?;
@@ -73,9 +70,6 @@ impl Host {
     }
 
     /// How an agent's plugin stands.
-    ///
-    /// # Errors
-    /// [`EngineError`] where nobody can say what belongs to it.
     pub fn plugin_status(&self, agent: AgentKind) -> Result<PluginStatus, EngineError> {
         let (_, Plugin { files, settings, .. }) = self.plugin_of(agent)?;
         let noted = Installed::read(&self.plugins())?;

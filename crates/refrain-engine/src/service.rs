@@ -1,18 +1,18 @@
 //! The one door for every surface: what can be done with loops, and seen of them.
 
-pub(crate) mod asking;
 pub(crate) mod by_kind;
 pub(crate) mod catalog;
+pub(crate) mod detect_gates;
 pub(crate) mod evolution;
-pub(crate) mod foreign;
-pub(crate) mod looking;
+pub(crate) mod import_export;
+pub(crate) mod logs;
 pub(crate) mod mirror;
 pub(crate) mod notes;
-pub(crate) mod offer;
 pub(crate) mod redact;
 pub(crate) mod report;
+pub(crate) mod requests;
 pub(crate) mod seal;
-pub(crate) mod searching;
+pub(crate) mod search;
 pub(crate) mod shared_files;
 pub(crate) mod usage;
 
@@ -48,9 +48,6 @@ pub struct Located {
 
 impl Service {
     /// The door to the project that `dir` lies in.
-    ///
-    /// # Errors
-    /// [`EngineError`] where there is no such folder.
     pub fn open(dir: &Utf8Path, host: Host) -> Result<Self, EngineError> {
         Ok(Self { project: Project::find(dir)?, host, trusts_once: false })
     }
@@ -73,7 +70,6 @@ impl Service {
         self.trusts_once || Trust::new(&self.host.state_home).is_trusted(&self.project.root, content)
     }
 
-    /// The project.
     #[must_use]
     pub fn project(&self) -> &Project {
         &self.project
@@ -102,9 +98,6 @@ impl Service {
     }
 
     /// What a loop was asked to do.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
     pub fn spec(&self, id: &LoopId) -> Result<Spec, EngineError> {
         Ok(journal::read(&self.locate(id)?.dir)?.state.spec)
     }
@@ -133,9 +126,6 @@ impl Service {
     }
 
     /// How a loop stands.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
     pub fn status(&self, id: &LoopId) -> Result<Status, EngineError> {
         let dir = self.locate(id)?.dir;
         let state = journal::read_signed(&dir, &self.host.signing())?.state;
@@ -160,9 +150,6 @@ impl Service {
     }
 
     /// A loop's events.
-    ///
-    /// # Errors
-    /// [`EngineError`] where they cannot be read.
     pub fn events(&self, id: &LoopId) -> Result<Vec<refrain_core::Record>, EngineError> {
         Ok(journal::records(&self.locate(id)?.dir)?)
     }

@@ -12,7 +12,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
 use refrain_core::event::{AttemptFinished, End, Event, Identity};
 use refrain_core::r#loop::{Grant, Live, Step, next_step};
-use refrain_core::session::{IDLE_WAITS, Session, Whose, is_heard};
+use refrain_core::session::{IDLE_WAITS, LoopOwner, Session, is_heard};
 use refrain_core::spec::AgentKind;
 use refrain_core::{AttemptId, LoopId, LoopState, Spec};
 use refrain_proc::{detach, identity};
@@ -27,8 +27,8 @@ use crate::driver::liveness::is_session_alive;
 use crate::git_steps::repository::marked;
 use crate::git_steps::work::WorkWatch;
 use crate::observe::telemetry::tell_of_session;
-use crate::service::asking::take_over;
 use crate::service::mirror;
+use crate::service::requests::take_over;
 use crate::{EngineError, LoopRequest, Service, now};
 
 /// How often a prover is started for one question: one that dies again and again is told instead.
@@ -44,7 +44,6 @@ pub enum Turn {
     Next {
         /// The marker, on a line of its own: `[loop mend iteration 2/20]`.
         marker: String,
-        /// The prompt.
         prompt: String,
     },
     /// The session is at it already.
@@ -53,10 +52,8 @@ pub enum Turn {
     Proving,
     /// There was nothing to do: its next turn begins then.
     Resting {
-        /// When.
         until: Timestamp,
     },
-    /// The loop has stopped.
     Stopped(Box<LoopState>),
 }
 
@@ -129,9 +126,6 @@ impl Service {
 
     /// Refuses what would act for a session that works on a loop from outside of it: `around` is what the caller's variables
     /// say of the session that it was started in.
-    ///
-    /// # Errors
-    /// [`EngineError::Driven`].
     pub fn refuse_another_session(
         &self,
         state: &LoopState,
@@ -152,7 +146,7 @@ impl Service {
         let Some(_lock) = RunnerLock::try_take(&dir)? else { return Ok(false) };
         let mut journal: Journal = Journal::open_signed(dir, now(), self.host().signing())?;
         let name = session.id.as_deref().unwrap_or_default();
-        if Whose::of(journal.state(), name, session.process) != Whose::Unbound {
+        if LoopOwner::of(journal.state(), name, session.process) != LoopOwner::Unbound {
             return Ok(false);
         }
         journal.push(Event::SessionBound(session.clone()), now())?;
@@ -170,9 +164,6 @@ impl Service {
     }
 
     /// How a loop stands, from its journal.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
     pub fn state(&self, id: &LoopId) -> Result<LoopState, EngineError> {
         Ok(journal::read(&self.locate(id)?.dir)?.state)
     }
@@ -286,9 +277,6 @@ impl Service {
     }
 
     /// Takes a loop from its session, whose turn is refunded: it counts as crashed, and can be resumed.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it cannot be recorded.
     pub fn leave_session(&self, id: &LoopId) -> Result<LoopState, EngineError> {
         let dir = self.locate(id)?.dir;
         let lock = RunnerLock::try_take(&dir)?;
@@ -310,9 +298,6 @@ impl Service {
 impl Service {
     /// Waits where a session has nothing to do: until one of these files is another, the loop does not run any more, or a
     /// while is over that is longer each time in a row. Says which: `changed`, `not-running`, `timeout` (seed 000).
-    ///
-    /// # Errors
-    /// [`EngineError`] where the loop cannot be looked at.
     pub fn idle(&self, id: &LoopId, files: &[Utf8PathBuf]) -> Result<&'static str, EngineError> {
         let dir = self.locate(id)?.dir;
         let notice = Notice::new()?;
@@ -341,9 +326,6 @@ impl Service {
     }
 
     /// The loops that sessions began with this command and that have not come to an end for good.
-    ///
-    /// # Errors
-    /// [`EngineError`] where they cannot be looked for.
     pub fn open_in_session(&self, command: &str) -> Result<Vec<LoopState>, EngineError> {
         let states = self.project().loop_dirs()?.into_iter().filter_map(|dir| journal::read(&dir).ok());
         let is_its = |state: &LoopState| {
@@ -387,9 +369,6 @@ impl Service {
     }
 
     /// Whether Refrain can write what it keeps of the project.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it cannot.
     pub fn check_writable(&self) -> Result<(), EngineError> {
         let folder = self.project().sessions();
         refrain_store::make_dir_nofollow(&folder)?;

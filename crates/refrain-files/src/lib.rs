@@ -56,9 +56,6 @@ impl Folder {
     }
 
     /// Opens a folder, which is made with its parents where it is missing: private to the user, and synced.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     pub fn make(path: &Utf8Path) -> io::Result<Self> {
         match Self::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -104,9 +101,6 @@ impl Folder {
     }
 
     /// The same, and makes it where it is missing.
-    ///
-    /// # Errors
-    /// As [`Self::reclaim`].
     pub fn reclaim_or_make(&self, name: &str) -> io::Result<Self> {
         match self.reclaim(name)? {
             Some(folder) => Ok(folder),
@@ -182,9 +176,6 @@ impl Folder {
     }
 
     /// The same, but a power loss may leave an empty file.
-    ///
-    /// # Errors
-    /// As [`Self::replace`].
     pub fn replace_unsynced(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.exchange(name, bytes, |_| Ok(()))
     }
@@ -211,17 +202,11 @@ impl Folder {
     }
 
     /// Renames what is in it.
-    ///
-    /// # Errors
-    /// What the system says.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.rename_to(from, self, to)
     }
 
     /// Renames what is in it into another folder.
-    ///
-    /// # Errors
-    /// What the system says.
     pub fn rename_to(&self, from: &str, folder: &Self, to: &str) -> io::Result<()> {
         Ok(renameat(&self.0, single(from)?, &folder.0, single(to)?)?)
     }
@@ -273,9 +258,6 @@ impl Folder {
     }
 
     /// Makes what it lists survive a power loss.
-    ///
-    /// # Errors
-    /// What the system says.
     pub fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::fsync(&self.0)?)
     }
@@ -341,9 +323,6 @@ pub fn create(path: &Utf8Path) -> io::Result<File> {
 }
 
 /// Makes a file with this text as [`create`] does. It is not synced.
-///
-/// # Errors
-/// As [`create`].
 pub fn write(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
     create(path)?.write_all(bytes)
 }

@@ -14,7 +14,6 @@ pub enum CheckState {
     Waiting,
     /// It is well.
     Passed,
-    /// It is not.
     Failed,
     /// Somebody, or something, ended it.
     Cancelled,
@@ -74,7 +73,6 @@ pub enum Verdict {
     Green,
     /// These are against it.
     Red {
-        /// Which.
         failed: Vec<Check>,
         /// How many others are still on their way.
         pending: usize,
@@ -87,10 +85,7 @@ pub enum Verdict {
         of: usize,
     },
     /// Only a person can bring these on.
-    Waiting {
-        /// Which.
-        on: Vec<Check>,
-    },
+    Waiting { on: Vec<Check> },
     /// None was reported yet, and some are to be expected: why, or why that cannot be told.
     NotStarted {
         /// What says so.

@@ -12,7 +12,7 @@ use crate::api::exchange::Method;
 use crate::api::{Api, not_understood};
 use crate::checks::Checks;
 use crate::kind::{Host, Opening};
-use crate::merging::{Hindrance, Mergeable};
+use crate::merging::{MergeBlocker, Mergeable};
 use crate::place::encoded;
 use crate::pull_request::{Project, PullRequest, State};
 use crate::trouble::{SECONDARY, Trouble, Until};
@@ -256,19 +256,19 @@ pub(super) fn path(name: &str) -> String {
 fn of_merge(merge: &Merge) -> Mergeable {
     let status = merge.merge_state_status.as_str();
     let review = merge.review_decision.as_deref();
-    let mut why: Vec<Hindrance> = [
-        (merge.state != "OPEN", Hindrance::Closed),
-        (merge.is_draft || status == "DRAFT", Hindrance::Draft),
-        (merge.mergeable == "CONFLICTING" || status == "DIRTY", Hindrance::Conflicts),
-        (status == "BEHIND", Hindrance::Behind),
-        (review == Some("REVIEW_REQUIRED"), Hindrance::ReviewMissing),
-        (review == Some("CHANGES_REQUESTED"), Hindrance::ChangesRequested),
+    let mut why: Vec<MergeBlocker> = [
+        (merge.state != "OPEN", MergeBlocker::Closed),
+        (merge.is_draft || status == "DRAFT", MergeBlocker::Draft),
+        (merge.mergeable == "CONFLICTING" || status == "DIRTY", MergeBlocker::Conflicts),
+        (status == "BEHIND", MergeBlocker::Behind),
+        (review == Some("REVIEW_REQUIRED"), MergeBlocker::ReviewMissing),
+        (review == Some("CHANGES_REQUESTED"), MergeBlocker::ChangesRequested),
     ]
     .into_iter()
     .filter_map(|(is_so, hindrance)| is_so.then_some(hindrance))
     .collect();
     if why.is_empty() && status == "BLOCKED" {
-        why.push(Hindrance::Rule("what protects the base branch is not fulfilled".to_owned()));
+        why.push(MergeBlocker::Rule("what protects the base branch is not fulfilled".to_owned()));
     }
     match why.is_empty() {
         true if merge.mergeable == "UNKNOWN" || status == "UNKNOWN" => Mergeable::NotKnownYet,
@@ -283,19 +283,19 @@ mod tests {
 
     #[test]
     fn what_github_says_of_a_merge_is_understood() {
-        let no = |why: &[Hindrance]| Mergeable::No(why.to_vec());
-        let rule = Hindrance::Rule("what protects the base branch is not fulfilled".to_owned());
+        let no = |why: &[MergeBlocker]| Mergeable::No(why.to_vec());
+        let rule = MergeBlocker::Rule("what protects the base branch is not fulfilled".to_owned());
         for (draft, mergeable, status, review, expected) in [
             (false, "MERGEABLE", "CLEAN", None, Mergeable::Yes),
             (false, "MERGEABLE", "UNSTABLE", Some("APPROVED"), Mergeable::Yes),
             (false, "MERGEABLE", "HAS_HOOKS", None, Mergeable::Yes),
             (false, "UNKNOWN", "UNKNOWN", None, Mergeable::NotKnownYet),
-            (false, "CONFLICTING", "DIRTY", None, no(&[Hindrance::Conflicts])),
-            (false, "MERGEABLE", "BEHIND", None, no(&[Hindrance::Behind])),
-            (false, "MERGEABLE", "BLOCKED", Some("REVIEW_REQUIRED"), no(&[Hindrance::ReviewMissing])),
-            (false, "MERGEABLE", "BLOCKED", Some("CHANGES_REQUESTED"), no(&[Hindrance::ChangesRequested])),
+            (false, "CONFLICTING", "DIRTY", None, no(&[MergeBlocker::Conflicts])),
+            (false, "MERGEABLE", "BEHIND", None, no(&[MergeBlocker::Behind])),
+            (false, "MERGEABLE", "BLOCKED", Some("REVIEW_REQUIRED"), no(&[MergeBlocker::ReviewMissing])),
+            (false, "MERGEABLE", "BLOCKED", Some("CHANGES_REQUESTED"), no(&[MergeBlocker::ChangesRequested])),
             (false, "MERGEABLE", "BLOCKED", Some("APPROVED"), no(&[rule])),
-            (true, "MERGEABLE", "DRAFT", None, no(&[Hindrance::Draft])),
+            (true, "MERGEABLE", "DRAFT", None, no(&[MergeBlocker::Draft])),
         ] {
             let merge = Merge {
                 state: "OPEN".to_owned(),

@@ -10,7 +10,7 @@ use crate::api::Api;
 use crate::api::exchange::Method;
 use crate::checks::Checks;
 use crate::kind::{Host, Opening};
-use crate::merging::{Hindrance, Mergeable};
+use crate::merging::{MergeBlocker, Mergeable};
 use crate::place::encoded;
 use crate::pull_request::{Project, PullRequest, State};
 use crate::trouble::Trouble;
@@ -206,16 +206,16 @@ impl Host for GitLab {
 /// What GitLab's `detailed_merge_status` means; what is not known yet is told in its own word.
 fn of_status(state: &str, status: Option<&str>) -> Mergeable {
     let why = match (state, status.unwrap_or("unchecked")) {
-        ("closed" | "merged", _) | (_, "not_open") => Hindrance::Closed,
+        ("closed" | "merged", _) | (_, "not_open") => MergeBlocker::Closed,
         (_, "mergeable") => return Mergeable::Yes,
         (_, "checking" | "unchecked" | "preparing" | "approvals_syncing") => return Mergeable::NotKnownYet,
-        (_, "conflict" | "broken_status") => Hindrance::Conflicts,
-        (_, "need_rebase") => Hindrance::Behind,
-        (_, "draft_status") => Hindrance::Draft,
-        (_, "not_approved") => Hindrance::ReviewMissing,
-        (_, "requested_changes") => Hindrance::ChangesRequested,
-        (_, "ci_must_pass" | "ci_still_running" | "status_checks_must_pass") => Hindrance::ChecksMissing,
-        (_, other) => Hindrance::Rule(refrain_core::text::printable(other).into_owned()),
+        (_, "conflict" | "broken_status") => MergeBlocker::Conflicts,
+        (_, "need_rebase") => MergeBlocker::Behind,
+        (_, "draft_status") => MergeBlocker::Draft,
+        (_, "not_approved") => MergeBlocker::ReviewMissing,
+        (_, "requested_changes") => MergeBlocker::ChangesRequested,
+        (_, "ci_must_pass" | "ci_still_running" | "status_checks_must_pass") => MergeBlocker::ChecksMissing,
+        (_, other) => MergeBlocker::Rule(refrain_core::text::printable(other).into_owned()),
     };
     Mergeable::No(vec![why])
 }
@@ -226,20 +226,20 @@ mod tests {
 
     #[test]
     fn what_gitlab_says_of_a_merge_is_understood() {
-        let no = |why: Hindrance| Mergeable::No(vec![why]);
+        let no = |why: MergeBlocker| Mergeable::No(vec![why]);
         for (status, expected) in [
             ("mergeable", Mergeable::Yes),
             ("checking", Mergeable::NotKnownYet),
-            ("conflict", no(Hindrance::Conflicts)),
-            ("need_rebase", no(Hindrance::Behind)),
-            ("not_approved", no(Hindrance::ReviewMissing)),
-            ("requested_changes", no(Hindrance::ChangesRequested)),
-            ("ci_must_pass", no(Hindrance::ChecksMissing)),
-            ("draft_status", no(Hindrance::Draft)),
-            ("discussions_not_resolved", no(Hindrance::Rule("discussions_not_resolved".to_owned()))),
+            ("conflict", no(MergeBlocker::Conflicts)),
+            ("need_rebase", no(MergeBlocker::Behind)),
+            ("not_approved", no(MergeBlocker::ReviewMissing)),
+            ("requested_changes", no(MergeBlocker::ChangesRequested)),
+            ("ci_must_pass", no(MergeBlocker::ChecksMissing)),
+            ("draft_status", no(MergeBlocker::Draft)),
+            ("discussions_not_resolved", no(MergeBlocker::Rule("discussions_not_resolved".to_owned()))),
         ] {
             assert_eq!(of_status("opened", Some(status)), expected, "{status}");
         }
-        assert_eq!(of_status("merged", Some("not_open")), no(Hindrance::Closed));
+        assert_eq!(of_status("merged", Some("not_open")), no(MergeBlocker::Closed));
     }
 }

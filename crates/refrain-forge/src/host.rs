@@ -14,7 +14,7 @@ use crate::checks::{Check, Checks};
 use crate::github::GitHub;
 use crate::gitlab::GitLab;
 use crate::kind::{Host, Opening};
-use crate::merging::{Hindrance, Mergeable, Merged};
+use crate::merging::{MergeBlocker, Mergeable, Merged};
 use crate::place::Place;
 use crate::pull_request::{Project, PullRequest, State};
 use crate::token::{Token, is_githubs};
@@ -89,9 +89,6 @@ impl Forge {
     }
 
     /// The pull request of a branch: the open one, else the newest.
-    ///
-    /// # Errors
-    /// [`Trouble`].
     pub fn find(&self, branch: &str) -> Result<Option<PullRequest>, Trouble> {
         let mut found = self.host.of_branch(branch)?;
         let open = found.iter().position(|request| request.state == State::Open);
@@ -137,18 +134,12 @@ impl Forge {
     }
 
     /// Says anew what a pull request says, and with a title what it is called. It may be repeated.
-    ///
-    /// # Errors
-    /// [`Trouble`].
     pub fn describe(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble> {
         let title = title.map(|title| clip(title, TITLE));
         self.host.edit(number, title.as_deref(), &clip(body, BODY))
     }
 
     /// Makes no draft of a draft. It may be repeated.
-    ///
-    /// # Errors
-    /// [`Trouble`].
     pub fn ready(&self, number: u64) -> Result<(), Trouble> {
         let request = self.host.get(number)?;
         if request.draft { self.host.ready(&request) } else { Ok(()) }
@@ -163,17 +154,11 @@ impl Forge {
     }
 
     /// A pull request as it stands.
-    ///
-    /// # Errors
-    /// [`Trouble`].
     pub fn get(&self, number: u64) -> Result<PullRequest, Trouble> {
         self.host.get(number)
     }
 
     /// The checks of a commit that is to be merged into `base`.
-    ///
-    /// # Errors
-    /// [`Trouble`].
     pub fn checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble> {
         self.host.checks(head, base)
     }
@@ -194,9 +179,6 @@ impl Forge {
     }
 
     /// Whether a pull request can be merged.
-    ///
-    /// # Errors
-    /// [`Trouble`].
     pub fn mergeable(&self, number: u64) -> Result<Mergeable, Trouble> {
         self.host.mergeable(number)
     }
@@ -243,7 +225,7 @@ impl Forge {
                 Mergeable::No(why) => Merged::NotMergeable { why, said },
                 // As where a project wants no squashed commits.
                 Mergeable::Yes | Mergeable::NotKnownYet if said.contains("not allowed") => {
-                    Merged::NotMergeable { why: vec![Hindrance::Rule(said.clone())], said }
+                    Merged::NotMergeable { why: vec![MergeBlocker::Rule(said.clone())], said }
                 }
                 Mergeable::Yes | Mergeable::NotKnownYet => Merged::NotYet { said },
             }),
@@ -276,9 +258,10 @@ fn settled(request: &PullRequest, head: &Oid) -> Option<Merged> {
     match request.state {
         _ if request.head != *head => Some(Merged::HeadMoved { head: request.head.clone() }),
         State::Merged => Some(Merged::Done { commit: request.merged_as.clone(), branch_deleted: false }),
-        State::Closed => {
-            Some(Merged::NotMergeable { why: vec![Hindrance::Closed], said: Hindrance::Closed.to_string() })
-        }
+        State::Closed => Some(Merged::NotMergeable {
+            why: vec![MergeBlocker::Closed],
+            said: MergeBlocker::Closed.to_string(),
+        }),
         State::Open => None,
     }
 }

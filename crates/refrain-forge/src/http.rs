@@ -21,9 +21,6 @@ pub fn client(user_agent: impl Into<String>) -> ClientBuilder {
 }
 
 /// The body of an answer, of at most so many bytes.
-///
-/// # Errors
-/// [`BodyError`].
 pub async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, BodyError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(BodyError::Broken)? {

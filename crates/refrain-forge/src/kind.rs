@@ -39,7 +39,6 @@ pub struct Opening<'a> {
     pub branch: &'a str,
     /// The branch that it is for.
     pub base: &'a str,
-    /// Its title.
     pub title: &'a str,
     /// What it says.
     pub body: &'a str,

@@ -23,7 +23,7 @@ mod trouble;
 pub use checks::{Check, CheckState, Checks, Configured, Verdict};
 pub use host::Forge;
 pub use kind::Opening;
-pub use merging::{Hindrance, Mergeable, Merged};
+pub use merging::{MergeBlocker, Mergeable, Merged};
 pub use place::Place;
 pub use pull_request::{Project, PullRequest, State};
 pub use token::{FROM_FILE, Token};

@@ -12,15 +12,13 @@ pub enum Mergeable {
     /// The forge is still finding out.
     NotKnownYet,
     /// This does.
-    No(Vec<Hindrance>),
+    No(Vec<MergeBlocker>),
 }
 
 /// What keeps a pull request from being merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Hindrance {
-    /// It is a draft.
+pub enum MergeBlocker {
     Draft,
-    /// It is closed.
     Closed,
     /// It does not go together with its base.
     Conflicts,
@@ -36,7 +34,7 @@ pub enum Hindrance {
     Rule(String),
 }
 
-impl fmt::Display for Hindrance {
+impl fmt::Display for MergeBlocker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Draft => "it is a draft",
@@ -62,10 +60,7 @@ pub enum Merged {
         branch_deleted: bool,
     },
     /// It is at another commit than the one that was to be merged. Nothing was done.
-    HeadMoved {
-        /// At which.
-        head: Oid,
-    },
+    HeadMoved { head: Oid },
     /// The forge does not merge it at this moment, as where its base was just moved. Nothing was done, and it may be tried again.
     NotYet {
         /// In its words.
@@ -74,7 +69,7 @@ pub enum Merged {
     /// The forge does not merge it. Nothing was done.
     NotMergeable {
         /// As far as it tells.
-        why: Vec<Hindrance>,
+        why: Vec<MergeBlocker>,
         /// In its words.
         said: String,
     },

@@ -2,7 +2,6 @@
 
 use refrain_core::git::Oid;
 
-/// A pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullRequest {
     /// Its number in the project.
@@ -13,7 +12,6 @@ pub struct PullRequest {
     pub state: State,
     /// It is not to be merged yet.
     pub draft: bool,
-    /// Its title.
     pub title: String,
     /// What it says.
     pub body: String,
@@ -34,7 +32,6 @@ pub enum State {
     Open,
     /// It was closed without being merged.
     Closed,
-    /// It was merged.
     Merged,
 }
 

@@ -70,22 +70,17 @@ pub enum Trouble {
     },
     /// It cannot be reached, or broke off: whether something was done there has to be looked up.
     #[error("the forge cannot be reached: {said}")]
-    Unreachable {
-        /// What was said.
-        said: String,
-    },
+    Unreachable { said: String },
     /// It says no for another reason.
     #[error("the forge refused: {said}")]
     Refused {
         /// The status of HTTP; 0 where the program said it.
         status: u16,
-        /// What was said.
         said: String,
     },
     /// It answered what cannot be understood.
     #[error("the forge answered something that cannot be understood, to {asked}: {source}")]
     Answer {
-        /// What was asked.
         asked: String,
         /// What does not fit.
         source: serde_json::Error,

@@ -13,7 +13,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use common::{Figures, environment, run};
 use refrain_core::git::Oid;
 use refrain_git::{
-    HandOverRequest, HandedOver, LandRequest, Landed, MergeRequest, Merged, Readied, ReadyRequest,
+    HandOverRequest, HandedOver, LandRequest, Landed, MergeRequest, Merged, ReadyRequest, ReadySlot,
     Repository, Work,
 };
 
@@ -115,7 +115,7 @@ impl Bench {
             cancel: None,
         })?;
         match readied {
-            Readied::Ready { saved: None } => Ok(()),
+            ReadySlot::Ready { saved: None } => Ok(()),
             other => Err(format!("{other:?}").into()),
         }
     }

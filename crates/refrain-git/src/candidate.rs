@@ -20,7 +20,7 @@ use refrain_core::glob::PathGlob;
 use crate::candidate::status::Blob;
 use crate::error::GitError;
 use crate::plumbing::git::Git;
-use refrain_secrets::{self as secrets, Found};
+use refrain_secrets::{self as secrets, SecretMatch};
 
 /// The mode of a submodule.
 pub(crate) const SUBMODULE: &str = "160000";
@@ -33,7 +33,7 @@ pub(crate) struct Candidate {
     /// Paths whose content is new or another, and how they looked when they were screened.
     pub(crate) kept: Vec<Kept>,
     /// What looks like a secret among them, and may be committed all the same.
-    pub(crate) allowed: Vec<(Vec<u8>, Found)>,
+    pub(crate) allowed: Vec<(Vec<u8>, SecretMatch)>,
     /// What is the loop's and stays behind.
     pub(crate) left_out: Vec<LeftOut>,
     /// Whether the index has anything that is not to be committed.
@@ -73,7 +73,7 @@ pub(crate) fn screen(
     bytes: &[u8],
     in_head: Option<&Blob>,
     rules: Rules<'_>,
-) -> Result<Option<Found>, GitError> {
+) -> Result<Option<SecretMatch>, GitError> {
     let mut found = secrets::screen(path, bytes, None);
     let mut known = None;
     if found.is_some()
@@ -84,7 +84,7 @@ pub(crate) fn screen(
         found = secrets::screen(path, bytes, Some(&in_head));
         known = Some(in_head);
     }
-    if let Some(Found { is_marked: true, .. }) = found
+    if let Some(SecretMatch { is_marked: true, .. }) = found
         && let Some(base) = rules.base
     {
         let marked = secrets::marked_lines(&file_in(git, base, path)?);
@@ -113,7 +113,7 @@ pub(crate) fn next_object<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// What was found, in words.
-pub(crate) fn what(found: Found) -> String {
+pub(crate) fn what(found: SecretMatch) -> String {
     match found.is_marked {
         true => format!("{}; its allow mark is newer than the loop, so it does not count", found.what),
         false => found.what.to_owned(),
@@ -121,12 +121,12 @@ pub(crate) fn what(found: Found) -> String {
 }
 
 /// Why what was found is left out.
-pub(crate) fn why(found: Found) -> Why {
+pub(crate) fn why(found: SecretMatch) -> Why {
     Why::Secret { what: what(found), line: found.line }
 }
 
 /// Why a path that is new is left out for its name alone.
 pub(crate) fn why_not_named(path: &[u8], rules: Rules<'_>) -> Option<Why> {
     let what = secrets::screen_name(path).filter(|_| !rules.allow(path))?;
-    Some(why(Found { what, line: None, is_marked: false }))
+    Some(why(SecretMatch { what, line: None, is_marked: false }))
 }

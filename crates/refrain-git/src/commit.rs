@@ -4,16 +4,16 @@
 //! and no signature, `git commit` would only look at every file once more; then it is made of its parts, and the branch is
 //! moved only if it still is where it was seen.
 
-pub(crate) mod adopt;
 pub(crate) mod changes;
 pub(crate) mod choice;
 pub(crate) mod evidence;
 pub(crate) mod history;
+pub(crate) mod hook_guard;
 pub(crate) mod intent;
 pub(crate) mod message;
+pub(crate) mod reconcile_history;
 pub(crate) mod save;
 pub(crate) mod staged;
-pub(crate) mod taken;
 
 use camino::Utf8Path;
 use refrain_core::LoopId;
@@ -28,16 +28,16 @@ use crate::candidate::stage::{self, bring_back, stage};
 use crate::candidate::status::{Status, has_conflicts};
 use crate::candidate::submodules::look;
 use crate::candidate::{Candidate, Rules, what};
-use crate::commit::adopt::{ITERATION, Intent, LOOP, Made, Since, Whose, since};
 use crate::commit::choice::choose;
 use crate::commit::history::screen_unknown;
 use crate::commit::message::{IDENTITY, with_trailers};
+use crate::commit::reconcile_history::{CommitOwner, ITERATION, Intent, LOOP, Made, Since, since};
 use crate::error::{GitError, OnPath};
+use crate::plumbing::commit_config::is_plain;
 use crate::plumbing::disk::Seen;
 use crate::plumbing::git::{Git, said};
 use crate::plumbing::index::{Index, Locked, is_summed_by_us, seal};
 use crate::plumbing::object::Object;
-use crate::plumbing::plain::is_plain;
 use crate::repository::Repository;
 
 /// What is to be committed, and how.
@@ -47,9 +47,7 @@ pub struct CommitRequest<'a> {
     pub base: &'a Base,
     /// Where the head was at the last look: what the last report said, at first the base's.
     pub last_head: Option<&'a Oid>,
-    /// The loop.
     pub id: &'a LoopId,
-    /// The iteration.
     pub iteration: u32,
     /// The message, without trailers.
     pub message: &'a str,
@@ -65,8 +63,8 @@ pub struct CommitRequest<'a> {
 }
 
 impl<'a> CommitRequest<'a> {
-    fn whose(&self, intended: Option<&'a Intent>) -> Whose<'a> {
-        Whose { id: self.id, iteration: self.iteration, intended }
+    fn whose(&self, intended: Option<&'a Intent>) -> CommitOwner<'a> {
+        CommitOwner { id: self.id, iteration: self.iteration, intended }
     }
 
     fn rules(&self) -> Rules<'a> {

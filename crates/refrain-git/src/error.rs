@@ -23,7 +23,6 @@ pub enum GitError {
     /// Git does not trust the folder's owner (its `safe.directory`).
     #[error("git does not use the repository of {path}, as somebody else owns it: {said}")]
     NotOurs {
-        /// Where.
         path: Utf8PathBuf,
         /// What git said.
         said: String,
@@ -120,7 +119,6 @@ pub enum GitError {
     NoFolder {
         /// Which, below the root.
         folder: Utf8PathBuf,
-        /// The commit.
         commit: String,
     },
     /// A worktree that is gone, and its branch too.
@@ -128,30 +126,15 @@ pub enum GitError {
         "the loop's worktree is gone, and so is its branch {branch:?}{}",
         .last.as_ref().map(|last| format!("; git branch {branch} {last} brings that back")).unwrap_or_default()
     )]
-    BranchGone {
-        /// Its branch.
-        branch: String,
-        /// Where that was last.
-        last: Option<Oid>,
-    },
+    BranchGone { branch: String, last: Option<Oid> },
     /// A worktree that is gone, and its branch is checked out in another.
     #[error(
         "the loop's worktree is gone, and its branch {branch:?} is checked out in {by}; switch that to another branch"
     )]
-    BranchInUse {
-        /// Its branch.
-        branch: String,
-        /// Where.
-        by: Utf8PathBuf,
-    },
+    BranchInUse { branch: String, by: Utf8PathBuf },
     /// A branch that a worktree of the person's has.
     #[error("branch {branch:?} is checked out in {by}; switch that to another branch")]
-    BranchElsewhere {
-        /// The branch.
-        branch: String,
-        /// Where.
-        by: Utf8PathBuf,
-    },
+    BranchElsewhere { branch: String, by: Utf8PathBuf },
     /// A place for a worktree where something else is.
     #[error("{0} exists already and is no worktree of this branch; move it away")]
     Occupied(Utf8PathBuf),
@@ -171,7 +154,6 @@ pub enum GitError {
     /// An index that no repository has.
     #[error("{path} has more than {} MiB, which is no index of git; remove it, and `git reset` writes a new one", .most >> 20)]
     LargeIndex {
-        /// Where.
         path: Utf8PathBuf,
         /// How large it may be, in bytes.
         most: u64,
@@ -181,7 +163,6 @@ pub enum GitError {
     Disk {
         /// What was tried, as in "write".
         action: &'static str,
-        /// On what.
         path: Utf8PathBuf,
         /// What the system said.
         source: io::Error,

@@ -1,11 +1,11 @@
 //! How the work of a plan's tasks comes together: each as one commit on a line of the plan's own, and a wave of them as one
 //! commit with the line behind it. No checkout is touched and no branch of a person's is moved here.
 
-pub(crate) mod apart;
+pub(crate) mod disjoint_merge;
 pub(crate) mod handover;
 pub(crate) mod handover_disk;
 pub(crate) mod heads;
-pub(crate) mod line;
+pub(crate) mod linear_history;
 pub(crate) mod merge;
 
 use refrain_core::git::{Conflict, Exposed, Oid};
@@ -15,7 +15,7 @@ use crate::Cancel;
 use crate::candidate::Rules;
 use crate::commit::history::screen_unknown;
 use crate::error::GitError;
-use crate::landing::line::{New, since, trailed};
+use crate::landing::linear_history::{New, since, trailed};
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
@@ -24,7 +24,6 @@ use crate::repository::Repository;
 pub struct LandRequest<'a> {
     /// The reference that the line stands on.
     pub reference: &'a str,
-    /// Where it is.
     pub tip: &'a Oid,
     /// The works, each on top of the one before it.
     pub works: &'a [Work<'a>],
@@ -59,7 +58,6 @@ pub enum Landed {
     Secrets {
         /// The commits of those before it, which are on the line.
         commits: Vec<Oid>,
-        /// What it is.
         exposed: Vec<Exposed>,
     },
     /// Somebody moved the line, which is as it was then.
@@ -89,7 +87,6 @@ pub struct WaveRequest<'a> {
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wave {
-    /// There it is.
     Made {
         /// The commit: behind its first parent, and with the chain of its tasks' commits as the second.
         commit: Oid,
@@ -171,9 +168,6 @@ impl Repository {
 
     /// A commit on the tip that holds git's marks of a conflict, for whoever has to decide to begin at. No reference has it
     /// until a branch is made there.
-    ///
-    /// # Errors
-    /// As [`Self::land`].
     pub fn conflict_commit(
         &self,
         tip: &Oid,
@@ -186,9 +180,6 @@ impl Repository {
     }
 
     /// A commit of a tree. No reference has it until a branch is moved there.
-    ///
-    /// # Errors
-    /// As [`Self::land`].
     pub fn commit_of(
         &self,
         parents: &[&Oid],
@@ -204,9 +195,6 @@ impl Repository {
     /// it is, else each of them is picked onto it. It may be repeated: one with these trailers on this first parent that the
     /// reference is at, and that holds this chain, is reported as made; one that holds another is made anew, as what a task
     /// landed since is not in it. Without a commit of a task it holds nothing, and has but one parent.
-    ///
-    /// # Errors
-    /// As [`Self::land`].
     pub fn wave_commit(&self, request: WaveRequest<'_>) -> Result<Wave, GitError> {
         let WaveRequest { reference, first_parent, commits, message, trailers, .. } = request;
         let git = self.git().until(request.cancel);

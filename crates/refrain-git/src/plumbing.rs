@@ -1,16 +1,16 @@
 //! How git is run and what it says: its commands, objects, references, index, list of worktrees and settings.
 
+pub(crate) mod commit_config;
 pub(crate) mod committer;
 pub(crate) mod configuration;
 pub(crate) mod disk;
 pub(crate) mod git;
 pub(crate) mod git_files;
 pub(crate) mod index;
-pub(crate) mod known;
-pub(crate) mod linked;
 pub(crate) mod listed;
 pub(crate) mod object;
+pub(crate) mod object_cache;
 pub(crate) mod overrides;
 pub(crate) mod parts;
-pub(crate) mod plain;
 pub(crate) mod reference;
+pub(crate) mod worktree_list;

@@ -4,10 +4,10 @@
 //! What happened is looked up at the other end, never concluded: a push that was cut off may have arrived. How a branch comes to
 //! stand on what the remote has is `publish_rebase`'s business, and what a refusal means that of `publish_refusal`.
 
-pub(crate) mod publish_rebase;
-pub(crate) mod publish_refusal;
-pub(crate) mod publish_return;
+pub(crate) mod base_return;
 pub(crate) mod push;
+pub(crate) mod rebase;
+pub(crate) mod refusal;
 pub(crate) mod remotes;
 
 use std::ffi::OsString;
@@ -21,10 +21,10 @@ use refrain_proc::tool::{Done, ToolError};
 use crate::Cancel;
 use crate::candidate::Rules;
 use crate::error::GitError;
+use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::{Git, said};
-use crate::plumbing::plain::configured;
-use crate::publish::publish_refusal::{Answer, Refusal, of_push, of_transport};
 use crate::publish::push::{ASKS_NOBODY, exposed, exposed_by_loop, exposed_name};
+use crate::publish::refusal::{Answer, Refusal, of_push, of_transport};
 use crate::repository::Repository;
 use crate::worktree::worktree_git::{is_over_half_made, past};
 
@@ -54,10 +54,8 @@ pub(crate) struct Destination {
     pub(crate) settings: Vec<(String, String)>,
 }
 
-/// What is to be published.
 #[derive(Clone, Copy, Debug)]
 pub struct PublishRequest<'a> {
-    /// To where.
     pub upstream: &'a Upstream,
     /// This very commit.
     pub head: &'a Oid,
@@ -78,7 +76,6 @@ pub struct PublishRequest<'a> {
 pub enum Push {
     /// The remote's branch is there now.
     Pushed {
-        /// Where.
         head: Oid,
     },
     /// The remote had it already.
@@ -91,15 +88,11 @@ pub enum Push {
         /// Where its branch is.
         theirs: Oid,
     },
-    /// It was not to be.
     Refused(Refusal),
 }
 
 impl Repository {
     /// Where a branch is published: at the pinned remote, else at the one that git would push it to; none without.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn upstream(&self, branch: &str) -> Result<Option<Upstream>, GitError> {
         let target = match self.pins() {
             Some(pins) => pins.push.clone(),
@@ -158,9 +151,6 @@ impl Repository {
     }
 
     /// The same, with the commit brought home.
-    ///
-    /// # Errors
-    /// As [`Self::look_at`].
     pub fn fetch(
         &self,
         upstream: &Upstream,
@@ -310,7 +300,6 @@ impl Repository {
         }
     }
 
-    /// Whether a commit is here.
     fn has(&self, commit: &Oid) -> Result<bool, GitError> {
         let done = self.git().run(["cat-file", "-e", &format!("{commit}^{{commit}}")], &[])?;
         Ok(done.status.success())

@@ -19,7 +19,7 @@ use crate::operation;
 use crate::plumbing::configuration::Configurations;
 use crate::plumbing::git::{Git, environment, path_outside, program, said};
 use crate::plumbing::git_files;
-use crate::plumbing::known::Known;
+use crate::plumbing::object_cache::Known;
 use refrain_forge::FROM_FILE;
 
 /// A worktree of a repository.
@@ -212,9 +212,6 @@ impl Repository {
     }
 
     /// In whose name commits are made here: `Name <address>`.
-    ///
-    /// # Errors
-    /// [`GitError::Failed`] where git does not know.
     pub fn committer(&self) -> Result<String, GitError> {
         let said = self.git().text(["var", "GIT_COMMITTER_IDENT"], &[])?;
         // Behind the address stands a time.

@@ -4,8 +4,8 @@ pub(crate) mod checkout;
 pub(crate) mod clean;
 pub(crate) mod clean_git;
 pub(crate) mod pool;
-pub(crate) mod pool_look;
-pub(crate) mod pool_place;
+pub(crate) mod slot_place;
+pub(crate) mod slot_state;
 pub(crate) mod worktree_git;
 
 use std::fs::{self, DirBuilder};
@@ -19,8 +19,8 @@ use crate::error::{GitError, OnPath};
 use crate::operation;
 use crate::plumbing::disk::text;
 use crate::plumbing::git::{Git, said};
-use crate::plumbing::linked::{has_modules, head_of};
 use crate::plumbing::listed::{Worktree, real};
+use crate::plumbing::worktree_list::{has_modules, head_of};
 use crate::repository::{Repository, is_refrains};
 use crate::worktree::worktree_git::is_half_made;
 
@@ -131,9 +131,6 @@ impl Repository {
     /// nothing in progress, every commit on a branch, no repository inside it. `branch`, which was made with it, goes with it
     /// where it is still at `began`; no other does, whatever is checked out there now. One that is gone already counts as
     /// removed, so it may be repeated.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn remove_worktree(&self, path: &Utf8Path, branch: &str, began: &Oid) -> Result<Removal, GitError> {
         let Some(listed) = self.listed(path)? else {
             if path.symlink_metadata().is_err() {
@@ -286,9 +283,6 @@ impl Repository {
     }
 
     /// Which other worktree than the one at `path` has the branch checked out.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn checked_out(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
         let asked = real(path);
         // Nearly always it is nowhere else, as the files say.
@@ -309,9 +303,6 @@ impl Repository {
     }
 
     /// All worktrees of the repository, the main one first.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn worktrees(&self) -> Result<Vec<Worktree>, GitError> {
         self.worktrees_to_list().list()
     }

@@ -9,11 +9,8 @@ use crate::system;
 /// What the system tells of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
-    /// The process.
     pub process: Process,
-    /// Its parent.
     pub parent: i32,
-    /// Its session.
     pub session: i32,
     /// Whether it is dead and waits for its parent to notice.
     pub zombie: bool,

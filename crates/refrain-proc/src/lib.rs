@@ -7,15 +7,15 @@
 //!
 //! Nothing here decides when to stop somebody, and nothing here knows an agent's language.
 
+pub mod child_io;
 pub mod detach;
 pub mod identity;
 pub mod keeper;
 pub mod limits;
+pub mod orphans;
 pub mod output;
-pub mod piped;
+pub mod probe;
 pub mod program;
-pub mod question;
-pub mod stray;
 pub mod supervisor;
 pub mod sweep;
 mod system;

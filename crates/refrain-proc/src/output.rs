@@ -248,9 +248,6 @@ pub fn read(path: &Utf8Path) -> io::Result<impl Read> {
 }
 
 /// The end of a log as it is now, merged or not, at most `most` bytes.
-///
-/// # Errors
-/// As [`read`].
 pub fn read_end(path: &Utf8Path, most: u64) -> io::Result<Vec<u8>> {
     let mut end = Vec::new();
     for mut piece in pieces(path)?.into_iter().rev() {
@@ -266,9 +263,6 @@ pub fn read_end(path: &Utf8Path, most: u64) -> io::Result<Vec<u8>> {
 
 /// At most `most` bytes of a log as it is now, from its byte `from` on, and how many it has in all. Nothing but those is read,
 /// however long it is.
-///
-/// # Errors
-/// As [`read`].
 pub fn read_part(path: &Utf8Path, from: u64, most: u64) -> io::Result<(Vec<u8>, u64)> {
     let (mut part, mut total) = (Vec::new(), 0);
     for mut piece in pieces(path)? {

@@ -23,14 +23,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal};
 
 use crate::identity;
-use crate::keeper::wire::{Answer, Inlet, Order, drain_wakes, send};
+use crate::keeper::wire::{Answer, FrameReader, Order, drain_wakes, send};
 use crate::keeper::{KEEPER_NAME, LEFTOVER_BOUND, StopLadder};
 use crate::output::{Listener, Log, Meter};
 use crate::sweep::{Mark, sweep};
 use crate::{limits, system};
 
 use attempt::{Attempt, CHUNK, Stream, end_of, pipe};
-use overdue::{Owed, PROMPTLY, proceed};
+use overdue::{Deadline, PROMPTLY, proceed};
 
 /// The pipe of an agent's standard output, in bytes: fewer, larger reads (perf.md section 7).
 const PIPE: usize = 1 << 20;
@@ -79,7 +79,6 @@ pub enum Report<L> {
     NotStarted(String),
     /// Its own process ended; everything that it had printed by then is on disk.
     Exited {
-        /// How.
         exit: Exit,
         /// Bytes on standard output.
         stdout: u64,
@@ -94,7 +93,6 @@ pub enum Report<L> {
     },
     /// What it left behind is gone.
     Swept {
-        /// How many there were.
         killed: u32,
         /// Those who could not be ended.
         survivors: Vec<i32>,
@@ -192,14 +190,14 @@ struct Worker<L, F> {
     /// The keeper said that an agent left others behind, and not yet that they are gone.
     sweep_owed: bool,
     /// What the keeper has been asked for and not yet answered.
-    owed: Option<Owed>,
+    owed: Option<Deadline>,
 }
 
 struct Keeper {
     child: Child,
     process: Option<Process>,
     socket: UnixStream,
-    inlet: Inlet,
+    inlet: FrameReader,
 }
 
 impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
@@ -235,7 +233,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
             }
             if ended && let Some(attempt) = &mut self.attempt {
                 attempt.end = None;
-                self.owed.get_or_insert_with(|| Owed::within(PROMPTLY));
+                self.owed.get_or_insert_with(|| Deadline::within(PROMPTLY));
             }
             let keeper = self.keeper.as_ref().and_then(|keeper| keeper.process);
             if self.owed.as_mut().is_some_and(|owed| owed.is_given_up(keeper)) {
@@ -285,7 +283,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
             output_error: None,
             chunk: vec![0; CHUNK],
         });
-        self.owed = Some(Owed::within(PROMPTLY));
+        self.owed = Some(Deadline::within(PROMPTLY));
         Ok(())
     }
 
@@ -300,7 +298,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
     fn stop(&mut self, ladder: StopLadder) {
         let Some(attempt) = self.attempt.as_mut().filter(|attempt| !attempt.stopping) else { return };
         attempt.stopping = true;
-        self.owed = Some(Owed::within(ladder.longest()));
+        self.owed = Some(Deadline::within(ladder.longest()));
         self.order(&Order::Stop(ladder));
     }
 
@@ -310,7 +308,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         if self.keeper.as_ref().and_then(|keeper| keeper.process).is_some_and(identity::is_stopped) {
             return self.give_up_keeper();
         }
-        self.owed = Some(Owed::within(Duration::ZERO));
+        self.owed = Some(Deadline::within(Duration::ZERO));
         self.order(&Order::Stop(StopLadder(Vec::new())));
     }
 
@@ -357,7 +355,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
                 }
                 Answer::Exited { exit, left } => {
                     self.sweep_owed = left;
-                    self.owed = left.then(|| Owed::within(LEFTOVER_BOUND));
+                    self.owed = left.then(|| Deadline::within(LEFTOVER_BOUND));
                     self.exited(exit, left);
                 }
                 Answer::Swept { killed, survivors, names } => {
@@ -440,7 +438,7 @@ impl Keeper {
             .spawn()?;
         limits::hand_down(child.id());
         let process = i32::try_from(child.id()).ok().and_then(identity::stat).map(|stat| stat.process);
-        Ok(Self { child, process, socket, inlet: Inlet::default() })
+        Ok(Self { child, process, socket, inlet: FrameReader::default() })
     }
 
     /// Has it end, and waits for that. One that does not end is killed. It ends all that it looks after, unless it was killed:
@@ -450,7 +448,7 @@ impl Keeper {
         // Closed from here too, so that it ends whatever it was that failed.
         drop(socket);
         proceed(process);
-        let (pid, mut owed, mut is_killed) = (Pid::from_child(&child), Owed::within(PROMPTLY), false);
+        let (pid, mut owed, mut is_killed) = (Pid::from_child(&child), Deadline::within(PROMPTLY), false);
         while !is_killed && matches!(system::is_gone_within(pid, owed.left()), Ok(false)) {
             // One that is lost was killed, or is about to end.
             is_killed = owed.is_given_up(process) || is_lost && owed.is_late();

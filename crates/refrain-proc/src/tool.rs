@@ -335,9 +335,6 @@ impl<'a> Tool<'a> {
 }
 
 /// Runs `program` in `dir` and returns what it printed.
-///
-/// # Errors
-/// [`ToolError`] where it cannot be started or ends with another code than 0.
 pub fn run(program: &str, args: &[&str], dir: &Path) -> Result<String, ToolError> {
     let printed = Tool::new(program, dir).args(args).output()?;
     Ok(String::from_utf8_lossy(&printed).into_owned())
@@ -345,9 +342,6 @@ pub fn run(program: &str, args: &[&str], dir: &Path) -> Result<String, ToolError
 
 /// Runs a program that a person talks to at their terminal, like an editor, to its end: whether that went well. It belongs to
 /// the person, and gets the terminal as it is.
-///
-/// # Errors
-/// [`ToolError::Missing`] where it cannot be started.
 pub fn at_terminal(program: &str, args: &[&OsStr], dir: &Path) -> Result<bool, ToolError> {
     let missing = |source| ToolError::Missing { program: program.to_owned(), source };
     #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]

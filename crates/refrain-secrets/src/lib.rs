@@ -29,7 +29,7 @@ pub const MARK: &str = "refrain:allow-secret";
 
 /// Something that looks like a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct SecretMatch {
     /// What it looks like, in words: `a GitHub token`.
     pub what: &'static str,
     /// The line, from 1; none where the file's name says it.
@@ -44,13 +44,13 @@ const SHORTEST: usize = 12;
 /// Looks for a secret in what is about to be committed at `path`. One that stands in `base`, the version that is committed
 /// already, is not new; nor is a path where there is such a version.
 #[must_use]
-pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<Found> {
+pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<SecretMatch> {
     let text = text::readable(bytes);
     if base.is_none() {
         let is_harmless = || names::is_rehearsal(path) && is_empty_of_secrets(&text);
         let by_name = names::says(path).filter(|_| !bytes.is_empty() && !is_harmless());
         if let Some(what) = by_name.or_else(|| screen_name(path)) {
-            return Some(Found { what, line: None, is_marked: false });
+            return Some(SecretMatch { what, line: None, is_marked: false });
         }
     }
     let base = base.map(|base| {
@@ -61,7 +61,7 @@ pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<Found> {
     let is_new = |secret: &[u8]| base.as_ref().is_none_or(|base| memmem::find(base, secret).is_none());
     let Hit { what, at } = find(path, &text, &is_new)?;
     let line = memchr::memchr_iter(b'\n', &text[..at]).count() + 1;
-    Some(Found { what, line: u32::try_from(line).ok(), is_marked: is_marked(line_at(&text, at)) })
+    Some(SecretMatch { what, line: u32::try_from(line).ok(), is_marked: is_marked(line_at(&text, at)) })
 }
 
 /// Looks for a secret in a path, the name of a branch, or a message: what only the table of rules can tell there.

@@ -38,7 +38,6 @@ use camino::{Utf8Path, Utf8PathBuf};
 pub struct DiskError {
     /// What was tried, as in "write".
     pub action: &'static str,
-    /// On what.
     pub path: Utf8PathBuf,
     /// What the system said.
     pub source: std::io::Error,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use camino::Utf8Path;
 use refrain_core::AttemptId;
-use refrain_engine::{EngineError, Service, Sight, chain};
+use refrain_engine::{EngineError, FollowEvent, Service, chain};
 
 use crate::model::Key;
 use crate::program::{Act, Objection, Program};
@@ -53,7 +53,7 @@ impl Feed {
         let Some((key, is_plan)) = what else { return };
         let (door, program, to) = (self.door(&key), Arc::clone(&self.program), self.to.clone());
         spawn(move || {
-            let teller = Teller { key, to, ended };
+            let teller = JournalFeed { key, to, ended };
             let told = match (door, is_plan) {
                 (Ok(service), true) => teller.plan(&service),
                 (Ok(service), false) => teller.one(&service, program.as_ref()),
@@ -114,13 +114,13 @@ fn look(service: &Service, everywhere: bool, to: &SyncSender<Message>) {
     }
 }
 
-struct Teller {
+struct JournalFeed {
     key: Key,
     to: SyncSender<Message>,
     ended: Arc<AtomicBool>,
 }
 
-impl Teller {
+impl JournalFeed {
     /// Tells, unless that is not wanted any more; whether it goes on.
     fn send(&self, message: Message) -> bool {
         !self.ended.load(Ordering::Relaxed) && self.to.send(message).is_ok()
@@ -139,7 +139,7 @@ impl Teller {
             let sight = follower.look();
             let is_over = !matches!(sight, Ok(Some(_)));
             match sight {
-                Ok(Some(Sight::Quiet)) | Ok(None) => {}
+                Ok(Some(FollowEvent::Quiet)) | Ok(None) => {}
                 Ok(Some(ref sight)) => {
                     text.push_str(&narrator.tell(sight));
                     since.get_or_insert_with(Instant::now);

@@ -25,7 +25,6 @@ impl Input {
         Self { before: text.to_owned(), behind: String::new() }
     }
 
-    /// All of it.
     pub(crate) fn text(&self) -> String {
         format!("{}{}", self.before, self.behind)
     }

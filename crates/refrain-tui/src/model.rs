@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use refrain_core::view::plan::{PlanStatus, TaskView};
 use refrain_core::view::{Charset, Iteration, Kind, Status};
 use refrain_core::{AttemptId, LoopId};
-use refrain_engine::{Entry, Glimpse, RosterNews};
+use refrain_engine::{Entry, ListRow, LiveListChange};
 
 use crate::input::Input;
 use crate::pane::Pane;
@@ -16,7 +16,6 @@ use crate::program::Program;
 /// What can be shown where it is shown.
 #[derive(Clone, Copy, Debug)]
 pub struct Art {
-    /// Colours.
     pub colour: bool,
     /// More than ASCII.
     pub blocks: bool,
@@ -86,7 +85,6 @@ pub(crate) struct OneLog {
     pub(crate) text: Option<Pane>,
 }
 
-/// One loop.
 #[derive(Debug)]
 pub(crate) struct OneLoop {
     pub(crate) key: Key,
@@ -103,7 +101,6 @@ pub(crate) struct OneLoop {
     pub(crate) over: Option<Option<String>>,
 }
 
-/// One plan.
 #[derive(Debug)]
 pub(crate) struct OnePlan {
     pub(crate) key: Key,
@@ -126,7 +123,6 @@ pub(crate) enum Asking {
     Cancel(Key),
     /// Whether what it waits with is good: the tree that is shown, where it has one.
     Approve(Key, Option<String>),
-    /// A line.
     Line(Wanted, Input),
 }
 
@@ -149,7 +145,6 @@ pub(crate) struct Places {
     pub(crate) rows: Rect,
     /// A text that scrolls: activity or waves.
     pub(crate) text: Rect,
-    /// Attempts.
     pub(crate) attempts: Rect,
     /// The first of the rows, or of the attempts, that is shown.
     pub(crate) top: usize,
@@ -177,7 +172,6 @@ impl Model {
         }
     }
 
-    /// It was drawn so.
     pub(crate) fn drawn(&mut self, places: Places) {
         self.places = places;
         match self.opened.last_mut() {
@@ -199,7 +193,7 @@ impl Model {
     }
 
     /// The same as the list has it.
-    pub(crate) fn glimpse(&self, key: &Key) -> Option<&Glimpse> {
+    pub(crate) fn glimpse(&self, key: &Key) -> Option<&ListRow> {
         self.list
             .entries
             .iter()
@@ -209,13 +203,13 @@ impl Model {
 }
 
 impl Key {
-    pub(crate) fn of(seen: &Glimpse) -> Self {
+    pub(crate) fn of(seen: &ListRow) -> Self {
         Self { project: Arc::clone(&seen.project), id: seen.id.clone() }
     }
 }
 
 /// The loop, or plan, of an entry; none where that is damaged.
-pub(crate) fn seen(entry: &Entry) -> Option<&Glimpse> {
+pub(crate) fn seen(entry: &Entry) -> Option<&ListRow> {
     match entry {
         Entry::Seen(seen) => Some(seen),
         Entry::Damaged(..) => None,
@@ -254,10 +248,10 @@ impl List {
         self.cursor = entry.map(|entry| place(entry));
     }
 
-    pub(crate) fn take(&mut self, news: RosterNews) {
+    pub(crate) fn take(&mut self, news: LiveListChange) {
         (self.is_read, self.trouble) = (true, None);
         match news {
-            RosterNews::All(entries) => {
+            LiveListChange::All(entries) => {
                 self.entries = entries;
                 // What is driven stays where it is, whatever happens to it.
                 self.entries.sort_by_key(|entry| match entry {
@@ -268,7 +262,7 @@ impl List {
                     Entry::Damaged(..) => (2, std::cmp::Reverse(None)),
                 });
             }
-            RosterNews::Some(changed) => {
+            LiveListChange::Some(changed) => {
                 for glimpse in changed {
                     let is_same = |entry: &&mut Entry| match entry {
                         Entry::Seen(seen) => seen.id == glimpse.id && seen.project == glimpse.project,

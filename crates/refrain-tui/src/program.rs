@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use refrain_core::r#loop::{Grant, LoopState};
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{AttemptId, LoopId};
-use refrain_engine::{Service, Sight};
+use refrain_engine::{FollowEvent, Service};
 
 /// Something that a person asks of a loop, or a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,10 +38,7 @@ pub enum Act {
         now: bool,
     },
     /// Be told something with the next attempt.
-    Steer {
-        /// What.
-        words: String,
-    },
+    Steer { words: String },
 }
 
 /// Why something was not done.
@@ -53,7 +50,6 @@ pub enum Objection {
     Lacks(String, String),
 }
 
-/// The program.
 pub trait Program: Send + Sync {
     /// Does something, and says what it came to, in a line.
     ///
@@ -83,7 +79,7 @@ pub trait Program: Send + Sync {
 /// Tells of one loop: text, with no other control characters in it than those of style.
 pub trait Narrator {
     /// What there is to be shown of it: whole lines, or the next part of one.
-    fn tell(&mut self, sight: &Sight) -> String;
+    fn tell(&mut self, sight: &FollowEvent) -> String;
 
     /// The loop's state, from what was told.
     fn state(&self) -> Option<&LoopState>;

@@ -13,7 +13,7 @@ use refrain_core::spec::AgentKind;
 use refrain_core::view::plan::{CurrentTask, PlanStatus, PlanUsage, TaskView, TaskWord, WaveView, WaveWord};
 use refrain_core::view::{self, Alive, Kind, StatusWord};
 use refrain_core::{AttemptId, LoopId, LoopState, Record};
-use refrain_engine::{Entry, Glimpse, RosterNews, Service, Sight};
+use refrain_engine::{Entry, FollowEvent, ListRow, LiveListChange, Service};
 use rstest::rstest;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ impl Program for Nobody {
     fn narrator(&self) -> Box<dyn Narrator> {
         struct Silent;
         impl Narrator for Silent {
-            fn tell(&mut self, _: &Sight) -> String {
+            fn tell(&mut self, _: &FollowEvent) -> String {
                 String::new()
             }
             fn state(&self) -> Option<&LoopState> {
@@ -66,8 +66,8 @@ fn at(seconds: i64) -> Timestamp {
 
 const ART: Art = Art { colour: true, blocks: true };
 
-fn glimpse(id: &str, status: StatusWord, iteration: u32) -> Glimpse {
-    Glimpse {
+fn glimpse(id: &str, status: StatusWord, iteration: u32) -> ListRow {
+    ListRow {
         id: id.parse().unwrap(),
         project: "/home/you/parser".into(),
         kind: Kind::Process,
@@ -88,7 +88,7 @@ fn glimpse(id: &str, status: StatusWord, iteration: u32) -> Glimpse {
 }
 
 fn entries() -> Vec<Entry> {
-    let blocked = Glimpse {
+    let blocked = ListRow {
         cost_at_least: true,
         reason: "the agent is not logged in".into(),
         needs: Some("claude /login, then refrain resume add-an-api".into()),
@@ -97,8 +97,8 @@ fn entries() -> Vec<Entry> {
         gates: Vec::new(),
         ..glimpse("add-an-api", StatusWord::Blocked, 2)
     };
-    let plan = Glimpse { kind: Kind::Plan, ..glimpse("v2-7f3a", StatusWord::Running, 11) };
-    let hostile = Glimpse {
+    let plan = ListRow { kind: Kind::Plan, ..glimpse("v2-7f3a", StatusWord::Running, 11) };
+    let hostile = ListRow {
         said: Some("\u{1b}[2J\u{1b}]0;owned\u{7}日本語\u{202e} all\nover".into()),
         started_at: at(-20),
         ..glimpse("hostile", StatusWord::Waiting, 20)
@@ -113,7 +113,7 @@ fn entries() -> Vec<Entry> {
 
 fn model(art: Art) -> Model {
     let mut model = Model::new(art, Arc::new(Nobody), Some("/home/you/parser".into()), at(0));
-    update(&mut model, Message::News(RosterNews::All(entries())));
+    update(&mut model, Message::News(LiveListChange::All(entries())));
     model
 }
 
@@ -198,7 +198,7 @@ fn state() -> LoopState {
 fn opened(art: Art) -> Model {
     let mut model = model(art);
     let seen = Entry::Seen(Box::new(glimpse("job", StatusWord::Running, 3)));
-    update(&mut model, Message::News(RosterNews::All(vec![seen])));
+    update(&mut model, Message::News(LiveListChange::All(vec![seen])));
     assert_eq!(press(&mut model, "\n"), [Effect::Watch(Some((key("job"), false)))]);
     let said = (1..=30).map(|n| format!("\u{1b}[2m→ Bash cargo test {n}\u{1b}[0m\n")).collect::<String>();
     let state = state();
@@ -338,8 +338,8 @@ fn plan() -> PlanStatus {
 
 fn opened_plan(art: Art) -> Model {
     let mut model = model(art);
-    let seen = Glimpse { kind: Kind::Plan, ..glimpse("x", StatusWord::Running, 4) };
-    update(&mut model, Message::News(RosterNews::All(vec![Entry::Seen(Box::new(seen))])));
+    let seen = ListRow { kind: Kind::Plan, ..glimpse("x", StatusWord::Running, 4) };
+    update(&mut model, Message::News(LiveListChange::All(vec![Entry::Seen(Box::new(seen))])));
     assert_eq!(press(&mut model, "\n"), [Effect::Watch(Some((key("x"), true)))]);
     update(&mut model, Message::Plan(key("x"), Box::new(plan())));
     model
@@ -484,11 +484,11 @@ fn the_cursor_stays_on_its_loop_whatever_comes_and_goes() {
     drawn(&mut model, 80, 24);
     press(&mut model, "jjj");
     assert_eq!(model.meant(), Some(key("add-an-api")));
-    let new = Entry::Seen(Box::new(Glimpse { started_at: at(0), ..glimpse("new", StatusWord::Running, 1) }));
-    update(&mut model, Message::News(RosterNews::All(entries().into_iter().chain([new]).collect())));
+    let new = Entry::Seen(Box::new(ListRow { started_at: at(0), ..glimpse("new", StatusWord::Running, 1) }));
+    update(&mut model, Message::News(LiveListChange::All(entries().into_iter().chain([new]).collect())));
     assert_eq!((model.meant(), model.list.at()), (Some(key("add-an-api")), 4));
     let done = glimpse("add-an-api", StatusWord::Completed, 3);
-    update(&mut model, Message::News(RosterNews::Some(vec![done])));
+    update(&mut model, Message::News(LiveListChange::Some(vec![done])));
     assert_eq!(model.glimpse(&key("add-an-api")).unwrap().status, StatusWord::Completed);
 }
 
@@ -544,7 +544,7 @@ fn a_yes_is_to_the_tree_that_was_shown_when_it_was_asked_for() {
     // Nothing of it is shown in the list.
     let mut model = self::model(ART);
     let seen = Entry::Seen(Box::new(glimpse("job", StatusWord::Blocked, 3)));
-    update(&mut model, Message::News(RosterNews::All(vec![seen])));
+    update(&mut model, Message::News(LiveListChange::All(vec![seen])));
     assert_eq!(press(&mut model, "A"), [Effect::Watch(Some((key("job"), false)))]);
     assert_eq!((press(&mut model, "Ay"), model.asking), (Vec::new(), None), "it is not read yet");
 }
@@ -603,7 +603,7 @@ fn a_loop_that_goes_on_again_is_followed_again() {
     };
     update(&mut model, Message::Told(Box::new(told)));
     let news = |status, updated_at| {
-        Message::News(RosterNews::Some(vec![Glimpse { updated_at, ..glimpse("job", status, 3) }]))
+        Message::News(LiveListChange::Some(vec![ListRow { updated_at, ..glimpse("job", status, 3) }]))
     };
     let then = state().updated_at;
     update(&mut model, news(StatusWord::Paused, then));
@@ -624,7 +624,7 @@ fn a_loop_that_is_opened_before_it_is_there_is_seen_once_it_is() {
     assert_eq!(update(&mut model, gone), [], "nobody looks again and again at what is not there");
     let news = |id: &str| {
         let seen = glimpse(id, StatusWord::Running, 1);
-        Message::News(RosterNews::All(vec![Entry::Seen(Box::new(seen))]))
+        Message::News(LiveListChange::All(vec![Entry::Seen(Box::new(seen))]))
     };
     assert_eq!(update(&mut model, news("another")), []);
     assert_eq!(update(&mut model, news("x-2")), watched);

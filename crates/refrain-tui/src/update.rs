@@ -8,7 +8,7 @@ use refrain_core::AttemptId;
 use refrain_core::r#loop::Grant;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{Kind, Status};
-use refrain_engine::RosterNews;
+use refrain_engine::LiveListChange;
 
 use crate::input::{Input, Typed};
 use crate::model::{Asking, Key, Model, OneLog, OnePlan, Opened, Wanted, seen};
@@ -21,7 +21,7 @@ pub(crate) enum Message {
     /// A key, the mouse, the size of the terminal.
     Input(Event),
     /// Loops and plans.
-    News(RosterNews),
+    News(LiveListChange),
     /// They cannot be listed any more.
     Unlisted(String),
     /// What was told of a loop.

@@ -9,7 +9,7 @@ use refrain_core::notice::{Notice, NoticeKind};
 use refrain_core::spec::Millis;
 use refrain_engine::config::Chosen;
 use refrain_engine::config::keys::Notify;
-use refrain_engine::{Audience, Herald, Service, Webhook, chain};
+use refrain_engine::{Audience, Notifier, Service, Webhook, chain};
 
 use crate::notify;
 use crate::out;
@@ -20,8 +20,8 @@ pub(crate) fn begin(
     context: &Context,
     worktree: &Utf8Path,
     notify: &NotifyArgs,
-    herald: impl FnOnce(Audience) -> io::Result<Herald>,
-) -> Option<Herald> {
+    herald: impl FnOnce(Audience) -> io::Result<Notifier>,
+) -> Option<Notifier> {
     let service = Service::open(worktree, context.host.clone()).ok()?;
     let config = configured(context, &service)?;
     let (longest, webhook) = (longest(&config), webhook(context, &config));
@@ -37,8 +37,8 @@ pub(crate) fn begin(
 }
 
 /// Waits for what is still to be told, for some seconds, and says what has to be left for later.
-pub(crate) fn finish(herald: Option<Herald>) {
-    if let Some(why) = herald.and_then(Herald::finish) {
+pub(crate) fn finish(herald: Option<Notifier>) {
+    if let Some(why) = herald.and_then(Notifier::finish) {
         out::tell_line("", &format!("refrain: the webhook was not told: {why}"));
     }
 }

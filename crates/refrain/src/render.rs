@@ -1,6 +1,8 @@
 //! How loops and their events are shown on a terminal.
 
+pub(crate) mod agent_text;
 pub(crate) mod committed;
+pub(crate) mod event_text;
 pub(crate) mod gated;
 pub(crate) mod lines;
 pub(crate) mod live;
@@ -8,7 +10,5 @@ pub(crate) mod narrator;
 pub(crate) mod phrase;
 pub(crate) mod progress;
 pub(crate) mod published;
-pub(crate) mod said;
 pub(crate) mod screen;
 pub(crate) mod table;
-pub(crate) mod telling;

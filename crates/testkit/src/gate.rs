@@ -21,7 +21,6 @@ impl Gate {
         Self { path, held }
     }
 
-    /// Where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

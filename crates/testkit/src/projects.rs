@@ -137,7 +137,6 @@ impl Project {
 /// A project in a sandbox.
 #[derive(Debug)]
 pub struct Laid {
-    /// Which.
     pub project: Project,
     mends: PathBuf,
     tools: PathBuf,

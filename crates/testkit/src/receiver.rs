@@ -120,7 +120,6 @@ impl Receiver {
         Self { address, shared, thread: Some(thread) }
     }
 
-    /// Where it is.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address

@@ -7,15 +7,15 @@ use std::time::Duration;
 use agent_client_protocol::{Client, Lines, UntypedMessage};
 use refrain_core::agent::{AgentEvent, Fault, FaultKind};
 use refrain_core::spec::Permissions;
-use refrain_proc::piped::Piped;
+use refrain_proc::child_io::Piped;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 
+use super::conversation::{Conversation, ConversationError, Heard, no_agent};
 use super::faults::{self, At};
 use super::map::Map;
 use super::pipes;
-use super::talk::{Broken, Heard, Talk, no_agent};
-use crate::brief;
+use crate::summarize;
 
 /// How long a program may say nothing before it is taken for no ACP agent.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,7 +26,6 @@ const HURRYING: Duration = Duration::from_millis(500);
 /// So many messages may wait to be attended to.
 const WAITING: usize = 64;
 
-/// What is to be bridged.
 #[derive(Clone, Debug)]
 pub struct Bridge {
     /// The agent's program.
@@ -114,26 +113,27 @@ impl Bridge {
                 },
                 agent_client_protocol::on_receive_request!(),
             );
-        let mut talk = Talk { bridge: self, map: Map::default(), hearing, stops, junk: Vec::new(), say };
+        let mut talk =
+            Conversation { bridge: self, map: Map::default(), hearing, stops, junk: Vec::new(), say };
         let held = client.connect_with(lines, async |agent| Ok(talk.hold(&agent, prompt).await)).await;
-        let Talk { mut map, junk, say, .. } = talk;
+        let Conversation { mut map, junk, say, .. } = talk;
         match held {
             Ok(Ok(prompted)) => {
                 let is_ok = map.end(&prompted, say);
                 let _ = piped.end(LEAVING);
                 is_ok
             }
-            Ok(Err(Broken::Fault(fault))) => {
+            Ok(Err(ConversationError::Fault(fault))) => {
                 let _ = piped.end(HURRYING);
                 fail(fault, say)
             }
-            Ok(Err(Broken::Stopped)) => {
+            Ok(Err(ConversationError::Stopped)) => {
                 let _ = piped.end(HURRYING);
                 say(AgentEvent::Fault(faults::of(FaultKind::Aborted, "the agent was interrupted")));
                 false
             }
             // No last word: what its standard error adds is known only to who reads that.
-            Ok(Err(Broken::Gone(at))) => {
+            Ok(Err(ConversationError::Gone(at))) => {
                 let how =
                     piped.end(HURRYING).map_or_else(|error| error.to_string(), |status| status.to_string());
                 say(AgentEvent::Fault(gone(&self.program, at, &how, &junk)));
@@ -159,7 +159,7 @@ fn gone(program: &str, at: At, how: &str, junk: &[String]) -> Fault {
         At::Setup => no_agent(program, &format!("it ended ({how}) instead of answering"), junk),
         At::Prompt => {
             let message = format!("{program} ended ({how}) in the middle of its work");
-            faults::of(FaultKind::Other, &brief::line(&message))
+            faults::of(FaultKind::Other, &summarize::line(&message))
         }
     }
 }

@@ -3,10 +3,10 @@
 use refrain_core::agent::{AgentEvent, Fault, FaultKind};
 use refrain_core::event::Exit;
 
-use crate::adapter::Dialect;
-use crate::brief;
-use crate::faults::by_message;
+use crate::adapter::StreamDecoder;
 use crate::gemini;
+use crate::provider_error::by_message;
+use crate::summarize;
 
 /// Reads one attempt's stream.
 #[derive(Debug, Default)]
@@ -17,14 +17,14 @@ pub(super) struct Reader {
     notices: gemini::Notices,
 }
 
-impl Dialect for Reader {
+impl StreamDecoder for Reader {
     fn line(&mut self, line: &[u8], say: &mut dyn FnMut(AgentEvent)) {
         let line = line.trim_ascii();
         if line.is_empty() {
             return;
         }
         let Ok(event) = serde_json::from_slice::<AgentEvent>(line) else {
-            return say(AgentEvent::Notice(brief::raw(line)));
+            return say(AgentEvent::Notice(summarize::raw(line)));
         };
         match &event {
             AgentEvent::Final { .. } => self.is_final = true,
@@ -44,17 +44,17 @@ impl Dialect for Reader {
         if self.is_final || matches!(exit, Exit::Lost | Exit::Unseen) {
             return;
         }
-        let words = brief::last_words(stderr, "");
+        let words = summarize::last_words(stderr, "");
         let fault = match self.fault.take() {
             Some(fault) if fault.kind == FaultKind::Aborted || words.is_empty() => return,
             Some(fault) => Fault {
                 kind: by_message(stderr).unwrap_or(fault.kind),
-                message: brief::line(&format!("{}: {words}", fault.message)),
+                message: summarize::line(&format!("{}: {words}", fault.message)),
                 until: None,
             },
             None => {
                 let message = format!("the bridge to the agent ended without a result: {words}");
-                Fault { kind: FaultKind::Aborted, message: brief::line(&message), until: None }
+                Fault { kind: FaultKind::Aborted, message: summarize::line(&message), until: None }
             }
         };
         say(AgentEvent::Fault(fault));

@@ -4,8 +4,8 @@
 use refrain_core::agent::{Fault, FaultKind};
 use serde_json::Value;
 
-use crate::brief;
-use crate::faults::{by_code, by_message, by_status};
+use crate::provider_error::{by_code, by_message, by_status};
+use crate::summarize;
 
 /// The names under which agents give the provider's own status and codes on.
 const CODES: [&str; 6] = ["code", "type", "status", "reason", "errorKind", "codexErrorInfo"];
@@ -38,15 +38,15 @@ pub(super) fn of_answer(at: At, code: i32, message: &str, data: Option<&Value>) 
             At::Prompt => FaultKind::Other,
         });
     let message = match words == message {
-        true => brief::line(message),
-        false => brief::line(&format!("{message}: {words}")),
+        true => summarize::line(message),
+        false => summarize::line(&format!("{message}: {words}")),
     };
     Fault { kind, message, until: None }
 }
 
 /// A fault of the program's, or of how it was called.
 pub(super) fn of(kind: FaultKind, message: &str) -> Fault {
-    Fault { kind, message: brief::line(message), until: None }
+    Fault { kind, message: summarize::line(message), until: None }
 }
 
 /// The codes that the protocol gives a meaning of its own.

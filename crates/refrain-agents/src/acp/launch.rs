@@ -6,7 +6,7 @@ use refrain_core::spec::Permissions;
 use refrain_proc::{OWN_PROGRAM, Rung, StopLadder};
 
 use super::dialect::Reader;
-use crate::adapter::{Adapter, Call, Dialect, Launch};
+use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
 use crate::{args, opencode};
 
 /// The verb under which our binary is the bridge.
@@ -48,7 +48,7 @@ impl Adapter for Acp {
         Launch { argv, env, stdin: Some(call.prompt_file.to_owned()) }
     }
 
-    fn dialect(&self, _: &Call<'_>) -> Box<dyn Dialect> {
+    fn dialect(&self, _: &Call<'_>) -> Box<dyn StreamDecoder> {
         Box::new(Reader::default())
     }
 

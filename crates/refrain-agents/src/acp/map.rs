@@ -10,8 +10,8 @@ use super::wire::{
     Initialized, NewSession, Notification, PlanEntry, Prompted, StopReason, ToolCall, ToolStatus, Update,
     UpdateKind, Usage,
 };
-use crate::brief;
 use crate::message::Message;
+use crate::summarize;
 
 /// So many tool calls are remembered: what is said of an older one is taken for a new one.
 const REMEMBERED: usize = 256;
@@ -73,7 +73,6 @@ impl Map {
         say(AgentEvent::Session(self.session.clone()));
     }
 
-    /// It opened a session.
     pub(super) fn open(&mut self, new: &NewSession, say: Say<'_>) {
         let of_options = || {
             let mut options = new.config_options.iter().flatten();
@@ -131,7 +130,7 @@ impl Map {
             return;
         }
         if !self.has_begun {
-            return say(AgentEvent::Notice(brief::line(&text)));
+            return say(AgentEvent::Notice(summarize::line(&text)));
         }
         let continues = self.message.is_empty() || self.message_id == update.message_id;
         let text = if continues { text } else { format!("\n{text}") };
@@ -169,7 +168,7 @@ impl Map {
         };
         if call.stage != Stage::Done {
             call.stage = Stage::Done;
-            let output = brief::output(&std::mem::take(&mut call.output));
+            let output = summarize::output(&std::mem::take(&mut call.output));
             say(AgentEvent::ToolResult { ok: Some(ok), output });
         }
     }
@@ -218,9 +217,9 @@ impl Call {
     }
 
     fn learn(&mut self, tool: ToolCall) {
-        let of_input = tool.raw_input.as_ref().map(|input| brief::about(&Value::Object(input.clone())));
-        let of_title = || tool.title.as_deref().map(brief::line);
-        let of_location = || Some(brief::line(&tool.locations.as_ref()?.first()?.path));
+        let of_input = tool.raw_input.as_ref().map(|input| summarize::about(&Value::Object(input.clone())));
+        let of_title = || tool.title.as_deref().map(summarize::line);
+        let of_location = || Some(summarize::line(&tool.locations.as_ref()?.first()?.path));
         if let Some(about) = of_input.filter(|about| !about.is_empty()).or_else(of_title).or_else(of_location)
         {
             self.about = about;
@@ -254,7 +253,7 @@ fn plan(entries: &[PlanEntry]) -> String {
     let of = |status: &'static str| entries.iter().filter(move |entry| entry.status == status);
     let counts = format!("plan: {} of {} done", of("completed").count(), entries.len());
     match of("in_progress").chain(of("pending")).next() {
-        Some(entry) => brief::line(&format!("{counts}, now: {}", entry.content)),
+        Some(entry) => summarize::line(&format!("{counts}, now: {}", entry.content)),
         None => counts,
     }
 }

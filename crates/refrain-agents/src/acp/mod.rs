@@ -16,12 +16,12 @@
 mod bridge;
 #[cfg(test)]
 mod bridge_tests;
+mod conversation;
 mod dialect;
 mod faults;
 mod launch;
 mod map;
 mod pipes;
-mod talk;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::launch::Acp;
 use super::map::Map;
 use super::testing::{self, recording, spec};
 use super::wire::{Initialized, NewSession, Prompted};
-use crate::adapter::Dialect;
+use crate::adapter::StreamDecoder;
 
 /// What a conversation came to.
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 
 use camino::Utf8PathBuf;
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_proc::question::Answer;
+use refrain_proc::probe::Answer;
 use serde_json::Value;
 
 use crate::checkup::{Checkup, Place, Question, json, silent};

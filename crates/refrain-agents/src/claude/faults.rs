@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use refrain_core::agent::{Fault, FaultKind, Until};
 
 use super::wire::{ApiError, Outcome, RateLimit};
-use crate::faults::{by_status, fault};
+use crate::provider_error::{by_status, fault};
 
 /// How the program begins when it finds fault with how it was started, and what that means; first match wins.
 const REFUSALS: [(&str, FaultKind); 15] = [

@@ -10,7 +10,7 @@ mod reader;
 mod usage;
 mod wire;
 
-use crate::adapter::{Adapter, Call, Dialect, Launch};
+use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
 use crate::checkup::Checkup;
 
 /// Claude Code.
@@ -26,7 +26,7 @@ impl Adapter for Claude {
         launch::launch(call)
     }
 
-    fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect> {
+    fn dialect(&self, call: &Call<'_>) -> Box<dyn StreamDecoder> {
         Box::new(reader::Reader::new(launch::format(call), launch::is_live(call)))
     }
 

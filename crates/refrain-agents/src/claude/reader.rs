@@ -7,9 +7,9 @@ use super::faults;
 use super::launch::Format;
 use super::usage::Meter;
 use super::wire::{ApiError, Assistant, Block, Event, Outcome, RateLimit, Raw, StreamEvent, System, User};
-use crate::adapter::Dialect;
-use crate::brief::{self, about, last_words, text_of};
-use crate::faults::{End, fault, of_denial};
+use crate::adapter::StreamDecoder;
+use crate::provider_error::{End, fault, of_denial};
+use crate::summarize::{self, about, last_words, text_of};
 use crate::wire::{Say, event};
 
 /// How much of a final message is kept where it is all of standard output: as much as is ever scanned for a claim, and
@@ -72,7 +72,7 @@ impl Reader {
                 self.has_session |= session_id.is_some();
                 say(AgentEvent::Session(Session { id: session_id, model, version: claude_code_version }));
                 for error in plugin_errors.into_iter().flatten() {
-                    say(AgentEvent::Notice(brief::line(&format!("plugin error: {}", about(&error)))));
+                    say(AgentEvent::Notice(summarize::line(&format!("plugin error: {}", about(&error)))));
                 }
             }
             System::ApiRetry { retry_delay_ms, error_status, error } => {
@@ -220,7 +220,7 @@ impl Reader {
     }
 }
 
-impl Dialect for Reader {
+impl StreamDecoder for Reader {
     fn is_live(&self) -> bool {
         self.is_live
     }
@@ -266,7 +266,7 @@ fn hear_user(user: User, say: Say<'_>) {
             Block::ToolResult { content, is_error } => {
                 // Left out means that it is none.
                 let ok = Some(is_error != Some(true));
-                say(AgentEvent::ToolResult { ok, output: brief::output(&text_of(&content)) });
+                say(AgentEvent::ToolResult { ok, output: summarize::output(&text_of(&content)) });
             }
             // The program speaks to the model: a hook's feedback, a reminder.
             Block::Text { text } if user.is_synthetic == Some(true) => notice(Some(text), say),
@@ -281,7 +281,7 @@ fn blocks(content: &serde_json::Value) -> impl Iterator<Item = Block> {
 }
 
 fn notice(text: Option<String>, say: Say<'_>) {
-    let line = brief::line(&text.unwrap_or_default());
+    let line = summarize::line(&text.unwrap_or_default());
     if !line.is_empty() {
         say(AgentEvent::Notice(line));
     }

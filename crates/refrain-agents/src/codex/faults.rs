@@ -4,7 +4,7 @@
 use refrain_core::agent::{Fault, FaultKind, Until};
 
 use crate::adapter::Clock;
-use crate::faults::{after, by_status, fault, on_the_clock, span};
+use crate::provider_error::{after, by_status, fault, on_the_clock, span};
 
 /// How the program's own messages begin; first match wins.
 const BEGINNINGS: [(&str, FaultKind); 16] = [

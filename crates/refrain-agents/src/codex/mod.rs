@@ -14,10 +14,9 @@ mod wire;
 
 pub(crate) use launch::begin_anew;
 
-use crate::adapter::{Adapter, Call, Clock, Dialect, Launch};
+use crate::adapter::{Adapter, Call, Clock, Launch, StreamDecoder};
 use crate::checkup::Checkup;
 
-/// Codex.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Codex;
 
@@ -30,7 +29,7 @@ impl Adapter for Codex {
         launch::launch(call)
     }
 
-    fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect> {
+    fn dialect(&self, call: &Call<'_>) -> Box<dyn StreamDecoder> {
         Box::new(reader::Reader::new(Clock::clone(call.clock)))
     }
 

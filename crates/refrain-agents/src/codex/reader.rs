@@ -5,9 +5,9 @@ use refrain_core::event::Exit;
 
 use super::faults;
 use super::wire::{Change, Event, Item, Usage};
-use crate::adapter::{Clock, Dialect};
-use crate::brief::{self, about, last_words, text_of};
-use crate::faults::{End, fault, of_denial};
+use crate::adapter::{Clock, StreamDecoder};
+use crate::provider_error::{End, fault, of_denial};
+use crate::summarize::{self, about, last_words, text_of};
 use crate::wire::{Say, event};
 
 /// A reader of one attempt.
@@ -82,7 +82,7 @@ impl Reader {
             }
             Item::Reasoning { text } => say(AgentEvent::Thought(text)),
             Item::CommandExecution { aggregated_output, exit_code, .. } => {
-                let output = brief::output(&aggregated_output.unwrap_or_default());
+                let output = summarize::output(&aggregated_output.unwrap_or_default());
                 say(AgentEvent::ToolResult { ok: exit_code.map(|code| code == 0), output });
             }
             Item::FileChange { status, .. } => {
@@ -91,11 +91,16 @@ impl Reader {
             Item::McpToolCall { result, error, status, .. } => {
                 let text = text_of(&result["content"]);
                 let output = error.and_then(|error| error.message).unwrap_or(text);
-                say(AgentEvent::ToolResult { ok: worked(status.as_deref()), output: brief::output(&output) });
+                say(AgentEvent::ToolResult {
+                    ok: worked(status.as_deref()),
+                    output: summarize::output(&output),
+                });
             }
             // The one tool that is said only when it is done.
             Item::WebSearch { query } => call("web_search", &query.unwrap_or_default(), say),
-            Item::Error(error) => say(AgentEvent::Notice(brief::line(&error.message.unwrap_or_default()))),
+            Item::Error(error) => {
+                say(AgentEvent::Notice(summarize::line(&error.message.unwrap_or_default())))
+            }
             Item::TodoList => {}
             Item::Unknown => say(AgentEvent::Unknown),
         }
@@ -131,7 +136,7 @@ impl Reader {
     }
 }
 
-impl Dialect for Reader {
+impl StreamDecoder for Reader {
     fn line(&mut self, line: &[u8], say: Say<'_>) {
         if let Some(event) = event(line, say) {
             self.event(event, say);
@@ -169,7 +174,7 @@ fn start(item: Item, say: Say<'_>) {
 }
 
 fn call(name: &str, about: &str, say: Say<'_>) {
-    say(AgentEvent::ToolCall { name: name.to_owned(), about: brief::line(about), by: Speaker::Agent });
+    say(AgentEvent::ToolCall { name: name.to_owned(), about: summarize::line(about), by: Speaker::Agent });
 }
 
 fn paths(changes: Vec<Change>) -> String {

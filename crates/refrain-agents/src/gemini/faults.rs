@@ -6,8 +6,8 @@ use refrain_core::event::Exit;
 use serde_json::Value;
 
 use super::wire::Failure;
-use crate::brief::{has, last_words};
-use crate::faults::{End, after, by_code, by_message, by_status, fault, span};
+use crate::provider_error::{End, after, by_code, by_message, by_status, fault, span};
+use crate::summarize::{has, last_words};
 
 /// Below this a used-up quota is a matter of too many requests at once.
 const SHORT_WAIT: f64 = 300.0;

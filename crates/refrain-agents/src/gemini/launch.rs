@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use refrain_core::spec::Permissions;
 
 use super::reader::Reader;
-use crate::adapter::{Adapter, Call, Dialect, Launch};
+use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
 use crate::args::{self, Given, Last};
 use crate::checkup::Checkup;
 
@@ -38,7 +38,7 @@ impl Adapter for Gemini {
         launch
     }
 
-    fn dialect(&self, call: &Call<'_>) -> Box<dyn Dialect> {
+    fn dialect(&self, call: &Call<'_>) -> Box<dyn StreamDecoder> {
         Box::new(Reader::new(call.prompt.len()))
     }
 

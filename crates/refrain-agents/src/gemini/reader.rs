@@ -5,10 +5,10 @@ use refrain_core::event::Exit;
 
 use super::faults;
 use super::wire::{Event, EventKind, Failure, Role, Severity, Stats, Status};
-use crate::adapter::Dialect;
-use crate::brief;
-use crate::faults::fault;
+use crate::adapter::StreamDecoder;
 use crate::message::Message;
+use crate::provider_error::fault;
+use crate::summarize;
 use crate::wire::{self, Say};
 
 /// A longer prompt, echoed, makes it cut its own output: 200 kB went through, 300 kB did not.
@@ -38,7 +38,7 @@ enum Outcome {
     Failed(Failure),
 }
 
-impl Dialect for Reader {
+impl StreamDecoder for Reader {
     fn line(&mut self, line: &[u8], say: Say<'_>) {
         if let Some(event) = wire::event(line, say) {
             self.hear(event, say);
@@ -92,7 +92,7 @@ impl Reader {
                     Status::Unknown => None,
                 });
                 let output = event.output.or(event.error.map(|error| error.message)).unwrap_or_default();
-                say(AgentEvent::ToolResult { ok, output: brief::output(&output) });
+                say(AgentEvent::ToolResult { ok, output: summarize::output(&output) });
             }
             EventKind::Error => self.trouble(event, say),
             EventKind::Result => self.end(event, say),
@@ -118,7 +118,7 @@ impl Reader {
     fn tool(&mut self, event: Event, say: Say<'_>) {
         self.has_answered = true;
         self.message.clear();
-        let about = brief::about(&event.parameters);
+        let about = summarize::about(&event.parameters);
         say(AgentEvent::ToolCall { name: event.tool_name.unwrap_or_default(), about, by: Speaker::Agent });
     }
 
@@ -130,7 +130,7 @@ impl Reader {
             self.message.clear();
         }
         self.is_looping |= message.starts_with("Loop detected");
-        say(AgentEvent::Notice(brief::line(&message)));
+        say(AgentEvent::Notice(summarize::line(&message)));
         if event.severity == Some(Severity::Error) {
             self.last_error = Some(message);
         }

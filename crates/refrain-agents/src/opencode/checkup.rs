@@ -4,7 +4,7 @@
 
 use refrain_core::text::printable;
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_proc::question::Answer;
+use refrain_proc::probe::Answer;
 use serde_json::Value;
 
 use crate::checkup::{Checkup, Place, Question, silent};

@@ -5,8 +5,8 @@ use refrain_core::event::Exit;
 use serde_json::Value;
 
 use super::wire::{Failure, FailureData};
-use crate::brief::{has, last_words};
-use crate::faults::{End, by_code, by_message, by_status, fault, resets, retry_after};
+use crate::provider_error::{End, by_code, by_message, by_status, fault, resets, retry_after};
+use crate::summarize::{has, last_words};
 
 /// What an `error` event means.
 pub(super) fn of_error(failure: &Failure) -> Fault {

@@ -3,7 +3,7 @@
 use refrain_core::spec::Permissions;
 
 use super::reader::Reader;
-use crate::adapter::{Adapter, Call, Dialect, Launch};
+use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
 use crate::args::{self, Given, Last};
 use crate::checkup::Checkup;
 
@@ -43,7 +43,7 @@ impl Adapter for OpenCode {
         launch
     }
 
-    fn dialect(&self, _call: &Call<'_>) -> Box<dyn Dialect> {
+    fn dialect(&self, _call: &Call<'_>) -> Box<dyn StreamDecoder> {
         Box::new(Reader::default())
     }
 

@@ -5,10 +5,10 @@ use refrain_core::event::Exit;
 
 use super::faults;
 use super::wire::{Event, EventKind, Part, Reason, ToolState, ToolStatus, Usage};
-use crate::adapter::Dialect;
-use crate::brief;
-use crate::faults::fault;
+use crate::adapter::StreamDecoder;
 use crate::message::Message;
+use crate::provider_error::fault;
+use crate::summarize;
 use crate::wire::{self, Say};
 
 /// How OpenCode's own refusal of a tool call begins, where nobody is there to be asked.
@@ -30,7 +30,7 @@ pub(super) struct Reader {
     pending: Option<Fault>,
 }
 
-impl Dialect for Reader {
+impl StreamDecoder for Reader {
     fn line(&mut self, line: &[u8], say: Say<'_>) {
         if let Some(event) = wire::event(line, say) {
             self.hear(event, say);
@@ -125,10 +125,10 @@ impl Reader {
             self.is_rejected |= state.error.as_deref().is_some_and(|error| error.starts_with(REJECTED));
         }
         let name = part.tool.unwrap_or_default();
-        say(AgentEvent::ToolCall { name, about: brief::about(&state.input), by });
+        say(AgentEvent::ToolCall { name, about: summarize::about(&state.input), by });
         let ok = has_worked(&state);
         let output = state.error.or(state.output).unwrap_or_default();
-        say(AgentEvent::ToolResult { ok, output: brief::output(&output) });
+        say(AgentEvent::ToolResult { ok, output: summarize::output(&output) });
     }
 
     fn finish(&mut self, part: &Part, by: Speaker, say: Say<'_>) {

@@ -18,7 +18,6 @@ pub struct Plugin {
 /// A file of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
-    /// Where.
     pub path: Utf8PathBuf,
     /// What it holds.
     pub text: String,
@@ -27,7 +26,6 @@ pub struct Owned {
 /// A file of the person's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shared {
-    /// Where.
     pub path: Utf8PathBuf,
     /// What of it is ours.
     pub edits: Vec<Edit>,

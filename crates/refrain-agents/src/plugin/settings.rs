@@ -59,18 +59,13 @@ fn place(path: &[String]) -> String {
 /// How one thing of ours stands in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// It is there.
     Same,
     /// Something of its place is there, but not as it would be put there now.
     Other,
-    /// It is not there.
     Nothing,
 }
 
 /// How a thing of ours stands.
-///
-/// # Errors
-/// [`Misfit`].
 pub fn look(text: &str, edit: &Edit) -> Result<Found, Misfit> {
     let document = Document::read(text)?;
     Ok(match find(&document, edit)? {
@@ -81,9 +76,6 @@ pub fn look(text: &str, edit: &Edit) -> Result<Found, Misfit> {
 }
 
 /// Puts all that is ours into a text, where it does not stand there already.
-///
-/// # Errors
-/// [`Misfit`].
 pub fn put(text: &str, edits: &[Edit]) -> Result<(String, Vec<Splice>), Misfit> {
     let (mut text, mut all) = (text.to_owned(), Vec::new());
     for edit in edits {
@@ -107,9 +99,6 @@ pub fn put(text: &str, edits: &[Edit]) -> Result<(String, Vec<Splice>), Misfit> 
 
 /// Takes what is ours out of a text that somebody changed since, and what is empty without it. What stands in a place of ours
 /// and is something else is somebody's own.
-///
-/// # Errors
-/// [`Misfit`].
 pub fn take(text: &str, edits: &[Edit]) -> Result<String, Misfit> {
     let mut text = text.to_owned();
     for edit in edits {

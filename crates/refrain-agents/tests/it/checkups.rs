@@ -5,10 +5,10 @@ use std::fs;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::checkup::Place;
-use refrain_agents::ear;
+use refrain_agents::output_parser;
 use refrain_core::spec::AgentKind;
 use refrain_core::view::checkup::{Grade, Subject};
-use refrain_proc::question::Answer;
+use refrain_proc::probe::Answer;
 use rstest::rstest;
 
 /// A home and a project within it, with these files.
@@ -42,7 +42,7 @@ impl Scene {
         let mut all: Vec<(OsString, OsString)> = vec![("HOME".into(), self.root.as_str().into())];
         all.extend(env.iter().map(|(name, value)| (name.into(), value.into())));
         let place = Place { env: &all, dir: &self.root.join("work/sub"), root: &self.root.join("work") };
-        let findings = ear::adapter(kind).unwrap().checkup().unwrap().findings(&place, answers);
+        let findings = output_parser::adapter(kind).unwrap().checkup().unwrap().findings(&place, answers);
         findings
             .into_iter()
             .filter(|finding| finding.subject == subject)

@@ -1,7 +1,7 @@
 //! Streams that come in pieces, and what an ear makes of them: of a stream, of a document, of a message.
 
 use proptest::prelude::*;
-use refrain_agents::ear::{Ear, Heard, Stream};
+use refrain_agents::output_parser::{OutputParser, ParsedOutput, Stream};
 use refrain_core::agent::{AgentEvent, FaultKind, Usage};
 use refrain_core::event::Exit;
 use refrain_core::plan::TaskRef;
@@ -99,8 +99,8 @@ fn promising(kind: AgentKind, output_format: OutputFormat) -> Spec {
     spec
 }
 
-fn hear(spec: &Spec, bytes: &[u8], exit: Exit) -> Heard {
-    let mut ear = Ear::new(&call(spec));
+fn hear(spec: &Spec, bytes: &[u8], exit: Exit) -> ParsedOutput {
+    let mut ear = OutputParser::new(&call(spec));
     for chunk in bytes.chunks(9) {
         ear.hear(chunk);
     }
@@ -185,7 +185,7 @@ fn without_a_final_message_the_last_thing_said_is_shown_and_claims_nothing() {
 fn usage_is_news_once_and_only_of_this_attempt() {
     let news = |agent: &str| {
         let spec = promising(kind(agent), OutputFormat::Auto);
-        let mut ear = Ear::new(&call(&spec));
+        let mut ear = OutputParser::new(&call(&spec));
         let bytes = recording(agent, "tools");
         let lines: Vec<Usage> =
             bytes.split_inclusive(|b| *b == b'\n').filter_map(|line| ear.hear(line)).collect();
@@ -203,7 +203,7 @@ fn usage_is_news_once_and_only_of_this_attempt() {
 
 #[test]
 fn an_attempt_that_nobody_saw_end_is_adopted_by_its_last_word() {
-    let is_over = |heard: &Heard| heard.report.as_ref().is_some_and(|report| report.is_final);
+    let is_over = |heard: &ParsedOutput| heard.report.as_ref().is_some_and(|report| report.is_final);
     for (agent, name, message) in [
         ("claude", "tools", Some("All done.")),
         ("codex", "tools", Some("All done.")),
@@ -214,7 +214,7 @@ fn an_attempt_that_nobody_saw_end_is_adopted_by_its_last_word() {
         let bytes = recording(agent, name);
         let spec = promising(kind(agent), OutputFormat::Auto);
         let adopt = |bytes: &[u8]| {
-            let mut ear = Ear::new(&call(&spec));
+            let mut ear = OutputParser::new(&call(&spec));
             ear.hear(bytes);
             ear.adopt().filter(is_over)
         };
@@ -233,7 +233,7 @@ fn an_attempt_that_nobody_saw_end_is_adopted_by_its_last_word() {
     ] {
         let name = if agent == "generic" { "claude" } else { agent };
         let spec = promising(kind(agent), format);
-        let mut ear = Ear::new(&call(&spec));
+        let mut ear = OutputParser::new(&call(&spec));
         ear.hear(&recording(name, "tools"));
         assert!(ear.adopt().filter(is_over).is_none(), "{agent} {format:?}");
     }
@@ -297,7 +297,7 @@ fn codex_that_sleeps_is_known_to_wait_for_its_provider() {
     };
     let spec = promising(AgentKind::Codex, OutputFormat::Auto);
     let begun = "{\"type\":\"thread.started\",\"thread_id\":\"t\"}\n{\"type\":\"turn.started\"}\n";
-    let mut ear = Ear::new(&call(&spec));
+    let mut ear = OutputParser::new(&call(&spec));
     ear.hear(format!("{begun}{}", notice(1)).as_bytes());
     assert_eq!(ear.retrying().map(|(n, fault)| (n, fault.kind)), Some((1, FaultKind::RateLimit)));
     ear.hear(notice(2).as_bytes());
@@ -322,7 +322,7 @@ fn a_final_message_over_the_bound_is_a_near_miss() {
     let stream = format!("{begun}\n{text}\n{over}\n");
     let mut spec = promising(AgentKind::Opencode, OutputFormat::Auto);
     let heard = |spec: &Spec| {
-        let mut ear = Ear::new(&call(spec));
+        let mut ear = OutputParser::new(&call(spec));
         ear.hear(stream.as_bytes());
         ear.conclude(DONE, "")
     };

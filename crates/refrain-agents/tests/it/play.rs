@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use camino::Utf8Path;
 use jiff::tz::TimeZone;
 use refrain_agents::adapter::{Adapter, Call, Clock};
-use refrain_agents::ear;
+use refrain_agents::output_parser;
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, AgentReport};
 use refrain_core::event::Exit;
@@ -33,7 +33,8 @@ impl Played {
 }
 
 pub(crate) fn adapter(agent: &str) -> &'static dyn Adapter {
-    ear::adapter(AgentKind::of_program(agent)).unwrap_or_else(|| panic!("no adapter is called {agent}"))
+    output_parser::adapter(AgentKind::of_program(agent))
+        .unwrap_or_else(|| panic!("no adapter is called {agent}"))
 }
 
 /// A recorded stream, byte by byte as it was printed.

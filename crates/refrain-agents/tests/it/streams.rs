@@ -25,7 +25,6 @@ struct Truth {
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Whole,
-    /// So many lines.
     Lines(usize),
     /// All but so many bytes at the end.
     Without(usize),

@@ -173,7 +173,6 @@ const OF_LOOPS: &[Row] = &[
     never(GIT, OWN),
 ];
 
-/// Who works, and how.
 const WORK: &[Row] = &[
     always(PROGRAM),
     always("max-duration max-cost max-tokens timeout idle-timeout pause working-dir"),

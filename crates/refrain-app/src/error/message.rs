@@ -14,7 +14,6 @@ enum Part {
 }
 
 impl Message {
-    /// The name of an option.
     #[must_use]
     pub fn option(name: &str) -> Self {
         Self(vec![Part::Option(name.to_owned())])

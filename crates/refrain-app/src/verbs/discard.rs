@@ -6,7 +6,6 @@ use refrain_engine::{ByKind, Discarded, NotDiscarded, Service};
 use crate::error::Code;
 use crate::{Action, Context, RequestError};
 
-/// Discards the loop.
 pub fn discard(context: &Context, service: &Service, id: &LoopId) -> Result<Discarded, RequestError> {
     context.check_on(Action::Discard, service, id)?;
     if let ByKind::Plan(_) = service.find(id)? {

@@ -44,7 +44,6 @@ pub struct Reservation {
     pub day: Date,
     /// Who will settle it; where that process is gone, anybody may.
     pub runner: Identity,
-    /// How much.
     pub amount: Usd,
 }
 
@@ -152,7 +151,6 @@ impl Ledger {
 }
 
 impl Reservation {
-    /// Whether it is this one.
     #[must_use]
     pub fn is(&self, of: &Utf8Path, run: u64) -> bool {
         self.of == of && self.run == run

@@ -124,7 +124,6 @@ impl fmt::Display for Standing {
 /// What the shared caps allow an attempt in all; before it is started, what they leave to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
-    /// How much.
     pub amount: Usd,
     /// By which cap: the one that leaves the least.
     pub by: Standing,

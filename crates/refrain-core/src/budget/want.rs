@@ -56,7 +56,6 @@ impl LoopState {
         }
     }
 
-    /// The agent that runs.
     #[must_use]
     pub fn runs(&self) -> Option<&AgentSpec> {
         self.agent_of(self.child()?.0)

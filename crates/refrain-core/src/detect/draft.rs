@@ -39,7 +39,6 @@ struct Found {
 
 /// An offer in the making.
 pub(super) struct Draft<'a> {
-    /// What is there.
     pub(super) listing: &'a Listing,
     found: Vec<Found>,
     protect: BTreeSet<String>,
@@ -187,7 +186,6 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The offer.
     pub(super) fn finish(mut self) -> Offer {
         let unread = self.follow_scripts();
         // Stable: within each, the order is that of detection.

@@ -21,7 +21,6 @@ const MARKED: (&str, &str) = ("<!-- refrain:begin", "<!-- refrain:end");
 /// What is known of the loop.
 #[derive(Clone, Copy, Debug)]
 pub struct History<'a> {
-    /// The iterations that it had.
     pub iterations: &'a [u32],
 }
 

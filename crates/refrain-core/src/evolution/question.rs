@@ -91,9 +91,6 @@ fn outcome(state: &LoopState, attempt: &Attempt) -> &'static str {
 }
 
 /// What an answer says: the object alone, or alone in one fence.
-///
-/// # Errors
-/// [`Fault::Form`].
 pub fn read(answer: &str) -> Result<Reflection, Fault> {
     let form = |why: &str| Fault::Form(why.to_owned());
     if answer.len() > LONGEST {

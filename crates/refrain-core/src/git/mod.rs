@@ -44,7 +44,6 @@ pub enum Workflow {
 }
 
 impl Workflow {
-    /// Whether it commits.
     #[must_use]
     pub fn commits(self) -> bool {
         self != Self::None

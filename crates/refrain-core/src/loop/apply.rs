@@ -29,9 +29,6 @@ use crate::stuck::Verdict;
 
 impl LoopState {
     /// The state after a journal's first record.
-    ///
-    /// # Errors
-    /// [`Damage`] where it is no start that this version can read.
     pub fn begin(record: &Record) -> Result<Self, Damage> {
         let Record { seq: 1, at, event: Event::LoopStarted(started) } = record else {
             return Err(Damage::NoStart(record.seq));

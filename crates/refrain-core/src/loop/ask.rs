@@ -16,7 +16,6 @@ pub struct Grant {
     pub max_duration: Option<Millis>,
     /// Money.
     pub max_cost: Option<Usd>,
-    /// Tokens.
     pub max_tokens: Option<u64>,
     /// How long it may wait for its provider, in a row.
     pub retry_for: Option<Millis>,
@@ -25,11 +24,8 @@ pub struct Grant {
 impl AgentSpec {
     /// Whether caps on money and on tokens can be kept with this agent: on money also where it says what it uses, and its
     /// model has a price.
-    ///
-    /// # Errors
-    /// [`Refusal::Untold`].
     pub fn admits(&self, cost: bool, tokens: bool) -> Result<(), Refusal> {
-        let untold = |what, flag| Err(Refusal::Untold { agent: self.kind, what, flag });
+        let untold = |what, flag| Err(Refusal::Unreported { agent: self.kind, what, flag });
         let is_stream = self.output_format == OutputFormat::StreamJson;
         let tells_usage = self.kind.streams() || is_stream;
         let tells_cost = self.kind.tells_cost() || is_stream || self.price.is_some() && tells_usage;

@@ -44,10 +44,7 @@ pub enum Step {
     /// Record, then do: end the child by its stop ladder.
     Stop(StopReason),
     /// Commit what this iteration changed, unless that is done already, and record what came of it.
-    Commit {
-        /// The iteration.
-        iteration: u32,
-    },
+    Commit { iteration: u32 },
     /// Record that this is about to be done outside.
     Intend(Effect),
     /// Do this outside, unless it is done already, and record what came of it.

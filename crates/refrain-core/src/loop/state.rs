@@ -31,7 +31,6 @@ pub use progress::{Progress, Saved};
 pub use proof::{Approval, Candidate, GateFailure, GateResult, Proof, Proving, Running};
 pub use publish::{Objection, Published, Publishing};
 
-/// The state of one loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopState {
     /// What a plan has as well. Its own duration is wall time with a runner, less pauses and waits.
@@ -50,7 +49,6 @@ pub struct LoopState {
     pub iteration: u32,
     /// Iterations that count against the cap.
     pub charged: u32,
-    /// The wait that is on.
     pub wait: Option<Wait>,
     /// Words for the next prompt, until an iteration that was told them is charged.
     pub steering: Vec<Steering>,
@@ -189,9 +187,7 @@ impl Phase {
 /// An attempt under way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InFlight {
-    /// Which.
     pub id: AttemptId,
-    /// Its child.
     pub child: Child,
     /// Its process, once there is one.
     pub spawned: Option<(Process, Timestamp)>,
@@ -204,7 +200,6 @@ pub struct InFlight {
 /// An attempt that is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attempt {
-    /// Which.
     pub id: AttemptId,
     /// When it was recorded as started.
     pub started_at: Timestamp,
@@ -214,7 +209,6 @@ pub struct Attempt {
     pub outcome: Outcome,
     /// Whether it counts against the cap; else it was refunded.
     pub charged: bool,
-    /// What it claimed.
     pub claim: Option<ClaimSource>,
     /// What it left behind; nothing where it was not seen to end.
     pub finished: Option<Box<AttemptFinished>>,

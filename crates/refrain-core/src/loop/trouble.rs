@@ -90,7 +90,6 @@ pub struct Retrying {
 /// Waits for a provider, one after another without an attempt between them that used a token or was charged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Trouble {
-    /// What is waited for next.
     pub(super) next: Option<Wait>,
     /// How long these waits are together.
     waited: Duration,

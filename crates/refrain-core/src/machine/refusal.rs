@@ -22,7 +22,6 @@ pub enum Refusal {
     /// More than one leg's worth of iterations.
     #[error("at most {} more iterations at a time: up to {most}, not {asked}", Limits::MAX_GRANT)]
     TooMany {
-        /// What was asked for.
         asked: u32,
         /// The most that is accepted.
         most: u32,
@@ -32,7 +31,7 @@ pub enum Refusal {
     NotALoop,
     /// A cap on what the agent does not tell.
     #[error("{agent} does not say {what}, so {flag} could not be kept")]
-    Untold {
+    Unreported {
         /// Which adapter.
         agent: AgentKind,
         /// What it does not say.
@@ -46,7 +45,6 @@ pub enum Refusal {
     /// Another candidate waits than the one that was looked at.
     #[error("{waits} waits for approval, not tree {asked}")]
     AnotherTree {
-        /// What waits.
         waits: String,
         /// What was named.
         asked: String,
@@ -74,9 +72,6 @@ pub enum Refusal {
 pub const MAX_STEERING: usize = 8 << 10;
 
 /// Whether this text can steer any loop: whatever the loop's state, a longer one cannot.
-///
-/// # Errors
-/// [`Refusal::SteeringTooLong`].
 pub fn check_steering(text: &str) -> Result<(), Refusal> {
     match text.len() {
         asked if asked > MAX_STEERING => Err(Refusal::SteeringTooLong { asked }),

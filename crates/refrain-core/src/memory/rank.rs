@@ -29,7 +29,6 @@ const MANY_USES: f64 = 20.0;
 /// A memory that was found for a goal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
-    /// It.
     pub memory: Memory,
     /// How well its words fit the goal's: lower is better, as SQLite's BM25 has it. None where they do not.
     pub bm25: Option<f64>,
@@ -40,7 +39,6 @@ pub struct Hit {
 /// A memory in its place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranked {
-    /// It.
     pub memory: Memory,
     /// It has something to do with the goal: what has not is told to no loop.
     pub is_relevant: bool,

@@ -7,11 +7,9 @@ use crate::state_file::front_matter;
 pub enum Check {
     /// Tests and a reviewer, as its system always has them.
     Gates,
-    /// A command.
     Command {
         /// The key in the file that names it.
         key: String,
-        /// The command.
         command: String,
     },
 }

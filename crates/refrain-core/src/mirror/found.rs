@@ -34,7 +34,6 @@ pub enum System {
 /// A loop of another system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Whose it is.
     pub system: System,
     /// How it is called there.
     pub id: Option<LoopId>,
@@ -50,7 +49,6 @@ pub struct Found {
     pub cap: Option<u32>,
     /// How many of them were counted.
     pub iteration: u32,
-    /// How it stands.
     pub standing: Standing,
     /// What checked its work there; none where nothing did. Refrain never runs a command because it stands here.
     pub check: Option<Check>,
@@ -59,7 +57,6 @@ pub struct Found {
 /// What a loop is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
-    /// This.
     Text(String),
     /// What this file says, by its name in the project.
     File(String),
@@ -107,7 +104,6 @@ pub enum Unread {
     /// It is about many tasks, whose file says what is left of them.
     #[error("it is the state of a plan, of tag {tag:?}; what is left of that its tasks say themselves")]
     Plan {
-        /// Its tag.
         tag: String,
         /// The words that go on with it, as they can be typed.
         words: String,
@@ -130,7 +126,6 @@ pub enum NotNow {
         /// The most that it can be given.
         most: u32,
     },
-    /// There are too many.
     #[error("it may have {cap} iterations, and had {used}: at most {} more at a time; accepted is --max-iterations {} to {most}", Limits::MAX_GRANT, used + 1)]
     TooMany {
         /// How many were counted.
@@ -205,7 +200,6 @@ pub(super) fn id(system: System, key: &'static str, text: &str) -> Result<LoopId
     text.parse().map_err(|error| system.damaged(&format!("{key}: {error}")))
 }
 
-/// The words of a promise.
 pub(super) fn words(text: &str) -> Result<PromiseText, Unread> {
     values::promise(text).map_err(|error| value("completion_promise", &text, error))
 }
@@ -227,9 +221,6 @@ pub(super) fn prompt(text: &str) -> Result<Prompt, Unread> {
 }
 
 /// Whether a task that a person did not type can be given to an agent.
-///
-/// # Errors
-/// [`Unread::Value`].
 pub fn admits(text: &str) -> Result<(), Unread> {
     let hidden = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'));
     match hidden {

@@ -6,9 +6,6 @@ use super::{check, descartes, ralph, ralph_loop, randroid, scud, synthex};
 use crate::state_file::front_matter;
 
 /// What the file says of a loop.
-///
-/// # Errors
-/// [`Unread`].
 pub fn read(text: &str) -> Result<Found, Unread> {
     let mut found = dispatch(text)?;
     if let Some(mark) = Mark::found(text) {

@@ -22,7 +22,6 @@ pub enum PlanStep {
     TakeTasks,
     /// Record, then do: start a loop for a task, in a worktree of the pool.
     Start {
-        /// Which task.
         task: usize,
         /// How many iterations it may take.
         granted: u32,
@@ -30,32 +29,19 @@ pub enum PlanStep {
         money: Option<Usd>,
     },
     /// Drive the loop that a task has already, or record how it ended.
-    Drive {
-        /// Which task.
-        task: usize,
-    },
+    Drive { task: usize },
     /// Tell the loops that run to rest, or to end.
     Quiet {
         /// How fast.
         urgency: Urgency,
-        /// Whether for good.
         for_good: bool,
     },
     /// Merge the work of these tasks, one after the other, onto what has landed, and record what came of it.
-    Merge {
-        /// Which.
-        tasks: Vec<usize>,
-    },
+    Merge { tasks: Vec<usize> },
     /// Run the verification on what so many of the batch come to, and record what came of it.
-    Verify {
-        /// So many.
-        upto: usize,
-    },
+    Verify { upto: usize },
     /// Put so many of the batch onto the line of what has landed, and record it.
-    Land {
-        /// So many.
-        upto: usize,
-    },
+    Land { upto: usize },
     /// Make the commit of a wave, and record it.
     CompleteWave {
         /// Which, from 1.

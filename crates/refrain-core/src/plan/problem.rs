@@ -18,9 +18,7 @@ pub enum Problem {
     Duplicate(TaskId),
     /// A dependency, or a parent, that is not there.
     Unknown {
-        /// The task.
         task: TaskId,
-        /// What it names.
         named: TaskId,
         /// Whether it names it as the task that it is a part of.
         as_parent: bool,
@@ -29,7 +27,6 @@ pub enum Problem {
     },
     /// A dependency that nobody is going to do.
     WaitsOn {
-        /// The task.
         task: TaskId,
         /// What it waits on.
         on: TaskId,
@@ -42,7 +39,6 @@ pub enum Problem {
     Unverified(Vec<TaskId>),
     /// What the agent would be told of a task is longer than it may be.
     OverBudget {
-        /// The task.
         task: TaskId,
         /// How long it is, in tokens.
         tokens: u64,
@@ -52,12 +48,7 @@ pub enum Problem {
         largest: (String, u64),
     },
     /// A complexity that is none of SCUD's.
-    Complexity {
-        /// The task.
-        task: TaskId,
-        /// Its complexity.
-        complexity: u32,
-    },
+    Complexity { task: TaskId, complexity: u32 },
     /// The waves that the file stores are not those of its dependencies.
     StoredWaves {
         /// A task that they put too early.

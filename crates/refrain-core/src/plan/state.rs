@@ -15,7 +15,6 @@ use crate::git::{Oid, RepoPath};
 use crate::ids::LoopId;
 use crate::machine::Lifecycle;
 
-/// A plan.
 #[derive(Clone, Debug)]
 pub struct PlanState {
     /// What a loop has as well.
@@ -41,7 +40,6 @@ pub struct PlanState {
     pub graph: Graph,
     /// Why the task file could not be taken again when it had changed last.
     pub refused: Option<String>,
-    /// Its waves.
     pub waves: Vec<Wave>,
     /// What is being landed.
     pub batch: Option<Batch>,
@@ -125,7 +123,6 @@ pub enum Stage {
         /// The tree that its gates proved.
         tree: Option<Oid>,
     },
-    /// It has landed.
     Landed {
         /// Its commit; none where nothing was to be changed.
         commit: Option<Oid>,
@@ -137,7 +134,6 @@ pub enum Stage {
 /// A round of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
-    /// The loop.
     pub id: LoopId,
     /// Which round, from 1.
     pub round: u32,
@@ -182,13 +178,11 @@ pub enum Return {
 /// The tasks of one wave.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wave {
-    /// Which.
     pub tasks: Vec<usize>,
     /// How many of them are neither done, nor stopped, nor waiting for what is stopped.
     pub open: usize,
     /// Its commit, once it is complete; none inside where nothing was changed.
     pub completed: Option<Option<Oid>>,
-    /// When that was.
     pub completed_at: Option<Timestamp>,
 }
 

@@ -180,7 +180,6 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
-    /// Every one.
     pub const ALL: [Self; 10] = [
         Self::Pending,
         Self::InProgress,
@@ -263,7 +262,6 @@ pub enum Priority {
     Low,
 }
 
-/// One task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Task {
     /// Its name in its file.
@@ -272,7 +270,6 @@ pub struct Task {
     pub title: String,
     /// What is to be done.
     pub description: Option<String>,
-    /// How.
     pub details: Option<String>,
     /// How it is seen that it is done, in words.
     pub test_strategy: Option<String>,

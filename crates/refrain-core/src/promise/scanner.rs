@@ -226,7 +226,6 @@ impl Scanner {
         }
     }
 
-    /// One whole line.
     fn line(&mut self, whole: &[u8], special: bool) {
         self.lines += 1;
         let bytes = &*both_ends(whole);

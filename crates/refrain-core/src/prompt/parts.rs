@@ -21,7 +21,6 @@ pub(crate) struct Excerpt {
 }
 
 impl Excerpt {
-    /// In a prompt.
     pub(super) const IN_PROMPT: Self = Self { most: FAILURE_EXCERPT, is_verbatim: false };
 
     /// The text in a fence, its middle cut.

@@ -27,7 +27,6 @@ pub enum Quote {
     Notes,
 }
 
-/// One run of a gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GateRun {
     /// Its place in the specification.

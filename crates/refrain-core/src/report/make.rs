@@ -33,7 +33,6 @@ pub struct Found {
     pub base_tree: Option<Oid>,
     /// Which files differ between the base and what the loop made.
     pub files: Option<Files>,
-    /// The sealed files.
     pub evidence: Vec<SealedFile>,
     /// Where the log of each gate's last result lies, and the last lines of it, by the gate's place.
     pub gate_logs: BTreeMap<usize, (String, Option<String>)>,
@@ -80,7 +79,6 @@ pub fn is_open(state: &LoopState) -> bool {
     !is_apart && state.ended.is_some_and(|ended| ended.end != End::Paused)
 }
 
-/// The report on the loop.
 #[must_use]
 pub fn make(state: &LoopState, trail: Trail, found: Found) -> Report {
     let status = view::status(state, Alive { runner: found.runner, ..Alive::default() });

@@ -33,7 +33,7 @@ impl Stop {
 
 /// Whose a loop is that is noted as one of a session's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whose {
+pub enum LoopOwner {
     /// This session's.
     Own,
     /// This session's, which nobody has named yet: it is bound to it.
@@ -44,7 +44,7 @@ pub enum Whose {
     Nobodys,
 }
 
-impl Whose {
+impl LoopOwner {
     /// Looks at a loop for the session of this name, in this process.
     #[must_use]
     pub fn of(state: &LoopState, session: &str, process: Option<Process>) -> Self {
@@ -80,7 +80,6 @@ pub fn is_heard(state: &LoopState, seen: Option<AttemptId>) -> bool {
 pub enum Answer {
     /// It may stop.
     LetGo,
-    /// It goes on with this.
     GoOn(String),
 }
 

@@ -102,7 +102,6 @@ pub enum AgentKind {
 }
 
 impl AgentKind {
-    /// Every one.
     pub const ALL: [Self; 6] =
         [Self::Generic, Self::Claude, Self::Codex, Self::Opencode, Self::Gemini, Self::Acp];
 

@@ -13,7 +13,6 @@ use crate::ids::LoopId;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TraceId([u8; 16]);
 
-/// Which of its spans.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SpanId([u8; 8]);
 

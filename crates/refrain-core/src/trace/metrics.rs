@@ -46,7 +46,6 @@ struct Metric {
 }
 
 enum Shape {
-    /// How many there are.
     Count,
     /// How much it is together.
     Sum,

@@ -67,7 +67,6 @@ pub(super) fn doing(state: &LoopState, publishing: &Publishing) -> String {
     }
 }
 
-/// What the checks are at.
 pub(super) fn checks(state: &LoopState) -> String {
     let of = request(state);
     match &state.git.published.checks {

@@ -291,7 +291,6 @@ fn counted(state: &LoopState) -> String {
     }
 }
 
-/// On what.
 fn proven(state: &LoopState) -> String {
     state.proven_tree().map_or_else(String::new, |tree| {
         let more = if state.is_proven_beyond_its_tree() { " and changes that it does not show" } else { "" };
@@ -464,7 +463,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             | Refusal::TooMany { .. }
             | Refusal::TooLong { .. }
             | Refusal::SteeringTooLong { .. }
-            | Refusal::Untold { .. },
+            | Refusal::Unreported { .. },
         ) => {
             format!("refrain resume {id}")
         }

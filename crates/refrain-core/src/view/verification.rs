@@ -18,7 +18,6 @@ pub enum Verification {
 /// The characters that a surface can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charset {
-    /// All of Unicode.
     Unicode,
     /// ASCII only.
     Ascii,
@@ -58,7 +57,6 @@ impl Verification {
         }
     }
 
-    /// The word.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 use std::io;
 
 use camino::Utf8Path;
-use refrain_agents::ear::Heard;
+use refrain_agents::output_parser::ParsedOutput;
 use refrain_core::context;
 use refrain_core::event::{
     AttemptFinished, CritiqueFinished, Event, Exit, GateFinished, Reviewed, Seal, Sealed,
@@ -103,7 +103,7 @@ impl ChildOutput {
 fn attempt(
     (dir, output): (&AttemptDir, Option<Seal>),
     ending: &Ending,
-    heard: Heard,
+    heard: ParsedOutput,
     stderr: &str,
 ) -> AttemptFinished {
     if let Some(message) = &heard.message {
@@ -122,7 +122,7 @@ fn attempt(
 }
 
 /// What was heard, as the journal keeps it.
-pub(crate) fn finished(exit: Exit, heard: Heard) -> AttemptFinished {
+pub(crate) fn finished(exit: Exit, heard: ParsedOutput) -> AttemptFinished {
     AttemptFinished {
         exit,
         promised: heard.finding.claimed,
@@ -146,7 +146,7 @@ pub(crate) fn finished(exit: Exit, heard: Heard) -> AttemptFinished {
 }
 
 /// What a failure of the agent's own comes down to: its fault, else what it printed.
-fn failure(exit: Exit, heard: &Heard, stderr: &str) -> Option<Fingerprint> {
+fn failure(exit: Exit, heard: &ParsedOutput, stderr: &str) -> Option<Fingerprint> {
     let fault = heard.report.as_ref().and_then(|report| report.fault.as_ref());
     if exit == Exit::Code(0) && fault.is_none() && heard.report.as_ref().is_none_or(|report| report.is_final)
     {
@@ -194,7 +194,12 @@ fn of_verdict(gate: &GateName, verdict: &Verdict) -> Option<Fingerprint> {
 }
 
 /// The same as [`message`], which is also put beside the log.
-fn kept_message(heard: &Heard, log: &Utf8Path, ending: &Ending, stderr: &str) -> Result<String, String> {
+fn kept_message(
+    heard: &ParsedOutput,
+    log: &Utf8Path,
+    ending: &Ending,
+    stderr: &str,
+) -> Result<String, String> {
     let message = message(heard, log, ending, stderr)?;
     // A convenience for people: the log holds it too.
     let _ = refrain_files::write(&log.with_extension("final.md"), message.as_bytes());
@@ -203,7 +208,7 @@ fn kept_message(heard: &Heard, log: &Utf8Path, ending: &Ending, stderr: &str) ->
 
 /// The final message, whole; or why there is none that counts.
 pub(crate) fn message(
-    heard: &Heard,
+    heard: &ParsedOutput,
     log: &Utf8Path,
     ending: &Ending,
     stderr: &str,

@@ -18,7 +18,7 @@ use refrain_proc::program::is_executable;
 
 use crate::{EngineError, Service};
 
-use crate::git_steps::pins;
+use crate::git_steps::tool_pins;
 use crate::{GateProgramError, GateProgramFault};
 
 impl Service {
@@ -77,8 +77,8 @@ impl ProgramLookup<'_> {
         if !self.env.iter().any(|(key, _)| key == "PATH") {
             return None;
         }
-        let folders = pins::folders(self.spec, self.env);
-        if pins::in_folders(&folders, name).is_some() {
+        let folders = tool_pins::folders(self.spec, self.env);
+        if tool_pins::in_folders(&folders, name).is_some() {
             return None;
         }
         let known: BTreeSet<String> = folders.iter().flat_map(|folder| executables(folder)).collect();

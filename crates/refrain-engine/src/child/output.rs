@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use camino::Utf8PathBuf;
 use refrain_agents::adapter::Call;
-use refrain_agents::ear::Ear;
+use refrain_agents::output_parser::OutputParser;
 use refrain_core::gate::GateName;
 use refrain_core::seal::Sealing;
 use refrain_proc::Listener;
@@ -17,7 +17,6 @@ use super::ChildEvent;
 pub(crate) enum AgentRole {
     /// It works, in an attempt whose folder this is.
     Worker(AttemptDir),
-    /// It is this gate.
     Reviewer(GateName),
     Critic,
 }
@@ -43,7 +42,7 @@ pub(super) enum ChildKind {
 
 /// The parser of an agent's stream, and the channel for its events.
 pub(super) struct AgentOutput {
-    pub(super) parser: Ear,
+    pub(super) parser: OutputParser,
     news: mpsc::Sender<ChildEvent>,
     /// The runner knows that the provider answered.
     is_answered: bool,
@@ -60,7 +59,7 @@ impl ChildOutput {
     ) -> Self {
         // Only the loop's own agent opens the gate of its account.
         let is_answered = !matches!(role, AgentRole::Worker(_));
-        let output = AgentOutput { parser: Ear::new(call), news, is_answered, retry: None };
+        let output = AgentOutput { parser: OutputParser::new(call), news, is_answered, retry: None };
         Self::new(ChildKind::Agent(role, Box::new(output)), logs)
     }
 

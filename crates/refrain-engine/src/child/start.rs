@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use refrain_agents::adapter::{Call, Schema};
-use refrain_agents::{ear, environment, gemini};
+use refrain_agents::{environment, gemini, output_parser};
 use refrain_core::agent::Usd;
 use refrain_core::gate::GateSpec;
 use refrain_core::spec::{AgentKind, AgentSpec};
@@ -68,7 +68,7 @@ impl AgentStart {
             clock: &clock::ON_THE_WALL,
             root: identity::is_root(),
         };
-        let launch = ear::launch(&call);
+        let launch = output_parser::launch(&call);
         let listener = listener(&call);
         Ok(Job {
             argv: launch.argv,
@@ -86,7 +86,7 @@ impl AgentStart {
 
 /// Whether the agent's final message can be held to a schema.
 pub(crate) fn takes_schema(agent: &AgentSpec) -> bool {
-    ear::adapter(agent.kind).is_some_and(|adapter| adapter.takes_schema())
+    output_parser::adapter(agent.kind).is_some_and(|adapter| adapter.takes_schema())
 }
 
 /// The job of a gate that is a command, after the attempt `of`; iteration 0 is before the first. `inherited` is the runner's

@@ -14,7 +14,7 @@ use super::ChildEvent;
 use super::ChildOutput;
 use super::conclusion::Ending;
 use crate::EngineError;
-use crate::driver::pulse::Pulse;
+use crate::driver::progress::LiveProgress;
 use crate::host::Host;
 use crate::service::shared_files::SharedFiles;
 
@@ -31,7 +31,7 @@ pub(crate) fn supervise(
     spec: &Spec,
     host: &Host,
     dir: Option<&LoopDir>,
-    pulse: &Arc<Pulse>,
+    pulse: &Arc<LiveProgress>,
     files: &SharedFiles,
 ) -> Result<Supervised, EngineError> {
     let keeper = KeeperSpec {

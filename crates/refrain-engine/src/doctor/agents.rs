@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use refrain_agents::adapter::Adapter;
 use refrain_agents::checkup::{Place, Question};
-use refrain_agents::{ear, environment, gemini, generic, version};
+use refrain_agents::{environment, gemini, generic, output_parser, version};
 use refrain_core::spec::AgentKind;
 use refrain_core::view::checkup::{Finding, Grade, Subject};
 use refrain_proc::identity;
-use refrain_proc::question::{self, Answer};
+use refrain_proc::probe::{self, Answer};
 
 use super::cure::{Cure, Found};
 use crate::Service;
@@ -65,7 +65,7 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
 }
 
 fn of_kind(kind: AgentKind, place: &Place<'_>) -> Vec<Finding> {
-    let (Some(name), Some(adapter)) = (kind.program(), ear::adapter(kind)) else { return vec![] };
+    let (Some(name), Some(adapter)) = (kind.program(), output_parser::adapter(kind)) else { return vec![] };
     let Some(program) = generic::in_path(name, place.env) else { return vec![] };
     let checkup = adapter.checkup();
     let questions = checkup.map_or(&[][..], |checkup| checkup.questions());
@@ -108,7 +108,7 @@ fn judge(name: &str, adapter: &dyn Adapter, installed: Option<&str>, program: &P
 fn ask(program: &Path, question: &Question, place: &Place<'_>) -> Option<Answer> {
     let ours = question.env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
     let env: Vec<_> = place.env.iter().cloned().chain(ours).collect();
-    question::ask(program, question.args, place.dir.as_std_path(), &env, PATIENCE).ok()
+    probe::ask(program, question.args, place.dir.as_std_path(), &env, PATIENCE).ok()
 }
 
 fn ask_version(program: &Path, place: &Place<'_>) -> Option<String> {

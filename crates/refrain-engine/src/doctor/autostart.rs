@@ -12,11 +12,9 @@ pub(super) use os::look;
 /// What was done to switch it on or off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AutostartChange {
-    /// It is on.
     On(Autostart),
     /// It is off now.
     Off(Utf8PathBuf),
-    /// It was not on.
     WasOff(Utf8PathBuf),
 }
 

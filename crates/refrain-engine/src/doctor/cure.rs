@@ -6,7 +6,7 @@ use camino::Utf8PathBuf;
 use refrain_core::view::checkup::{Finding, Fix, Grade, Subject};
 use refrain_git::{Removal, Repository};
 use refrain_proc::sweep::{Mark, sweep};
-use refrain_store::disk::ground;
+use refrain_store::disk::fs_probe;
 use refrain_store::project::checkout;
 use refrain_store::project::layout::LoopDir;
 use refrain_store::project::pool as slots;
@@ -53,26 +53,14 @@ pub(super) enum Cure {
     RemovePool(Utf8PathBuf),
     /// Makes room among the worktrees for tasks.
     TidyPool {
-        /// Whose.
         project: Project,
-        /// Where they are.
         state_home: Utf8PathBuf,
-        /// Their repository.
         repository: Arc<Repository>,
         /// How much room they may take, in bytes.
         budget: u64,
     },
     /// Gives a worktree that was held back to tasks.
-    GiveBack {
-        /// Whose.
-        project: Project,
-        /// Where it is.
-        state_home: Utf8PathBuf,
-        /// Its repository.
-        repository: Arc<Repository>,
-        /// Which one.
-        number: u32,
-    },
+    GiveBack { project: Project, state_home: Utf8PathBuf, repository: Arc<Repository>, number: u32 },
     /// Has git forget a worktree whose folder is gone.
     Forget(Arc<Repository>, Utf8PathBuf),
 }
@@ -88,7 +76,6 @@ impl Found {
         Self { finding: Finding { fix: Some(Fix::Possible), ..finding }, cure: Some(cure) }
     }
 
-    /// The finding as it is.
     pub(super) fn told(self) -> Finding {
         self.finding
     }
@@ -121,7 +108,7 @@ impl Cure {
                 Ok(format!("{ended} ended"))
             }
             Self::MakePrivate(path) => {
-                ground::make_private(&path).map_err(|error| chain(&error))?;
+                fs_probe::make_private(&path).map_err(|error| chain(&error))?;
                 Ok("made private".to_owned())
             }
             Self::Remove(path) => remove(&path),

@@ -11,7 +11,7 @@ use refrain_core::git::Operation;
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_core::{LoopId, LoopState};
 use refrain_git::{GitError, Repository, Worktree};
-use refrain_proc::stray;
+use refrain_proc::orphans;
 use refrain_store::{LoopDir, journal};
 
 use super::cure::{Cure, Found};
@@ -113,7 +113,7 @@ fn locks(worktrees: &[&Utf8PathBuf], folders: [&Utf8Path; 2]) -> Vec<Found> {
     };
     let paths = folders.iter().flat_map(|folder| LOCKS.map(|lock| folder.join(lock)));
     let old: Vec<Utf8PathBuf> = paths.filter(is_old).collect();
-    if old.is_empty() || worktrees.iter().any(|dir| stray::anyone_works_in(dir.as_std_path(), "git")) {
+    if old.is_empty() || worktrees.iter().any(|dir| orphans::anyone_works_in(dir.as_std_path(), "git")) {
         return vec![];
     }
     let say = |path: Utf8PathBuf| {

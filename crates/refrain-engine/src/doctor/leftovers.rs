@@ -7,7 +7,7 @@ use camino::Utf8Path;
 use refrain_agents::environment;
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_core::{LoopId, Spec};
-use refrain_proc::stray::{self, Stray};
+use refrain_proc::orphans::{self, Orphan};
 use refrain_store::{LoopDir, Project, RunnerLock};
 
 use super::cure::{Cure, Found};
@@ -19,8 +19,8 @@ const NAMED: usize = 5;
 
 /// What agents left behind. `of_gates` says that gates did.
 pub(super) fn look(of_gates: bool) -> Vec<Found> {
-    let mut loops: BTreeMap<String, Vec<Stray>> = BTreeMap::new();
-    for stray in stray::bearing(&VARIABLES) {
+    let mut loops: BTreeMap<String, Vec<Orphan>> = BTreeMap::new();
+    for stray in orphans::bearing(&VARIABLES) {
         let mark = stray.variables.get(VARIABLES[0]).cloned().unwrap_or_default();
         loops.entry(mark).or_default().push(stray);
     }
@@ -35,12 +35,12 @@ pub(super) fn look(of_gates: bool) -> Vec<Found> {
 pub(super) fn of_gates(dir: &LoopDir, spec: &Spec) -> Option<Found> {
     let (name, value) = environment::gate_mark(spec);
     let variable = format!("{name}={value}");
-    let strays = stray::marked(&variable);
+    let strays = orphans::marked(&variable);
     (!strays.is_empty() && RunnerLock::is_free(dir))
         .then(|| left(&spec.id, (&spec.project, dir.clone()), &strays, variable))
 }
 
-fn of_loop(mark: &str, strays: &[Stray]) -> Option<Found> {
+fn of_loop(mark: &str, strays: &[Orphan]) -> Option<Found> {
     let of = |name| strays.first().and_then(|stray| stray.variables.get(name));
     // What is no id names no loop of ours, and would be no path of ours either.
     let id: LoopId = of(VARIABLES[1])?.parse().ok()?;
@@ -55,7 +55,7 @@ fn of_loop(mark: &str, strays: &[Stray]) -> Option<Found> {
     Some(left(&id, (project, dir), strays, format!("{}={mark}", VARIABLES[0])))
 }
 
-fn left(id: &LoopId, (project, dir): (&Utf8Path, LoopDir), strays: &[Stray], variable: String) -> Found {
+fn left(id: &LoopId, (project, dir): (&Utf8Path, LoopDir), strays: &[Orphan], variable: String) -> Found {
     let named: Vec<String> =
         strays.iter().take(NAMED).map(|stray| format!("{} {}", stray.process.pid, stray.command)).collect();
     let more = if strays.len() > NAMED { ", …" } else { "" };

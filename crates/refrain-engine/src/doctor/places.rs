@@ -2,7 +2,7 @@
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_store::disk::ground::{self, Privacy, Room};
+use refrain_store::disk::fs_probe::{self, Privacy, Room};
 
 use super::cure::{Cure, Found};
 use crate::{Service, chain};
@@ -16,7 +16,7 @@ const FEW_FILES: u64 = 1000;
 pub(super) fn look(service: &Service) -> Vec<Found> {
     let (host, project) = (service.host(), service.project());
     let homes = [&project.data, &host.state_home, &host.data_home];
-    let grounds = on_devices(homes.map(|home| ground::standing(home)));
+    let grounds = on_devices(homes.map(|home| fs_probe::standing(home)));
     let mut found: Vec<Found> = Vec::new();
     for (dir, room) in grounds {
         match room {
@@ -33,7 +33,7 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
 fn on_devices(dirs: [Utf8PathBuf; 3]) -> Vec<(Utf8PathBuf, Result<Room, String>)> {
     let mut grounds: Vec<(Utf8PathBuf, Result<Room, String>)> = Vec::new();
     for dir in dirs {
-        let room = ground::room(&dir).map_err(|error| chain(&error));
+        let room = fs_probe::room(&dir).map_err(|error| chain(&error));
         let device = room.as_ref().ok().map(|room| room.device);
         let known = |(_, other): &(_, Result<Room, String>)| {
             device.is_some() && other.as_ref().ok().map(|room| room.device) == device
@@ -68,19 +68,19 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 fn file_system(dir: &Utf8Path) -> Vec<Finding> {
-    let lacks = ground::try_out(dir);
+    let lacks = fs_probe::try_out(dir);
     let problems = lacks.iter().map(|lack| {
         let advice = match lack {
-            ground::Lack::Writing(_) => "see who owns it and whether it is mounted to be written",
-            ground::Lack::Locks(_) | ground::Lack::Fifos(_) => {
+            fs_probe::Lack::Writing(_) => "see who owns it and whether it is mounted to be written",
+            fs_probe::Lack::Locks(_) | fs_probe::Lack::Fifos(_) => {
                 "work in a project on a local disk, and let XDG_STATE_HOME name one"
             }
-            ground::Lack::Notices(_) => "raise fs.inotify.max_user_instances (sysctl)",
+            fs_probe::Lack::Notices(_) => "raise fs.inotify.max_user_instances (sysctl)",
         };
         Finding::problem(Subject::FileSystem, chain(lack), advice).about(dir.as_str())
     });
     let mut findings: Vec<_> = problems.collect();
-    if let Some(network) = ground::network(dir) {
+    if let Some(network) = fs_probe::network(dir) {
         findings.push(
             Finding::warning(
                 Subject::FileSystem,
@@ -99,7 +99,7 @@ fn file_system(dir: &Utf8Path) -> Vec<Finding> {
 fn privacy(homes: &[&Utf8PathBuf; 3]) -> Vec<Found> {
     let mut found = Vec::new();
     for home in homes {
-        match ground::privacy(home) {
+        match fs_probe::privacy(home) {
             Privacy::Missing | Privacy::Private => {}
             Privacy::Open(mode) => {
                 let finding = Finding::warning(

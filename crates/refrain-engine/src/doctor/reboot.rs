@@ -29,9 +29,6 @@ fn boot_file(host: &Host) -> Utf8PathBuf {
 }
 
 /// Remembers that what earlier runs of the machine interrupted was seen to.
-///
-/// # Errors
-/// [`EngineError`] where it cannot be written down.
 pub fn remember_this_boot(host: &Host) -> Result<(), EngineError> {
     make_dir(&host.state_home)?;
     Ok(write_atomic(&boot_file(host), identity::own().boot.as_bytes())?)

@@ -20,7 +20,7 @@ use crate::{EngineError, Service, now};
 
 /// A loop's hand in the money that all share.
 #[derive(Debug)]
-pub(crate) struct Purse {
+pub(crate) struct BudgetReservation {
     file: LedgerFile,
     user: UserCaps,
     /// What the project's file said when the loop was started.
@@ -52,8 +52,7 @@ pub(crate) struct Question {
     costs: Vec<Option<Usd>>,
 }
 
-impl Purse {
-    /// That of a loop.
+impl BudgetReservation {
     pub(crate) fn new(spec: &Spec, dir: &LoopDir, host: &Host) -> Self {
         Self {
             file: LedgerFile::new(&host.state_home),
@@ -188,9 +187,6 @@ fn today(now: Timestamp) -> Date {
 
 impl Service {
     /// How the caps stand that count for this project's loops; for one of them, with those that it was started with.
-    ///
-    /// # Errors
-    /// [`EngineError`] where the caps or the ledger cannot be read.
     pub fn shared_caps(&self, pinned: Caps) -> Result<Vec<Standing>, EngineError> {
         let caps = UserCaps::new(&self.host.config_home).read()?.lower(pinned);
         if caps.is_none() {

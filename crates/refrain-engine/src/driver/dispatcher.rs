@@ -24,10 +24,10 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use crate::child::ChildEvent;
-use crate::child::crew::Crew;
-use crate::child::proving_ground::{Ground, Ready};
+use crate::child::checkout_dir::{CheckoutDir, Ready};
+use crate::child::supervisor_handle::SupervisorHandle;
 use crate::driver::account::{self, Account};
-use crate::driver::budget::Purse;
+use crate::driver::budget::BudgetReservation;
 use crate::driver::input::Driver;
 use crate::driver::locks::RunnerLocks;
 use crate::driver::runner::Runner;
@@ -66,12 +66,12 @@ struct Flight {
 /// A runner at work.
 pub(crate) struct Drive<'a> {
     driver: Driver<'a, LoopState, RunnerLocks>,
-    crew: Crew,
+    crew: SupervisorHandle,
     /// What git is doing for the loop.
     work: Option<Work>,
     opened: Opened,
     /// Where gates run that are not to run in the worktree, and that it is ready for the step that comes next.
-    ground: Ground,
+    ground: CheckoutDir,
     ready: Option<(Step, Ready)>,
     /// The step that is being done, and the one before it.
     steps: [Option<Step>; 2],
@@ -81,7 +81,7 @@ pub(crate) struct Drive<'a> {
     /// The work as the attempt that ended last left it; none once anything was waited for since.
     attempt_work: Option<WorkDigest>,
     /// Only lent to the thread that asks for money.
-    purse: Option<Purse>,
+    purse: Option<BudgetReservation>,
     /// The attempt, or the gate, in flight.
     flight: Option<Flight>,
     files: SharedFiles,
@@ -109,16 +109,16 @@ impl<'a> Drive<'a> {
         let driver = driver.await?;
         let state = driver.journal.state();
         let mut drive = Self {
-            crew: Crew::new(),
+            crew: SupervisorHandle::new(),
             account: None,
             seen: None,
             attempt_work: None,
-            purse: Some(Purse::new(&state.spec, driver.journal.dir(), host)),
+            purse: Some(BudgetReservation::new(&state.spec, driver.journal.dir(), host)),
             flight: None,
             driver,
             work: None,
             opened: Opened::default(),
-            ground: Ground::default(),
+            ground: CheckoutDir::default(),
             ready: None,
             steps: [None; 2],
             files: SharedFiles::default(),

@@ -16,10 +16,10 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::blocking::blocking;
 use crate::driver::doorbell::install_doorbell;
-use crate::driver::pulse::Pulse;
+use crate::driver::progress::LiveProgress;
 use crate::driver::signals::{SignalSources, Signals, Wish};
 use crate::observe::file_watch::DelayedFileWatch;
-use crate::service::asking::{Unattended, answer_without_runner};
+use crate::service::requests::{Unattended, answer_without_runner};
 use crate::{EngineError, Host, now};
 
 /// How long a process that deletes a folder has to finish: a file that is made in it meanwhile would keep the folder.
@@ -49,7 +49,7 @@ pub(crate) struct Driver<'a, M, L> {
     pub(crate) journal: Box<Journal<M>>,
     /// Shared with all that works for the machine: until that is over no other runner drives it.
     pub(crate) locks: Arc<L>,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) pulse: Arc<LiveProgress>,
     pub(crate) signals: SignalSources,
     /// The inbox is to be looked into: something may have come while the doorbell was gone.
     pub(crate) look_again: bool,
@@ -65,7 +65,7 @@ where
 {
     /// Takes the machine over, on disk, with the event that says so, and does `also` beside that; `ready` is called then.
     pub(crate) async fn begin(
-        (mut journal, locks, pulse): (Box<Journal<M>>, Arc<L>, Arc<Pulse>),
+        (mut journal, locks, pulse): (Box<Journal<M>>, Arc<L>, Arc<LiveProgress>),
         (host, signals): (&'a Host, Signals),
         taken_over: Option<M::Event>,
         also: impl FnOnce() + Send + 'static,

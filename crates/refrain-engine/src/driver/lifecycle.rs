@@ -5,11 +5,11 @@ use crate::driver::runner::Runner;
 use crate::git_steps::repository;
 use crate::memory::{note_use, recall};
 use crate::service::Located;
-use crate::service::asking::take_over;
+use crate::service::requests::take_over;
 use crate::{EngineError, LoopRequest, Service, now};
 use camino::Utf8Path;
 use rand::RngExt;
-use refrain_agents::ear::{self};
+use refrain_agents::output_parser::{self};
 use refrain_agents::{environment, generic, version};
 use refrain_core::event::{Ask, Event, FORMAT, LoopStarted};
 use refrain_core::git::Checkout;
@@ -24,7 +24,7 @@ use refrain_store::project::sessions;
 use refrain_store::{Claimed, Journal, LoopDir, RunnerLock, WorktreeLock};
 
 /// What a person wants of a loop that is to go on, and the event that says so; or why not.
-pub(crate) type Letting<'a> = (LoopRequest, &'a dyn Fn(&LoopState) -> Result<Option<Event>, Refusal>);
+pub(crate) type ResumeDecision<'a> = (LoopRequest, &'a dyn Fn(&LoopState) -> Result<Option<Event>, Refusal>);
 
 /// How many more names are tried where a made-up one is taken.
 const NAME_TRIES: u32 = 16;
@@ -143,7 +143,7 @@ impl Service {
     /// The version of the agent's program and those that were tested, where that one was not.
     #[must_use]
     pub fn untested(&self, spec: &Spec) -> Option<(String, String)> {
-        let tested = ear::adapter(spec.agent.kind)?.tested();
+        let tested = output_parser::adapter(spec.agent.kind)?.tested();
         let env = environment::base(spec, self.host.env.iter().cloned());
         let version = version::installed(&generic::locate(spec, &env).ok()?)?;
         let is_untested = !tested.is_empty() && !tested.contains(&version.as_str());
@@ -168,7 +168,7 @@ impl Service {
         self.let_go_on(id, false, (LoopRequest::Approve, &|state| state.approve(grant, tree)))
     }
 
-    fn let_go_on(&self, id: &LoopId, proceed: bool, what: Letting<'_>) -> Result<Runner, EngineError> {
+    fn let_go_on(&self, id: &LoopId, proceed: bool, what: ResumeDecision<'_>) -> Result<Runner, EngineError> {
         self.refuse_where_a_session_lives(&self.state(id)?)?;
         let mut runner = self.let_go_on_anyhow(id, proceed, what)?;
         sessions::forget(&self.project, id);
@@ -184,7 +184,7 @@ impl Service {
         &self,
         id: &LoopId,
         proceed: bool,
-        (what, decide): Letting<'_>,
+        (what, decide): ResumeDecision<'_>,
     ) -> Result<Runner, EngineError> {
         let Located { mut dir, archived } = self.locate(id)?;
         let lock = self.runner_lock::<LoopState>(id, &dir)?;

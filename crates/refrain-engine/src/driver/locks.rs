@@ -35,9 +35,6 @@ impl RunnerLocks {
     }
 
     /// Takes the share in the worktree again if its lock file was deleted.
-    ///
-    /// # Errors
-    /// [`EngineError::WorktreeTaken`] if another loop took it meanwhile.
     pub(crate) fn keep_worktree(&self, spec: &Spec) -> Result<(), EngineError> {
         let (worktree, needs_alone) = (spec.worktree.clone(), spec.needs_worktree_alone());
         self.worktree().renew()?.map_err(|by| EngineError::WorktreeTaken { worktree, by, needs_alone })

@@ -4,8 +4,8 @@ use std::fs;
 use std::io::{ErrorKind, Read};
 
 use camino::Utf8Path;
-use refrain_agents::adapter::{Call, Dialect};
-use refrain_agents::ear::{self, Ear, Heard};
+use refrain_agents::adapter::{Call, StreamDecoder};
+use refrain_agents::output_parser::{self, OutputParser, ParsedOutput};
 use refrain_core::agent::AgentReport;
 use refrain_core::event::{AttemptFinished, Event, Exit};
 use refrain_core::spec::OutputFormat;
@@ -21,13 +21,13 @@ use crate::clock;
 use crate::service::seal;
 
 /// A reader for the stream of an attempt that was told what is in this file.
-pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Dialect>> {
+pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn StreamDecoder>> {
     // A document is shown as it is: what its message is, is known only when it is whole.
     if spec.agent.output_format == OutputFormat::Json {
         return None;
     }
     let prompt = read_text(prompt_file).unwrap_or_default();
-    ear::dialect(&told(spec, &prompt, prompt_file))
+    output_parser::dialect(&told(spec, &prompt, prompt_file))
 }
 
 /// What an agent was told that was started already, as far as that says how to read it.
@@ -38,9 +38,9 @@ fn told<'a>(spec: &'a Spec, prompt: &'a str, prompt_file: &'a Utf8Path) -> Call<
 
 /// What is heard of an agent whose end nobody saw, in what is kept of its output, and how long that is; nothing of one that
 /// does not stream.
-fn hear_again(spec: &Spec, prompt_file: &Utf8Path, log: &Utf8Path) -> Option<(Heard, u64)> {
+fn hear_again(spec: &Spec, prompt_file: &Utf8Path, log: &Utf8Path) -> Option<(ParsedOutput, u64)> {
     let prompt = read_text(prompt_file).ok()?;
-    let mut ear = Ear::new(&told(spec, &prompt, prompt_file));
+    let mut ear = OutputParser::new(&told(spec, &prompt, prompt_file));
     let mut kept = output::read(log).ok()?;
     let (mut chunk, mut total) = (vec![0; 64 << 10], 0);
     loop {

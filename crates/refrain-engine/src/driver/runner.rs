@@ -8,7 +8,7 @@ use refrain_git::Repository;
 use refrain_store::{Journal, RunnerLock};
 
 use crate::driver::locks::{Locks, RunnerLocks, Share};
-use crate::driver::pulse::Pulse;
+use crate::driver::progress::LiveProgress;
 use crate::memory::Remembrance;
 use crate::now;
 use crate::observe::follow::Follower;
@@ -25,7 +25,7 @@ pub struct Runner {
     pub(crate) opened: Option<Repository>,
     /// Its own worktree was gone, and was made anew from its branch.
     pub(crate) is_restored: bool,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) pulse: Arc<LiveProgress>,
     /// Why it was told less of earlier loops than it might have been.
     pub(crate) forgetful: Option<String>,
     /// What goes wrong with what it leaves behind.
@@ -57,7 +57,6 @@ impl Runner {
         }
     }
 
-    /// The loop.
     #[must_use]
     pub fn id(&self) -> &LoopId {
         &self.journal.state().spec.id

@@ -9,7 +9,7 @@ use crate::EngineError;
 
 /// When the loops that listen to it are to pause; none while they are to go on. A wish that was said before a loop listened
 /// counts for it too, and the later one counts only where it is the more urgent one. Without its sender nothing is wished.
-pub type Wishes = watch::Receiver<Option<Urgency>>;
+pub type SignalRequests = watch::Receiver<Option<Urgency>>;
 
 /// How a runner takes the signals that its process gets.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub enum Signals {
     None,
     /// Not at all: the process drives other loops too, and says here when this one is to pause. All else is asked through the
     /// service.
-    Given(Wishes),
+    Given(SignalRequests),
 }
 
 /// What a signal asks for.
@@ -30,7 +30,6 @@ pub enum Signals {
 pub(crate) enum Wish {
     /// A pause after the iteration; said twice, at once.
     Interrupt,
-    /// A pause.
     Pause(Urgency),
 }
 
@@ -40,7 +39,7 @@ pub(crate) struct SignalSources {
     terminate: Option<Signal>,
     hangup: Option<Signal>,
     heed_hangup: bool,
-    wishes: Option<Wishes>,
+    wishes: Option<SignalRequests>,
 }
 
 impl SignalSources {
@@ -84,7 +83,7 @@ impl SignalSources {
                 std::future::pending().await
             }
         }
-        async fn wished(wishes: &mut Option<Wishes>) -> Urgency {
+        async fn wished(wishes: &mut Option<SignalRequests>) -> Urgency {
             if let Some(wishes) = wishes {
                 while wishes.changed().await.is_ok() {
                     if let Some(urgency) = *wishes.borrow_and_update() {

@@ -71,9 +71,6 @@ impl Service {
     }
 
     /// The same, or what one iteration changed, as far as trees are on record.
-    ///
-    /// # Errors
-    /// As [`Self::differences`].
     pub fn differences_of(&self, id: &LoopId, iteration: Option<u32>) -> Result<Differences, EngineError> {
         let compared = match self.compare(id, iteration)? {
             Ok(compared) => compared,
@@ -91,9 +88,6 @@ impl Service {
     }
 
     /// How much the loop has changed; none if that is not on record.
-    ///
-    /// # Errors
-    /// As [`Self::differences`].
     pub fn change_size(&self, id: &LoopId) -> Result<Option<ChangeSize>, EngineError> {
         let Ok(Compared { repository, from, is_known: true, tree, .. }) = self.compare(id, None)? else {
             return Ok(None);

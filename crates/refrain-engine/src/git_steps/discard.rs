@@ -32,12 +32,7 @@ pub struct Discarded {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotDiscarded {
     /// A worktree has its branch checked out.
-    CheckedOut {
-        /// The branch.
-        branch: String,
-        /// Which worktree.
-        worktree: Utf8PathBuf,
-    },
+    CheckedOut { branch: String, worktree: Utf8PathBuf },
 }
 
 impl Service {

@@ -30,7 +30,6 @@ pub struct MergeOptions {
     pub unverified: bool,
 }
 
-/// A branch that was merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MergedBranch {
     /// The loop's branch.
@@ -66,7 +65,6 @@ pub enum NotMerged {
         /// The branch that it worked on.
         worked_on: Option<String>,
     },
-    /// Its branch is gone.
     BranchGone(String),
     /// Its branch is the one that is checked out.
     CheckedOut(String),
@@ -84,7 +82,6 @@ pub enum NotMerged {
     },
     /// A gate fails on the merged tree.
     GateFailed {
-        /// Which gate.
         gate: String,
         /// What it printed.
         log: Utf8PathBuf,

@@ -42,7 +42,6 @@ pub(crate) struct Tidied {
     pub(crate) freed: u64,
     /// From how many what git ignores was removed.
     pub(crate) cleared: u32,
-    /// How many were removed.
     pub(crate) removed: u32,
 }
 

@@ -10,8 +10,8 @@ use refrain_core::r#loop::Proving;
 use refrain_core::protect::{OtherProgram, Program, Protected, Touched};
 use refrain_git::{GitError, ProtectRequest, Repository, Touches};
 
-use crate::git_steps::pins;
 use crate::git_steps::repository::Job;
+use crate::git_steps::tool_pins;
 
 /// How many touched things are recorded: one is enough to refuse a claim, and a journal is no place for thousands.
 const MOST: usize = 200;
@@ -26,7 +26,7 @@ impl Job {
         };
         // Without gates nothing is proven of a tree.
         let hidden = if spec.gates.is_empty() { Vec::new() } else { repository.hidden_paths()? };
-        Ok(Base { protected, programs: pins::of_gates(spec, &self.env), hidden, ..base })
+        Ok(Base { protected, programs: tool_pins::of_gates(spec, &self.env), hidden, ..base })
     }
 
     /// What is not as the base has it. The lines are kept beside the gates' logs.
@@ -47,7 +47,7 @@ impl Job {
             let is_new = |path: &RepoPath| !base.hidden.contains(path);
             touched.extend(repository.hidden_paths()?.into_iter().filter(is_new).map(Touched::Hidden));
             if !base.programs.is_empty() {
-                let now = pins::of_gates(&self.state.spec, &self.env);
+                let now = tool_pins::of_gates(&self.state.spec, &self.env);
                 touched.extend(Program::others(&base.programs, &now).into_iter().map(Touched::Program));
             }
         }
@@ -96,10 +96,10 @@ impl Job {
         let programs = self.state.git.base.as_ref().map_or(&[][..], |base| &base.programs);
         if !programs.is_empty() {
             let spec = &self.state.spec;
-            let now = pins::in_checkout(spec, folder, &self.env);
+            let now = tool_pins::in_checkout(spec, folder, &self.env);
             // One that is missing there may lie around in the worktree: only what the gates made counts.
             let is_made = |other: &OtherProgram| {
-                other.now.as_ref().is_some_and(|now| pins::is_inside(Path::new(now), spec))
+                other.now.as_ref().is_some_and(|now| tool_pins::is_inside(Path::new(now), spec))
             };
             let others = Program::others(programs, &now).into_iter().filter(is_made);
             touched.extend(others.map(Touched::Program));

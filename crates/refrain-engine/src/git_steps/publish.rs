@@ -14,9 +14,10 @@ use refrain_core::git::{
 };
 use refrain_core::text::{printable, squeeze};
 use refrain_core::{LoopState, pull_request};
-use refrain_forge::{Forge, Hindrance, Merged, Opening, State, Trouble, Until, Verdict};
+use refrain_forge::{Forge, MergeBlocker, Merged, Opening, State, Trouble, Until, Verdict};
 use refrain_git::{
-    Back, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseRequest, Rebased, Repository, Upstream,
+    BaseReturn, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseRequest, Rebased, Repository,
+    Upstream,
 };
 use refrain_store::LoopDir;
 
@@ -319,14 +320,14 @@ impl Desk<'_> {
     }
 
     /// What keeps it from being merged.
-    fn unmergeable(&self, forge: &Forge, why: &[Hindrance], said: String) -> Result<PublishResult, Halt> {
-        let is = |wanted: &[Hindrance]| why.iter().any(|it| wanted.contains(it));
+    fn unmergeable(&self, forge: &Forge, why: &[MergeBlocker], said: String) -> Result<PublishResult, Halt> {
+        let is = |wanted: &[MergeBlocker]| why.iter().any(|it| wanted.contains(it));
         let named: Vec<_> = why.iter().map(|it| squeeze(&printable(&it.to_string()))).collect();
         let told = if named.is_empty() { squeeze(&printable(&said)) } else { named.join("; ") };
-        if is(&[Hindrance::Closed]) {
+        if is(&[MergeBlocker::Closed]) {
             return halt(Refusal::Gone, told);
         }
-        if is(&[Hindrance::Conflicts, Hindrance::Behind]) {
+        if is(&[MergeBlocker::Conflicts, MergeBlocker::Behind]) {
             // The agent merges what the base has: nothing that is pushed is ever made anew.
             let base = self.upstream(&self.base(forge)?)?;
             return match self.repository.fetch(&base, Some(self.cancel))? {
@@ -335,10 +336,10 @@ impl Desk<'_> {
                 Err(refusal) => Ok(of_refusal(&refusal)),
             };
         }
-        if is(&[Hindrance::ReviewMissing, Hindrance::ChangesRequested]) {
+        if is(&[MergeBlocker::ReviewMissing, MergeBlocker::ChangesRequested]) {
             return halt(Refusal::Review, told);
         }
-        if is(&[Hindrance::ChecksMissing]) {
+        if is(&[MergeBlocker::ChecksMissing]) {
             return Ok(PublishResult::Later { said: told, until: None });
         }
         halt(Refusal::Unmergeable, told)
@@ -357,10 +358,10 @@ impl Desk<'_> {
                 Some("the branch that it began at is not at the remote".to_owned())
             }
             (Checkout::Branch(_), Some(onto)) => {
-                self.repository.back_from((branch, head), Back::To(onto), &there)?
+                self.repository.back_from((branch, head), BaseReturn::To(onto), &there)?
             }
             (Checkout::Worktree { .. }, _) => {
-                self.repository.back_from((branch, head), Back::Detached, &there)?
+                self.repository.back_from((branch, head), BaseReturn::Detached, &there)?
             }
         };
         Ok(PublishResult::Returned { kept: kept.map(|kept| squeeze(&printable(&kept))) })

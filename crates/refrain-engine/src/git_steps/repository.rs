@@ -20,11 +20,11 @@ use refrain_store::{DiskError, LoopDir, Project};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
-use crate::child::proving_ground;
-use crate::child::proving_ground::{Ground, Ready};
+use crate::child::checkout_dir;
+use crate::child::checkout_dir::{CheckoutDir, Ready};
 use crate::driver::locks::Locks;
+use crate::git_steps::failure_branch;
 use crate::git_steps::git_words::{say, stamp};
-use crate::git_steps::keeping;
 use crate::git_steps::publish::{self, Desk};
 use crate::{EngineError, chain, now};
 
@@ -41,7 +41,6 @@ pub(crate) struct Work {
 
 /// What came of it.
 pub(crate) enum Done {
-    /// The event that records it.
     Recorded(Event),
     /// What the step needs is there, or why it is not: only now it is recorded and done.
     Ready(Step, Ready),
@@ -53,7 +52,7 @@ pub(crate) struct Tools<'a> {
     pub(crate) env: &'a [(OsString, OsString)],
     pub(crate) opened: &'a Opened,
     /// Where gates run that are not to run in the worktree.
-    pub(crate) ground: &'a Ground,
+    pub(crate) ground: &'a CheckoutDir,
     pub(crate) state_home: &'a Utf8Path,
     /// The binary that becomes a keeper.
     pub(crate) program: &'a Path,
@@ -80,7 +79,7 @@ impl Work {
             Step::SaveWork => Box::new(|job| Done::Recorded(job.save())),
             Step::Publish(effect) => Box::new(move |job| Done::Recorded(job.publish(effect))),
             Step::Start(ChildId::Gate { .. }) => {
-                Box::new(|job| Done::Ready(job.step, proving_ground::prepare(job)))
+                Box::new(|job| Done::Ready(job.step, checkout_dir::prepare(job)))
             }
             Step::BeginIteration { .. }
             | Step::Start(_)
@@ -157,7 +156,7 @@ pub(crate) struct Job {
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cancel: Cancel,
     opened: Opened,
-    pub(crate) ground: Ground,
+    pub(crate) ground: CheckoutDir,
     pub(crate) state_home: Utf8PathBuf,
     sweeper: Sweeper,
     longest: Duration,
@@ -273,7 +272,7 @@ impl Job {
 
     fn save(&self) -> Event {
         let open = || self.repository(&self.state.spec.worktree);
-        keeping::save(&self.state, &self.dir, &self.env, open, &self.cancel)
+        failure_branch::save(&self.state, &self.dir, &self.env, open, &self.cancel)
     }
 
     /// Git is asked anew: an agent may have told it to look elsewhere.

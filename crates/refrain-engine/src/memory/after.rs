@@ -8,7 +8,7 @@ use refrain_core::event::{Ask, Asker, Event};
 use refrain_core::memory::{Memory, after};
 use refrain_store::{JournalError, LoopDir, journal, memory as kept};
 
-use crate::git_steps::keeping::logins;
+use crate::git_steps::failure_branch::logins;
 use crate::service::redact::Redactor;
 use crate::{Host, chain};
 

@@ -16,8 +16,8 @@ use refrain_store::config::keys::Evolution;
 use refrain_store::{LoopDir, journal, make_dir_nofollow, memory as kept};
 
 use super::after::Past;
-use crate::child::asked::{Answer, Question, ask};
 use crate::child::judge_spec;
+use crate::child::one_shot::{Answer, Question, ask};
 use crate::{EngineError, Host, MemoryError, Service, now};
 
 /// How long a judge may take.

@@ -35,8 +35,7 @@ pub enum RememberError {
 
 /// What was found, the best first, and why some of it may be missing.
 #[derive(Debug)]
-pub struct Recollection {
-    /// It.
+pub struct MemoryCollector {
     pub found: Vec<Ranked>,
     /// What could not be asked, and what is done about that.
     pub trouble: Option<String>,
@@ -45,15 +44,12 @@ pub struct Recollection {
 impl Service {
     /// The memories that have to do with these words, of this project, or `everywhere`. `variables` as for
     /// [`settings`](Self::settings).
-    ///
-    /// # Errors
-    /// [`MemoryError`].
     pub fn search_memories(
         &self,
         words: &str,
         everywhere: bool,
         variables: bool,
-    ) -> Result<Recollection, MemoryError> {
+    ) -> Result<MemoryCollector, MemoryError> {
         let (home, project) = (&self.host().data_home, self.project().root.as_str());
         let (embedder, mut trouble) = Embedder::of(self.host(), variables);
         let mut vector = None;
@@ -68,21 +64,15 @@ impl Service {
         let hits = memory::look(home, |file| file.find(words, project, everywhere, vector))?;
         let mut found = rank(hits.unwrap_or_default(), words, project, now());
         found.retain(|it| it.fits);
-        Ok(Recollection { found, trouble })
+        Ok(MemoryCollector { found, trouble })
     }
 
     /// All memories that are meant, the newest first.
-    ///
-    /// # Errors
-    /// [`MemoryError`].
     pub fn memories(&self, which: &Which) -> Result<Vec<Memory>, MemoryError> {
         Ok(memory::look(&self.host().data_home, |file| file.list(which))?.unwrap_or_default())
     }
 
     /// Has a person's words remembered of this project.
-    ///
-    /// # Errors
-    /// [`RememberError`].
     pub fn remember(&self, kind: Kind, words: &str, importance: f64) -> Result<Memory, RememberError> {
         let screened = words.lines().find_map(|line| secrets::screen(b"text", line.as_bytes(), None));
         if let Some(secret) = screened {
@@ -96,17 +86,11 @@ impl Service {
     }
 
     /// Those of these that there are.
-    ///
-    /// # Errors
-    /// [`MemoryError`].
     pub fn memories_named(&self, ids: &[MemoryId]) -> Result<Vec<Memory>, MemoryError> {
         Ok(memory::look(&self.host().data_home, |file| file.named(ids))?.unwrap_or_default())
     }
 
     /// What judges cost that looked back on loops, since then, of this project or of all.
-    ///
-    /// # Errors
-    /// [`MemoryError`].
     pub fn judges_asked(
         &self,
         project: Option<&str>,
@@ -117,9 +101,6 @@ impl Service {
     }
 
     /// Forgets these; answers with how many there were.
-    ///
-    /// # Errors
-    /// [`MemoryError`].
     pub fn forget(&self, memories: &[Memory]) -> Result<usize, MemoryError> {
         let ids = memories.iter().map(|it| &it.id);
         Ok(memory::look(&self.host().data_home, |file| file.forget(ids))?.unwrap_or_default())

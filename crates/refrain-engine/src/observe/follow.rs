@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use camino::Utf8PathBuf;
-use refrain_agents::ear::Stream;
+use refrain_agents::output_parser::Stream;
 use refrain_core::Spec;
 use refrain_core::agent::AgentEvent;
 use refrain_core::event::{Event, Identity};
@@ -23,7 +23,7 @@ use refrain_store::{DiskError, LoopDir};
 use super::journal_reader::JournalReader;
 use crate::child::judge_spec;
 use crate::driver::liveness::look;
-use crate::driver::pulse::Pulse;
+use crate::driver::progress::LiveProgress;
 use crate::driver::recovery;
 use crate::{EngineError, Service};
 use refrain_core::LoopId;
@@ -35,8 +35,7 @@ const MOST_SHOWN: u64 = 1 << 20;
 
 /// Something to be seen.
 #[derive(Debug)]
-pub enum Sight {
-    /// An event.
+pub enum FollowEvent {
     Event(Box<Record>),
     /// An event of before: needed to know how the loop stands, not to be shown again.
     Past(Box<Record>),
@@ -121,22 +120,19 @@ impl Follower {
         Self { joins: true, ..self }
     }
 
-    /// The same, with [`Sight::Quiet`] whenever nothing was to be seen for so long.
+    /// The same, with [`FollowEvent::Quiet`] whenever nothing was to be seen for so long.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience: Some(patience), ..self }
     }
 
     /// Follows a loop that this process drives, from event `past` on. Sees only what is committed.
-    pub(crate) fn of_own(journal: &Journal, pulse: Arc<Pulse>, past: u64) -> Self {
+    pub(crate) fn of_own(journal: &Journal, pulse: Arc<LiveProgress>, past: u64) -> Self {
         Self::new(journal.dir().clone(), JournalReader::of_own(journal, pulse), past)
     }
 
     /// Follows a loop that another process drives, or nobody, from its first event on; with all that its agents printed,
     /// or else only what they print from now on.
-    ///
-    /// # Errors
-    /// [`DiskError`] where no notices can be had.
     pub(crate) fn of(dir: LoopDir, all_output: bool) -> Result<Self, DiskError> {
         let reader = JournalReader::of(&dir)?;
         Ok(Self { caught_up: all_output, all: all_output, ..Self::new(dir, reader, 0) })
@@ -167,10 +163,7 @@ impl Follower {
     }
 
     /// The next thing to be seen; none once the loop has stopped, or its runner is gone.
-    ///
-    /// # Errors
-    /// [`JournalError`] where the journal cannot be understood.
-    pub fn look(&mut self) -> Result<Option<Sight>, JournalError> {
+    pub fn look(&mut self) -> Result<Option<FollowEvent>, JournalError> {
         let until = self.patience.map(|patience| Instant::now() + patience);
         loop {
             if let Some(record) = self.reader.queue.front() {
@@ -184,11 +177,15 @@ impl Follower {
                     self.note(&record);
                     let past = record.seq <= self.past;
                     let record = Box::new(record);
-                    return Ok(Some(if past { Sight::Past(record) } else { Sight::Event(record) }));
+                    return Ok(Some(if past {
+                        FollowEvent::Past(record)
+                    } else {
+                        FollowEvent::Event(record)
+                    }));
                 }
             }
             if std::mem::take(&mut self.joined) {
-                return Ok(Some(Sight::Joined));
+                return Ok(Some(FollowEvent::Joined));
             }
             if self.over {
                 return Ok(None);
@@ -212,7 +209,7 @@ impl Follower {
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
-                return Ok(Some(Sight::Quiet));
+                return Ok(Some(FollowEvent::Quiet));
             }
             self.reader.wait(beat, left);
             // A runner that died says no more; but what it wrote last is still to be read.
@@ -316,29 +313,29 @@ impl Follower {
     }
 
     /// Something that was printed and not yet seen.
-    fn read_logs(&mut self) -> Option<Sight> {
+    fn read_logs(&mut self) -> Option<FollowEvent> {
         loop {
             if let Some(event) = self.said.pop_front() {
-                return Some(Sight::Said(event));
+                return Some(FollowEvent::Said(event));
             }
             match (self.read_bytes()?, &mut self.stream) {
-                (Sight::Output { stderr: false, bytes }, Some(stream)) => {
+                (FollowEvent::Output { stderr: false, bytes }, Some(stream)) => {
                     stream.push(&bytes, &mut |event| self.said.push_back(event));
                 }
                 // Beside a stream it is noise on a screen; what matters of it, the attempt's end tells.
-                (Sight::Output { stderr: true, .. }, Some(_)) if !self.all => {}
+                (FollowEvent::Output { stderr: true, .. }, Some(_)) if !self.all => {}
                 (sight, _) => return Some(sight),
             }
         }
     }
 
     /// What the stream's last line says, where it has no end.
-    fn end_stream(&mut self) -> Option<Sight> {
+    fn end_stream(&mut self) -> Option<FollowEvent> {
         self.stream.take()?.end(&mut |event| self.said.push_back(event));
-        self.said.pop_front().map(Sight::Said)
+        self.said.pop_front().map(FollowEvent::Said)
     }
 
-    fn read_bytes(&mut self) -> Option<Sight> {
+    fn read_bytes(&mut self) -> Option<FollowEvent> {
         let is_bounded = !self.all && self.stream.is_none();
         self.logs.iter_mut().find_map(|log| log.read(is_bounded))
     }
@@ -346,7 +343,7 @@ impl Follower {
 
 impl Log {
     /// What was printed since the last look.
-    fn read(&mut self, is_bounded: bool) -> Option<Sight> {
+    fn read(&mut self, is_bounded: bool) -> Option<FollowEvent> {
         if is_bounded && self.shown > MOST_SHOWN {
             return None;
         }
@@ -364,15 +361,12 @@ impl Log {
             );
             bytes.extend_from_slice(more.as_bytes());
         }
-        (read > 0).then_some(Sight::Output { stderr: self.stderr, bytes })
+        (read > 0).then_some(FollowEvent::Output { stderr: self.stderr, bytes })
     }
 }
 
 impl Service {
     /// Follows any loop from its first event on; with all that its agents printed, or only what they print from now on.
-    ///
-    /// # Errors
-    /// [`EngineError`] where there is no such loop.
     pub fn follow(&self, id: &LoopId, all_output: bool) -> Result<Follower, EngineError> {
         Ok(Follower::of(self.locate(id)?.dir, all_output)?)
     }

@@ -10,7 +10,7 @@ use refrain_store::journal::{Journal, JournalError, Tail};
 use refrain_store::{DiskError, LoopDir};
 use serde::de::DeserializeOwned;
 
-use crate::driver::pulse::{Beat, Pulse};
+use crate::driver::progress::{LiveProgress, ProgressSnapshot};
 
 /// How often a reader makes sure that the runner still lives, while nothing happens.
 const ALIVE_CHECK: Duration = Duration::from_secs(2);
@@ -18,7 +18,7 @@ const ALIVE_CHECK: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 enum Wake {
     /// The runner is in this process.
-    Pulse(Arc<Pulse>),
+    LiveProgress(Arc<LiveProgress>),
     /// It is in another: the system says when files change.
     Files(Notice),
 }
@@ -34,8 +34,8 @@ pub(crate) struct JournalReader<E> {
 
 impl<E: DeserializeOwned> JournalReader<E> {
     /// Of a machine that this process drives. Sees only what is committed.
-    pub(crate) fn of_own<S: Machine<Event = E>>(journal: &Journal<S>, pulse: Arc<Pulse>) -> Self {
-        Self { tail: Tail::of(journal), wake: Wake::Pulse(pulse), queue: VecDeque::new() }
+    pub(crate) fn of_own<S: Machine<Event = E>>(journal: &Journal<S>, pulse: Arc<LiveProgress>) -> Self {
+        Self { tail: Tail::of(journal), wake: Wake::LiveProgress(pulse), queue: VecDeque::new() }
     }
 
     /// Of one that another process drives, or nobody.
@@ -48,25 +48,25 @@ impl<E: DeserializeOwned> JournalReader<E> {
     /// What says that files change, where the runner is in another process.
     pub(crate) fn files(&self) -> Option<&Notice> {
         match &self.wake {
-            Wake::Pulse(_) => None,
+            Wake::LiveProgress(_) => None,
             Wake::Files(notice) => Some(notice),
         }
     }
 
     /// Reads what was committed since; answers with how far that is.
-    pub(crate) fn read(&mut self) -> Result<Beat, JournalError> {
+    pub(crate) fn read(&mut self) -> Result<ProgressSnapshot, JournalError> {
         let beat = match &self.wake {
-            Wake::Pulse(pulse) => pulse.beat(),
-            Wake::Files(_) => Beat { journal: u64::MAX, ..Beat::default() },
+            Wake::LiveProgress(pulse) => pulse.beat(),
+            Wake::Files(_) => ProgressSnapshot { journal: u64::MAX, ..ProgressSnapshot::default() },
         };
         self.queue.extend(self.tail.next(beat.journal)?);
         Ok(beat)
     }
 
     /// Waits for more than was seen at this beat.
-    pub(crate) fn wait(&self, beat: Beat, at_most: Option<Duration>) {
+    pub(crate) fn wait(&self, beat: ProgressSnapshot, at_most: Option<Duration>) {
         match &self.wake {
-            Wake::Pulse(pulse) => drop(pulse.wait(beat, at_most)),
+            Wake::LiveProgress(pulse) => drop(pulse.wait(beat, at_most)),
             Wake::Files(notice) => {
                 notice.wait(Some(at_most.map_or(ALIVE_CHECK, |at_most| at_most.min(ALIVE_CHECK))));
             }

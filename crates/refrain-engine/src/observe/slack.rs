@@ -10,9 +10,6 @@ use crate::{EngineError, Host, Service};
 
 impl Service {
     /// What stands in Slack of a loop; none where it was never told there.
-    ///
-    /// # Errors
-    /// [`EngineError`] where there is no such loop.
     pub fn talk(&self, id: &LoopId) -> Result<Option<Talk>, EngineError> {
         Ok(Talk::read(&self.locate(id)?.dir))
     }
@@ -27,9 +24,6 @@ impl Service {
 
     /// The loops of which Slack was not told all, by what their journals hold; and, with `all`, those that it was told
     /// nothing of.
-    ///
-    /// # Errors
-    /// [`EngineError`] where they cannot be looked at.
     pub fn untold(&self, all: bool) -> Result<Vec<(LoopId, Option<Talk>)>, EngineError> {
         let mut found = Vec::new();
         for dir in self.project.loop_dirs()? {

@@ -180,9 +180,6 @@ impl Telemetry {
     }
 
     /// The collector that the variables of OpenTelemetry name, or else the configuration; none where neither does.
-    ///
-    /// # Errors
-    /// [`TelemetryError`] where nothing could be sent there.
     pub fn new(configured: Option<&str>, host: &Host) -> Result<Option<Self>, TelemetryError> {
         let variables = Variables(host);
         if variables.is_disabled() {

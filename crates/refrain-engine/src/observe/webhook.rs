@@ -68,9 +68,6 @@ pub(crate) enum Undelivered {
 impl Webhook {
     /// The webhook at `url`, with the host's secret: that of the variable, where variables count, else that of the file
     /// `webhook-secret` in the config home, which only its owner may read.
-    ///
-    /// # Errors
-    /// [`WebhookError`] where nothing could be sent there.
     pub fn new(url: &str, host: &Host, variables: bool) -> Result<Self, WebhookError> {
         let url: Url = url.parse().map_err(|_| WebhookError::Url)?;
         let path = host.config_home.join("webhook-secret");

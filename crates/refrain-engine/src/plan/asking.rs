@@ -9,7 +9,7 @@ use refrain_store::{Journal, LoopDir, Request};
 
 use super::landing::Landing;
 use super::statuses::Statuses;
-use crate::service::asking::{Unattended, request};
+use crate::service::requests::{Unattended, request};
 use crate::{EngineError, Host, LoopRequest, Service, now};
 
 impl Unattended for PlanState {

@@ -8,7 +8,7 @@ use refrain_store::journal::Journal;
 use refrain_store::{LoopDir, RunnerLock};
 
 use crate::EngineError;
-use crate::driver::pulse::Pulse;
+use crate::driver::progress::LiveProgress;
 use crate::observe::journal_reader::JournalReader;
 
 /// Reads a plan's events as they happen. Blocks; belongs on a thread of its own.
@@ -19,7 +19,7 @@ pub struct PlanFollower {
 }
 
 impl PlanFollower {
-    pub(super) fn of_own(journal: &Journal<PlanState>, pulse: Arc<Pulse>) -> Self {
+    pub(super) fn of_own(journal: &Journal<PlanState>, pulse: Arc<LiveProgress>) -> Self {
         Self { dir: journal.dir().clone(), reader: JournalReader::of_own(journal, pulse) }
     }
 
@@ -28,9 +28,6 @@ impl PlanFollower {
     }
 
     /// The next event; none once nobody drives the plan any more and all was seen.
-    ///
-    /// # Errors
-    /// [`EngineError`] where the journal cannot be read.
     pub fn next_event(&mut self) -> Result<Option<Record<PlanEvent>>, EngineError> {
         loop {
             if let Some(record) = self.reader.queue.pop_front() {

@@ -11,8 +11,8 @@ use refrain_core::plan::{
 };
 use refrain_core::text::{clip, printable};
 use refrain_git::{
-    Cancel, GitError, HandOverRequest, HandedOver, LandRequest, Landed, MergeRequest, Merged as Merge,
-    Remade, RemakeRequest, Repository, Wave, WaveRequest, Work, Worktree,
+    Cancel, GitError, HandOverRequest, HandedOver, LandRequest, Landed, LinearBranch, MergeRequest,
+    Merged as Merge, RemakeRequest, Repository, Wave, WaveRequest, Work, Worktree,
 };
 use refrain_store::project::pool::Slot;
 use refrain_store::{LoopDir, Project};
@@ -360,10 +360,10 @@ impl Landing {
         let line = state.spec.line();
         let request = RemakeRequest { reference: &line, tip, onto, commits: &commits, cancel: Some(cancel) };
         match repository.remake_line(request)? {
-            Remade::Done { picked, conflicts, .. } if conflicts.is_empty() => {
+            LinearBranch::Done { picked, conflicts, .. } if conflicts.is_empty() => {
                 Ok(picked.into_iter().map(|(_, made)| made).collect())
             }
-            Remade::Done { .. } | Remade::Moved { .. } => Err(GitError::ReferenceMoved(line)),
+            LinearBranch::Done { .. } | LinearBranch::Moved { .. } => Err(GitError::ReferenceMoved(line)),
         }
     }
 
@@ -481,7 +481,6 @@ fn merged_apart(
 
 /// What a hand-over came to.
 pub(super) enum HandingOver {
-    /// This.
     Told(PlanEvent),
     /// The person committed meanwhile: this tree is to be verified first.
     ToVerify(Oid),

@@ -15,17 +15,11 @@ use crate::git_steps::repository;
 
 impl Service {
     /// A plan's events.
-    ///
-    /// # Errors
-    /// [`EngineError`] where they cannot be read.
     pub(crate) fn plan_events(&self, id: &LoopId) -> Result<Vec<Record<PlanEvent>>, EngineError> {
         Ok(journal::records_as::<PlanState>(&self.locate_plan(id)?)?)
     }
 
     /// The rounds of a plan's tasks, the first first: each has a loop, unless it was never begun or is gone since.
-    ///
-    /// # Errors
-    /// [`EngineError`] where the plan's journal cannot be read.
     pub fn plan_rounds(&self, id: &LoopId) -> Result<Vec<TaskStarted>, EngineError> {
         let events = self.plan_events(id)?.into_iter().map(|record| record.event);
         let started = events.filter_map(|event| {

@@ -10,8 +10,8 @@ use refrain_core::plan::{AgentFault, Graph, PlanSpec, Running, Task, TaskEnd, Ta
 use refrain_core::trace;
 use refrain_core::view::{self, Alive};
 use refrain_core::{LoopState, Spec};
-use refrain_git::{GitError, MergeRequest, Merged, Readied, ReadyRequest, Repository, Standing};
-use refrain_proc::stray;
+use refrain_git::{GitError, MergeRequest, Merged, ReadyRequest, ReadySlot, Repository, Standing};
+use refrain_proc::orphans;
 use refrain_store::LoopDir;
 use refrain_store::access::trust::Content;
 use refrain_store::journal;
@@ -126,7 +126,7 @@ impl Round {
         };
         // An agent that outlived its runner and its keeper may still write there. It is kept from others while we look on.
         let mut passed_over = Vec::new();
-        while slot.folder().exists() && stray::who_works_in(slot.folder().as_std_path()).is_some() {
+        while slot.folder().exists() && orphans::who_works_in(slot.folder().as_std_path()).is_some() {
             passed_over.push(slot);
             slot = Slot::take(project, &self.host.state_home)?;
         }
@@ -141,8 +141,8 @@ impl Round {
                     was = Some(repository.branch_head(&branch)?.unwrap_or_else(|| begin.at.clone()));
                 }
                 Err(error) => return Err(error.into()),
-                Ok(Readied::Ready { .. }) => break,
-                Ok(Readied::Held(reasons)) => {
+                Ok(ReadySlot::Ready { .. }) => break,
+                Ok(ReadySlot::Held(reasons)) => {
                     slot.hold(&reasons)?;
                     slot = Slot::take(project, &self.host.state_home)?;
                 }
@@ -162,7 +162,7 @@ impl Round {
         slot: &Slot,
         (branch, at): (&str, &Oid),
         was: Option<&Oid>,
-    ) -> Result<Readied, GitError> {
+    ) -> Result<ReadySlot, GitError> {
         repository.ready(ReadyRequest {
             folder: &slot.folder(),
             beside: &slot.dir(),
@@ -187,8 +187,8 @@ impl Round {
         let was = repository.branch_head(&branch)?;
         let at = was.as_ref().unwrap_or(&self.running.onto);
         match self.make_ready(&repository, slot, (&branch, at), was.as_ref())? {
-            Readied::Ready { .. } => {}
-            Readied::Held(reasons) => {
+            ReadySlot::Ready { .. } => {}
+            ReadySlot::Held(reasons) => {
                 return Err(EngineError::SlotHeld(slot.folder(), reasons.join("; ")));
             }
         }

@@ -2,7 +2,7 @@
 
 use super::follow::PlanFollower;
 use crate::Service;
-use crate::driver::pulse::Pulse;
+use crate::driver::progress::LiveProgress;
 use crate::observe::telemetry::Telling;
 use refrain_core::LoopId;
 use refrain_core::plan::{PlanEvent, PlanState};
@@ -17,7 +17,7 @@ pub struct PlanRunner {
     pub(super) journal: Journal<PlanState>,
     pub(super) lock: RunnerLock,
     pub(super) service: Service,
-    pub(super) pulse: Arc<Pulse>,
+    pub(super) pulse: Arc<LiveProgress>,
     /// The project's repository, where git was asked about it already.
     pub(super) opened: Option<Repository>,
     /// Who has its loops told of.
@@ -38,7 +38,7 @@ impl PlanRunner {
     }
 
     /// What an observer in this process reads, and is woken by.
-    pub(crate) fn observed(&self) -> (&Journal<PlanState>, Arc<Pulse>) {
+    pub(crate) fn observed(&self) -> (&Journal<PlanState>, Arc<LiveProgress>) {
         (&self.journal, Arc::clone(&self.pulse))
     }
 

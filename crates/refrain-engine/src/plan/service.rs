@@ -159,25 +159,16 @@ impl Service {
     }
 
     /// How a plan stands.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
     pub fn plan(&self, id: &LoopId) -> Result<PlanState, EngineError> {
         Ok(journal::read_as(&self.locate_plan(id)?)?.state)
     }
 
     /// Whether a runner drives the plan.
-    ///
-    /// # Errors
-    /// [`EngineError`] where there is no such plan.
     pub fn is_plan_driven(&self, id: &LoopId) -> Result<bool, EngineError> {
         Ok(!RunnerLock::is_free(&self.locate_plan(id)?))
     }
 
     /// All plans of the project, by id.
-    ///
-    /// # Errors
-    /// [`EngineError`] where they cannot be listed.
     pub fn plans(&self) -> Result<Vec<LoopId>, EngineError> {
         let dirs = self.project.plan_dirs()?;
         Ok(dirs.iter().filter_map(|dir| dir.0.file_name()?.parse().ok()).collect())

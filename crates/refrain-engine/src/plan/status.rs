@@ -18,9 +18,6 @@ const LOOKED_INTO: usize = 100;
 
 impl Service {
     /// How a plan stands, for people and scripts.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
     pub fn plan_status(&self, id: &LoopId) -> Result<PlanStatus, EngineError> {
         let dir = self.locate_plan(id)?;
         let state: PlanState = journal::read_as(&dir)?.state;

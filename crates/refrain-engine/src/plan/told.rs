@@ -33,9 +33,6 @@ pub struct Texts<'a> {
 
 impl<'a> Texts<'a> {
     /// Reads them.
-    ///
-    /// # Errors
-    /// [`DiskError`] where one of them is no readable file of UTF-8 text.
     pub fn read(spec: &'a PlanSpec) -> Result<Self, DiskError> {
         let document = spec.brief.document.as_deref().map(read_told).transpose()?;
         let document = document.map(|text| match spec.brief.document.as_ref() == Some(&spec.tasks) {

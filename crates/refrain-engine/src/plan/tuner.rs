@@ -13,8 +13,8 @@ use refrain_core::{AttemptId, LoopState, Spec};
 use refrain_proc::output;
 use refrain_store::{LoopDir, journal, make_dir_nofollow};
 
-use crate::child::asked::{Question, ask};
-use crate::child::proving_ground::CleanCheckout;
+use crate::child::checkout_dir::CleanCheckout;
+use crate::child::one_shot::{Question, ask};
 use crate::git_steps::repository;
 use crate::{EngineError, Service};
 
@@ -25,9 +25,6 @@ const EXCERPT: u64 = 8 << 10;
 
 impl Service {
     /// How a task of a plan was tried last; none where no round of it was begun.
-    ///
-    /// # Errors
-    /// [`EngineError`] where its loop cannot be read.
     pub fn tried(&self, plan: &PlanState, task: &TaskId) -> Result<Option<Tried>, EngineError> {
         let Some(state) = plan.task(task).filter(|task| task.rounds > 0) else { return Ok(None) };
         let id = plan.spec.loop_of(task, state.rounds);

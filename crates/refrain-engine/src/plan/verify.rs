@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::landing::{HandingOver, Landing, refused};
 use crate::blocking::blocking;
-use crate::child::proving_ground::CleanCheckout;
+use crate::child::checkout_dir::CleanCheckout;
 use crate::child::{ChildEvent, Supervised, command_job, supervise};
 use crate::{EngineError, Host, chain, now};
 

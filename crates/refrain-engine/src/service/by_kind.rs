@@ -10,9 +10,9 @@ use refrain_core::{Event, LoopId, LoopState, Record, Spec};
 use refrain_store::{LoopDir, journal};
 use serde::Serialize;
 
-use super::asking::SlowRunner;
+use super::requests::SlowRunner;
+use crate::observe::detail::DetailView;
 use crate::observe::follow::Follower;
-use crate::observe::glance::Glance;
 use crate::service::{Located, Service};
 use crate::{EngineError, LoopRequest, PlanFollower, PlanRunner, Runner};
 
@@ -20,9 +20,7 @@ use crate::{EngineError, LoopRequest, PlanFollower, PlanRunner, Runner};
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub enum ByKind<L, P> {
-    /// Of a loop.
     Loop(L),
-    /// Of a plan.
     Plan(P),
 }
 
@@ -48,18 +46,12 @@ pub struct PlanReport {
 
 impl Service {
     /// The loop or the plan of this id, the archive included.
-    ///
-    /// # Errors
-    /// [`EngineError::NoLoop`].
     pub fn find(&self, id: &LoopId) -> Result<ByKind<Located, LoopDir>, EngineError> {
         let dir = self.project.plan_dir(id);
         if dir.exists() { Ok(ByKind::Plan(dir)) } else { self.locate(id).map(ByKind::Loop) }
     }
 
     /// How a loop, or a plan, stands.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
     pub fn standing(&self, id: &LoopId) -> Result<ByKind<Status, PlanStatus>, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(_) => ByKind::Loop(self.status(id)?),
@@ -68,10 +60,7 @@ impl Service {
     }
 
     /// A loop at a glance; of a plan, how it stands.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
-    pub fn overview(&self, id: &LoopId) -> Result<ByKind<Glance, PlanStatus>, EngineError> {
+    pub fn overview(&self, id: &LoopId) -> Result<ByKind<DetailView, PlanStatus>, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(_) => ByKind::Loop(self.glance(id)?),
             ByKind::Plan(_) => ByKind::Plan(self.plan_status(id)?),
@@ -98,9 +87,6 @@ impl Service {
     }
 
     /// Takes over a loop, or a plan, that was just started or resumed elsewhere: what a detached runner does.
-    ///
-    /// # Errors
-    /// [`EngineError`] where another runner drives it or it cannot be read.
     pub fn take(&self, id: &LoopId) -> Result<ByKind<Runner, PlanRunner>, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(found) => ByKind::Loop(self.take_loop(id, found.dir)?),
@@ -109,9 +95,6 @@ impl Service {
     }
 
     /// Follows a loop, or a plan, from its first event on: of a loop's agents, what they print from now on.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there.
     pub fn watch(&self, id: &LoopId) -> Result<ByKind<Follower, PlanFollower>, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(_) => ByKind::Loop(self.follow(id, false)?),
@@ -120,9 +103,6 @@ impl Service {
     }
 
     /// The events of a loop, or a plan, without what must not be seen outside.
-    ///
-    /// # Errors
-    /// [`EngineError`] where they cannot be read.
     pub fn redacted_events(&self, id: &LoopId) -> Result<Vec<Record<ByKind<Event, PlanEvent>>>, EngineError> {
         fn each<E, T>(records: Vec<Record<E>>, of: impl Fn(E) -> T) -> Vec<Record<T>> {
             let records = records.into_iter();
@@ -137,9 +117,6 @@ impl Service {
     }
 
     /// The report on a loop; of a plan, its status and the reports on its loops.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
     pub fn report(&self, id: &LoopId) -> Result<ByKind<Report, PlanReport>, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(_) => ByKind::Loop(self.loop_report(id)?),
@@ -176,9 +153,6 @@ impl Service {
     }
 
     /// The data folder of a loop or a plan, and that of the loop whose attempt started it.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
     pub fn family(&self, id: &LoopId) -> Result<(Utf8PathBuf, Option<Utf8PathBuf>), EngineError> {
         let dir = match self.find(id)? {
             ByKind::Loop(found) => found.dir,

@@ -25,18 +25,12 @@ pub enum Listed {
 
 impl Service {
     /// Every loop and plan of the project, but for the loops of tasks, last touched first.
-    ///
-    /// # Errors
-    /// [`EngineError`] where the project's data cannot be listed.
     pub fn list(&self) -> Result<Vec<Listed>, EngineError> {
         self.list_with(false, Detail::Line)
     }
 
     /// Every loop and plan of the project, or of all that Refrain has worked in and this one, last touched first. The loops of
     /// tasks are their plan's affair, and not among them.
-    ///
-    /// # Errors
-    /// [`EngineError`] where nothing can be listed.
     pub fn list_with(&self, everywhere: bool, detail: Detail) -> Result<Vec<Listed>, EngineError> {
         let work = |catalog: &mut Catalog| {
             if !everywhere {
@@ -85,9 +79,6 @@ impl Service {
     }
 
     /// The loops of a plan's tasks, last touched first.
-    ///
-    /// # Errors
-    /// [`EngineError`] where they cannot be listed.
     pub fn list_tasks(&self, plan: &LoopId, detail: Detail) -> Result<Vec<Listed>, EngineError> {
         self.locate_plan(plan)?;
         let work = |catalog: &mut Catalog| {
@@ -111,9 +102,6 @@ impl Service {
 
     /// Adds up what the attempts of this project or of all used that ended `since` then, and how its loops stopped;
     /// archived ones count. Returns, with the sums, what could not be read and is not in them.
-    ///
-    /// # Errors
-    /// [`EngineError`] where nothing can be read at all.
     pub(crate) fn usage(
         &self,
         everywhere: bool,

@@ -18,9 +18,9 @@ use refrain_secrets as secrets;
 use refrain_store::outbox::proposals;
 use refrain_store::{DiskError, journal, make_dir_nofollow, memory as kept};
 
-use crate::child::asked::{Question, ask};
-use crate::child::proving_ground::CleanCheckout;
-use crate::git_steps::keeping::logins;
+use crate::child::checkout_dir::CleanCheckout;
+use crate::child::one_shot::{Question, ask};
+use crate::git_steps::failure_branch::logins;
 use crate::git_steps::repository;
 use crate::service::redact::Redactor;
 use crate::{EngineError, Service, now};
@@ -44,7 +44,6 @@ pub enum EvolutionError {
     /// Somebody decided about it.
     #[error("proposal {id} is {what} already")]
     Decided {
-        /// Which.
         id: LoopId,
         /// What became of it.
         what: &'static str,
@@ -68,7 +67,6 @@ pub enum EvolutionError {
 /// A proposal as it is shown.
 #[derive(Clone, Debug)]
 pub struct Proposed {
-    /// It.
     pub proposal: Proposal,
     /// What it changes, as a patch; none where the file is another by now.
     pub patch: Option<String>,
@@ -174,9 +172,6 @@ impl Service {
     }
 
     /// What is proposed to the instructions of this project, the newest first.
-    ///
-    /// # Errors
-    /// [`EngineError`] where the project's loops cannot be listed.
     pub fn proposals(&self) -> Result<Vec<Proposed>, EngineError> {
         let found = proposals::list(&self.project);
         let mut loops = Vec::new();
@@ -226,9 +221,6 @@ impl Service {
     }
 
     /// Has a proposal be none any more.
-    ///
-    /// # Errors
-    /// [`EvolutionError`].
     pub fn dismiss_proposal(&self, id: &LoopId) -> Result<Proposal, EvolutionError> {
         self.decide(self.open_proposal(id)?, Standing::Dismissed)
     }

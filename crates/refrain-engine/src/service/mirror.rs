@@ -12,7 +12,7 @@ use refrain_files::{Folder, read_text, remove, split};
 use refrain_proc::identity;
 use refrain_store::LoopDir;
 
-use crate::git_steps::keeping;
+use crate::git_steps::failure_branch;
 use crate::service::notes::close_notes;
 
 /// What is larger is no file of a mirror's, in bytes.
@@ -44,7 +44,7 @@ pub(crate) fn open(spec: &Spec) {
 pub(crate) fn close(state: &LoopState, dir: &LoopDir) {
     close_notes(state, dir);
     if !state.spec.mirrors.is_empty() {
-        let context = keeping::context(state, dir);
+        let context = failure_branch::context(state, dir);
         write(&state.spec, &as_it_stands(state, state.session.is_some(), Some(&context)));
         if has_lock(&state.spec) {
             let _ = remove(&lock(&state.spec));

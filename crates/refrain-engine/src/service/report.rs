@@ -30,9 +30,6 @@ const END: u64 = 2 << 10;
 
 impl Service {
     /// The report on a loop.
-    ///
-    /// # Errors
-    /// [`EngineError`] where it is not there or cannot be read.
     pub(crate) fn loop_report(&self, id: &LoopId) -> Result<Report, EngineError> {
         let case = Case::open(self, id)?;
         let all = case.whole.records.len();

@@ -20,12 +20,12 @@ pub struct Used {
     /// The loops that could not be read, and are not in it.
     pub unread: Vec<Listed>,
     /// What else could not be told, which takes nothing from the sums.
-    pub untold: Vec<Untold>,
+    pub untold: Vec<UnreportedUsage>,
 }
 
 /// Something beside the sums that could not be told.
 #[derive(Debug, thiserror::Error)]
-pub enum Untold {
+pub enum UnreportedUsage {
     /// Which caps are configured.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -40,9 +40,6 @@ pub enum Untold {
 impl Service {
     /// Adds up what the loops of this project used, or those of all, `since` then; days are those of the time zone. A scraper
     /// wants each series, too.
-    ///
-    /// # Errors
-    /// [`EngineError`] where nothing can be read at all.
     pub fn used(
         &self,
         everywhere: bool,
@@ -73,7 +70,7 @@ impl Service {
         Ok(Used { report, series, unread, untold })
     }
 
-    fn caps_now(&self) -> Result<Vec<Standing>, Untold> {
+    fn caps_now(&self) -> Result<Vec<Standing>, UnreportedUsage> {
         let settings = self.settings(Chosen::default(), false)?;
         Ok(self.shared_caps(settings.project_caps)?)
     }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use refrain_agents::hook::{Tail, Told, look};
 use refrain_core::LoopState;
-use refrain_core::session::{Answer, Stands, Stop, Whose, by_turn, reminder};
+use refrain_core::session::{Answer, LoopOwner, Stands, Stop, by_turn, reminder};
 use refrain_core::spec::AgentKind;
 use refrain_store::project::sessions;
 
@@ -92,12 +92,12 @@ impl Service {
         for id in noted {
             // One that cannot be read hides no other.
             let Ok(state) = self.state(&id) else { continue };
-            match Whose::of(&state, session, here.process) {
-                Whose::Nobodys => sessions::forget(self.project(), &id),
-                Whose::Other => {}
-                Whose::Own => found.push(state),
-                Whose::Unbound if self.bind(&id, &here).unwrap_or_default() => found.push(state),
-                Whose::Unbound => {}
+            match LoopOwner::of(&state, session, here.process) {
+                LoopOwner::Nobodys => sessions::forget(self.project(), &id),
+                LoopOwner::Other => {}
+                LoopOwner::Own => found.push(state),
+                LoopOwner::Unbound if self.bind(&id, &here).unwrap_or_default() => found.push(state),
+                LoopOwner::Unbound => {}
             }
         }
         Ok(found)

@@ -24,7 +24,6 @@ const BATCH: u64 = 32 << 20;
 /// A folder that git filled.
 #[derive(Clone, Copy)]
 pub(crate) struct Checkout<'a> {
-    /// With this tree.
     pub(crate) tree: &'a Oid,
     pub(crate) folder: &'a Utf8Path,
     /// The folder that `kept` lists.
@@ -76,9 +75,6 @@ impl Repository {
 }
 
 /// Compares what git wrote with the tree's name: which files there are, and what is in those that were written just now.
-///
-/// # Errors
-/// [`GitError::ForgedObject`] if an object has another content than its name says.
 pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<(), GitError> {
     let Checkout { tree, folder, top, kept } = checkout;
     if !is_summed_by_us(tree) {

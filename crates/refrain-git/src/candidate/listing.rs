@@ -8,9 +8,6 @@ use crate::repository::Repository;
 impl Repository {
     /// The files that git tracks or would track, seen from the worktree's root; without those that are gone, and those whose
     /// names are no UTF-8.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn files(&self) -> Result<BTreeSet<String>, GitError> {
         let printed =
             self.git().output(["ls-files", "--cached", "--others", "--exclude-standard", "-z"], &[])?;

@@ -15,11 +15,11 @@ use refrain_core::git::{Oid, RepoPath};
 use refrain_core::protect::{Change, Kind, Part, PartViolation, Protected, Violation};
 
 use crate::Cancel;
-use crate::candidate::walk::{Found, RULES, Walk, ignored, rules_elsewhere};
+use crate::candidate::walk::{ProtectedFile, RULES, Walk, ignored, rules_elsewhere};
 use crate::error::{GitError, OnPath};
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
-use crate::worktree::clean::Laid;
+use crate::worktree::clean::PreparedCheckout;
 
 /// How much of the changed lines is told, in bytes.
 const LINES: usize = 256 << 10;
@@ -45,7 +45,6 @@ pub struct ProtectRequest<'a> {
 /// What is not as it was.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touches {
-    /// Paths.
     pub paths: Vec<Violation>,
     /// Parts of manifests.
     pub parts: Vec<PartViolation>,
@@ -73,14 +72,11 @@ impl Repository {
         let mut files = hash((git, root), &find((git, root), request, None)?, true)?;
         let rules = rules_elsewhere(self, git)?;
         let object = git.text(["hash-object", "-w", "--no-filters", "--stdin"], &rules)?;
-        files.insert(RULES.into(), Blob { mode: Found::FILE.to_owned(), object });
+        files.insert(RULES.into(), Blob { mode: ProtectedFile::FILE.to_owned(), object });
         self.write(git, request.index, &files)
     }
 
     /// What is not as it was when `base` was made by [`Repository::protected`], and breaks a rule.
-    ///
-    /// # Errors
-    /// As [`Repository::protected`].
     pub fn touched(&self, request: ProtectRequest<'_>, base: &Oid) -> Result<Touches, GitError> {
         let (git, root) = self.place(request);
         let before = listed(git, base)?;
@@ -112,9 +108,6 @@ impl Repository {
 
     /// What `tree` has otherwise than the commit or tree `began` (nothing, if there is none) and than `base`, and breaks a rule. An
     /// agent can commit something and put the worktree back.
-    ///
-    /// # Errors
-    /// As [`Repository::protected`].
     pub fn touched_in_tree(
         &self,
         request: ProtectRequest<'_>,
@@ -151,9 +144,6 @@ impl Repository {
     }
 
     /// A file as it was when `base` was made; none where there was none.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn as_protected(&self, base: &Oid, path: &RepoPath) -> Result<Option<Vec<u8>>, GitError> {
         let git = self.git();
         listed(git, base)?.get(&path.to_bytes()).map(|blob| content(git, &blob.object)).transpose()
@@ -167,14 +157,14 @@ impl Repository {
         &self,
         base: &Oid,
         paths: impl IntoIterator<Item = &'p RepoPath>,
-    ) -> Result<Vec<Laid>, GitError> {
+    ) -> Result<Vec<PreparedCheckout>, GitError> {
         let files = listed(self.git(), base)?;
         let laid = |path: &RepoPath| {
             let file = files.get(&path.to_bytes()).map(|Blob { mode, object }| {
                 let answer = || GitError::Answer { command: "ls-tree", answer: object.clone() };
                 Ok::<_, GitError>((mode.clone(), object.parse().map_err(|_| answer())?))
             });
-            Ok(Laid { path: path.clone(), file: file.transpose()? })
+            Ok(PreparedCheckout { path: path.clone(), file: file.transpose()? })
         };
         paths.into_iter().map(laid).collect()
     }
@@ -210,7 +200,7 @@ fn find(
     (git, root): (Git<'_>, &Utf8Path),
     request: ProtectRequest<'_>,
     base: Option<&Files>,
-) -> Result<Vec<Found>, GitError> {
+) -> Result<Vec<ProtectedFile>, GitError> {
     let ignored = match base {
         // Whatever the person ignores at the start is theirs to ignore.
         None => ignored(git, None)?,
@@ -223,7 +213,7 @@ fn find(
 }
 
 /// What git would call these files, as they are on disk; with `keep` it has them from then on.
-fn hash((git, root): (Git<'_>, &Utf8Path), found: &[Found], keep: bool) -> Result<Files, GitError> {
+fn hash((git, root): (Git<'_>, &Utf8Path), found: &[ProtectedFile], keep: bool) -> Result<Files, GitError> {
     let how: &[&str] =
         if keep { &["hash-object", "-w", "--no-filters"] } else { &["hash-object", "--no-filters"] };
     let mut files = Files::new();
@@ -263,7 +253,6 @@ pub(crate) fn content(git: Git<'_>, object: &str) -> Result<Vec<u8>, GitError> {
     git.output(really(&["cat-file", "blob", object]), &[])
 }
 
-/// What a tree has.
 fn listed(git: Git<'_>, tree: &Oid) -> Result<Files, GitError> {
     let printed = git.output(really(&["ls-tree", "-r", "-z", tree.as_str()]), &[])?;
     let entry = |record: &[u8]| {
@@ -355,11 +344,11 @@ fn inside(repository: &Repository, path: &[u8], commits: (&str, &str)) -> Result
 fn changes(before: &Files, now: &Files) -> Vec<(RepoPath, Change)> {
     let gone = before.keys().filter(|path| !now.contains_key(*path)).map(|path| (path, Change::Deleted));
     let there = now.iter().filter_map(|(path, is)| {
-        let kind = Found::kind_of(&is.mode);
+        let kind = ProtectedFile::kind_of(&is.mode);
         let change = match before.get(path) {
             None => Change::Added(kind),
             Some(was) if was == is => return None,
-            Some(was) if Found::kind_of(&was.mode) != kind => Change::Became(kind),
+            Some(was) if ProtectedFile::kind_of(&was.mode) != kind => Change::Became(kind),
             Some(was) if was.object == is.object => Change::Mode,
             Some(_) => Change::Modified(kind),
         };

@@ -11,7 +11,7 @@ use crate::error::GitError;
 use crate::plumbing::git::Git;
 use crate::plumbing::index::Locked;
 use crate::repository::Repository;
-use refrain_secrets::Found;
+use refrain_secrets::SecretMatch;
 
 /// The tree without anything, by the length of a name: git knows it without having it.
 pub(crate) fn empty_tree(commit: &Oid) -> &'static str {
@@ -112,7 +112,7 @@ pub(crate) fn info(mode: &str, object: &Oid, path: &[u8]) -> Vec<u8> {
     [mode.as_bytes(), b" ", object.as_str().as_bytes(), b"\t", path, b"\0"].concat()
 }
 
-fn screen_staged(git: Git<'_>, kept: &Kept, rules: Rules<'_>) -> Result<Option<Found>, GitError> {
+fn screen_staged(git: Git<'_>, kept: &Kept, rules: Rules<'_>) -> Result<Option<SecretMatch>, GitError> {
     // With the stage: without it, a file that is called `0:x` would be taken for stage 0 of `x`.
     let input = [b":0:".as_slice(), &kept.path, b"\0"].concat();
     let printed = Git::output(git, ["cat-file", "--batch", "-z"], &input)?;
@@ -181,7 +181,6 @@ pub(crate) struct Change<'a> {
 }
 
 impl<'a> Change<'a> {
-    /// All that it printed.
     pub(crate) fn all(printed: &'a [u8]) -> Vec<Self> {
         let mut fields = printed.split(|byte| *byte == 0);
         let mut all = Vec::new();

@@ -40,9 +40,6 @@ impl Repository {
     }
 
     /// The same, with what is left out of it.
-    ///
-    /// # Errors
-    /// As above.
     pub fn tree_and_rest(&self, request: TreeRequest<'_>) -> Result<(Oid, Vec<LeftOut>), GitError> {
         let TreeRequest { base, index, largest_file, allow_secrets, cancel } = request;
         let git = self.git().until(cancel);

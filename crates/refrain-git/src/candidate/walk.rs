@@ -28,14 +28,14 @@ const MOST: usize = 2_000_000;
 
 /// A file that a rule speaks of.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct ProtectedFile {
     pub(crate) path: Vec<u8>,
     pub(crate) kind: Kind,
     /// In octal, as git writes it.
     pub(crate) mode: &'static str,
 }
 
-impl Found {
+impl ProtectedFile {
     pub(crate) const FILE: &str = "100644";
     const PROGRAM: &str = "100755";
     const LINK: &str = "120000";
@@ -57,7 +57,7 @@ pub(crate) struct Walk<'a> {
 
 impl Walk<'_> {
     /// All that is found, in no order.
-    pub(crate) fn of(self, root: &Utf8Path) -> Result<Vec<Found>, GitError> {
+    pub(crate) fn of(self, root: &Utf8Path) -> Result<Vec<ProtectedFile>, GitError> {
         let parts: BTreeSet<Vec<u8>> = self.parts.iter().map(|part| part.path.to_bytes()).collect();
         let (mut found, mut seen) = (Vec::new(), 0);
         let mut folders = vec![Vec::new()];
@@ -82,7 +82,7 @@ impl Walk<'_> {
                         folders.push(path);
                     }
                 } else if let Some(mode) = self.mode(&entry.path(), &path, parts.contains(&path)) {
-                    found.push(Found { kind: Found::kind_of(mode), mode, path });
+                    found.push(ProtectedFile { kind: ProtectedFile::kind_of(mode), mode, path });
                 }
             }
         }
@@ -99,7 +99,7 @@ impl Walk<'_> {
         let meta = fs::symlink_metadata(on_disk).ok()?;
         let kind = if meta.is_symlink() { Kind::Link } else { Kind::File };
         if kind == Kind::Link && self.paths.covers(&name, kind) {
-            return Some(Found::LINK);
+            return Some(ProtectedFile::LINK);
         }
         // A manifest may be a link: what counts is what it says.
         let meta = if is_part { fs::metadata(on_disk).ok()? } else { meta };
@@ -107,7 +107,11 @@ impl Walk<'_> {
         if !matters || !meta.is_file() || rustix::fs::access(on_disk, rustix::fs::Access::READ_OK).is_err() {
             return None;
         }
-        Some(if meta.permissions().mode() & 0o100 == 0 { Found::FILE } else { Found::PROGRAM })
+        Some(if meta.permissions().mode() & 0o100 == 0 {
+            ProtectedFile::FILE
+        } else {
+            ProtectedFile::PROGRAM
+        })
     }
 }
 

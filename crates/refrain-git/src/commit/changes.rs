@@ -17,9 +17,6 @@ const NO_FILES: &[u8] = b"";
 
 impl Repository {
     /// The first paths in which two trees differ, at most so many.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn differing_paths(&self, from: &Oid, to: &Oid, most: usize) -> Result<Vec<RepoPath>, GitError> {
         let asked = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", from.as_str(), to.as_str()];
         let printed = self.git().output(asked, &[])?;
@@ -45,9 +42,6 @@ impl Repository {
 
 impl Repository {
     /// Where the head was at a time, in seconds of the epoch, as far as its log goes back; none on a branch without a commit.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn head_at(&self, time: i64) -> Result<Option<Oid>, GitError> {
         let ask = |what: &str| {
             let done = self.git().run(["rev-parse", "--verify", "--quiet", what], &[])?;

@@ -14,11 +14,11 @@ use crate::candidate::before::Before;
 use crate::candidate::status::{Entry, Kind, Status, Tracked};
 use crate::candidate::{Candidate, Kept, Rules, screen, why, why_not_named};
 use crate::error::GitError;
+use crate::plumbing::commit_config::configured;
 use crate::plumbing::git::Git;
 use crate::plumbing::object::blob;
-use crate::plumbing::plain::configured;
 use crate::repository::{Repository, is_refrains};
-use refrain_secrets::Found;
+use refrain_secrets::SecretMatch;
 
 /// Sorts out what git sees.
 pub(crate) fn choose(
@@ -59,7 +59,7 @@ enum What {
     Gone,
     Kept(Kept),
     /// It looks like a secret, and may be committed.
-    Allowed(Kept, Found),
+    Allowed(Kept, SecretMatch),
     Out(Why),
 }
 

@@ -20,7 +20,6 @@ const FORMAT: &str = "--format=%T%n%(trailers:key=Refrain-Loop,valueonly,separat
 /// A commit that is in the repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Its tree.
     pub tree: Oid,
     /// The loop that its trailer names; nothing where there is none.
     pub of_loop: String,
@@ -63,9 +62,6 @@ impl Repository {
     }
 
     /// The commit of that name; none where it is not in the repository.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn recorded(&self, commit: &Oid) -> Result<Option<Recorded>, GitError> {
         let show = ["rev-list", "--no-commit-header", "--max-count=1", FORMAT, commit.as_str(), "--"];
         let done = self.git().run(AS_IT_IS.into_iter().chain(show), &[])?;
@@ -81,9 +77,6 @@ impl Repository {
     }
 
     /// Whether a tree is in the repository, with every file and folder in it.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn has_whole(&self, tree: &Oid) -> Result<bool, GitError> {
         let list = ["rev-list", "--objects", "--quiet", tree.as_str(), "--"];
         Ok(self.git().run(AS_IT_IS.into_iter().chain(list), &[])?.status.success())

@@ -9,7 +9,7 @@ use crate::candidate::status::Blob;
 use crate::candidate::{Rules, next_object, screen, what};
 use crate::error::GitError;
 use crate::plumbing::git::Git;
-use crate::plumbing::known::Known;
+use crate::plumbing::object_cache::Known;
 use refrain_secrets as secrets;
 
 /// How much of files is held at once, in bytes.

@@ -6,7 +6,7 @@ use std::io::Write;
 use refrain_core::git::Oid;
 
 use crate::commit::CommitRequest;
-use crate::commit::adopt::Intent;
+use crate::commit::reconcile_history::Intent;
 use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::text;
 

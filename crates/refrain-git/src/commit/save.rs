@@ -9,8 +9,8 @@ use refrain_core::glob::PathGlob;
 use crate::Cancel;
 use crate::candidate::stage;
 use crate::candidate::tree::TreeRequest;
-use crate::commit::adopt::{ITERATION, LOOP};
 use crate::commit::message::{IDENTITY, NOBODY};
+use crate::commit::reconcile_history::{ITERATION, LOOP};
 use crate::error::GitError;
 use crate::plumbing::git::{Git, said};
 use crate::repository::Repository;
@@ -28,7 +28,6 @@ pub struct SaveRequest<'a> {
     pub base: &'a Base,
     /// What of the base's changed files is saved all the same: [`Repository::mixed`].
     pub mixed: &'a [RepoPath],
-    /// The loop.
     pub id: &'a LoopId,
     /// The iteration that it came to.
     pub iteration: u32,

@@ -20,7 +20,7 @@ use crate::landing::handover_disk::{Disk, Step};
 use crate::plumbing::disk::{remove, text};
 use crate::plumbing::git::{Git, said};
 use crate::plumbing::index::{Index, Locked};
-use crate::plumbing::linked::head_of;
+use crate::plumbing::worktree_list::head_of;
 use crate::repository::Repository;
 
 /// What is to be handed over, and to whom.
@@ -48,25 +48,16 @@ pub enum HandedOver {
     /// The branch has it, and so have the files.
     Done,
     /// The branch is somewhere else: the person committed meanwhile.
-    Diverged {
-        /// Where.
-        head: Oid,
-    },
+    Diverged { head: Oid },
     /// Something of the person's would be overwritten.
-    InTheWay {
-        /// What.
-        paths: Vec<RepoPath>,
-    },
+    InTheWay { paths: Vec<RepoPath> },
     /// Another branch is checked out by now.
     OtherBranch {
         /// Which; none where the head is detached.
         now: Option<String>,
     },
     /// The branch is checked out in another worktree too, whose files would not follow.
-    CheckedOut {
-        /// Where.
-        by: Utf8PathBuf,
-    },
+    CheckedOut { by: Utf8PathBuf },
     /// Git is in the middle of something.
     InProgress(Operation),
     /// Another git holds the index lock, or died holding it.

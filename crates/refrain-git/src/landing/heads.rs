@@ -6,7 +6,7 @@ use refrain_core::git::Oid;
 
 use crate::error::GitError;
 use crate::plumbing::git::Git;
-use crate::plumbing::known::Head;
+use crate::plumbing::object_cache::Head;
 use crate::repository::Repository;
 
 /// Where commits stand, and what they hold.

@@ -20,7 +20,6 @@ use crate::repository::Repository;
 /// How a conflict is marked: with what both sides began from, which says what each of them did.
 const SETTINGS: &[&str] = &["-c", "merge.conflictStyle=diff3"];
 
-/// What is to be merged.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeRequest<'a> {
     /// The commit that the work began at. It is said and not looked for in the history: what the work was branched from may
@@ -28,7 +27,6 @@ pub struct MergeRequest<'a> {
     pub base: &'a Oid,
     /// What it is merged onto.
     pub tip: &'a Oid,
-    /// The work.
     pub work: &'a Oid,
     /// Paths that are never part of the work, whatever it did with them: they are as the tip has them.
     pub except: &'a [RepoPath],
@@ -42,10 +40,7 @@ pub struct MergeRequest<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
     /// Both go together.
-    Clean {
-        /// The tree.
-        tree: Oid,
-    },
+    Clean { tree: Oid },
     /// Somebody has to decide.
     Conflict {
         /// The tree with git's marks in it.
@@ -131,9 +126,6 @@ impl Repository {
 
     /// What both sides did with these paths since `base`, as two diffs, each cut in its middle where it is longer than half of
     /// `most` bytes.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn both_sides(
         &self,
         base: &Oid,
@@ -152,9 +144,6 @@ impl Repository {
     }
 
     /// Those of the paths that still have git's marks of a conflict in this tree.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn with_markers(&self, tree: &Oid, paths: &[RepoPath]) -> Result<Vec<RepoPath>, GitError> {
         let mut found = Vec::new();
         for path in paths {

@@ -6,7 +6,6 @@ use refrain_core::git::Oid;
 /// A worktree, as `git worktree list` tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Worktree {
-    /// Where it is, or was.
     pub path: Utf8PathBuf,
     /// The commit that is checked out in it, all zeros where there is none yet.
     pub head: Option<Oid>,

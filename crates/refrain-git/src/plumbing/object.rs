@@ -13,12 +13,12 @@ use refrain_core::git::Oid;
 use sha1::{Digest, Sha1};
 
 use crate::error::GitError;
+use crate::plumbing::commit_config::configured;
 use crate::plumbing::committer::{Last, Who};
 use crate::plumbing::git::{Git, oid, said};
 use crate::plumbing::index::is_summed_by_us;
-use crate::plumbing::known::Head;
+use crate::plumbing::object_cache::Head;
 use crate::plumbing::parts::Parts;
-use crate::plumbing::plain::configured;
 use crate::repository::Repository;
 
 /// How much of a file is read at a time, in bytes.

@@ -9,7 +9,6 @@ use crate::repository::Repository;
 /// Where a reference is, as far as the files say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// There.
     At(Oid),
     /// There is none of that name.
     Nowhere,

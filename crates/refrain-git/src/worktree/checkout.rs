@@ -37,9 +37,6 @@ impl Repository {
     }
 
     /// The commit that a text names: a branch, a tag, a commit, `HEAD`.
-    ///
-    /// # Errors
-    /// [`GitError::NoCommit`] where it names none.
     pub fn resolve(&self, from: &str) -> Result<Oid, GitError> {
         let asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{from}^{{commit}}")];
         let done = self.git().run(asked, &[])?;
@@ -50,9 +47,6 @@ impl Repository {
     }
 
     /// Whether a commit has this folder: one that is ignored, or new, is in no worktree that begins there.
-    ///
-    /// # Errors
-    /// [`GitError::NoFolder`] where it has not.
     pub fn check_folder(&self, commit: &str, folder: &Utf8Path) -> Result<(), GitError> {
         let asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{commit}:{folder}")];
         let done = self.git().run(asked, &[])?;
@@ -66,9 +60,6 @@ impl Repository {
     }
 
     /// Whether a commit, or what else is named like one, has this file.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn has_file(&self, commit: &str, file: &Utf8Path) -> Result<bool, GitError> {
         let asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{commit}:{file}")];
         Ok(self.git().run(asked, &[])?.status.success())

@@ -37,10 +37,9 @@ const SETTINGS: &[&str] = &[
 /// What a folder is to hold.
 #[derive(Clone, Copy, Debug)]
 pub struct CleanRequest<'a> {
-    /// The tree.
     pub tree: &'a Oid,
     /// What lies over it: of the paths that nobody may change, what they were.
-    pub over: &'a [Laid],
+    pub over: &'a [PreparedCheckout],
     /// The folder, which is made where it is missing. It has to be the caller's alone: what is in it may be removed.
     pub folder: &'a Utf8Path,
     /// What of it stays: all else is removed first. Files of the tree that are in the list were compared with it before.
@@ -53,8 +52,7 @@ pub struct CleanRequest<'a> {
 
 /// A path, and what it is to be whatever the tree has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Laid {
-    /// The path.
+pub struct PreparedCheckout {
     pub path: RepoPath,
     /// Its mode, in octal as git writes it, and its content; none where nothing is to be there.
     pub file: Option<(String, Oid)>,
@@ -132,7 +130,7 @@ impl Repository {
         git.output(["read-tree", tree.as_str()], &[])?;
         // First what is gone: a file may have become a folder.
         let (mut gone, mut there) = (Vec::new(), Vec::new());
-        for Laid { path, file } in over {
+        for PreparedCheckout { path, file } in over {
             match file {
                 None => gone.extend(stage::info("0", tree, &path.to_bytes())),
                 Some((mode, object)) => there.extend(stage::info(mode, object, &path.to_bytes())),

@@ -19,11 +19,11 @@ use crate::commit::save::Saved;
 use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::remove;
 use crate::plumbing::git::Git;
-use crate::plumbing::linked::head_of;
 use crate::plumbing::listed::Worktree;
+use crate::plumbing::worktree_list::head_of;
 use crate::repository::Repository;
 use crate::worktree::Removal;
-use crate::worktree::pool_place::{Folder, folder, forget_mending, git_dir, mend};
+use crate::worktree::slot_place::{Folder, folder, forget_mending, git_dir, mend};
 
 /// What overrules the person's configuration here, over what always does.
 const SETTINGS: &[&str] = &[
@@ -66,8 +66,7 @@ pub struct ReadyRequest<'a> {
 
 /// What came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Readied {
-    /// It is ready.
+pub enum ReadySlot {
     Ready {
         /// What somebody had left in it, and is on a branch now.
         saved: Option<Saved>,
@@ -98,7 +97,7 @@ impl Repository {
     /// # Errors
     /// [`GitError::BranchTaken`] where the branch is somewhere else than at `at` or `was`, [`GitError::BranchElsewhere`] where
     /// it is checked out outside of the pool; [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
-    pub fn ready(&self, request: ReadyRequest<'_>) -> Result<Readied, GitError> {
+    pub fn ready(&self, request: ReadyRequest<'_>) -> Result<ReadySlot, GitError> {
         self.check_branch_name(request.branch)?;
         let begun = note(request.beside);
         let is_begun = begun.exists();
@@ -108,7 +107,7 @@ impl Repository {
                 write_note(&begun)?;
                 return self.make_slot(request);
             }
-            Folder::Strange(reason) => return Ok(Readied::Held(vec![reason])),
+            Folder::Strange(reason) => return Ok(ReadySlot::Held(vec![reason])),
             Folder::Broken => {
                 mend(self, request.folder, request.beside, request.at)?;
                 self.there(request.folder)?
@@ -123,11 +122,11 @@ impl Repository {
             let look = there.look_in_slot(request.cancel)?;
             let repositories = there.moving_repositories(&look, request.at)?;
             if !repositories.is_empty() {
-                return Ok(Readied::Held(repositories));
+                return Ok(ReadySlot::Held(repositories));
             }
             let saved = match there.save_slot(&look, request)? {
                 Ok(saved) => saved,
-                Err(reasons) => return Ok(Readied::Held(reasons)),
+                Err(reasons) => return Ok(ReadySlot::Held(reasons)),
             };
             write_note(&begun)?;
             match (&saved, &look.status.head) {
@@ -145,9 +144,6 @@ impl Repository {
 
     /// Makes new branches, each at its commit, for worktrees that are about to be made ready, all at once. Where one of them cannot be made
     /// none is: then each is made with its worktree, which says why not.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn prepare_branches(&self, branches: &[(String, Oid)]) -> Result<(), GitError> {
         for (branch, _) in branches {
             self.check_branch_name(branch)?;
@@ -162,9 +158,6 @@ impl Repository {
     }
 
     /// How a worktree of the pool is found, whose folder and what is beside it are as in [`ReadyRequest`].
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn standing(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Standing, GitError> {
         match folder(self, at)? {
             Folder::Whole if !note(beside).exists() => {
@@ -177,9 +170,6 @@ impl Repository {
 
     /// Makes the files of this worktree, in which nothing is changed, those of a tree. The head stays where it is: what the two
     /// differ in is uncommitted, as it was when somebody looked last.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot do it.
     pub fn lay_out(&self, tree: &Oid) -> Result<(), GitError> {
         let git = self.git().to_its_end();
         git.output(["read-tree", "-m", "-u", "HEAD", tree.as_str()], &[])?;
@@ -191,9 +181,6 @@ impl Repository {
     /// Takes branches away that are of no further use, each with where it is. Of the worktrees of the pool those that `takes`
     /// gives the right to are at the commits of their branches then, which count as settled. A branch that was moved meanwhile
     /// is kept, as is one that is checked out elsewhere.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot do it.
     pub fn retire_branches<T>(
         &self,
         branches: &BTreeMap<String, Oid>,
@@ -253,9 +240,6 @@ impl Repository {
 
     /// What of value lies in a worktree of the pool: that which is not committed, is on no branch, or in progress. It is only
     /// looked at.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot be asked.
     pub fn slot_value(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Vec<String>, GitError> {
         if note(beside).exists() {
             return Ok(Vec::new());
@@ -279,9 +263,6 @@ impl Repository {
     }
 
     /// Removes what git ignores in a worktree of the pool: caches, and what was built.
-    ///
-    /// # Errors
-    /// [`GitError`] where it cannot be removed.
     pub fn clear_slot(&self, at: &Utf8Path) -> Result<(), GitError> {
         match folder(self, at)? {
             Folder::Whole => self.there(at)?.git().output(["clean", "-ffdqX"], &[]).map(drop),
@@ -290,9 +271,6 @@ impl Repository {
     }
 
     /// Removes a worktree of the pool, unless something of value lies in it; branches stay.
-    ///
-    /// # Errors
-    /// [`GitError`] where git cannot do it.
     pub fn remove_slot(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Removal, GitError> {
         if let Folder::Whole = folder(self, at)? {
             self.there(at)?.wake_slot(None)?;
@@ -308,9 +286,6 @@ impl Repository {
     }
 
     /// The worktree of the pool in a folder. Git is not asked where it is: its `.git` says that.
-    ///
-    /// # Errors
-    /// [`GitError`] where it is none.
     pub fn there(&self, at: &Utf8Path) -> Result<Self, GitError> {
         match git_dir(self, at) {
             Some(git_dir) => Ok(self.beside(at, git_dir)),
@@ -319,7 +294,7 @@ impl Repository {
     }
 
     /// Makes one where there is nothing. Nearly always the branch is new, and nobody has it: then the worktree begins on it.
-    fn make_slot(&self, request: ReadyRequest<'_>) -> Result<Readied, GitError> {
+    fn make_slot(&self, request: ReadyRequest<'_>) -> Result<ReadySlot, GitError> {
         let ReadyRequest { folder, branch, at, was, cancel, .. } = request;
         let is_new = was.is_none() && self.make_reference(&format!("refs/heads/{branch}"), at, WHY)?;
         self.add_slot(request, is_new.then_some(branch))?;
@@ -328,7 +303,7 @@ impl Repository {
         match is_new {
             true => {
                 remove(&note(request.beside))?;
-                Ok(Readied::Ready { saved: None })
+                Ok(ReadySlot::Ready { saved: None })
             }
             false => self.settle(&there, request, None),
         }
@@ -373,7 +348,7 @@ impl Repository {
         there: &Self,
         request: ReadyRequest<'_>,
         saved: Option<Saved>,
-    ) -> Result<Readied, GitError> {
+    ) -> Result<ReadySlot, GitError> {
         let ReadyRequest { branch, at, was, .. } = request;
         let name = format!("refs/heads/{branch}");
         // Nearly always it is new, and nobody has it.
@@ -394,7 +369,7 @@ impl Repository {
         }
         there.git().output(["symbolic-ref", "-m", WHY, "HEAD", &name], &[])?;
         remove(&note(request.beside))?;
-        Ok(Readied::Ready { saved })
+        Ok(ReadySlot::Ready { saved })
     }
 
     /// Has all worktrees of the pool, but one, leave a branch for the commit that it is at. Returns another that has it.

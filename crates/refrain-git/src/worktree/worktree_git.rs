@@ -64,7 +64,6 @@ impl Worktrees<'_> {
         Ok(parse(&past_half_made(|| self.repository.git().output(list, &[]))?))
     }
 
-    /// The one at a path.
     pub(crate) fn at(&self, path: &Utf8Path) -> Result<Option<Worktree>, GitError> {
         let asked = real(path);
         Ok(self.list()?.into_iter().find(|listed| listed.path == asked || listed.path == path))

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
 use refrain_core::git::{Base, Oid, RepoPath};
-use refrain_git::{CleanRequest, FolderSnapshot, GitError, Laid, TreeRequest};
+use refrain_git::{CleanRequest, FolderSnapshot, GitError, PreparedCheckout, TreeRequest};
 use refrain_proc::tool::Tool;
 use rstest::rstest;
 
@@ -37,7 +37,7 @@ impl<'a> Clean<'a> {
         self.place.repository().tree(request).unwrap().0
     }
 
-    fn try_make(&self, over: &[Laid]) -> Result<(), GitError> {
+    fn try_make(&self, over: &[PreparedCheckout]) -> Result<(), GitError> {
         let tree = self.candidate();
         self.place.repository().check_out_clean(CleanRequest {
             tree: &tree,
@@ -252,8 +252,11 @@ fn what_lies_over_it_takes_the_place_of_what_the_loop_made() {
     place.write("ci", "true\n");
     place.write("conftest.py", "skip\n");
     let over = [
-        Laid { path: RepoPath::from_bytes(b"ci/run.sh"), file: Some(("100755".to_owned(), blob)) },
-        Laid { path: RepoPath::from_bytes(b"conftest.py"), file: None },
+        PreparedCheckout {
+            path: RepoPath::from_bytes(b"ci/run.sh"),
+            file: Some(("100755".to_owned(), blob)),
+        },
+        PreparedCheckout { path: RepoPath::from_bytes(b"conftest.py"), file: None },
     ];
     let clean = Clean::of(&place);
     clean.try_make(&over).unwrap();

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use refrain_core::git::Oid;
 use refrain_forge::{
-    CheckState, Configured, Forge, Hindrance, Mergeable, Merged, Opening, PullRequest, State, Trouble, Until,
-    Verdict,
+    CheckState, Configured, Forge, MergeBlocker, Mergeable, Merged, Opening, PullRequest, State, Trouble,
+    Until, Verdict,
 };
 use refrain_git::{Cancel, PublishRequest, Push, Refusal};
 use rstest::rstest;
@@ -120,7 +120,7 @@ fn a_pull_request_goes_its_whole_way(#[values(Kind::GitHub, Kind::GitLab, Kind::
     assert_eq!(it.there.said(1).1, "What was claimed, \"quoted\"\nand proved ✓");
     forge.describe(1, Some("Do it well"), "All of it").unwrap();
     assert!(forge.get(1).unwrap().draft, "another title takes nothing of the draft away");
-    assert_eq!(forge.mergeable(1).unwrap(), Mergeable::No(vec![Hindrance::Draft]));
+    assert_eq!(forge.mergeable(1).unwrap(), Mergeable::No(vec![MergeBlocker::Draft]));
     forge.ready(1).unwrap();
     forge.ready(1).unwrap();
     forge.draft(&forge.get(1).unwrap()).unwrap();
@@ -187,20 +187,20 @@ fn what_stands_in_the_way_is_told(#[values(Kind::GitHub, Kind::GitLab, Kind::Tok
         }
         other => panic!("{other:?}"),
     };
-    assert_eq!(why(), [Hindrance::Draft]);
+    assert_eq!(why(), [MergeBlocker::Draft]);
     it.forge().ready(1).unwrap();
     it.there.change(|world| world.review = Some("REVIEW_REQUIRED"));
-    assert_eq!(why(), [Hindrance::ReviewMissing]);
+    assert_eq!(why(), [MergeBlocker::ReviewMissing]);
     it.there.change(|world| {
         world.review = None;
         world.must_be_up_to_date = true;
         world.commit("main", "theirs", "theirs\n");
     });
-    assert_eq!(why(), [Hindrance::Behind]);
+    assert_eq!(why(), [MergeBlocker::Behind]);
     it.there.change(|world| drop(world.commit("main", "src/new.rs", "fn other() {}\n")));
-    assert_eq!(why(), [Hindrance::Conflicts]);
+    assert_eq!(why(), [MergeBlocker::Conflicts]);
     it.there.change(|world| world.delete(BRANCH));
-    assert_eq!((why(), it.there.done("merge")), (vec![Hindrance::Closed], 0));
+    assert_eq!((why(), it.there.done("merge")), (vec![MergeBlocker::Closed], 0));
 }
 
 #[rstest]
@@ -212,7 +212,7 @@ fn a_refusal_without_a_reason_may_pass(#[values(Kind::GitHub, Kind::GitLab, Kind
     assert_eq!(it.merge().unwrap(), Merged::NotYet { said: moved.to_owned() });
     let squash = "Squash merges are not allowed on this repository.";
     it.there.change(|world| world.refuses_merge = Some(squash));
-    let why = vec![Hindrance::Rule(squash.to_owned())];
+    let why = vec![MergeBlocker::Rule(squash.to_owned())];
     assert_eq!(it.merge().unwrap(), Merged::NotMergeable { why, said: squash.to_owned() });
     assert!(matches!(it.merge().unwrap(), Merged::Done { .. }));
 }

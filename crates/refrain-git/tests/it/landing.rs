@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use refrain_core::git::{Conflict, ConflictKind, Oid, RepoPath};
 use refrain_git::{
-    GitError, LandRequest, Landed, MergeRequest, Merged, Remade, RemakeRequest, Wave, WaveRequest, Work,
+    GitError, LandRequest, Landed, LinearBranch, MergeRequest, Merged, RemakeRequest, Wave, WaveRequest, Work,
 };
 use rstest::rstest;
 
@@ -89,7 +89,7 @@ impl<'a> Line<'a> {
         self.place.repository().reference(LINE).unwrap().unwrap()
     }
 
-    fn remake(&self, tip: &Oid, onto: &Oid, commits: &[Oid]) -> Remade {
+    fn remake(&self, tip: &Oid, onto: &Oid, commits: &[Oid]) -> LinearBranch {
         let request = RemakeRequest { reference: LINE, tip, onto, commits, cancel: None };
         self.place.repository().remake_line(request).unwrap()
     }
@@ -379,7 +379,7 @@ fn one_is_taken_out_and_the_others_stay() {
     let tip = line.tip();
     let rest = [commits[0].clone(), commits[2].clone()];
     let remade = line.remake(&tip, &line.begin, &rest);
-    let Remade::Done { tip: now, picked, conflicts } = remade.clone() else { panic!("{remade:?}") };
+    let LinearBranch::Done { tip: now, picked, conflicts } = remade.clone() else { panic!("{remade:?}") };
     assert_eq!((line.tip(), conflicts), (now.clone(), vec![]));
     assert_eq!(picked, [(commits[0].clone(), commits[0].clone()), (commits[2].clone(), now.clone())]);
     assert_eq!(line.files(&now), "README.md one src/a.rs src/b.rs three");
@@ -387,7 +387,7 @@ fn one_is_taken_out_and_the_others_stay() {
     assert_eq!(say(&now), say(&commits[2]), "the same words, author and date");
     // Whoever was killed before that was recorded asks again.
     assert_eq!(line.remake(&tip, &line.begin, &rest), remade);
-    assert_eq!(line.remake(&tip, &line.begin, &commits[..2]), Remade::Moved { at: Some(now) });
+    assert_eq!(line.remake(&tip, &line.begin, &commits[..2]), LinearBranch::Moved { at: Some(now) });
     // What began on the line as it was with the second does not bring that back.
     let later = line.work_on(&commits[2], &[("later", Some("x\n"))]);
     let Merged::Clean { tree } = line.merge(&commits[2], &line.tip(), &later, &[]) else { panic!() };
@@ -403,7 +403,7 @@ fn what_needs_the_one_that_is_taken_out_goes_with_it() {
     let Merged::Clean { tree } = line.merge(&one, &one, &two, &[]) else { panic!() };
     let two = only(line.try_land(&one, &tree, "2").unwrap());
     let three = line.land(&line.work(&[("three", Some("3\n"))]), "3");
-    let Remade::Done { tip, picked, conflicts } =
+    let LinearBranch::Done { tip, picked, conflicts } =
         line.remake(&line.tip(), &line.begin, &[two.clone(), three.clone()])
     else {
         panic!()
@@ -451,7 +451,7 @@ fn a_wave_that_lacks_what_landed_since_is_made_anew() {
     assert_ne!(whole, short);
     assert_eq!(made(&line, line.wave(&line.begin, &both, "1")).0, whole, "found again");
     // Nobody recorded that either, although the line stood on it already: what lands next lands where it would have.
-    let Remade::Done { tip, .. } = line.remake(&second, &whole, &[]) else { panic!("moved") };
+    let LinearBranch::Done { tip, .. } = line.remake(&second, &whole, &[]) else { panic!("moved") };
     assert_eq!(tip, whole);
     let Merged::Clean { tree } = line.merge(&line.begin, &second, &works[2], &[]) else {
         panic!("a conflict")

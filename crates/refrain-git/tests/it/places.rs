@@ -4,7 +4,7 @@ use std::fs;
 
 use camino::Utf8PathBuf;
 use refrain_core::git::Oid;
-use refrain_git::{Readied, ReadyRequest, Repository};
+use refrain_git::{ReadyRequest, ReadySlot, Repository};
 use rstest::rstest;
 
 use crate::place::Place;
@@ -90,7 +90,7 @@ fn ready_in(place: &Place, repository: &Repository, number: u32, branch: &str, a
         allow_secrets: &[],
         cancel: None,
     };
-    assert_eq!(repository.ready(request).unwrap(), Readied::Ready { saved: None });
+    assert_eq!(repository.ready(request).unwrap(), ReadySlot::Ready { saved: None });
     folder
 }
 

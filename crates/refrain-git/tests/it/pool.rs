@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use camino::Utf8PathBuf;
 use refrain_core::git::Oid;
-use refrain_git::{Cancel, GitError, Readied, ReadyRequest, Removal, Saved, Standing, Worktree};
+use refrain_git::{Cancel, GitError, ReadyRequest, ReadySlot, Removal, Saved, Standing, Worktree};
 use refrain_proc::tool::Tool;
 use rstest::rstest;
 
@@ -32,7 +32,7 @@ impl<'a> Slot<'a> {
         self.beside.join("project")
     }
 
-    fn try_ready(&self, branch: &str, at: &Oid, was: Option<&Oid>) -> Result<Readied, GitError> {
+    fn try_ready(&self, branch: &str, at: &Oid, was: Option<&Oid>) -> Result<ReadySlot, GitError> {
         self.place.repository().ready(ReadyRequest {
             folder: &self.folder(),
             beside: &self.beside,
@@ -49,8 +49,8 @@ impl<'a> Slot<'a> {
     #[track_caller]
     fn ready(&self, branch: &str, at: &Oid) -> Option<Saved> {
         let saved = match self.try_ready(branch, at, None).unwrap_or_else(|error| panic!("{error}")) {
-            Readied::Ready { saved } => saved,
-            Readied::Held(reasons) => panic!("held: {reasons:?}"),
+            ReadySlot::Ready { saved } => saved,
+            ReadySlot::Held(reasons) => panic!("held: {reasons:?}"),
         };
         assert_eq!(self.git(&["symbolic-ref", "HEAD"]), format!("refs/heads/{branch}"));
         assert_eq!(self.git(&["rev-parse", "HEAD"]), at.as_str());
@@ -62,8 +62,8 @@ impl<'a> Slot<'a> {
     #[track_caller]
     fn held(&self, branch: &str, at: &Oid) -> Vec<String> {
         match self.try_ready(branch, at, None).unwrap_or_else(|error| panic!("{error}")) {
-            Readied::Ready { saved } => panic!("ready: {saved:?}"),
-            Readied::Held(reasons) => reasons,
+            ReadySlot::Ready { saved } => panic!("ready: {saved:?}"),
+            ReadySlot::Held(reasons) => reasons,
         }
     }
 
@@ -457,7 +457,7 @@ fn a_branch_is_moved_only_where_that_was_said() {
     let taken = other.try_ready("refrain/plan/1", &at, None);
     assert!(matches!(taken, Err(GitError::BranchTaken(_))), "{taken:?}");
     let ready = other.try_ready("refrain/plan/1", &at, Some(&work)).unwrap();
-    assert_eq!(ready, Readied::Ready { saved: None });
+    assert_eq!(ready, ReadySlot::Ready { saved: None });
     assert_eq!(slot.standing(), Standing::On { branch: None, head: Some(work) });
     slot.ready("refrain/plan/2", &at);
     // The person's own.

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use camino::Utf8PathBuf;
 use refrain_core::git::Oid;
 use refrain_git::{
-    Back, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseRequest, Rebased, Refusal, Upstream,
+    BaseReturn, Cancel, GitError, HandedOver, PublishRequest, Push, RebaseRequest, Rebased, Refusal, Upstream,
 };
 use rstest::rstest;
 
@@ -45,7 +45,6 @@ impl Published {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// A commit here.
     fn commit(&self, path: &str, text: &str) -> Oid {
         self.place.write(path, text);
         self.place.git(&["add", "--", path]);
@@ -535,7 +534,7 @@ fn a_file_that_git_ignores_stays_on_the_way_back(#[case] at_the_base: &[&str]) {
     it.place.write(".git/info/exclude", ".env\n");
     it.place.write(".env", "mine\n");
     let head = it.commit("src/a.rs", "fn a() { 1 }\n");
-    for back in [Back::To("main"), Back::Detached] {
+    for back in [BaseReturn::To("main"), BaseReturn::Detached] {
         let kept = it.place.repository().back_from(("topic", &head), back, &it.upstream()).unwrap();
         assert!(kept.is_some_and(|kept| kept.contains(".env")));
         assert_eq!(it.place.read(".env"), "mine\n");

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, wait};
 use signal_hook::consts::{FORBIDDEN, SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-use super::wire::{Answer, Inlet, Order, Rung, StopLadder, drain_wakes, send};
+use super::wire::{Answer, FrameReader, Order, Rung, StopLadder, drain_wakes, send};
 use crate::identity;
 use crate::sweep::{end_descendants, living_descendants, living_names, signal_descendants};
 
@@ -37,7 +37,7 @@ pub fn run() -> io::Result<()> {
 
 struct Keeper {
     socket: UnixStream,
-    inlet: Inlet,
+    inlet: FrameReader,
     /// Readable when a signal came.
     signals: UnixStream,
     agent: Option<Agent>,
@@ -66,7 +66,6 @@ struct Leftovers {
     /// When they are no longer waited for.
     given_up: Instant,
     gone: u32,
-    /// What they are.
     names: Vec<String>,
 }
 
@@ -95,7 +94,7 @@ impl Keeper {
                 }
             }
         }
-        Ok(Self { socket, inlet: Inlet::default(), signals, agent: None, leftovers: None })
+        Ok(Self { socket, inlet: FrameReader::default(), signals, agent: None, leftovers: None })
     }
 
     fn serve(&mut self) -> io::Result<()> {

@@ -117,12 +117,12 @@ pub(crate) fn send(
 
 /// The reading end: bytes and descriptors as they come, messages as they are complete.
 #[derive(Debug, Default)]
-pub(crate) struct Inlet {
+pub(crate) struct FrameReader {
     bytes: Vec<u8>,
     fds: Vec<OwnedFd>,
 }
 
-impl Inlet {
+impl FrameReader {
     /// Reads what is there, waiting for the first byte; `false` once the other end is gone.
     pub(crate) fn fill(&mut self, socket: &UnixStream) -> io::Result<bool> {
         let mut buffer = [0; 16 << 10];

@@ -21,7 +21,7 @@ const SLACK: Duration = LEFTOVER_BOUND.saturating_add(ROUNDS_BOUND).saturating_a
 
 /// An answer that a keeper owes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Owed {
+pub(super) struct Deadline {
     /// When to look again.
     next: Instant,
     /// From then on a keeper that is stopped is given up.
@@ -30,7 +30,7 @@ pub(super) struct Owed {
     at_last: Instant,
 }
 
-impl Owed {
+impl Deadline {
     /// An answer that takes a keeper so long at most.
     pub(super) fn within(longest: Duration) -> Self {
         let now = Instant::now();

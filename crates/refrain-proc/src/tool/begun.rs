@@ -13,9 +13,6 @@ pub struct Begun<'a> {
 
 impl<'a> Tool<'a> {
     /// Starts it, whatever it was to read. If we are killed, it reads nothing.
-    ///
-    /// # Errors
-    /// [`ToolError::Missing`] where it cannot be started.
     pub fn begin(self) -> Result<Begun<'a>, ToolError> {
         // One that a keeper runs is only started once it is known what it reads.
         let child = match self.sweeper {
@@ -28,9 +25,6 @@ impl<'a> Tool<'a> {
 
 impl Begun<'_> {
     /// Gives it what it reads and runs it to its end, whatever its exit code is. Only from now on its time is measured.
-    ///
-    /// # Errors
-    /// [`ToolError`] where it was ended by us.
     pub fn run(mut self, input: &[u8]) -> Result<Done, ToolError> {
         self.end(input)
     }

@@ -14,7 +14,6 @@ use refrain_engine::{EngineError, LoopRequest, Service};
 use super::{Desk, Place, Refusal, Steer, Steered, Stop, Stopped, Which};
 
 impl Desk {
-    /// How it stands.
     pub(crate) fn standing(&self, place: &Place) -> Result<Standing, Refusal> {
         let (service, id) = self.open_place(place)?;
         standing(&service, &id)

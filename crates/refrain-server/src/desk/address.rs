@@ -27,11 +27,9 @@ pub(crate) struct Address {
 pub(crate) enum Part {
     /// Its `state.md`.
     State,
-    /// Its journal.
     Journal {
         /// The first event, by its number; the last ones where it is left out.
         from: Option<u64>,
-        /// How many.
         limit: usize,
     },
 }

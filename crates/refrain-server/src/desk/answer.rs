@@ -7,7 +7,7 @@ use refrain_core::spec::{AgentKind, Millis};
 use refrain_core::state_file::WorkStatus;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::view::{Kind, StatusWord};
-use refrain_engine::Glance;
+use refrain_engine::DetailView;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -68,7 +68,7 @@ pub(crate) struct LoopView {
 
 impl LoopView {
     /// Of a loop.
-    pub(super) fn of(glance: &Glance, project: String) -> Self {
+    pub(super) fn of(glance: &DetailView, project: String) -> Self {
         let status = &glance.status;
         let mut ticks = status.iterations.iter().flatten().filter(|tick| tick.charged);
         let last = ticks.next_back();
@@ -99,7 +99,6 @@ impl LoopView {
         }
     }
 
-    /// Of a plan.
     pub(super) fn of_plan(plan: &PlanStatus, project: String) -> Self {
         Self {
             id: plan.id.clone(),

@@ -39,9 +39,6 @@ impl Desk {
 
     /// The same, but where there are no folders, for all projects that Refrain has worked in as well: for a person, whose
     /// they are.
-    ///
-    /// # Errors
-    /// As above.
     pub fn open_everywhere(context: &Context, roots: &[Utf8PathBuf]) -> Result<Self, DeskError> {
         Ok(Self { everywhere: roots.is_empty(), ..Self::open(context, roots)? })
     }

@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::door::Door;
+use super::app_state::AppState;
 use super::failure::Failure;
 use super::words::{of_body, of_query};
 use crate::desk::{
@@ -30,7 +30,7 @@ use crate::desk::{
 };
 use crate::http::listener::stop::Stop;
 
-type Shared = State<Arc<Door>>;
+type Shared = State<Arc<AppState>>;
 type Answer<T> = Result<Json<T>, Failure>;
 
 /// A page of a journal.
@@ -97,10 +97,10 @@ pub(super) struct After {
 /// What stands in the path.
 pub(super) struct At<T>(pub(super) T);
 
-impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Door>> for At<T> {
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<AppState>> for At<T> {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, door: &Arc<Door>) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, door: &Arc<AppState>) -> Result<Self, Failure> {
         let Path(found) =
             Path::<T>::from_request_parts(parts, door).await.map_err(|_| bad("the path is no UTF-8"))?;
         Ok(Self(found))
@@ -110,10 +110,10 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<Door>> for At<T> {
 /// What stands behind the question mark.
 pub(super) struct Wants<T>(pub(super) T);
 
-impl<T: DeserializeOwned + JsonSchema + Send> FromRequestParts<Arc<Door>> for Wants<T> {
+impl<T: DeserializeOwned + JsonSchema + Send> FromRequestParts<Arc<AppState>> for Wants<T> {
     type Rejection = Failure;
 
-    async fn from_request_parts(parts: &mut Parts, _: &Arc<Door>) -> Result<Self, Failure> {
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<AppState>) -> Result<Self, Failure> {
         let said = Query::try_from_uri(&parts.uri).map_err(|_| bad("what stands behind ? is no UTF-8"))?;
         of_query(said.0).map(Self).map_err(|error| bad(&error))
     }
@@ -122,10 +122,10 @@ impl<T: DeserializeOwned + JsonSchema + Send> FromRequestParts<Arc<Door>> for Wa
 /// What was sent: a JSON object, or nothing where nothing needs to be said.
 pub(super) struct Sent<T>(pub(super) T);
 
-impl<T: DeserializeOwned + JsonSchema + Send> FromRequest<Arc<Door>> for Sent<T> {
+impl<T: DeserializeOwned + JsonSchema + Send> FromRequest<Arc<AppState>> for Sent<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, door: &Arc<Door>) -> Result<Self, Failure> {
+    async fn from_request(request: Request, door: &Arc<AppState>) -> Result<Self, Failure> {
         let bytes = Bytes::from_request(request, door).await.map_err(|_| bad("the body broke off"))?;
         of_body(&bytes).map(Self).map_err(|error| bad(&error))
     }

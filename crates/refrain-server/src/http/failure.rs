@@ -63,7 +63,6 @@ impl Failure {
         self.status
     }
 
-    /// Nothing is there.
     pub(super) fn nothing() -> Self {
         Self::new(StatusCode::NOT_FOUND, "nothing is there; /api/v1/openapi.json lists what is")
     }

@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 
-use super::door::Door;
+use super::app_state::AppState;
 use super::failure::{Failure, wants_page};
 use super::guests::{Guest, MOST_OF_ONE};
 use crate::http::listener::address::Under;
@@ -27,7 +27,11 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 
 /// Lets in only who came under a name of this server: a name that leads here by somebody else's doing is none. A browser that
 /// came under one of programs is sent on to that of browsers, as it would show its cookie to all that is at this one.
-pub(super) async fn check_host(State(door): State<Arc<Door>>, mut request: Request, next: Next) -> Response {
+pub(super) async fn check_host(
+    State(door): State<Arc<AppState>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     // A browser sends neither, and a proxy in between may take the other one for the name.
     if request.uri().authority().is_some() || request.headers().get_all(header::HOST).iter().nth(1).is_some()
     {
@@ -83,7 +87,7 @@ pub(super) async fn take_in(largest: usize, request: Request, next: Next) -> Res
 }
 
 /// Lets in only who has a token; a person is sent to where they can show one.
-pub(super) async fn admit(State(door): State<Arc<Door>>, request: Request, next: Next) -> Response {
+pub(super) async fn admit(State(door): State<Arc<AppState>>, request: Request, next: Next) -> Response {
     let headers = request.headers();
     let (token, cookie) = (bearer(headers), cookie(headers, &door.cookie));
     let is_known = match (token, request.extensions().get()) {
@@ -132,7 +136,7 @@ fn too_many_connections() -> Response {
 }
 
 /// The cookie that lets a browser in.
-pub(super) fn set_cookie(door: &Door, value: &str) -> String {
+pub(super) fn set_cookie(door: &AppState, value: &str) -> String {
     let secure = if door.names.is_secure() { "; Secure" } else { "" };
     format!("{}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age=2592000{secure}", door.cookie)
 }

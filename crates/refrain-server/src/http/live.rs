@@ -20,7 +20,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream;
 use jiff::Timestamp;
 use rand::RngExt;
-use refrain_engine::{Lookout, News, now, recorded_since};
+use refrain_engine::{JournalWatcher, News, now, recorded_since};
 use serde::Serialize;
 use tokio::sync::watch;
 
@@ -41,7 +41,6 @@ const PACE: Duration = Duration::from_millis(250);
 /// The beginning of no stream: whoever comes back with it gets what is missing from the journals.
 const CATCHING_UP: &str = "none";
 
-/// What is said.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 enum Said {
@@ -65,7 +64,7 @@ enum Said {
 
 /// Tells everybody.
 #[derive(Debug)]
-pub(super) struct Hub {
+pub(super) struct EventBroadcaster {
     desk: Arc<Desk>,
     kept: Mutex<Kept>,
     /// The number of the last event.
@@ -85,13 +84,13 @@ struct Kept {
 
 /// The looking out, to its end, however it ends: then all who listen are let go of, and come again.
 struct Looking {
-    hub: Arc<Hub>,
+    hub: Arc<EventBroadcaster>,
     beginning: String,
 }
 
 /// Somebody who listens.
 struct Listener {
-    hub: Arc<Hub>,
+    hub: Arc<EventBroadcaster>,
     beginning: String,
     /// The last that they heard.
     heard: u64,
@@ -101,7 +100,7 @@ struct Listener {
     stop: Stop,
 }
 
-impl Hub {
+impl EventBroadcaster {
     pub(super) fn new(desk: Arc<Desk>) -> Self {
         Self { desk, kept: Mutex::default(), last: watch::channel(0).0 }
     }
@@ -201,7 +200,7 @@ impl Hub {
     /// Looks out for as long as somebody listens. Blocks.
     fn look_out(&self, ready: tokio::sync::oneshot::Sender<()>) {
         let desk = Arc::clone(&self.desk);
-        let mut lookout = Lookout::new(move || desk.services(), true).ok();
+        let mut lookout = JournalWatcher::new(move || desk.services(), true).ok();
         let _ = ready.send(());
         let mut printed = BTreeMap::<(String, String), (Said, Instant)>::new();
         while let Some(lookout) = &mut lookout {
@@ -377,7 +376,7 @@ mod tests {
     #[tokio::test]
     async fn who_listens_is_let_go_of_once_nobody_looks_out() {
         let (_dir, desk) = place();
-        let hub = Arc::new(Hub::new(Arc::new(desk)));
+        let hub = Arc::new(EventBroadcaster::new(Arc::new(desk)));
         hub.kept().beginning = Some("a1".to_owned());
         let (_stopper, stop) = watch::channel(false);
         let mut listener = Listener {

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::api::Wants;
-use super::door::Door;
+use super::app_state::AppState;
 use super::failure::Failure;
 use super::guard::{set_cookie, too_many};
 use crate::http::listener::address::Under;
@@ -30,7 +30,6 @@ pub(super) struct Code {
     code: String,
 }
 
-/// A token.
 #[derive(Deserialize)]
 pub(super) struct Token {
     #[serde(default)]
@@ -39,7 +38,7 @@ pub(super) struct Token {
 
 /// Lets the browser in that has the code, and leads it on, so that no code stays in an address.
 pub(super) async fn open(
-    State(door): State<Arc<Door>>,
+    State(door): State<Arc<AppState>>,
     Extension(under): Extension<Under>,
     Wants(Code { code }): Wants<Code>,
 ) -> Response {
@@ -56,7 +55,7 @@ pub(super) async fn show() -> Response {
 
 /// Lets the browser in whose person shows a token.
 pub(super) async fn login(
-    State(door): State<Arc<Door>>,
+    State(door): State<Arc<AppState>>,
     Extension(under): Extension<Under>,
     Form(Token { token }): Form<Token>,
 ) -> Response {
@@ -66,7 +65,7 @@ pub(super) async fn login(
     if door.was_wrong() { too_many() } else { page(Some("that token is not known here")) }
 }
 
-async fn let_in(door: &Door, under: Under) -> Response {
+async fn let_in(door: &AppState, under: Under) -> Response {
     let baked = match under {
         Under::People(host) => door.bake(host).await,
         // They are sent on before they come here.

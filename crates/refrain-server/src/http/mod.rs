@@ -5,8 +5,8 @@
 //! `api` does it; `live` is the stream of what happens; `pages` is what a person sees.
 
 mod api;
-mod copies;
-mod door;
+mod app_state;
+mod coalesce;
 mod failure;
 mod guard;
 mod guests;
@@ -18,7 +18,7 @@ mod pages;
 mod routes;
 mod words;
 
-pub use door::{new_token, revoke_token, revoke_tokens, tokens};
+pub use app_state::{new_token, revoke_token, revoke_tokens, tokens};
 pub use listener::address::{Address, AddressError, Way};
 pub use listener::server::{HttpError, Server};
 pub use listener::stop::Stop;

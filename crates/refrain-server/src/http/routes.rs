@@ -13,7 +13,7 @@ use refrain_app::verbs::{Standing, Urgent};
 use refrain_core::usage::Report;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use super::door::Door;
+use super::app_state::AppState;
 use super::{api, openapi};
 use crate::desk::{
     Activity, Difference, Filter, Found, LogPart, ProjectView, Round, Started, UsageOf, Verified,
@@ -44,7 +44,7 @@ pub(super) struct Route {
     /// What is sent.
     pub(super) body: Option<Make>,
     pub(super) answer: Answer,
-    handler: MethodRouter<Arc<Door>>,
+    handler: MethodRouter<Arc<AppState>>,
 }
 
 fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
@@ -52,7 +52,11 @@ fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 }
 
 impl Route {
-    fn get<T: JsonSchema>(path: &'static str, says: &'static str, handler: MethodRouter<Arc<Door>>) -> Self {
+    fn get<T: JsonSchema>(
+        path: &'static str,
+        says: &'static str,
+        handler: MethodRouter<Arc<AppState>>,
+    ) -> Self {
         let answer = Answer::Json(schema::<T>);
         Self { method: "get", path, says, query: None, body: None, answer, handler }
     }
@@ -61,7 +65,7 @@ impl Route {
         path: &'static str,
         mime: &'static str,
         says: &'static str,
-        handler: MethodRouter<Arc<Door>>,
+        handler: MethodRouter<Arc<AppState>>,
     ) -> Self {
         Self { method: "get", path, says, query: None, body: None, answer: Answer::Text(mime), handler }
     }
@@ -69,7 +73,7 @@ impl Route {
     fn post<B: JsonSchema, T: JsonSchema>(
         path: &'static str,
         says: &'static str,
-        handler: MethodRouter<Arc<Door>>,
+        handler: MethodRouter<Arc<AppState>>,
     ) -> Self {
         Self { method: "post", body: Some(schema::<B>), ..Self::get::<T>(path, says, handler) }
     }
@@ -202,7 +206,7 @@ pub(super) fn table() -> Vec<Route> {
 const LOOP: &str = "/projects/{project}/loops/{id}";
 
 /// The API.
-pub(super) fn router() -> Router<Arc<Door>> {
+pub(super) fn router() -> Router<Arc<AppState>> {
     table()
         .into_iter()
         .fold(Router::new(), |router, route| router.route(&format!("{BASE}{}", route.path), route.handler))

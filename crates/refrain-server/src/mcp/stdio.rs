@@ -15,9 +15,6 @@ use crate::desk::Desk;
 const LONGEST_LINE: usize = 1 << 20;
 
 /// Serves one client on standard input and output until it goes away. Loops do not notice.
-///
-/// # Errors
-/// [`ServerInitializeError`] where the client did not get as far as a session.
 pub async fn serve_stdio(desk: Desk) -> Result<(), Box<ServerInitializeError>> {
     let (input, output) = stdio();
     let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(LONGEST_LINE);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::face::Face;
+use super::render::MessageView;
 
 /// Where Slack is unless something else is configured.
 const SLACK: &str = "https://slack.com/api";
@@ -141,7 +141,7 @@ impl Api {
     }
 
     /// Makes a message look so.
-    pub(super) async fn edit(&self, channel: &str, ts: &str, face: &Face) -> Result<(), Fault> {
+    pub(super) async fn edit(&self, channel: &str, ts: &str, face: &MessageView) -> Result<(), Fault> {
         let asked = json!({"channel": channel, "ts": ts, "text": face.text, "blocks": face.blocks, "parse": "none",
             "link_names": false});
         self.post("chat.update", &asked).await.map(drop)

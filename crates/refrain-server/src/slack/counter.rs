@@ -10,10 +10,10 @@ use refrain_engine::{Sent, Service, StopAsked, Talk};
 use tokio::time::sleep;
 
 use super::api::Fault;
-use super::face::{escaped, said};
 use super::heard::Request;
+use super::render::{escaped, said};
 use super::words::{HELP, Wish};
-use super::{Office, at_desk};
+use super::{SlackWorkspace, at_desk};
 use crate::desk::{List, LoopView, Refusal, Steer, Stop, Which};
 
 /// How often somebody is answered who may not get to hear it.
@@ -23,7 +23,7 @@ const MOST_LISTED: usize = 20;
 /// How much of a goal a list shows, in characters.
 const SHORT: usize = 80;
 
-impl Office {
+impl SlackWorkspace {
     /// Does it, answers whoever asked, and forgets it.
     pub(super) async fn serve(self: std::sync::Arc<Self>, request: Request) {
         let answer = match self.permit(&request) {

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::face::BUTTON;
+use super::render::BUTTON;
 use super::words::Wish;
 
 /// The longest frame that is looked at, in bytes: nobody types that much.
@@ -14,11 +14,8 @@ const LONGEST: usize = 1 << 20;
 pub(super) struct Request {
     /// The same however often it is delivered; of letters and digits.
     pub(super) key: String,
-    /// Who.
     pub(super) user: String,
-    /// Where.
     pub(super) channel: String,
-    /// The thread in it.
     pub(super) thread: Option<String>,
     /// The message that asked; a command and a button have none.
     pub(super) trigger: Option<String>,

@@ -7,11 +7,11 @@
 
 mod api;
 mod counter;
-mod face;
 mod heard;
-mod owed;
+mod next_action;
+mod render;
 mod socket;
-mod teller;
+mod sync;
 mod words;
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use self::api::{Api, Fault};
 use self::heard::Request;
-use self::teller::Teller;
+use self::sync::SlackSync;
 use crate::desk::{Desk, DeskError, Handovers, Refusal};
 
 /// How often it is looked for loops that something is owed of: those that went on, and those of a process before this one.
@@ -51,7 +51,6 @@ pub type Say = Box<dyn Fn(&str) + Send + Sync>;
 /// Why nobody can speak with Slack.
 #[derive(Debug, thiserror::Error)]
 pub enum SlackError {
-    /// No token.
     #[error(transparent)]
     Token(#[from] SlackTokenError),
     /// A folder that loops may be started in.
@@ -69,10 +68,10 @@ pub enum SlackError {
 }
 
 /// What is needed to speak with one workspace.
-pub struct Slack(Office);
+pub struct Slack(SlackWorkspace);
 
 /// What all its parts share.
-struct Office {
+struct SlackWorkspace {
     api: Api,
     desk: Arc<Desk>,
     asked: Arc<Pending>,
@@ -88,8 +87,8 @@ struct Office {
     /// Of whom nobody is told.
     passed_over: Mutex<BTreeSet<Place>>,
     /// What is run for them.
-    tasks: mpsc::UnboundedSender<Teller>,
-    news: Mutex<Option<mpsc::UnboundedReceiver<Teller>>>,
+    tasks: mpsc::UnboundedSender<SlackSync>,
+    news: Mutex<Option<mpsc::UnboundedReceiver<SlackSync>>>,
 }
 
 impl Slack {
@@ -109,7 +108,7 @@ impl Slack {
         let desk = Desk::open(context, &config.projects)?.called_by(Caller::Slack);
         let api = Api::new(config.api_url.as_deref(), tokens).map_err(SlackError::Client)?;
         let (tasks, news) = mpsc::unbounded_channel();
-        Ok(Self(Office {
+        Ok(Self(SlackWorkspace {
             api,
             desk: Arc::new(desk),
             asked: Arc::new(asked),
@@ -149,14 +148,14 @@ impl Slack {
             tokio::select! {
                 () = async { drop(stop.wait_for(|stop| *stop).await) } => break,
                 Some(request) = requests.recv() => drop(work.spawn(Arc::clone(&office).serve(request))),
-                Some(teller) = news.recv() => drop(work.spawn(Office::tell(teller))),
+                Some(teller) = news.recv() => drop(work.spawn(SlackWorkspace::tell(teller))),
                 Some(_) = work.join_next() => {}
             }
         }
     }
 }
 
-impl Office {
+impl SlackWorkspace {
     async fn listen(self: Arc<Self>, requests: mpsc::UnboundedSender<Request>) {
         socket::listen(&self.api, Arc::clone(&self.asked), requests).await;
     }
@@ -244,10 +243,10 @@ impl Office {
             }
             tellers.insert(place, Arc::clone(&poked));
         }
-        let _ = self.tasks.send(Teller { office: Arc::clone(self), service, id, poked });
+        let _ = self.tasks.send(SlackSync { office: Arc::clone(self), service, id, poked });
     }
 
-    async fn tell(teller: Teller) {
+    async fn tell(teller: SlackSync) {
         let office = Arc::clone(&teller.office);
         let place = (teller.service.project().data.clone(), teller.id.clone());
         teller.run().await;

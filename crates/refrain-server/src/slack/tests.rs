@@ -6,8 +6,8 @@ use refrain_engine::{Sent, StopAsked, Talk};
 use rstest::rstest;
 use serde_json::json;
 
-use super::face::{Notes, Seen, escaped};
-use super::owed::{Deed, is_settled, next, reacted, thread};
+use super::next_action::{Deed, is_settled, next, reacted, thread};
+use super::render::{Notes, Seen, escaped};
 
 /// A loop that was just started.
 fn seen() -> Seen {

@@ -21,7 +21,6 @@ pub(super) enum Wish {
     Steer {
         /// Of which loop.
         id: String,
-        /// What.
         text: String,
     },
     /// What can be asked.

@@ -78,9 +78,6 @@ impl Keys {
     }
 
     /// Lets in whoever has this from now on, and clears away what is old. After a crash it is good or it is not, never half.
-    ///
-    /// # Errors
-    /// [`DiskError`] where that cannot be kept.
     pub fn add(&self, pass: Pass<'_>, at: Timestamp) -> Result<(), DiskError> {
         make_dir(&self.dir)?;
         let all = self.dir.read_dir_utf8().into_iter().flatten().flatten();
@@ -106,9 +103,6 @@ impl Keys {
     }
 
     /// Lets the holder of the key with this id in no more; whether there was one.
-    ///
-    /// # Errors
-    /// [`DiskError`] where it stays.
     pub fn revoke_one(&self, id: &str) -> Result<bool, DiskError> {
         let mut all = self.dir.read_dir_utf8().into_iter().flatten().flatten();
         let Some(found) = all.find(|entry| key(entry.path()).is_some_and(|key| key.id == id)) else {
@@ -125,9 +119,6 @@ impl Keys {
     }
 
     /// Lets nobody in any more who was; how many there were.
-    ///
-    /// # Errors
-    /// [`DiskError`] where one of them stays.
     pub fn revoke(&self) -> Result<usize, DiskError> {
         let mut count = 0;
         for entry in self.dir.read_dir_utf8().into_iter().flatten().flatten() {

@@ -133,9 +133,6 @@ impl Signing {
     }
 
     /// The requests that wait in the inbox of the loop or plan in `dir`, with the file of each, and with whom it counts as from.
-    ///
-    /// # Errors
-    /// [`DiskError`] where the inbox cannot be listed.
     pub fn requests(&self, dir: &LoopDir) -> Result<Vec<(Request, Utf8PathBuf)>, DiskError> {
         let (mut waiting, trusts) = (inbox::waiting(dir)?, self.trusts());
         for (request, _) in &mut waiting {

@@ -76,9 +76,6 @@ impl Trust {
     }
 
     /// Trusts this content from now on, whatever comes later. After a crash it is trusted or not, never half.
-    ///
-    /// # Errors
-    /// [`DiskError`] where that cannot be kept.
     pub fn grant(
         &self,
         project: &Utf8Path,
@@ -116,9 +113,6 @@ impl Trust {
     }
 
     /// Trusts no content of the project any more; returns how many it did.
-    ///
-    /// # Errors
-    /// [`DiskError`] where one of them stays.
     pub fn revoke(&self, project: &Utf8Path) -> Result<usize, DiskError> {
         let of_project = self.all().into_iter().filter(|(_, trusted)| trusted.project == project);
         let mut count = 0;

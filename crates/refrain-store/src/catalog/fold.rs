@@ -17,7 +17,6 @@ use super::stamp::Stamp;
 /// What a list says of a loop, or of a plan, and the whole status object as text for whoever asks for that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brief {
-    /// Its id.
     pub id: LoopId,
     /// What drives it.
     pub kind: Kind,

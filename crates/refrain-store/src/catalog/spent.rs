@@ -15,9 +15,6 @@ use crate::project::layout::Project;
 impl Catalog {
     /// Adds what a project's loops used and how they stopped, archived ones too: of those that have stopped what the
     /// catalog knows since the last [`update`](Self::update), of the others what that found.
-    ///
-    /// # Errors
-    /// [`CatalogError`].
     pub fn add_up(
         &self,
         project: &Project,

@@ -90,9 +90,6 @@ impl Catalog {
     }
 
     /// Forgets every project but these: those that the list of projects names, whether they are there or not.
-    ///
-    /// # Errors
-    /// [`CatalogError`].
     pub fn keep_projects(&mut self, roots: &[&str]) -> Result<(), CatalogError> {
         rows::keep_projects(&self.db, roots)
     }

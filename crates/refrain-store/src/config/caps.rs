@@ -32,9 +32,6 @@ impl UserCaps {
     }
 
     /// What the file says now. While it cannot be read, what it said before holds.
-    ///
-    /// # Errors
-    /// [`ConfigError`] where it never could be read.
     pub fn read(&mut self) -> Result<Caps, ConfigError> {
         let meta = fs::metadata(file::user_place(&self.config_home)).ok();
         let stamp: Stamp = meta.map(|meta| (meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()));

@@ -14,7 +14,6 @@ pub enum Origin {
     File {
         /// The file.
         path: Utf8PathBuf,
-        /// The line.
         line: usize,
     },
     /// A variable of the environment.

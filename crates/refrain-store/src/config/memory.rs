@@ -42,7 +42,6 @@ pub struct OwnMemory {
 }
 
 impl OwnMemory {
-    /// That of this config home.
     #[must_use]
     pub fn read(config_home: &Utf8Path) -> Self {
         let file = file::user_file(config_home).ok().flatten();

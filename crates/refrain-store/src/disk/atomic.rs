@@ -100,9 +100,6 @@ pub(crate) fn sync_dir(dir: &Utf8Path) -> Result<(), DiskError> {
 }
 
 /// Makes a folder and its parents as [`make_dir`] does. A link in the path is an error: an agent could have put it there.
-///
-/// # Errors
-/// [`DiskError`] where one cannot be made.
 pub fn make_dir_nofollow(dir: &Utf8Path) -> Result<(), DiskError> {
     Folder::make(dir).map(drop).on("create", dir)
 }
@@ -110,9 +107,6 @@ pub fn make_dir_nofollow(dir: &Utf8Path) -> Result<(), DiskError> {
 /// Makes a folder and its parents, private to the user, and makes them survive a power loss.
 ///
 /// They may be reached through links: they are the user's. Where an agent can write, it is [`make_dir_nofollow`].
-///
-/// # Errors
-/// [`DiskError`] where one cannot be made.
 pub fn make_dir(dir: &Utf8Path) -> Result<(), DiskError> {
     use std::os::unix::fs::DirBuilderExt;
     if dir.is_dir() {

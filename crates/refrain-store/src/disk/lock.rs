@@ -27,9 +27,6 @@ impl Drop for RunnerLock {
 
 impl RunnerLock {
     /// Takes the lock, or says by `None` that somebody else has it.
-    ///
-    /// # Errors
-    /// [`DiskError`] where the lock file cannot be opened or the file system knows no locks.
     pub fn try_take(dir: &LoopDir) -> Result<Option<Self>, DiskError> {
         let path = dir.runner_lock();
         let file = open(&path)?;
@@ -45,9 +42,6 @@ impl RunnerLock {
     }
 
     /// Takes the lock of a loop that may not exist yet: its folder is made where it is missing.
-    ///
-    /// # Errors
-    /// As [`Self::try_take`].
     pub fn claim(dir: &LoopDir) -> Result<Option<Self>, DiskError> {
         dir.remove_links(None)?;
         make_dir_nofollow(&dir.0)?;
@@ -68,9 +62,6 @@ pub struct PlansLock(#[expect(dead_code, reason = "the lock is the open file")] 
 
 impl PlansLock {
     /// Waits for the lock: others hold it for moments.
-    ///
-    /// # Errors
-    /// [`DiskError`] where the lock file cannot be opened or the file system knows no locks.
     pub fn take(project: &Project) -> Result<Self, DiskError> {
         make_dir_nofollow(&project.data)?;
         let path = project.data.join("plans.lock");
@@ -113,9 +104,6 @@ impl Drop for WorktreeLock {
 impl WorktreeLock {
     /// Claims `worktree` for the loop `id`, with others where `shared` says so. Who has it is known by what they wrote down
     /// and only for telling: the lock itself says whether.
-    ///
-    /// # Errors
-    /// [`DiskError`] where the lock file cannot be opened or the file system knows no locks.
     pub fn claim(project: &Project, worktree: &Utf8Path, shared: bool) -> Result<Claimed, DiskError> {
         let folder = project.data.join("worktrees");
         make_dir_nofollow(&folder)?;
@@ -154,9 +142,6 @@ impl WorktreeLock {
 
     /// Claims the worktree again if the lock file was deleted or replaced. Returns the names of those who claimed it meanwhile,
     /// and one of both needs it for itself; the lock is then as it was.
-    ///
-    /// # Errors
-    /// As [`Self::claim`].
     pub fn renew(&mut self) -> Result<Result<(), Vec<String>>, DiskError> {
         if self.is_in_place() {
             return Ok(Ok(()));

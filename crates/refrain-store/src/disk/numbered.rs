@@ -77,7 +77,6 @@ pub(crate) fn lock(home: &Utf8Path, number: u32) -> Result<Option<File>, DiskErr
     Ok(None)
 }
 
-/// The file that is locked.
 pub(crate) fn lock_file(home: &Utf8Path, number: u32) -> Utf8PathBuf {
     home.join(format!("{number}.lock"))
 }

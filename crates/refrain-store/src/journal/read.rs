@@ -55,25 +55,16 @@ pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
 }
 
 /// The same of anything else that has a journal.
-///
-/// # Errors
-/// As [`read`].
 pub fn read_as<S: Machine>(dir: &LoopDir) -> Result<Snapshot<S>, JournalError> {
     fold(open(dir)?, dir, |_, _, _| {})
 }
 
 /// The records of the loop in `dir`, in order, every hash checked.
-///
-/// # Errors
-/// As [`read`].
 pub fn records(dir: &LoopDir) -> Result<Vec<Record>, JournalError> {
     records_as::<LoopState>(dir)
 }
 
 /// The same of anything else that has a journal.
-///
-/// # Errors
-/// As [`read`].
 pub fn records_as<S: Machine>(dir: &LoopDir) -> Result<Vec<Record<S::Event>>, JournalError> {
     let mut records = Vec::new();
     fold::<S>(open(dir)?, dir, |record, _, _| records.push(record))?;
@@ -92,9 +83,6 @@ pub fn read_signed(dir: &LoopDir, signing: &Signing) -> Result<Snapshot, Journal
 
 /// The state of what lies in `dir` as far as its journal is believed: up to the first record that should be signed and that no key
 /// signed.
-///
-/// # Errors
-/// As [`read_signed`].
 pub fn read_believed<S: Machine>(dir: &LoopDir, signing: &Signing) -> Result<S, JournalError> {
     let snapshot: Snapshot<S> = read_as(dir)?;
     match snapshot.forged_from(&signing.judge(dir, &snapshot)?) {
@@ -179,7 +167,6 @@ pub(super) fn fold<S: Machine>(
 /// A whole journal, checked: what `refrain verify` and `refrain report` begin with.
 #[derive(Debug)]
 pub struct Whole {
-    /// Its records.
     pub records: Vec<Record>,
     /// The hash of each, which is that of all in front of it too.
     pub hashes: Vec<String>,
@@ -234,9 +221,6 @@ impl<E: DeserializeOwned> Tail<E> {
 
     /// The records that came since the last call, as far as `limit` bytes of the file; all of them again if another process had
     /// changed the journal and its writer wrote it back.
-    ///
-    /// # Errors
-    /// [`JournalError`] where a line cannot be understood or the file cannot be read.
     pub fn next(&mut self, limit: u64) -> Result<Vec<Record<E>>, JournalError> {
         let path = &self.path;
         let file = match self
@@ -300,9 +284,6 @@ struct Named {
 
 /// The marks of what a journal, of whatever, holds behind its first `at` bytes, and how many it holds then. Nothing is checked:
 /// this is for whoever wants to know that there is something to be read.
-///
-/// # Errors
-/// [`DiskError`](crate::DiskError) where it cannot be read.
 pub fn marks(dir: &LoopDir, at: u64) -> Result<(Vec<Mark>, u64), crate::DiskError> {
     let path = dir.journal();
     let file = File::open(&path).on("open", &path)?;

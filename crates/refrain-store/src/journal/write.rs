@@ -67,9 +67,6 @@ impl<S: Machine> Journal<S> {
     }
 
     /// The same, signed.
-    ///
-    /// # Errors
-    /// As [`Self::create`].
     pub fn create_signed(
         dir: LoopDir,
         started: S::Event,
@@ -232,9 +229,6 @@ impl<S: Machine> Journal<S> {
     }
 
     /// Takes the lock of the journal's writer again if its file was deleted or replaced.
-    ///
-    /// # Errors
-    /// [`JournalError::Usurped`] if another runner has it.
     pub fn keep_lock(&self) -> Result<(), JournalError> {
         self.disk.lock().unwrap_or_else(PoisonError::into_inner).keep_lock()
     }
@@ -259,9 +253,6 @@ impl<S: Machine> Journal<S> {
     }
 
     /// Writes what was pushed; if the file had to be written back first, that is recorded too. Blocks.
-    ///
-    /// # Errors
-    /// As [`Batch::write`].
     pub fn commit(&mut self, durability: Durability) -> Result<(), JournalError> {
         let mut committed = self.batch(durability).write()?;
         for _ in 0..MOST_RESTORED {

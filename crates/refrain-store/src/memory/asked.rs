@@ -10,7 +10,6 @@ use super::MemoryFile;
 /// What all that were asked came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JudgesAsked {
-    /// How many there were.
     pub count: u64,
     /// What they cost, as far as they said.
     pub cost: Usd,
@@ -20,9 +19,6 @@ pub struct JudgesAsked {
 
 impl MemoryFile {
     /// Notes that somebody is about to be asked for `what` about the end of a loop; `false` where somebody was already.
-    ///
-    /// # Errors
-    /// As SQLite has them.
     pub fn begin_asking(&mut self, of: &LoopState, what: &str, at: Timestamp) -> rusqlite::Result<bool> {
         let begun = self.db.execute(
             "INSERT OR IGNORE INTO asked (project, loop, started_at, seq, what, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -39,9 +35,6 @@ impl MemoryFile {
     }
 
     /// Notes what that cost.
-    ///
-    /// # Errors
-    /// As SQLite has them.
     pub fn asked(&mut self, of: &LoopState, what: &str, cost: Option<Usd>) -> rusqlite::Result<()> {
         let given = params![
             of.spec.project.as_str(),
@@ -59,9 +52,6 @@ impl MemoryFile {
     }
 
     /// What all came to that were asked since then, about loops of this project, or of all.
-    ///
-    /// # Errors
-    /// As SQLite has them.
     pub fn all_asked(
         &self,
         project: Option<&str>,

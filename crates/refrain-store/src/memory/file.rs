@@ -69,9 +69,6 @@ pub struct MemoryFile {
 }
 
 /// Asks the user's memories; none where there are none yet, and then no file is made.
-///
-/// # Errors
-/// [`MemoryError`].
 pub fn look<T>(
     data_home: &Utf8Path,
     work: impl FnOnce(&mut MemoryFile) -> rusqlite::Result<T>,
@@ -81,9 +78,6 @@ pub fn look<T>(
 }
 
 /// The same, to keep something: the file is made where there is none.
-///
-/// # Errors
-/// [`MemoryError`].
 pub fn make<T>(
     data_home: &Utf8Path,
     work: impl FnOnce(&mut MemoryFile) -> rusqlite::Result<T>,

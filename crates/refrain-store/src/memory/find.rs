@@ -15,7 +15,6 @@ const MOST: u32 = 60;
 /// A vector, and the model that made it.
 #[derive(Clone, Copy, Debug)]
 pub struct Vector<'a> {
-    /// The model.
     pub model: &'a str,
     /// What it made.
     pub of: &'a [f32],
@@ -23,9 +22,6 @@ pub struct Vector<'a> {
 
 impl MemoryFile {
     /// What may have to do with the goal; `everywhere` in other projects too.
-    ///
-    /// # Errors
-    /// As SQLite has them.
     pub fn find(
         &self,
         goal: &str,
@@ -108,17 +104,11 @@ impl MemoryFile {
     }
 
     /// Whether nothing is remembered.
-    ///
-    /// # Errors
-    /// As SQLite has them.
     pub fn is_empty(&self) -> rusqlite::Result<bool> {
         self.db.query_row("SELECT NOT EXISTS (SELECT 1 FROM memories)", [], |row| row.get(0))
     }
 
     /// Memories that have no vector of this model, the newest first.
-    ///
-    /// # Errors
-    /// As SQLite has them.
     pub fn without_vector(&self, model: &str, most: u32) -> rusqlite::Result<Vec<Memory>> {
         let mut query = self.db.prepare(&format!(
             "SELECT {COLUMNS} FROM memories WHERE model IS NOT ?1 ORDER BY created_at DESC LIMIT ?2"
@@ -127,9 +117,6 @@ impl MemoryFile {
     }
 
     /// Keeps the vector of a memory, as long as that says what the vector was made of.
-    ///
-    /// # Errors
-    /// As SQLite has them.
     pub fn keep_vector(&self, of: &Memory, vector: Vector<'_>) -> rusqlite::Result<()> {
         let packed: Vec<u8> = vector.of.iter().flat_map(|number| number.to_le_bytes()).collect();
         let given = params![of.id.as_str(), of.text, vector.model, packed];

@@ -25,9 +25,6 @@ pub struct Which {
 
 impl MemoryFile {
     /// Remembers all of these, or nothing; what was there already becomes what the core says.
-    ///
-    /// # Errors
-    /// As SQLite has them.
     pub fn remember(&mut self, memories: Vec<Memory>) -> rusqlite::Result<Vec<Memory>> {
         let all = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut kept = Vec::new();
@@ -77,9 +74,6 @@ impl MemoryFile {
     }
 
     /// All that are meant, the newest first.
-    ///
-    /// # Errors
-    /// As SQLite has them.
     pub fn list(&self, which: &Which) -> rusqlite::Result<Vec<Memory>> {
         let mut query = self.db.prepare(&format!(
             "SELECT {COLUMNS} FROM memories
@@ -92,9 +86,6 @@ impl MemoryFile {
     }
 
     /// Those of these that there are, in their order.
-    ///
-    /// # Errors
-    /// As SQLite has them.
     pub fn named(&self, ids: &[MemoryId]) -> rusqlite::Result<Vec<Memory>> {
         let mut query = self.db.prepare(&format!("SELECT {COLUMNS} FROM memories WHERE id = ?1"))?;
         let found = ids.iter().map(|id| query.query_row([id.as_str()], memory).optional());
@@ -102,9 +93,6 @@ impl MemoryFile {
     }
 
     /// A loop was told these.
-    ///
-    /// # Errors
-    /// As SQLite has them.
     pub fn used<'a>(
         &mut self,
         ids: impl Iterator<Item = &'a MemoryId>,
@@ -119,9 +107,6 @@ impl MemoryFile {
     }
 
     /// Forgets these, and leaves nothing of them in the file.
-    ///
-    /// # Errors
-    /// As SQLite has them.
     pub fn forget<'a>(&mut self, ids: impl Iterator<Item = &'a MemoryId>) -> rusqlite::Result<usize> {
         let all = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut gone = 0;

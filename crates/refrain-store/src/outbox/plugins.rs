@@ -70,9 +70,6 @@ impl Installed {
 
     /// Notes it, before anything of it is done. It is whole and on disk when this returns; where nothing is left to note, there
     /// is no file.
-    ///
-    /// # Errors
-    /// [`DiskError`].
     pub fn write(&self, folder: &Utf8Path) -> Result<(), DiskError> {
         let path = place(folder);
         if *self == Self::default() {
@@ -141,9 +138,6 @@ pub fn write(path: &Utf8Path, before: Option<&str>, text: &str) -> Result<(), Di
 }
 
 /// Removes a file, where there is one.
-///
-/// # Errors
-/// [`DiskError`].
 pub fn remove(path: &Utf8Path) -> Result<(), DiskError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", path),
@@ -153,9 +147,6 @@ pub fn remove(path: &Utf8Path) -> Result<(), DiskError> {
 }
 
 /// Removes a folder, where it is there and empty.
-///
-/// # Errors
-/// [`DiskError`].
 pub fn remove_empty(folder: &Utf8Path) -> Result<(), DiskError> {
     match fs::remove_dir(folder) {
         Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {

@@ -23,9 +23,6 @@ pub fn place(project: &Project, id: &LoopId) -> Utf8PathBuf {
 }
 
 /// Keeps a proposal, in the place of one of the same name, with the patch that people can look at.
-///
-/// # Errors
-/// [`DiskError`].
 pub fn keep(project: &Project, proposal: &Proposal, patch: &str) -> Result<(), DiskError> {
     let place = place(project, &proposal.id);
     make_dir_nofollow(&place)?;
@@ -34,9 +31,6 @@ pub fn keep(project: &Project, proposal: &Proposal, patch: &str) -> Result<(), D
 }
 
 /// The same, where only what became of it is another.
-///
-/// # Errors
-/// [`DiskError`].
 pub fn note(project: &Project, proposal: &Proposal) -> Result<(), DiskError> {
     let path = place(project, &proposal.id).join("proposal.json");
     let text = serde_json::to_string_pretty(proposal).map_err(std::io::Error::from).on("write", &path)?;
@@ -61,9 +55,6 @@ pub fn list(project: &Project) -> Vec<Proposal> {
 }
 
 /// What a file of the person's says; none where nothing is there. A link, or what is no text, is an error.
-///
-/// # Errors
-/// [`DiskError`].
 pub fn text_of(path: &Utf8Path) -> Result<Option<String>, DiskError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -75,9 +66,6 @@ pub fn text_of(path: &Utf8Path) -> Result<Option<String>, DiskError> {
 
 /// Writes a file of the person's anew, or makes it, where it still says `old`; whether it did. A crash leaves the old file or
 /// the new one.
-///
-/// # Errors
-/// [`DiskError`].
 pub fn rewrite(path: &Utf8Path, old: Option<&str>, new: &str) -> Result<bool, DiskError> {
     let Some(old) = old else { return create(path, new.as_bytes()) };
     replace_atomic(path, new.as_bytes(), || text_of(path).is_ok_and(|now| now.as_deref() == Some(old)))

@@ -14,7 +14,6 @@ use crate::{DiskError, LoopDir, OnPath, make_dir, write_atomic, write_nofollow};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Talk {
-    /// The channel.
     pub channel: String,
     /// The thread in it, where it was asked for in one.
     pub thread: Option<String>,
@@ -42,7 +41,6 @@ pub struct Talk {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sent {
-    /// No.
     #[default]
     Not,
     /// It may have been.
@@ -56,7 +54,6 @@ pub enum Sent {
 /// A button that was pressed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopAsked {
-    /// Who.
     pub user: String,
     /// Whether the loop was still at work.
     pub was_running: bool,
@@ -70,9 +67,6 @@ impl Talk {
     }
 
     /// Notes it. A crash in front of it has Slack asked what stands there.
-    ///
-    /// # Errors
-    /// [`DiskError`].
     pub fn write(&self, dir: &LoopDir) -> Result<(), DiskError> {
         let path = dir.slack();
         write_nofollow(&path, &json(&path, self)?)
@@ -89,9 +83,6 @@ pub struct Pending {
 
 impl Pending {
     /// Those of the user whose state home this is; none where another process has them.
-    ///
-    /// # Errors
-    /// [`DiskError`] where there can be no such folder.
     pub fn open(state_home: &Utf8Path) -> Result<Option<Self>, DiskError> {
         let folder = state_home.join("slack");
         make_dir(&folder)?;
@@ -105,9 +96,6 @@ impl Pending {
     }
 
     /// Keeps it, under a key of letters and digits.
-    ///
-    /// # Errors
-    /// [`DiskError`].
     pub fn keep(&self, key: &str, asked: &impl Serialize) -> Result<(), DiskError> {
         let path = self.place(key);
         write_atomic(&path, &json(&path, asked)?)
@@ -120,9 +108,6 @@ impl Pending {
     }
 
     /// What is not done; what cannot be read is nothing.
-    ///
-    /// # Errors
-    /// [`DiskError`] where the folder cannot be read.
     pub fn kept<T: DeserializeOwned>(&self) -> Result<Vec<T>, DiskError> {
         let entries = match self.folder.read_dir_utf8() {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),

@@ -31,9 +31,6 @@ impl Told {
     }
 
     /// Notes it. A crash in front of it has things told twice.
-    ///
-    /// # Errors
-    /// [`DiskError`].
     pub fn write(&self, dir: &LoopDir) -> Result<(), DiskError> {
         let text = format!("{{\"seq\": {}, \"bytes\": {}}}\n", self.seq, self.bytes);
         write_nofollow(&dir.webhook(), text.as_bytes())

@@ -26,9 +26,6 @@ pub struct CleanPlace {
 
 impl CleanPlace {
     /// The first folder of this project that no other loop has.
-    ///
-    /// # Errors
-    /// [`DiskError`] where it cannot be made or locked.
     pub fn take(project: &Project, state_home: &Utf8Path) -> Result<Self, DiskError> {
         let home = project.checkouts(state_home);
         numbered::make_home(&home, project)?;
@@ -87,9 +84,6 @@ pub fn orphaned(state_home: &Utf8Path) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
 }
 
 /// Removes the folders of a project, but for those that a loop has.
-///
-/// # Errors
-/// [`DiskError`] where one cannot be removed.
 pub fn remove_all(home: &Utf8Path) -> Result<(), DiskError> {
     numbered::remove_all(home)
 }

@@ -24,7 +24,6 @@ const MOST: u64 = 256 << 10;
 pub struct Request {
     /// Its id, made by the asker.
     pub id: RequestId,
-    /// What is asked.
     pub ask: Ask,
     /// Who asks, by the request's own word.
     #[serde(default, skip_serializing_if = "Asker::is_person")]
@@ -56,9 +55,6 @@ impl Request {
 
 /// The requests that wait, oldest id first, each with the file to remove once it is answered. What is no request (a
 /// foreign file, half a write of a killed asker, whatever an agent may put there) is none of ours and left alone.
-///
-/// # Errors
-/// [`DiskError`] where the inbox cannot be listed.
 pub fn waiting(dir: &LoopDir) -> Result<Vec<(Request, Utf8PathBuf)>, DiskError> {
     let inbox = dir.inbox();
     let entries = match inbox.read_dir_utf8() {
@@ -119,9 +115,6 @@ impl Doorbell {
     }
 
     /// Makes the FIFO, unless it is there, and returns its path.
-    ///
-    /// # Errors
-    /// [`DiskError`] where the file system has no FIFOs or the path is taken by something else.
     pub fn install(dir: &LoopDir) -> Result<Utf8PathBuf, DiskError> {
         let path = dir.doorbell();
         let make = |folder: Folder| {

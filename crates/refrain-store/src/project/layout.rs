@@ -112,9 +112,6 @@ impl Project {
     }
 
     /// Every plan that exists, by id.
-    ///
-    /// # Errors
-    /// As [`Self::loop_dirs`].
     pub fn plan_dirs(&self) -> Result<Vec<LoopDir>, DiskError> {
         dirs(&self.data.join("plans"))
     }
@@ -184,7 +181,6 @@ fn dirs(folder: &Utf8Path) -> Result<Vec<LoopDir>, DiskError> {
 pub struct LoopDir(pub Utf8PathBuf);
 
 impl LoopDir {
-    /// The journal.
     #[must_use]
     pub fn journal(&self) -> Utf8PathBuf {
         self.0.join(JOURNAL)

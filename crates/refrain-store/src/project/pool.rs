@@ -30,9 +30,6 @@ pub struct Slot {
 
 impl Slot {
     /// The first that nobody has and that is not held.
-    ///
-    /// # Errors
-    /// [`DiskError`] where it cannot be made or locked.
     pub fn take(project: &Project, state_home: &Utf8Path) -> Result<Self, DiskError> {
         let home = project.pool(state_home);
         numbered::make_home(&home, project)?;
@@ -47,9 +44,6 @@ impl Slot {
     }
 
     /// This very one, held or not; none where somebody else has it. So a plan that goes on finds a task where it was.
-    ///
-    /// # Errors
-    /// As [`Self::take`].
     pub fn take_number(
         project: &Project,
         state_home: &Utf8Path,
@@ -87,17 +81,11 @@ impl Slot {
     }
 
     /// Has everybody pass over it from now on who does not ask for this very one, for these reasons.
-    ///
-    /// # Errors
-    /// [`DiskError`] where that cannot be written down.
     pub fn hold(&self, reasons: &[String]) -> Result<(), DiskError> {
         write_atomic(&held_file(&self.home, self.number), reasons.join("\n").as_bytes())
     }
 
     /// Gives it back to everybody: what it was held for is gone.
-    ///
-    /// # Errors
-    /// [`DiskError`] where that cannot be written down.
     pub fn give_back(&self) -> Result<(), DiskError> {
         let path = held_file(&self.home, self.number);
         match fs::remove_file(&path) {
@@ -107,9 +95,6 @@ impl Slot {
     }
 
     /// Removes what is left of its folder once git has removed the worktree in it.
-    ///
-    /// # Errors
-    /// [`DiskError`] where it cannot be removed.
     pub fn remove(self) -> Result<(), DiskError> {
         let dir = self.dir();
         fs::remove_dir_all(&dir).on("remove", &dir)
@@ -128,7 +113,6 @@ impl Drop for Slot {
 /// One number of a pool, as it is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Which one.
     pub number: u32,
     /// Its folder, which the worktree lies in.
     pub dir: Utf8PathBuf,
@@ -164,9 +148,6 @@ pub fn orphaned(state_home: &Utf8Path) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
 }
 
 /// Removes a pool of a project that is gone: not while a worktree of it is used, or held.
-///
-/// # Errors
-/// [`DiskError`] where it cannot be removed.
 pub fn remove_all(home: &Utf8Path) -> Result<(), DiskError> {
     if let Some(number) = numbers(home).into_iter().find(|number| !held(home, *number).is_empty()) {
         return Err(ErrorKind::ResourceBusy).on("remove, as it is held,", &home.join(number.to_string()));

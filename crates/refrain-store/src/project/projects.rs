@@ -16,9 +16,6 @@ pub fn list(data_home: &Utf8Path) -> Utf8PathBuf {
 }
 
 /// Adds a project, unless it is listed.
-///
-/// # Errors
-/// [`DiskError`] where the list cannot be read or written.
 pub fn remember(data_home: &Utf8Path, root: &Utf8Path) -> Result<(), DiskError> {
     let path = list(data_home);
     make_dir(data_home)?;

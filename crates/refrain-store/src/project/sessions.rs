@@ -9,9 +9,6 @@ use refrain_core::LoopId;
 use crate::{DiskError, OnPath, Project, make_dir_nofollow, write_nofollow};
 
 /// Notes that a loop is driven by the session of this name; by one that has not said its name yet, without.
-///
-/// # Errors
-/// [`DiskError`].
 pub fn note(project: &Project, id: &LoopId, session: Option<&str>) -> Result<(), DiskError> {
     make_dir_nofollow(&project.sessions())?;
     write_nofollow(&project.sessions().join(id.as_str()), session.unwrap_or_default().as_bytes())
@@ -24,9 +21,6 @@ pub fn forget(project: &Project, id: &LoopId) {
 }
 
 /// How often in a row a loop had nothing to do, this iteration included; noted for the next.
-///
-/// # Errors
-/// [`DiskError`].
 pub fn idle_streak(project: &Project, id: &LoopId, iteration: u32) -> Result<usize, DiskError> {
     // No loop can be called so.
     let folder = project.sessions().join(".idle");

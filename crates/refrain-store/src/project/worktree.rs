@@ -35,9 +35,6 @@ impl WorktreeFiles {
     /// but for the number of the iteration, a `done` that came to nothing, and a `blocked` that a person lets go on from or that
     /// was never said in this loop (`is_blocked` says that it holds): it is set back, so that it has to be said anew.
     /// `context.md` holds what failed, and is there only then.
-    ///
-    /// # Errors
-    /// [`DiskError`] where the worktree cannot be written.
     pub fn prepare(
         &mut self,
         spec: &Spec,

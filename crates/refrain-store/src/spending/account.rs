@@ -11,7 +11,6 @@ use refrain_core::event::Wait;
 use crate::disk::atomic::make_dir;
 use crate::{DiskError, OnPath, write_atomic};
 
-/// The gate of one account.
 #[derive(Clone, Debug)]
 pub struct AccountGate {
     dir: Utf8PathBuf,
@@ -41,9 +40,6 @@ impl AccountGate {
     }
 
     /// Tells all loops of the account to wait.
-    ///
-    /// # Errors
-    /// [`DiskError`] where it cannot be told.
     pub fn close(&self, wait: Wait) -> Result<(), DiskError> {
         let path = self.path();
         make_dir(&self.dir)?;
@@ -51,9 +47,6 @@ impl AccountGate {
     }
 
     /// Tells all loops of the account that the limit is over.
-    ///
-    /// # Errors
-    /// [`DiskError`] where the file stays.
     pub fn open(&self) -> Result<(), DiskError> {
         let path = self.path();
         match fs::remove_file(&path) {
@@ -63,9 +56,6 @@ impl AccountGate {
     }
 
     /// The right to try first; none while somebody else tries.
-    ///
-    /// # Errors
-    /// [`DiskError`] where the lock file cannot be opened.
     pub fn try_probe(&self) -> Result<Option<Probe>, DiskError> {
         let path = self.dir.join(format!("{}.probe", self.name));
         make_dir(&self.dir)?;

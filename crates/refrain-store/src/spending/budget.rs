@@ -45,9 +45,6 @@ impl LedgerFile {
     }
 
     /// The ledger as it is now; where there is none yet, nothing was spent.
-    ///
-    /// # Errors
-    /// [`LedgerError`].
     pub fn read(&self) -> Result<Ledger, LedgerError> {
         let path = self.path();
         let bytes = match fs::read(&path) {

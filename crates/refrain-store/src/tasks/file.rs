@@ -26,7 +26,6 @@ pub struct TaskFile {
     pub path: Utf8PathBuf,
     /// How they are written down there.
     pub shape: Shape,
-    /// The tag.
     pub tag: String,
     /// Where it is locked: out of the work tree, in which a lock file would show.
     locks: Utf8PathBuf,
@@ -44,7 +43,6 @@ pub struct Stamp {
 /// What a task file says.
 #[derive(Clone, Debug)]
 pub struct Read {
-    /// The tasks.
     pub tasks: Tasks,
     /// The file as it was read.
     pub stamp: Stamp,
@@ -69,9 +67,6 @@ impl TaskFile {
     }
 
     /// The tasks of a tag in a file that was found before.
-    ///
-    /// # Errors
-    /// As [`Self::read`].
     pub fn at(project: &Project, path: Utf8PathBuf, tag: String) -> Result<Self, TasksError> {
         let (text, _) = whole(&path)?;
         let name = path.file_name().unwrap_or_default();
@@ -93,9 +88,6 @@ impl TaskFile {
     }
 
     /// By what it is seen whether it was changed since it was read.
-    ///
-    /// # Errors
-    /// [`TasksError`] where it is not there.
     pub fn stamp(&self) -> Result<Stamp, TasksError> {
         Stamp::at(&self.path)
     }
@@ -140,9 +132,6 @@ impl TaskFile {
 
 impl Stamp {
     /// That of a file of which nothing else needs to be known.
-    ///
-    /// # Errors
-    /// [`TasksError`] where it is not there.
     pub fn at(path: &Utf8Path) -> Result<Self, TasksError> {
         Ok(Self::of(&fs::metadata(path).on("look at", path)?))
     }

@@ -21,7 +21,6 @@ pub enum TasksError {
     /// No file has a tag of that name.
     #[error("there is no tag {tag} in {folder}")]
     NoTag {
-        /// The tag.
         tag: String,
         /// The folder of SCUD's files.
         folder: Utf8PathBuf,
@@ -46,7 +45,6 @@ pub enum TasksError {
     Unfit {
         /// The file.
         path: Utf8PathBuf,
-        /// Why not.
         why: &'static str,
     },
     /// What stands in it is malformed.

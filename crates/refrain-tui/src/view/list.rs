@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
 use refrain_core::view::{Kind, StatusWord, Tone, Verification};
-use refrain_engine::{Entry, Glimpse};
+use refrain_engine::{Entry, ListRow};
 
 use refrain_core::view::progress;
 
@@ -100,8 +100,8 @@ fn summary(model: &Model, columns: usize) -> Line<'static> {
     let whose =
         model.project.as_deref().map_or("all projects", |path| path.rsplit('/').next().unwrap_or(path));
     spans.push(Span::from(flat(whose)));
-    let all: Vec<&Glimpse> = model.list.entries.iter().filter_map(seen).collect();
-    let count = |is: &dyn Fn(&Glimpse) -> bool| all.iter().filter(|seen| is(seen)).count();
+    let all: Vec<&ListRow> = model.list.entries.iter().filter_map(seen).collect();
+    let count = |is: &dyn Fn(&ListRow) -> bool| all.iter().filter(|seen| is(seen)).count();
     let labelled = |label| count(&|seen| verification(seen) == label);
     let parts = [
         (count(&|seen| seen.status == StatusWord::Running), "running", Tone::Active),
@@ -120,12 +120,12 @@ fn summary(model: &Model, columns: usize) -> Line<'static> {
     fitting(spans, columns)
 }
 
-fn verification(seen: &Glimpse) -> Verification {
+fn verification(seen: &ListRow) -> Verification {
     Verification::of(seen.status, seen.verified)
 }
 
 /// Whether a person may want to do something about it.
-fn wants(seen: &Glimpse) -> bool {
+fn wants(seen: &ListRow) -> bool {
     seen.status.has_stopped() && !matches!(seen.status, StatusWord::Completed | StatusWord::Cancelled)
 }
 
@@ -147,7 +147,7 @@ fn header(columns: Columns) -> Line<'static> {
     Line::from(text).dim()
 }
 
-fn line(model: &Model, seen: &Glimpse, columns: Columns) -> Line<'static> {
+fn line(model: &Model, seen: &ListRow, columns: Columns) -> Line<'static> {
     let mut spans = vec![Span::from(fill(seen.id.as_str(), columns.name))];
     let mut add = |wide: usize, text: String, style: Style| {
         if wide > 0 {

@@ -49,7 +49,6 @@ pub(super) fn title(text: &str, columns: u16, has_keys: bool) -> Line<'static> {
     Line::from(vec![Span::from("─ ").dim(), Span::styled(text, style), Span::from(format!(" {rule}─")).dim()])
 }
 
-/// The style of a tone.
 pub(super) fn of_tone(tone: Tone) -> Style {
     match tone {
         Tone::Good => Style::new().green().bold(),

@@ -14,9 +14,9 @@ use textwrap::core::display_width;
 
 use crate::out;
 use crate::plan::left;
+use crate::render::event_text::{clock, words};
 use crate::render::phrase::{self, Row};
 use crate::render::table::{self, Column, Cut};
-use crate::render::telling::{clock, words};
 use crate::values::charset;
 
 /// What can be drawn where this is shown.
@@ -47,7 +47,6 @@ const SHOWN: usize = 20;
 /// A terminal with fewer columns has no room for all that is told of a task.
 const NARROW: usize = 70;
 
-/// All of it.
 pub(crate) fn text(view: &PlanStatus, art: Art, now: Timestamp) -> String {
     let mut text = facts(view, art.width, now);
     if view.waves.is_empty() {

@@ -9,12 +9,12 @@ use std::time::Duration;
 use refrain_core::event::{Event, Record};
 use refrain_core::plan::{PlanEvent, PlanState, TaskId};
 use refrain_core::{LoopId, LoopState};
-use refrain_engine::{EngineError, Follower, PlanFollower, Service, Sight, chain};
+use refrain_engine::{EngineError, FollowEvent, Follower, PlanFollower, Service, chain};
 
 use super::telling::Telling;
 use crate::out::{self, Target};
+use crate::render::event_text;
 use crate::render::phrase;
-use crate::render::telling;
 
 /// How long the last lines of a task's loop are waited for once its plan says that it is over.
 const LAST_LINES: Duration = Duration::from_secs(1);
@@ -103,9 +103,11 @@ fn follow_task(service: &Service, (id, joins): (&LoopId, bool), target: Target, 
     let mut state: Option<LoopState> = None;
     while let Ok(Some(sight)) = follower.look() {
         let (record, is_past) = match sight {
-            Sight::Event(record) => (record, false),
-            Sight::Past(record) => (record, true),
-            Sight::Said(_) | Sight::Output { .. } | Sight::Joined | Sight::Quiet => continue,
+            FollowEvent::Event(record) => (record, false),
+            FollowEvent::Past(record) => (record, true),
+            FollowEvent::Said(_) | FollowEvent::Output { .. } | FollowEvent::Joined | FollowEvent::Quiet => {
+                continue;
+            }
         };
         let attempts = |state: &Option<LoopState>| state.as_ref().map_or(0, |state| state.attempts.len());
         let before = attempts(&state);
@@ -122,7 +124,7 @@ fn follow_task(service: &Service, (id, joins): (&LoopId, bool), target: Target, 
             _ => settled.is_some(),
         };
         if is_told && !is_past {
-            let text = telling::lines(state, &record, settled, "", None, None);
+            let text = event_text::lines(state, &record, settled, "", None, None);
             let text: String = text.lines().map(|line| tagged(id, line, target.width())).collect();
             if !text.is_empty() && !target.write(&text) {
                 return;

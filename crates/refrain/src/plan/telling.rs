@@ -13,8 +13,8 @@ use refrain_core::text::printable;
 use refrain_core::view::{self, StatusWord};
 use refrain_core::{Machine, Record};
 
+use crate::render::event_text::{note, words};
 use crate::render::phrase::{self, Row};
-use crate::render::telling::{note, words};
 
 /// A plan, event by event.
 #[derive(Debug, Default)]

@@ -185,7 +185,6 @@ fn failing(proof: &Proof, spec: &Spec) -> Vec<String> {
     proof.failing(spec).filter_map(|result| Some(format!("gate {}", result.spec(spec)?.name))).collect()
 }
 
-/// What one gate said.
 fn said(state: &LoopState, result: &GateResult, gate: &GateSpec) -> String {
     let mark = if gate.hard { "" } else { " (advisory)" };
     let name = &gate.name;

@@ -10,8 +10,8 @@ use refrain_core::r#loop::LoopState;
 use textwrap::core::display_width;
 
 use crate::out::Target;
+use crate::render::event_text;
 use crate::render::phrase;
-use crate::render::telling;
 
 /// How often a line in place is renewed.
 const IN_PLACE: Duration = Duration::from_secs(1);
@@ -80,12 +80,12 @@ impl Live {
 
     /// What is to be written for it to say how things stand now, on a terminal of that width.
     pub(crate) fn renew(&mut self, state: &LoopState, width: Option<usize>, now: Timestamp) -> String {
-        let Some(text) = telling::going_on(state, self.heard, now) else { return self.erase() };
+        let Some(text) = event_text::going_on(state, self.heard, now) else { return self.erase() };
         match (self.manner, width) {
             (Manner::InPlace, Some(width)) => self.over(&text, width),
             (Manner::Lines, _) if now.duration_since(self.shown).as_secs() >= IN_LOG.1 => {
                 self.shown = now;
-                telling::note(&text)
+                event_text::note(&text)
             }
             (Manner::InPlace | Manner::Lines | Manner::Silent, _) => String::new(),
         }

@@ -6,11 +6,11 @@
 use refrain_core::agent::AgentEvent;
 use refrain_core::event::Record;
 use refrain_core::r#loop::LoopState;
-use refrain_engine::{ChangeSize, Sight};
+use refrain_engine::{ChangeSize, FollowEvent};
 
+use crate::render::agent_text::Said;
+use crate::render::event_text;
 use crate::render::lines::Lines;
-use crate::render::said::Said;
-use crate::render::telling;
 
 /// Tells of one loop.
 #[derive(Debug, Default)]
@@ -40,21 +40,23 @@ impl Narrator {
     }
 
     /// What there is to be shown of it: whole lines, or the next part of one.
-    pub(crate) fn tell(&mut self, sight: &Sight, width: Option<usize>) -> String {
+    pub(crate) fn tell(&mut self, sight: &FollowEvent, width: Option<usize>) -> String {
         match sight {
-            Sight::Event(record) => self.event(record, width),
-            Sight::Past(record) => {
+            FollowEvent::Event(record) => self.event(record, width),
+            FollowEvent::Past(record) => {
                 self.fold(record);
                 String::new()
             }
-            Sight::Joined => {
-                self.state.as_ref().map(|state| telling::digest(state, self.size, width)).unwrap_or_default()
-            }
+            FollowEvent::Joined => self
+                .state
+                .as_ref()
+                .map(|state| event_text::digest(state, self.size, width))
+                .unwrap_or_default(),
             // What ended an attempt its summary says.
-            Sight::Said(AgentEvent::Fault(_)) | Sight::Quiet => String::new(),
-            Sight::Said(event) => self.said.show(event),
+            FollowEvent::Said(AgentEvent::Fault(_)) | FollowEvent::Quiet => String::new(),
+            FollowEvent::Said(event) => self.said.show(event),
             // Whole lines as they come; a line without an end waits for its end or for the next event.
-            Sight::Output { stderr, bytes } => self.streams[usize::from(*stderr)].push(bytes),
+            FollowEvent::Output { stderr, bytes } => self.streams[usize::from(*stderr)].push(bytes),
         }
     }
 
@@ -64,7 +66,7 @@ impl Narrator {
         let settled = self.fold(record);
         if let Some(state) = &self.state {
             let settled = settled.then(|| state.attempts.last()).flatten();
-            text.push_str(&telling::lines(state, record, settled, &told, self.size, width));
+            text.push_str(&event_text::lines(state, record, settled, &told, self.size, width));
         }
         text
     }

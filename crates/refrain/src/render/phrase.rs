@@ -23,7 +23,6 @@ pub(crate) fn counted(count: u32, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// So many iterations.
 pub(crate) fn iterations(count: u32) -> String {
     counted(count, "iteration", "iterations")
 }

@@ -2,7 +2,7 @@
 //! renewed in place, where a terminal is.
 
 use refrain_core::event::{Event, Record};
-use refrain_engine::{Follower, Service, Sight, chain, now};
+use refrain_engine::{FollowEvent, Follower, Service, chain, now};
 
 use crate::out::{self, Target};
 use crate::render::live::Live;
@@ -41,7 +41,7 @@ impl Screen {
         };
         while !self.closed {
             match follower.look() {
-                Ok(Some(Sight::Quiet)) => self.wait(),
+                Ok(Some(FollowEvent::Quiet)) => self.wait(),
                 Ok(Some(sight)) => self.see(&sight),
                 Ok(None) => break,
                 Err(error) => {
@@ -54,11 +54,11 @@ impl Screen {
         self.write(&erased);
     }
 
-    fn see(&mut self, sight: &Sight) {
+    fn see(&mut self, sight: &FollowEvent) {
         match sight {
-            Sight::Event(record) if self.events => self.print(record),
-            Sight::Said(_) | Sight::Output { .. } => self.live.heard(now()),
-            Sight::Event(_) | Sight::Past(_) | Sight::Joined | Sight::Quiet => {}
+            FollowEvent::Event(record) if self.events => self.print(record),
+            FollowEvent::Said(_) | FollowEvent::Output { .. } => self.live.heard(now()),
+            FollowEvent::Event(_) | FollowEvent::Past(_) | FollowEvent::Joined | FollowEvent::Quiet => {}
         }
         self.measure(sight);
         let text = self.narrator.tell(sight, self.width());
@@ -66,11 +66,13 @@ impl Screen {
     }
 
     /// Looks how much the loop changed before its end is shown.
-    fn measure(&mut self, sight: &Sight) {
+    fn measure(&mut self, sight: &FollowEvent) {
         let is_end = match sight {
-            Sight::Event(record) => matches!(record.event, Event::LoopEnded(_)),
-            Sight::Joined => self.narrator.state().is_some_and(|state| state.ended.is_some()),
-            Sight::Past(_) | Sight::Said(_) | Sight::Output { .. } | Sight::Quiet => false,
+            FollowEvent::Event(record) => matches!(record.event, Event::LoopEnded(_)),
+            FollowEvent::Joined => self.narrator.state().is_some_and(|state| state.ended.is_some()),
+            FollowEvent::Past(_) | FollowEvent::Said(_) | FollowEvent::Output { .. } | FollowEvent::Quiet => {
+                false
+            }
         };
         let id = self.narrator.state().map(|state| state.spec.id.clone());
         if let (true, Some(service), Some(id)) = (is_end, &self.service, id) {

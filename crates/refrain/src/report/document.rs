@@ -8,8 +8,8 @@ use refrain_core::spec::Millis;
 use refrain_core::view::{self, ApprovalWord, Iteration, StatusWord, Usage, Verification, with_yours};
 
 use super::parts::{Cell, Section, Tone, shown};
+use crate::render::event_text::words;
 use crate::render::phrase::{self, counted, thousands};
-use crate::render::telling::words;
 
 /// A report as it is read.
 #[derive(Debug)]
@@ -168,7 +168,6 @@ fn claim(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
     ])
 }
 
-/// Who claims.
 fn source(source: ClaimSource) -> &'static str {
     match source {
         ClaimSource::Promise => "the agent's promise",

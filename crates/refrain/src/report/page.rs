@@ -6,7 +6,6 @@ use askama::Template;
 use super::document::Document;
 use super::parts::{Block, Section};
 
-/// The page.
 #[derive(Debug, Template)]
 #[template(path = "report.html")]
 struct Page<'a> {

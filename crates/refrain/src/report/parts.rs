@@ -13,7 +13,6 @@ pub(crate) enum Tone {
     Good,
     /// It is done, on somebody's word alone.
     Caution,
-    /// It is not.
     Bad,
     /// A number, or what stands in its place.
     Number,
@@ -46,7 +45,6 @@ pub(crate) enum Block {
     Quote(Quote),
 }
 
-/// A table.
 #[derive(Debug)]
 pub(crate) struct Table {
     /// What is in it, for those who do not see it.

@@ -27,7 +27,6 @@ fn run(sandbox: &Sandbox, words: &[&str]) -> Run {
     plugin(sandbox, words).run().with_code(0)
 }
 
-/// Each agent's standing.
 fn standing(sandbox: &Sandbox, agent: &str) -> String {
     let all = run(sandbox, &["status", agent, "--json"]).json();
     assert_eq!((&all[0]["agent"], all.as_array().unwrap().len()), (&json!(agent), 1));

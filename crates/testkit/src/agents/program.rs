@@ -10,7 +10,6 @@ use crate::npm;
 pub enum Agent {
     /// Claude Code.
     Claude,
-    /// Codex.
     Codex,
     /// `OpenCode`.
     OpenCode,

@@ -14,7 +14,6 @@ const DUMMY: &str = "dummy";
 /// A real program, ready to be run: what to start, and what to start it with.
 #[derive(Clone, Debug)]
 pub struct Real {
-    /// Which one.
     pub agent: Agent,
     /// What to start.
     pub program: PathBuf,

@@ -54,7 +54,6 @@ impl Repository {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Where a branch is.
     pub(super) fn head(&self, branch: &str) -> Option<String> {
         self.try_git(&["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")])
     }

@@ -122,13 +122,11 @@ pub(crate) fn begin_stream(to: &mut impl Write) -> io::Result<()> {
     to.flush()
 }
 
-/// One part of it.
 pub(crate) fn write_part(to: &mut impl Write, text: &str) -> io::Result<()> {
     write!(to, "{:x}\r\n{text}\r\n", text.len())?;
     to.flush()
 }
 
-/// Its end.
 pub(crate) fn end_stream(to: &mut impl Write) -> io::Result<()> {
     to.write_all(b"0\r\n\r\n")?;
     to.flush()

@@ -11,7 +11,6 @@ pub struct Request {
     pub protocol: Protocol,
     /// The path it asked for, without its query.
     pub path: String,
-    /// What it took.
     pub took: Took,
     /// The model it named.
     pub model: String,
@@ -29,7 +28,6 @@ pub struct Request {
     pub has_key: bool,
     /// When it came, since the model was started.
     pub at: Duration,
-    /// How it ended.
     pub ending: Ending,
 }
 
@@ -69,7 +67,6 @@ pub enum Took {
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// It has not.
     Open,
     /// It was answered to the end, be it with an error.
     Answered,
@@ -88,7 +85,6 @@ pub enum Protocol {
     Responses,
     /// OpenAI Chat Completions.
     Chat,
-    /// Gemini.
     Gemini,
     /// None of them.
     Other,

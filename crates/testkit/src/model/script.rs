@@ -267,7 +267,6 @@ impl Turn {
         Self::new(Act::Refuse(Refusal::Forbidden))
     }
 
-    /// There is no such model.
     pub const fn no_such_model() -> Self {
         Self::new(Act::Refuse(Refusal::NoSuchModel))
     }

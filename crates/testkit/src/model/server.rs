@@ -33,7 +33,6 @@ struct Served {
 }
 
 impl Model {
-    /// Starts one.
     #[must_use]
     pub fn start(script: Script) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a loopback");

@@ -160,7 +160,6 @@ impl Slack {
         lock(&self.shared.world).moods.entry(method.to_owned()).or_default().push_back(mood);
     }
 
-    /// The calls of a method.
     #[must_use]
     pub fn calls(&self, method: &str) -> Vec<Call> {
         let world = lock(&self.shared.world);

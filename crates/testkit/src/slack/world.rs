@@ -24,20 +24,17 @@ pub enum Mood {
 /// A call that came.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// The method.
     pub method: String,
     /// What it was told.
     pub body: Value,
     /// Whether it was done.
     pub ok: bool,
-    /// When.
     pub at: Instant,
 }
 
 /// A message.
 #[derive(Clone, Debug)]
 pub struct Said {
-    /// Its channel.
     pub channel: String,
     /// Its time stamp, which is its name.
     pub ts: String,

@@ -1,7 +1,7 @@
 //! Gemini CLI is judged by its result with the exit that follows it; without one, by its exit and its own words.
 
 use proptest::prelude::*;
-use refrain_agents::ear::Ear;
+use refrain_agents::output_parser::OutputParser;
 use refrain_core::agent::FaultKind::{
     Aborted, Connection, Forbidden, Limit, Login, Model, Other, Overloaded, RateLimit, Refused, Session,
     Setup, Turns,
@@ -54,7 +54,7 @@ fn gemini_says_only_on_standard_error_that_it_tries_again_and_is_heard_there() {
         (plain("."), Connection, None),
     ] {
         for size in [1, 7, 4_096] {
-            let mut ear = Ear::new(&call(&spec));
+            let mut ear = OutputParser::new(&call(&spec));
             ear.hear(&recording("gemini", "rate-limit-retrying"));
             stderr.as_bytes().chunks(size).for_each(|chunk| ear.hear_stderr(chunk));
             let (count, fault) =
@@ -65,12 +65,12 @@ fn gemini_says_only_on_standard_error_that_it_tries_again_and_is_heard_there() {
             assert_eq!(report.fault.map(|fault| (fault.kind, fault.until)), Some((kind, until)), "{stderr}");
         }
         // What it says afterwards was said because it worked.
-        let mut ear = Ear::new(&call(&spec));
+        let mut ear = OutputParser::new(&call(&spec));
         ear.hear_stderr(stderr.as_bytes());
         ear.hear(&recording("gemini", "hello"));
         assert!(ear.retrying().is_none(), "{stderr}");
     }
-    let mut ear = Ear::new(&call(&spec));
+    let mut ear = OutputParser::new(&call(&spec));
     ear.hear_stderr(
         b"Attempt one failed. Retrying after 1ms...\nRetrying after 9ms...\nAttempt 1 failed: x\n",
     );

@@ -127,7 +127,6 @@ impl LoopState {
         self.trouble.meet(fault, at, (&self.spec.id, id), self.limits.retry_for)
     }
 
-    /// Any one source claims.
     fn claim(&self, finished: &AttemptFinished, exit: Exit) -> Option<ClaimSource> {
         // That it ended well does not say that there was nothing to do.
         let is_endless = self.spec.until == Until::Forever;

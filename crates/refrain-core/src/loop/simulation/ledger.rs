@@ -550,7 +550,6 @@ impl Ledger {
         !self.spec.gates.is_empty() || !self.spec.protect.is_empty() || self.spec.approval
     }
 
-    /// Whether a claim ends it.
     fn ends_by_claim(&self) -> bool {
         match self.spec.until {
             Until::Complete => true,

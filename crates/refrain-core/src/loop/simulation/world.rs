@@ -107,7 +107,6 @@ fn sample_until(seed: u64, spec: &Spec) -> Until {
     }
 }
 
-/// The same.
 fn sample_approval(seed: u64, spec: &mut Spec) {
     let mut random = Random::new(seed ^ 0x0061_7070);
     // Loops that gates alone end are few already.

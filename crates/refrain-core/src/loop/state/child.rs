@@ -5,7 +5,6 @@ use jiff::Timestamp;
 use crate::event::StopReason;
 use crate::ids::AttemptId;
 
-/// Which child it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChildId {
     /// The agent, in an attempt.
@@ -17,7 +16,6 @@ pub enum ChildId {
         /// Which of its runs, from 1.
         run: u32,
     },
-    /// The critic.
     Critic {
         /// The iteration that it follows.
         iteration: u32,

@@ -7,7 +7,6 @@ use super::child::Child;
 pub struct Critiquing {
     /// Behind which iteration.
     pub iteration: u32,
-    /// Its child.
     pub child: Child,
 }
 

@@ -25,20 +25,15 @@ pub struct Progress {
 /// What is kept of work that was not proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Saved {
-    /// It is on a branch.
     Branch {
-        /// Its name.
         name: String,
-        /// Its commit.
         commit: Oid,
         /// Where it was pushed to, or why not.
         pushed: Option<Pushed>,
         /// Files of it that hold the user's own changes too.
         mixed: Vec<RepoPath>,
     },
-    /// It is not.
     Not {
-        /// Why.
         why: String,
     },
 }

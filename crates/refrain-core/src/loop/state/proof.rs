@@ -40,7 +40,6 @@ impl Candidate {
 /// What the gates said of a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proof {
-    /// The candidate.
     pub candidate: Candidate,
     /// A result of each gate that was asked, in their order.
     pub results: Vec<GateResult>,
@@ -110,7 +109,6 @@ pub struct GateResult {
     pub gate: usize,
     /// Behind which attempt it ran; of iteration 0 where that was before the first.
     pub of: AttemptId,
-    /// Which of its runs there.
     pub run: u32,
     /// Why it did not pass.
     pub failure: Option<GateFailure>,
@@ -133,7 +131,6 @@ pub struct GateResult {
 }
 
 impl GateResult {
-    /// Whether it passed.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.failure.is_none()
@@ -185,7 +182,6 @@ impl fmt::Display for GateFailure {
 pub struct Proving {
     /// Behind which attempt; none before the first.
     pub of: Option<AttemptId>,
-    /// What it claimed.
     pub claim: Option<ClaimSource>,
     /// The gates that are asked, as their places in the specification.
     pub asked: Vec<usize>,
@@ -264,8 +260,6 @@ impl Proving {
 pub struct Running {
     /// Which, as its place in the specification.
     pub gate: usize,
-    /// Which of its runs.
     pub run: u32,
-    /// Its child.
     pub child: Child,
 }

@@ -25,7 +25,6 @@ pub struct Published {
     pub pushed: Option<Oid>,
     /// Where: the remote's name, and the branch there.
     pub place: Option<(String, String)>,
-    /// Its pull request.
     pub request: Option<PullRequest>,
     /// The commit that the pull request says is proven.
     pub ready: Option<Oid>,

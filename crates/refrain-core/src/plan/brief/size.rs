@@ -10,7 +10,6 @@ use crate::plan::{Problem, TaskId};
 /// How large a specification is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// All of it, in tokens.
     pub tokens: u64,
     /// Its parts, in their order.
     pub parts: Vec<PartSize>,

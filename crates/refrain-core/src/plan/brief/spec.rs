@@ -22,7 +22,6 @@ pub(super) const RULE: &str = "\n\n---\n\n";
 /// What a specification is made of besides its task.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sources<'a> {
-    /// The plan.
     pub plan: Option<&'a PlanDocument>,
     /// Other files, in their order.
     pub files: &'a [SpecFile],
@@ -35,7 +34,6 @@ pub struct Sources<'a> {
 /// A file that is told as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecFile {
-    /// Its name.
     pub name: String,
     /// What stands in it.
     pub text: String,
@@ -51,7 +49,6 @@ pub struct Brief {
 /// A part of a specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What it is.
     pub kind: PartKind,
     /// What people call it: the name of a file.
     pub name: String,

@@ -35,20 +35,13 @@ impl fmt::Display for Place {
 pub enum FileError {
     /// It is not what it should be.
     #[error("{place}: {why}")]
-    Malformed {
-        /// Where.
-        place: Place,
-        /// Why not.
-        why: String,
-    },
+    Malformed { place: Place, why: String },
     /// A field of a task holds what it cannot hold.
     #[error("{place}: task {task}: `{field}` is {found}; accepted is {accepted}")]
     Field {
-        /// Where.
         place: Place,
         /// Of which task, as far as known.
         task: String,
-        /// Which.
         field: &'static str,
         /// What it holds.
         found: String,
@@ -58,7 +51,6 @@ pub enum FileError {
     /// The tag is not among those of the file.
     #[error("there is no tag {tag:?}{}", others(.tag, .known))]
     NoTag {
-        /// The tag.
         tag: String,
         /// Those that there are.
         known: Vec<String>,

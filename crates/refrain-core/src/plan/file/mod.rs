@@ -65,9 +65,6 @@ pub fn read(text: &str, shape: Shape, tag: &str) -> Result<Tasks, FileError> {
 }
 
 /// The tags that a file holds, in its order; none for a shape that holds but one without naming it.
-///
-/// # Errors
-/// [`FileError`] where the text is malformed.
 pub fn tags(text: &str, shape: Shape) -> Result<Vec<String>, FileError> {
     match shape {
         Shape::TagJson | Shape::Markdown => Ok(Vec::new()),

@@ -85,7 +85,6 @@ pub(super) fn tags(text: &str) -> Result<Vec<String>, FileError> {
     Ok(tags)
 }
 
-/// The phase of that tag.
 pub(super) fn phase<'a>(text: &'a str, tag: &str) -> Result<Phase<'a>, FileError> {
     let mut known = Vec::new();
     for part in parts(text) {

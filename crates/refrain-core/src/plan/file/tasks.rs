@@ -18,11 +18,9 @@ pub struct Tasks {
 /// Where a task is to stand from now on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Which.
     pub task: TaskId,
     /// Where it stood when that was decided: what says otherwise by now was written by somebody else, and is left.
     pub from: TaskStatus,
-    /// Where.
     pub status: TaskStatus,
     /// Why, where a person has to look at it. Without one, what the file said before is taken out.
     pub note: Option<Note>,
@@ -31,7 +29,6 @@ pub struct Change {
 /// A file with its changes made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// Its text.
     pub text: String,
     /// Changes of tasks that are not there any more.
     pub missing: Vec<TaskId>,

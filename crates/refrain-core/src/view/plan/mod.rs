@@ -156,7 +156,6 @@ pub struct TaskLoop {
     pub status: StatusWord,
     /// Why, in one line.
     pub reason: String,
-    /// What it waits for.
     pub wait: Option<WaitView>,
     /// The last line that its agent said.
     pub preview: Option<String>,

@@ -137,7 +137,7 @@ pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
             | Refusal::TooMany { .. }
             | Refusal::TooLong { .. }
             | Refusal::SteeringTooLong { .. }
-            | Refusal::Untold { .. }
+            | Refusal::Unreported { .. }
             | Refusal::NotALoop
             | Refusal::NotAsked(_)
             | Refusal::AnotherTree { .. },

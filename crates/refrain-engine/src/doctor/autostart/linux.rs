@@ -9,7 +9,7 @@ use std::time::Duration;
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::{environment, generic};
 use refrain_core::view::checkup::{Finding, Subject};
-use refrain_proc::question;
+use refrain_proc::probe;
 use refrain_store::{DiskError, make_dir, write_atomic};
 
 use super::{Autostart, AutostartChange};
@@ -139,7 +139,7 @@ impl Host {
     fn systemctl(&self, args: &[&str]) -> bool {
         let ask = |program: PathBuf| {
             let args = [&["--user", "--no-ask-password"], args].concat();
-            question::ask(&program, &args, Path::new("/"), &self.env, PATIENCE).ok()
+            probe::ask(&program, &args, Path::new("/"), &self.env, PATIENCE).ok()
         };
         let answer = generic::in_path("systemctl", &self.env).and_then(ask);
         answer.is_some_and(|answer| answer.code == Some(0))

@@ -6,7 +6,7 @@ use refrain_core::{ChildId, Live, Step, next_step};
 
 use super::Drive;
 use crate::EngineError;
-use crate::driver::budget::Purse;
+use crate::driver::budget::BudgetReservation;
 
 impl Drive<'_> {
     /// What comes next. Whether the account waits is asked only where an attempt would start: whoever asks may become the
@@ -52,7 +52,7 @@ impl Drive<'_> {
     /// Has something done about money where blocking is allowed.
     pub(super) async fn with_purse<T: Send + 'static>(
         &mut self,
-        work: impl FnOnce(&mut Purse) -> T + Send + 'static,
+        work: impl FnOnce(&mut BudgetReservation) -> T + Send + 'static,
     ) -> Option<T> {
         let mut purse = self.purse.take()?;
         let (purse, result) = self
@@ -70,7 +70,7 @@ impl Drive<'_> {
     fn live(&self, now: Timestamp) -> Live {
         let Some(flight) = &self.flight else { return Live::default() };
         let last_output = flight.meter.last_output().and_then(|ago| now.checked_sub(ago).ok());
-        let allowance = self.purse.as_ref().and_then(Purse::allowance);
+        let allowance = self.purse.as_ref().and_then(BudgetReservation::allowance);
         Live {
             last_output,
             output_lost: flight.output_lost,

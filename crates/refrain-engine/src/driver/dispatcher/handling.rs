@@ -9,7 +9,7 @@ use refrain_store::journal::Durability;
 
 use super::{Drive, News};
 use crate::child::ChildEvent;
-use crate::child::proving_ground;
+use crate::child::checkout_dir;
 use crate::driver::input::Input;
 use crate::driver::signals::Wish;
 use crate::git_steps::repository::Done;
@@ -122,7 +122,7 @@ impl Drive<'_> {
     async fn keep_checkout(&mut self, is_left: bool) {
         if self.driver.journal.state().spec.clean_checkout {
             let ground = Arc::clone(&self.ground);
-            self.driver.blocking(move || proving_ground::keep(&ground, is_left)).await;
+            self.driver.blocking(move || checkout_dir::keep(&ground, is_left)).await;
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use refrain_agents::ear;
+use refrain_agents::output_parser;
 use refrain_core::agent::Usage;
 use refrain_core::event::StopReason;
 use refrain_core::gate::{Check, ReviewSpec};
@@ -20,7 +20,7 @@ use crate::child::attempt::AttemptStart;
 use crate::child::judge::Brief;
 use crate::child::quotes;
 use crate::child::{ChildEvent, ChildOutput, command_job};
-use crate::driver::budget::Purse;
+use crate::driver::budget::BudgetReservation;
 use crate::error::chain;
 use crate::git_steps::repository::changes;
 use crate::{EngineError, now};
@@ -94,7 +94,7 @@ impl Drive<'_> {
         let (spec, wanted) = (state.spec.clone(), prompt::quotes(state));
         let quoted = self.driver.blocking(move || quotes::read(&spec, &dir, &wanted)).await;
         let (state, dir) = (self.driver.journal.state(), self.driver.journal.dir().attempt(id));
-        let allowance = self.purse.as_ref().and_then(Purse::allowance);
+        let allowance = self.purse.as_ref().and_then(BudgetReservation::allowance);
         let start = AttemptStart::new(state, id, dir, Quoted(&quoted), self.env(), allowance);
         let files = Arc::clone(&self.files);
         Box::new(move || start.prepare(&files, watchers).map_err(|error| chain(&error)))
@@ -136,7 +136,7 @@ impl Drive<'_> {
         brief: impl FnOnce(&LoopState, Option<&Changes>) -> Brief + Send + 'static,
     ) -> Preparation {
         let (state, env) = (self.driver.journal.state().clone(), self.env());
-        let allowance = self.purse.as_ref().and_then(Purse::allowance);
+        let allowance = self.purse.as_ref().and_then(BudgetReservation::allowance);
         Box::new(move || {
             let changes = changes(&state.spec, state.git.began.as_ref(), candidate.as_ref(), &env);
             let job = changes.and_then(|changes| {
@@ -158,7 +158,7 @@ impl Drive<'_> {
     /// The record first; then the child in flight is ended.
     pub(super) async fn stop_child(&mut self, because: StopReason) -> Result<(), EngineError> {
         let state = self.driver.journal.state();
-        let ladder = state.runs().map_or_else(StopLadder::default, |agent| ear::ladder(agent.kind));
+        let ladder = state.runs().map_or_else(StopLadder::default, |agent| output_parser::ladder(agent.kind));
         let grace = state.in_flight().and_then(|_| state.limits.grace(because));
         if let Some(requested) = state.stop_requested(because) {
             self.driver.journal.push(requested, now())?;

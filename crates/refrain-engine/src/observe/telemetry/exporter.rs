@@ -15,7 +15,7 @@ use refrain_store::journal::{Journal, Tail};
 use tokio::runtime::{Builder, Runtime};
 
 use super::{Refusal, Refused, Target, Telemetry};
-use crate::driver::pulse::{Beat, Pulse};
+use crate::driver::progress::{LiveProgress, ProgressSnapshot};
 use crate::service::redact::Redactor;
 
 /// So many spans are kept for a collector that takes none; of more, the last. As many are sent at once.
@@ -33,7 +33,7 @@ struct Followed {
 }
 
 /// A thread that follows a journal, and what wakes it.
-pub(super) type Following = (JoinHandle<Option<String>>, Arc<Pulse>);
+pub(super) type Following = (JoinHandle<Option<String>>, Arc<LiveProgress>);
 
 impl Exporter {
     pub(super) fn add(&self, following: Following) {
@@ -83,7 +83,7 @@ pub(super) enum When {
 
 pub(super) fn follow<T, S>(
     journal: &Journal<S>,
-    pulse: Arc<Pulse>,
+    pulse: Arc<LiveProgress>,
     when: When,
     mut owed: Owed,
 ) -> io::Result<Following>
@@ -109,7 +109,7 @@ where
             if beat.over {
                 return owed.trouble.or(owed.lost);
             }
-            let journal = |seen: Beat| seen.journal;
+            let journal = |seen: ProgressSnapshot| seen.journal;
             let mut seen = beat;
             while journal(seen) == journal(beat) && !seen.over {
                 // What is printed is nothing to it.

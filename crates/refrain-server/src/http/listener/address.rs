@@ -51,9 +51,6 @@ pub enum AddressError {
 
 impl Address {
     /// Holds what was asked for against what is safe.
-    ///
-    /// # Errors
-    /// [`AddressError`].
     pub fn new(host: IpAddr, port: u16, way: Way) -> Result<Self, AddressError> {
         match &way {
             Way::Loopback if !host.is_loopback() => return Err(AddressError::Open(host)),

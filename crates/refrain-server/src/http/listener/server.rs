@@ -27,12 +27,12 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::csrf::CsrfLayer;
 
 use crate::desk::Desk;
-use crate::http::door::Door;
+use crate::http::app_state::AppState;
 use crate::http::failure::{self, Failure};
 use crate::http::guests::{Guest, Guests};
 use crate::http::listener::address::{NAME, Names, Way};
-use crate::http::listener::paced::Paced;
 use crate::http::listener::stop::{Stop, stopped};
+use crate::http::listener::write_timeout::Paced;
 use crate::http::{Address, guard, login, pages, routes};
 use crate::mcp;
 
@@ -62,7 +62,7 @@ pub struct Server {
     listener: TcpListener,
     /// The other loopback, where browsers go by a name that both have.
     other: Option<TcpListener>,
-    door: Arc<Door>,
+    door: Arc<AppState>,
     tls: Option<Agreeing>,
 }
 
@@ -85,7 +85,6 @@ pub enum HttpError {
     /// The address cannot be had.
     #[error("cannot listen on {at}")]
     Listen {
-        /// Which.
         at: SocketAddr,
         /// What the system said.
         source: io::Error,
@@ -95,7 +94,6 @@ pub enum HttpError {
         "{at} is taken: browsers that look for {name} may go there, and would show whoever listens what lets them in here"
     )]
     Taken {
-        /// Which.
         at: SocketAddr,
         /// The name that both have.
         name: &'static str,
@@ -106,9 +104,6 @@ pub enum HttpError {
 
 impl Server {
     /// Listens; nothing is answered before [`Self::run`].
-    ///
-    /// # Errors
-    /// [`HttpError::Listen`].
     pub async fn listen(desk: Desk, address: Address) -> Result<Self, HttpError> {
         let (listener, other) = bind(&address).await?;
         let at = listener.local_addr().map_err(|source| HttpError::Listen { at: address.listen, source })?;
@@ -119,7 +114,7 @@ impl Server {
             }
             Way::Loopback | Way::Proxy(_) => None,
         };
-        let door = Door::new(Arc::new(desk), at.port(), Names::new(address.way, at));
+        let door = AppState::new(Arc::new(desk), at.port(), Names::new(address.way, at));
         Ok(Self { listener, other, door: Arc::new(door), tls })
     }
 
@@ -132,7 +127,7 @@ impl Server {
     /// What lets somebody in now.
     #[must_use]
     pub fn tokens(&self) -> Vec<Key> {
-        crate::http::door::tokens(&self.door.desk)
+        crate::http::app_state::tokens(&self.door.desk)
     }
 
     /// The origin under which programs on this machine find it, that know nothing of names as browsers do.
@@ -226,7 +221,7 @@ fn is_taken(error: &io::Error) -> bool {
 }
 
 /// All that is answered, behind all that is asked before.
-fn app(door: &Arc<Door>, stop: Stop) -> Router {
+fn app(door: &Arc<AppState>, stop: Stop) -> Router {
     let tools = mcp::over_http(Arc::clone(&door.desk));
     let inside = routes::router()
         .merge(pages::router())

@@ -47,7 +47,6 @@ pub enum TlsError {
     Apart {
         /// The one file.
         certificate: Utf8PathBuf,
-        /// The other.
         key: Utf8PathBuf,
         /// What was said of them.
         source: rustls::Error,
@@ -56,9 +55,6 @@ pub enum TlsError {
 
 impl Tls {
     /// Reads both files.
-    ///
-    /// # Errors
-    /// [`TlsError`].
     pub fn read(certificate: &Utf8Path, key: &Utf8Path) -> Result<Self, TlsError> {
         let read = |path: &Utf8Path| fs::read(path).map_err(|error| TlsError::Unread(path.into(), error));
         let bad = || TlsError::NoCertificate(certificate.to_owned());

@@ -15,7 +15,7 @@ use refrain_app::verbs::tune::Tune;
 
 use crate::desk::{Desk, Place, Refusal};
 use crate::http::api::At;
-use crate::http::door::Door;
+use crate::http::app_state::AppState;
 
 /// A loop, and what is to be done with it.
 #[derive(Deserialize)]
@@ -38,7 +38,7 @@ pub(super) struct Said {
 }
 
 pub(super) async fn act(
-    State(door): State<Arc<Door>>,
+    State(door): State<Arc<AppState>>,
     At(Which { project, id, action }): At<Which>,
     Form(said): Form<Said>,
 ) -> Response {

@@ -1,6 +1,5 @@
 //! Bars over iterations.
 
-/// A chart.
 pub(super) struct Chart {
     pub(super) title: &'static str,
     pub(super) most: String,
@@ -8,7 +7,6 @@ pub(super) struct Chart {
     pub(super) bars: Vec<Bar>,
 }
 
-/// A bar.
 pub(super) struct Bar {
     pub(super) x: usize,
     pub(super) y: String,

@@ -9,7 +9,7 @@ use axum::response::Response;
 use super::frame::{Frame, page, shown};
 use crate::desk::{Activity, Desk};
 use crate::http::api::{At, Attempt, Sought, Wants, unlimited};
-use crate::http::door::Door;
+use crate::http::app_state::AppState;
 
 #[derive(Template)]
 #[template(path = "found.html")]
@@ -22,7 +22,7 @@ struct Page {
 }
 
 pub(super) async fn show(
-    State(door): State<Arc<Door>>,
+    State(door): State<Arc<AppState>>,
     At(of): At<Attempt>,
     Wants(Sought { from, limit, find }): Wants<Sought>,
 ) -> Response {

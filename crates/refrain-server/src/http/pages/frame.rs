@@ -5,7 +5,7 @@ use axum::http::StatusCode;
 use axum::response::{Html, IntoResponse, Response};
 
 use crate::desk::Place;
-use crate::http::door::Door;
+use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
 
 /// What every page has.
@@ -18,11 +18,11 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    pub(super) fn of_all(door: &Door) -> Self {
+    pub(super) fn of_all(door: &AppState) -> Self {
         Self { mark: door.hub.mark(), project: String::new(), id: String::new() }
     }
 
-    pub(super) fn of(door: &Door, place: &Place) -> Self {
+    pub(super) fn of(door: &AppState, place: &Place) -> Self {
         Self { mark: door.hub.mark(), project: place.project.clone(), id: place.id.clone() }
     }
 }
@@ -42,13 +42,17 @@ pub(super) fn page(page: &impl Template) -> Response {
     }
 }
 
-pub(super) fn failed(door: &Door, failure: &Failure) -> Response {
+pub(super) fn failed(door: &AppState, failure: &Failure) -> Response {
     let shown = page(&Failed { frame: Frame::of_all(door), error: failure.error.clone() });
     (failure.status(), shown).into_response()
 }
 
 /// Makes a page of what was found, or of why it was not.
-pub(super) fn shown<T>(door: &Door, found: Result<T, Failure>, show: impl FnOnce(T) -> Response) -> Response {
+pub(super) fn shown<T>(
+    door: &AppState,
+    found: Result<T, Failure>,
+    show: impl FnOnce(T) -> Response,
+) -> Response {
     match found {
         Ok(found) => show(found),
         Err(failure) => failed(door, &failure),

@@ -14,7 +14,7 @@ use super::frame::{Frame, page, shown};
 use super::head::Label;
 use crate::desk::{Filter, Row, STATUSES};
 use crate::http::api::Wants;
-use crate::http::door::Door;
+use crate::http::app_state::AppState;
 
 #[derive(Template)]
 #[template(path = "list.html")]
@@ -60,7 +60,7 @@ struct Used {
     cost_at_least: bool,
 }
 
-pub(super) async fn show(State(door): State<Arc<Door>>, Wants(mut filter): Wants<Filter>) -> Response {
+pub(super) async fn show(State(door): State<Arc<AppState>>, Wants(mut filter): Wants<Filter>) -> Response {
     // A form sends what was left empty.
     for said in [&mut filter.status, &mut filter.text, &mut filter.project] {
         *said = said.take().filter(|text| !text.is_empty());

@@ -20,16 +20,16 @@ use std::sync::Arc;
 use axum::routing::{get, post};
 use axum::{Router, middleware};
 
-use super::copies::{self, Copies};
-use super::door::Door;
+use super::app_state::AppState;
+use super::coalesce::{self, Copies};
 
 /// The pages.
-pub(super) fn router() -> Router<Arc<Door>> {
+pub(super) fn router() -> Router<Arc<AppState>> {
     Router::new()
         .route("/", get(list::show))
         .route("/p/{project}/{id}", get(one::show))
         // What is read anew with the news.
-        .layer(middleware::from_fn_with_state(Arc::<Copies>::default(), copies::share))
+        .layer(middleware::from_fn_with_state(Arc::<Copies>::default(), coalesce::share))
         .route("/start", get(start::show).post(start::start))
         .route("/p/{project}/{id}/diff", get(text::difference))
         .route("/p/{project}/{id}/notes", get(text::notes))
@@ -40,6 +40,6 @@ pub(super) fn router() -> Router<Arc<Door>> {
 }
 
 /// The stylesheet and the script, which are nobody's secret.
-pub(super) fn assets() -> Router<Arc<Door>> {
+pub(super) fn assets() -> Router<Arc<AppState>> {
     Router::new().route("/style.css", get(assets::style)).route("/live.js", get(assets::script))
 }

@@ -18,7 +18,7 @@ use super::head::{Head, Label, Progress};
 use super::plan;
 use crate::desk::{Activity, Desk, Place, Refusal};
 use crate::http::api::At;
-use crate::http::door::Door;
+use crate::http::app_state::AppState;
 
 #[derive(Template)]
 #[template(path = "loop.html")]
@@ -65,7 +65,7 @@ impl From<&Gate> for Ran {
     }
 }
 
-pub(super) async fn show(State(door): State<Arc<Door>>, At(place): At<Place>) -> Response {
+pub(super) async fn show(State(door): State<Arc<AppState>>, At(place): At<Place>) -> Response {
     let frame = Frame::of(&door, &place);
     let base = format!("/p/{}/{}", place.project, place.id);
     let found = door.at_desk(move |desk| look(desk, &place)).await;

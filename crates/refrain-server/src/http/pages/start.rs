@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::act::number;
 use super::frame::{Frame, page};
 use crate::desk::{Desk, Refusal};
-use crate::http::door::Door;
+use crate::http::app_state::AppState;
 use crate::http::failure::Failure;
 
 #[derive(Template)]
@@ -61,17 +61,16 @@ pub(super) struct Typed {
     r#do: String,
 }
 
-/// What came of it.
 enum Came {
     Started { project: String, id: String },
     Shown(String),
 }
 
-pub(super) async fn show(State(door): State<Arc<Door>>) -> Response {
+pub(super) async fn show(State(door): State<Arc<AppState>>) -> Response {
     form(&door, None, String::new(), Typed::default()).await
 }
 
-pub(super) async fn start(State(door): State<Arc<Door>>, Form(asked): Form<Typed>) -> Response {
+pub(super) async fn start(State(door): State<Arc<AppState>>, Form(asked): Form<Typed>) -> Response {
     let said = asked.clone();
     match door.at_desk(move |desk| act(desk, said)).await {
         Ok(Came::Started { project, id }) => Redirect::to(&format!("/p/{project}/{id}")).into_response(),
@@ -82,7 +81,7 @@ pub(super) async fn start(State(door): State<Arc<Door>>, Form(asked): Form<Typed
     }
 }
 
-async fn form(door: &Arc<Door>, failure: Option<Failure>, preview: String, asked: Typed) -> Response {
+async fn form(door: &Arc<AppState>, failure: Option<Failure>, preview: String, asked: Typed) -> Response {
     let projects = door.at_desk(|desk| Ok(desk.projects())).await.unwrap_or_default();
     let folders = projects.into_iter().map(|project| project.folder).collect();
     let (asks, may_lack) = (asked.require_approval.is_some(), asked.allow_missing_gates.is_some());

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::frame::{Frame, page, shown};
 use crate::desk::Place;
 use crate::http::api::{At, Attempt, Wants};
-use crate::http::door::Door;
+use crate::http::app_state::AppState;
 
 /// How much of a log a page shows, in bytes.
 const PART: u64 = 128 << 10;
@@ -48,7 +48,7 @@ pub(super) struct From {
     from: Option<u64>,
 }
 
-pub(super) async fn difference(State(door): State<Arc<Door>>, At(place): At<Place>) -> Response {
+pub(super) async fn difference(State(door): State<Arc<AppState>>, At(place): At<Place>) -> Response {
     let of = place.clone();
     let found = door.at_desk(move |desk| desk.difference(&of)).await;
     shown(&door, found, |found| {
@@ -65,20 +65,20 @@ pub(super) async fn difference(State(door): State<Arc<Door>>, At(place): At<Plac
     })
 }
 
-pub(super) async fn notes(State(door): State<Arc<Door>>, At(place): At<Place>) -> Response {
+pub(super) async fn notes(State(door): State<Arc<AppState>>, At(place): At<Place>) -> Response {
     let of = place.clone();
     let found = door.at_desk(move |desk| desk.notes(&of)).await;
     shown(&door, found, |text| page(&Page::of(&door, &place, "Notes".to_owned(), lines(&text))))
 }
 
-pub(super) async fn told(State(door): State<Arc<Door>>, At(of): At<Attempt>) -> Response {
+pub(super) async fn told(State(door): State<Arc<AppState>>, At(of): At<Attempt>) -> Response {
     let (place, title) = (of.place(), format!("Prompt of iteration {}", of.attempt));
     let found = door.at_desk(move |desk| desk.told(&of.place(), &of.attempt)).await;
     shown(&door, found, |text| page(&Page::of(&door, &place, title, lines(&text))))
 }
 
 pub(super) async fn log(
-    State(door): State<Arc<Door>>,
+    State(door): State<Arc<AppState>>,
     At(of): At<Attempt>,
     Wants(From { from }): Wants<From>,
 ) -> Response {
@@ -93,7 +93,7 @@ pub(super) async fn log(
 }
 
 impl Page {
-    fn of(door: &Door, place: &Place, title: String, lines: Vec<Line>) -> Self {
+    fn of(door: &AppState, place: &Place, title: String, lines: Vec<Line>) -> Self {
         let back = format!("/p/{}/{}", place.project, place.id);
         Self { frame: Frame::of(door, place), title, back, note: String::new(), part: None, lines }
     }

@@ -55,9 +55,6 @@ pub(crate) fn tell_above(folder: impl AsFd) {
 
 impl Notice {
     /// Watches nothing yet.
-    ///
-    /// # Errors
-    /// [`DiskError`] where the user's watches are used up.
     pub fn new() -> Result<Self, DiskError> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
             .on("ask for notices of", Utf8Path::new("files"))?;

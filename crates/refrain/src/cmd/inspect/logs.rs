@@ -9,10 +9,10 @@ use refrain_core::gate::GateName;
 use refrain_core::values::iteration;
 use refrain_core::view::{Iteration, Status};
 use refrain_core::{AttemptId, LoopId, Spec};
-use refrain_engine::{AttemptDir, ByKind, Service, Sight, read_log};
+use refrain_engine::{AttemptDir, ByKind, FollowEvent, Service, read_log};
 
+use crate::render::agent_text::Said;
 use crate::render::lines::Lines;
-use crate::render::said::Said;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]
@@ -184,10 +184,10 @@ fn follow(service: &Service, id: &LoopId, raw: bool) -> Result<bool, RequestErro
     while open {
         let text = match follower.look().map_err(refrain_engine::EngineError::from)? {
             None => break,
-            Some(Sight::Said(event)) => said.show(&event),
-            Some(Sight::Joined | Sight::Quiet) => String::new(),
-            Some(Sight::Output { stderr, bytes }) => streams[usize::from(stderr)].push(&bytes),
-            Some(Sight::Event(record) | Sight::Past(record)) => {
+            Some(FollowEvent::Said(event)) => said.show(&event),
+            Some(FollowEvent::Joined | FollowEvent::Quiet) => String::new(),
+            Some(FollowEvent::Output { stderr, bytes }) => streams[usize::from(stderr)].push(&bytes),
+            Some(FollowEvent::Event(record) | FollowEvent::Past(record)) => {
                 let heading = match &record.event {
                     Event::AttemptStarted(attempt) => heading(*attempt),
                     Event::GateStarted { gate, .. } => gate_heading(gate),

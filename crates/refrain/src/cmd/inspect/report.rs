@@ -12,7 +12,7 @@ use refrain_engine::ByKind;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::render::telling::clock;
+use crate::render::event_text::clock;
 use crate::report::{Document, document, page, plan_document, text};
 use crate::{out, values};
 

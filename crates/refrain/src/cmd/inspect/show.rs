@@ -8,8 +8,8 @@ use refrain_core::{LoopId, Record};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::render::event_text::clock;
 use crate::render::phrase;
-use crate::render::telling::clock;
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]

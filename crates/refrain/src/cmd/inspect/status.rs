@@ -12,10 +12,10 @@ use refrain_engine::{Brief, ByKind, Listed, Located, Service};
 
 use crate::plan::board::{self, Art};
 use crate::render::committed;
+use crate::render::event_text::{clock, words};
 use crate::render::gated;
 use crate::render::phrase;
 use crate::render::phrase::Row;
-use crate::render::telling::{clock, words};
 use crate::{out, values};
 
 #[derive(Debug, clap::Args)]

@@ -15,15 +15,15 @@ use refrain_core::r#loop::Grant;
 use refrain_core::view::Charset;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{AttemptId, LoopId, LoopState};
-use refrain_engine::{Service, Sight, chain};
+use refrain_engine::{FollowEvent, Service, chain};
 use refrain_tui::{Act, Narrator, Objection, Program};
 
 use crate::cmd::control::{cancel, pause, steer};
 use crate::cmd::launch::resume::read_grant;
 use crate::out;
 use crate::plan::board;
+use crate::render::agent_text::Said;
 use crate::render::narrator;
-use crate::render::said::Said;
 use crate::values::charset;
 
 /// How much of a log is shown at once, in bytes.
@@ -140,7 +140,7 @@ impl Program for Verbs {
 struct Told(narrator::Narrator);
 
 impl Narrator for Told {
-    fn tell(&mut self, sight: &Sight) -> String {
+    fn tell(&mut self, sight: &FollowEvent) -> String {
         self.0.tell(sight, None)
     }
 

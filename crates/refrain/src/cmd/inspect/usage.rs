@@ -10,7 +10,7 @@ use refrain_core::text::printable;
 use refrain_core::usage::{By, Group, LookingBack, Report, Since, Spread, Stop, Sum};
 use refrain_core::view::{self, metrics};
 
-use refrain_engine::{Detail, Listed, Untold, Used};
+use refrain_engine::{Detail, Listed, UnreportedUsage, Used};
 
 use crate::cmd::inspect::list::tell_damaged;
 use crate::out;
@@ -93,9 +93,9 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     unread.iter().for_each(tell_damaged);
     for error in untold {
         let error = match error {
-            Untold::Config(error) => RequestError::from(error),
-            Untold::Caps(error) => RequestError::from(error),
-            Untold::LookingBack(error) => RequestError::from(error),
+            UnreportedUsage::Config(error) => RequestError::from(error),
+            UnreportedUsage::Caps(error) => RequestError::from(error),
+            UnreportedUsage::LookingBack(error) => RequestError::from(error),
         };
         out::report(&error);
     }

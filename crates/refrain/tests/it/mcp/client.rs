@@ -24,7 +24,6 @@ pub(super) enum News {
     Updated(String),
 }
 
-/// The ear for that.
 struct Ear(UnboundedSender<News>);
 
 impl ClientHandler for Ear {

@@ -5,7 +5,7 @@ use rstest::rstest;
 use crate::event::{Event, Exit, Process};
 use crate::r#loop::LoopState;
 use crate::r#loop::tests::journal::{Journal, finished, id, session};
-use crate::session::{Answer, Session, Stands, Stop, Whose, by_turn, is_heard, reminder};
+use crate::session::{Answer, LoopOwner, Session, Stands, Stop, by_turn, is_heard, reminder};
 
 const STOP: Stop =
     Stop { is_own: true, is_inside: false, has_background: false, asks: false, has_spoken: true };
@@ -33,20 +33,20 @@ fn unnamed() -> LoopState {
 }
 
 #[rstest]
-#[case::its_own(under("a", 1), "s", Whose::Own)]
-#[case::another(under("a", 1), "t", Whose::Other)]
-#[case::unnamed(unnamed(), "t", Whose::Unbound)]
+#[case::its_own(under("a", 1), "s", LoopOwner::Own)]
+#[case::another(under("a", 1), "t", LoopOwner::Other)]
+#[case::unnamed(unnamed(), "t", LoopOwner::Unbound)]
 #[case::of_another_process(
-    LoopState { session: Some(Session { process: None, ..session(None) }), ..unnamed() }, "t", Whose::Other
+    LoopState { session: Some(Session { process: None, ..session(None) }), ..unnamed() }, "t", LoopOwner::Other
 )]
-#[case::of_a_runner(LoopState { session: None, ..under("a", 1) }, "s", Whose::Nobodys)]
-fn a_note_is_looked_into(#[case] state: LoopState, #[case] name: &str, #[case] whose: Whose) {
+#[case::of_a_runner(LoopState { session: None, ..under("a", 1) }, "s", LoopOwner::Nobodys)]
+fn a_note_is_looked_into(#[case] state: LoopState, #[case] name: &str, #[case] whose: LoopOwner) {
     let here = session(None).process;
-    assert_eq!(Whose::of(&state, name, here), whose);
+    assert_eq!(LoopOwner::of(&state, name, here), whose);
     let capped = Journal::in_session().turns(finished(Exit::Unseen)).obey().state;
     let ended = LoopState { lifecycle: capped.lifecycle, ..state };
-    assert!(ended.ended.is_none() || Whose::of(&ended, name, here) == Whose::Nobodys);
-    assert_ne!(Whose::of(&unnamed(), "t", Some(Process { pid: 1, start: 1 })), Whose::Unbound);
+    assert!(ended.ended.is_none() || LoopOwner::of(&ended, name, here) == LoopOwner::Nobodys);
+    assert_ne!(LoopOwner::of(&unnamed(), "t", Some(Process { pid: 1, start: 1 })), LoopOwner::Unbound);
 }
 
 #[test]
@@ -93,6 +93,6 @@ fn a_session_goes_on_unless_its_loop_stands_still() {
 #[test]
 fn what_is_bound_anew_keeps_its_turn() {
     let journal = Journal::in_session().starts().then(Event::SessionBound(session(Some("t"))));
-    assert_eq!(Whose::of(&journal.state, "t", None), Whose::Own);
+    assert_eq!(LoopOwner::of(&journal.state, "t", None), LoopOwner::Own);
     assert!(is_heard(&journal.state, Some(id(1, 1))));
 }

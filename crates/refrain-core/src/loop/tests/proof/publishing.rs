@@ -21,7 +21,6 @@ fn worked(workflow: Workflow) -> Journal {
     Journal::publishing(workflow, |_| ()).obey().runs(3_000, Exit::Code(0)).obey()
 }
 
-/// One that claims.
 fn claimed(workflow: Workflow) -> Journal {
     Journal::publishing(workflow, |_| ()).obey().attempts(claiming(PROMISE)).obey()
 }

@@ -6,13 +6,13 @@ use crate::agent::FaultKind;
 use crate::event::{Ask, Blocked, ClaimSource, End, Event, Exit, Urgency};
 use crate::r#loop::LoopState;
 use crate::r#loop::tests::journal::{Journal, failing, finished};
-use crate::notice::{Lookout, Notice, NoticeKind, Noticed};
+use crate::notice::{Notice, NoticeCheck, NoticeKind, NoticeWatch};
 use crate::spec::Millis;
 use crate::view::StatusWord;
 
 /// What is told of this journal, where longer waits than so many seconds are.
 fn told(journal: &Journal, longest: Option<u64>) -> Vec<Notice> {
-    let mut lookout = Lookout::new(longest.map(|seconds| Millis(seconds * 1000)));
+    let mut lookout = NoticeWatch::new(longest.map(|seconds| Millis(seconds * 1000)));
     let (first, rest) = journal.records.split_first().unwrap();
     let mut state = LoopState::begin(first).unwrap();
     let see = |record| {

@@ -26,7 +26,6 @@ use outline::{Found, Outline};
 
 const NOTHING: &str = "accepted are headings `## Task 1: …`, or a list of `- [ ] …`";
 
-/// The tasks of a text.
 pub(super) fn read(text: &str) -> Result<Tasks, FileError> {
     let outline = Outline::of(text)?;
     if outline.found.is_empty() {

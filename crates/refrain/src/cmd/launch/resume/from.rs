@@ -14,7 +14,7 @@ use refrain_app::options::{heading, values};
 use refrain_app::resolve::{StartLoop, Workspace, folder, note_untrusted};
 use refrain_app::verbs::start::PreparedLoop;
 use refrain_app::{Action, Code, Context, RequestError};
-use refrain_core::mirror::{Carried, Check, Found, NotNow, Promised, Prompt, Unread, admits_prompt};
+use refrain_core::mirror::{Carried, Check, ForeignLoop, NotNow, Promised, Prompt, Unread, admits_prompt};
 use refrain_core::spec::Limits;
 use refrain_core::text::clip;
 use refrain_core::{LoopId, Spec};
@@ -128,7 +128,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
 }
 
 /// How many iterations it has in total, those there among them; none where it has no end.
-fn total(found: &Found, begin: &BeginArgs) -> Result<Option<u32>, NotNow> {
+fn total(found: &ForeignLoop, begin: &BeginArgs) -> Result<Option<u32>, NotNow> {
     match begin.until.is_infinite() {
         true => found.total(Some(found.iteration.saturating_add(1))).map(|_| None),
         false => found.total(begin.max_iterations.or(begin.until.exact())).map(Some),
@@ -140,7 +140,7 @@ fn set_task(
     context: &Context,
     service: &Service,
     file: &Utf8Path,
-    found: &Found,
+    found: &ForeignLoop,
     (mode, begin): (&ModeArgs, &mut BeginArgs),
 ) -> Result<(), RequestError> {
     if begin.task.is_given() {
@@ -176,7 +176,7 @@ fn set_task(
 }
 
 /// The words that claim the work done: what the person says of them, else what the file does.
-fn set_promise(found: &Found, args: &mut PromiseArgs) {
+fn set_promise(found: &ForeignLoop, args: &mut PromiseArgs) {
     if args.no_promise || args.completion_promise.is_some() {
         return;
     }
@@ -191,7 +191,7 @@ fn set_promise(found: &Found, args: &mut PromiseArgs) {
 fn name(
     service: &Service,
     (file, path): (&Utf8Path, &Utf8Path),
-    found: &Found,
+    found: &ForeignLoop,
 ) -> Result<Option<LoopId>, RequestError> {
     let Some(id) = &found.id else { return Ok(None) };
     let state = match service.state(id) {
@@ -210,7 +210,7 @@ fn name(
 }
 
 /// A file in a repository that somebody else made must not choose a program.
-fn nothing_to_run(file: &Utf8Path, found: &Found) -> RequestError {
+fn nothing_to_run(file: &Utf8Path, found: &ForeignLoop) -> RequestError {
     let error = RequestError::usage(format!(
         "{file}: a file does not choose what is run; accepted is --command or --agent"
     ));

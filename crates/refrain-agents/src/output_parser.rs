@@ -1,0 +1,379 @@
+//! What a runner hears of one attempt, whoever the agent is: bytes in, and at the end what they came to. A command's output
+//! is its message; a stream is cut into lines, which the agent's dialect turns into events.
+
+use refrain_core::Spec;
+use refrain_core::agent::{AgentEvent, AgentReport, Fault, Scope, Usage};
+use refrain_core::event::Exit;
+use refrain_core::promise::{Finding, NearMiss, PREVIEW, Scanner};
+use refrain_core::spec::{AgentKind, OutputFormat};
+use refrain_core::text::clip;
+use refrain_proc::StopLadder;
+
+use crate::acp::Acp;
+use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
+use crate::claude::Claude;
+use crate::codex::Codex;
+use crate::environment;
+use crate::gemini::Gemini;
+use crate::generic::{self, Document};
+use crate::opencode::OpenCode;
+
+/// A longer line is no event of any agent, and is passed over, in bytes.
+const LONGEST_LINE: usize = 16 << 20;
+/// How much of a line that comes in parts is kept for lists, in bytes.
+const LONGEST_BEGUN: usize = 4 << 10;
+/// How much of a line of standard error is looked at, in bytes.
+const LONGEST_STDERR_LINE: usize = 8 << 10;
+
+/// The adapter of a kind; a generic command has none.
+#[must_use]
+pub fn adapter(kind: AgentKind) -> Option<&'static dyn Adapter> {
+    match kind {
+        AgentKind::Generic => None,
+        AgentKind::Claude => Some(&Claude),
+        AgentKind::Codex => Some(&Codex),
+        AgentKind::Opencode => Some(&OpenCode),
+        AgentKind::Gemini => Some(&Gemini),
+        AgentKind::Acp => Some(&Acp),
+    }
+}
+
+/// Why an agent of this kind cannot work with these arguments of the person: its stream would be another than the one that
+/// is read. Names the value and what is accepted.
+#[must_use]
+pub fn objection(kind: AgentKind, args: &[String]) -> Option<String> {
+    adapter(kind)?.objection(args)
+}
+
+/// How an agent is started: as its adapter says, or as a generic command.
+#[must_use]
+pub fn launch(call: &Call<'_>) -> Launch {
+    match adapter(call.spec.agent.kind) {
+        Some(adapter) => adapter.launch(call),
+        None => generic::launch(call),
+    }
+}
+
+/// How this kind of agent is ended.
+#[must_use]
+pub fn ladder(kind: AgentKind) -> StopLadder {
+    adapter(kind).map_or_else(StopLadder::default, |adapter| adapter.ladder())
+}
+
+/// The reader for a stream of this kind of agent; none where standard output is a message.
+#[must_use]
+pub fn dialect(call: &Call<'_>) -> Option<Box<dyn StreamDecoder>> {
+    match (adapter(call.spec.agent.kind), call.spec.agent.output_format) {
+        (Some(adapter), _) => Some(adapter.dialect(call)),
+        (None, OutputFormat::StreamJson) => Some(Claude.dialect(call)),
+        (None, OutputFormat::Json) => Some(Box::new(Document::default())),
+        (None, OutputFormat::Auto | OutputFormat::Text) => None,
+    }
+}
+
+/// Cuts a stream into lines for its dialect, in bounded memory.
+pub struct Stream {
+    dialect: Box<dyn StreamDecoder>,
+    begun: Vec<u8>,
+    /// The line that has begun is too long.
+    skips: bool,
+    /// The line of standard error that has begun, as much of it as is ever looked at.
+    stderr_line: Vec<u8>,
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stream").field("begun", &self.begun.len()).finish_non_exhaustive()
+    }
+}
+
+impl Stream {
+    /// From its first byte on.
+    #[must_use]
+    pub fn new(dialect: Box<dyn StreamDecoder>) -> Self {
+        Self { dialect, begun: Vec::new(), skips: false, stderr_line: Vec::new() }
+    }
+
+    /// From somewhere in the middle on: what comes before the next line is passed over.
+    #[must_use]
+    pub fn joined(dialect: Box<dyn StreamDecoder>) -> Self {
+        Self { skips: true, ..Self::new(dialect) }
+    }
+
+    /// The next bytes, cut anywhere.
+    pub fn push(&mut self, mut bytes: &[u8], say: &mut dyn FnMut(AgentEvent)) {
+        while let Some(end) = memchr::memchr(b'\n', bytes) {
+            let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
+            bytes = rest;
+            if self.begun.is_empty() && !self.skips && line.len() <= LONGEST_LINE {
+                self.dialect.line(line, say);
+            } else {
+                self.hold(line);
+                self.release(say);
+            }
+        }
+        self.hold(bytes);
+    }
+
+    /// The next bytes of standard error, cut anywhere.
+    pub fn push_stderr(&mut self, bytes: &[u8], say: &mut dyn FnMut(AgentEvent)) {
+        let mut parts = bytes.split(|byte| *byte == b'\n').peekable();
+        while let Some(part) = parts.next() {
+            let room = LONGEST_STDERR_LINE.saturating_sub(self.stderr_line.len());
+            self.stderr_line.extend_from_slice(&part[..part.len().min(room)]);
+            if parts.peek().is_some() {
+                self.dialect.stderr_line(&self.stderr_line, say);
+                self.stderr_line.clear();
+            }
+        }
+    }
+
+    fn hold(&mut self, part: &[u8]) {
+        if self.begun.len() + part.len() > LONGEST_LINE {
+            self.skips = true;
+            self.begun = Vec::new();
+        }
+        if !self.skips {
+            self.begun.extend_from_slice(part);
+        }
+    }
+
+    fn release(&mut self, say: &mut dyn FnMut(AgentEvent)) {
+        if std::mem::take(&mut self.skips) {
+            say(AgentEvent::Unknown);
+        } else if !self.begun.is_empty() {
+            self.dialect.line(&self.begun, say);
+        }
+        self.begun.clear();
+    }
+
+    /// The end of the stream, without an end of its program: what can be told is told.
+    pub fn end(&mut self, say: &mut dyn FnMut(AgentEvent)) {
+        self.release(say);
+    }
+
+    /// The program is gone.
+    pub fn conclude(&mut self, exit: Exit, stderr: &str, say: &mut dyn FnMut(AgentEvent)) {
+        self.release(say);
+        self.dialect.conclude(exit, stderr, say);
+    }
+}
+
+/// What an attempt's standard output came to.
+#[derive(Debug)]
+pub struct ParsedOutput {
+    /// What its message said.
+    pub finding: Finding,
+    /// The final message of a stream.
+    pub message: Option<String>,
+    /// What the stream said; none of a command.
+    pub report: Option<AgentReport>,
+}
+
+/// Reads one attempt's standard output as it passes.
+#[derive(Debug)]
+pub struct OutputParser(ParserKind);
+
+#[derive(Debug)]
+enum ParserKind {
+    Message(Box<Scanner>),
+    Stream(Box<Listening>),
+}
+
+#[derive(Debug)]
+struct Listening {
+    stream: Stream,
+    scanner: Scanner,
+    /// There is a promise to be made.
+    has_promise: bool,
+    told: Told,
+}
+
+/// What a stream said so far.
+#[derive(Debug, Default)]
+struct Told {
+    report: AgentReport,
+    message: Option<String>,
+    /// The last line that the agent said, for lists, where there is no final message.
+    said: String,
+    /// The line of that which is said in parts, and has no end yet.
+    begun: String,
+    /// Something came from the model.
+    is_answered: bool,
+    /// The program printed an event.
+    has_event: bool,
+    /// How often it said that it tries again.
+    retries: u32,
+    /// Its final message was too long to be kept.
+    is_too_long: bool,
+}
+
+impl OutputParser {
+    /// An ear for the attempt that is started so.
+    #[must_use]
+    pub fn new(call: &Call<'_>) -> Self {
+        let scanner = Scanner::of_attempt(call.spec, call.prompt);
+        let (resumed, pool) = (resumes(call.spec), environment::pool(call.spec, call.env));
+        let report = AgentReport { resumed, pool, ..AgentReport::default() };
+        Self(match dialect(call) {
+            None => ParserKind::Message(Box::new(scanner)),
+            Some(dialect) => ParserKind::Stream(Box::new(Listening {
+                stream: Stream::new(dialect),
+                scanner,
+                has_promise: call.spec.promise.is_some(),
+                told: Told { report, ..Told::default() },
+            })),
+        })
+    }
+
+    /// The next bytes; returns what the attempt has used so far, where that is news and it goes on.
+    pub fn hear(&mut self, chunk: &[u8]) -> Option<Usage> {
+        match &mut self.0 {
+            ParserKind::Message(scanner) => {
+                scanner.push(chunk);
+                None
+            }
+            ParserKind::Stream(listening) => {
+                let before = listening.told.used();
+                let Listening { stream, told, .. } = &mut **listening;
+                stream.push(chunk, &mut |event| told.hear(event));
+                let now = told.used();
+                (now != before && !told.report.is_final).then_some(now)
+            }
+        }
+    }
+
+    /// The next bytes of standard error.
+    pub fn hear_stderr(&mut self, chunk: &[u8]) {
+        if let ParserKind::Stream(listening) = &mut self.0 {
+            let Listening { stream, told, .. } = &mut **listening;
+            stream.push_stderr(chunk, &mut |event| told.hear(event));
+        }
+    }
+
+    /// What its program waits for by itself until it tries again, as long as nothing has followed that notice; and how many
+    /// such notices there were.
+    #[must_use]
+    pub fn retrying(&self) -> Option<(u32, &Fault)> {
+        match &self.0 {
+            ParserKind::Message(_) => None,
+            ParserKind::Stream(listening) => {
+                let Told { report, retries, .. } = &listening.told;
+                report.retrying.as_ref().map(|fault| (*retries, fault))
+            }
+        }
+    }
+
+    /// Whether something came from the model: its provider works.
+    #[must_use]
+    pub fn is_answered(&self) -> bool {
+        match &self.0 {
+            ParserKind::Message(_) => false,
+            ParserKind::Stream(listening) => listening.told.is_answered,
+        }
+    }
+
+    /// The program is gone: what it all came to.
+    #[must_use]
+    pub fn conclude(self, exit: Exit, stderr: &str) -> ParsedOutput {
+        match self.0 {
+            ParserKind::Message(scanner) => {
+                ParsedOutput { finding: scanner.finish(), message: None, report: None }
+            }
+            ParserKind::Stream(mut listening) => {
+                let Listening { stream, told, .. } = &mut *listening;
+                stream.end(&mut |event| told.hear(event));
+                told.report.no_events = stream.dialect.is_live() && !told.has_event;
+                stream.conclude(exit, stderr, &mut |event| told.hear(event));
+                listening.heard()
+            }
+        }
+    }
+
+    /// Nobody saw the program end: what its stream alone came to; none of a command.
+    #[must_use]
+    pub fn adopt(self) -> Option<ParsedOutput> {
+        match self.0 {
+            ParserKind::Message(_) => None,
+            ParserKind::Stream(mut listening) => {
+                let Listening { stream, told, .. } = &mut *listening;
+                stream.end(&mut |event| told.hear(event));
+                Some(listening.heard())
+            }
+        }
+    }
+}
+
+impl Listening {
+    fn heard(mut self) -> ParsedOutput {
+        let Told { report, message, said, is_too_long, .. } = self.told;
+        if let Some(message) = &message {
+            self.scanner.push(message.as_bytes());
+        }
+        let mut finding = self.scanner.finish();
+        if is_too_long && self.has_promise {
+            finding.near_miss = Some(NearMiss::TooLong);
+        }
+        if finding.last_line.is_empty() {
+            finding.last_line = clip(said.trim(), PREVIEW).into_owned();
+        }
+        ParsedOutput { finding, message, report: Some(report) }
+    }
+}
+
+impl Told {
+    /// What this attempt has used so far, as far as it says so while it runs.
+    fn used(&self) -> Usage {
+        let own = |scope: Scope| scope == Scope::Attempt;
+        let tokens = self.report.tokens.filter(|(of, _)| own(*of)).map(|(_, tokens)| tokens);
+        let cost = self.report.cost.filter(|(of, _)| own(*of)).map(|(_, cost)| cost);
+        Usage { tokens: tokens.unwrap_or_default(), cost, ..Usage::default() }
+    }
+
+    fn hear(&mut self, event: AgentEvent) {
+        self.report.hear(&event);
+        // A notice may be any line that the program's runtime printed.
+        self.has_event |= !matches!(event, AgentEvent::Notice(_));
+        self.retries += u32::from(matches!(event, AgentEvent::Retry(_)));
+        self.is_answered |=
+            matches!(event, AgentEvent::Text { .. } | AgentEvent::Thought(_) | AgentEvent::ToolCall { .. });
+        if let AgentEvent::Text { text, part, .. } = &event {
+            self.say(text, *part);
+        }
+        self.is_too_long |= event == AgentEvent::TooLong;
+        if let AgentEvent::Final { ok, message } = event {
+            self.message = message.filter(|_| ok);
+        }
+    }
+}
+
+impl Told {
+    /// Keeps the last line of what it said, as much of that as lists show.
+    fn say(&mut self, text: &str, part: bool) {
+        let begun = if part { std::mem::take(&mut self.begun) } else { String::new() };
+        let last = text.rsplit_once('\n').map(|(before, last)| (Some(before), last));
+        let (before, last) = last.unwrap_or((None, text));
+        let whole = before.map(|before| format!("{begun}{before}"));
+        let line = whole.iter().flat_map(|whole| whole.lines()).rev().find(|line| !line.trim().is_empty());
+        if let Some(line) = line {
+            self.said = clip(line.trim(), PREVIEW).into_owned();
+        }
+        let mut begun = if whole.is_some() { last.to_owned() } else { begun + last };
+        begun.truncate(begun.floor_char_boundary(LONGEST_BEGUN));
+        if !begun.trim().is_empty() {
+            self.said = clip(begun.trim(), PREVIEW).into_owned();
+        }
+        self.begun = if part { begun } else { String::new() };
+    }
+}
+
+/// Whether the person lets the agent go on with a session of before; only that matters whose totals are a session's.
+fn resumes(spec: &Spec) -> bool {
+    let words: &[&str] = match spec.agent.kind {
+        AgentKind::Claude | AgentKind::Generic => &["--resume", "-r", "--continue", "-c"],
+        AgentKind::Codex => &["resume", "fork"],
+        AgentKind::Opencode | AgentKind::Gemini | AgentKind::Acp => &[],
+    };
+    let is = |argument: &String| words.iter().any(|word| argument.split('=').next() == Some(word));
+    spec.agent.args.iter().any(is)
+}

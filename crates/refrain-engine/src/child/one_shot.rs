@@ -1,0 +1,144 @@
+//! An agent that is asked something beside a loop: it only reads, in a session of its own, and what it says last is the answer.
+//! It has a keeper as every agent has: it does not outlive whoever asks, however that ends.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use camino::Utf8Path;
+use refrain_agents::output_parser::{self, OutputParser};
+use refrain_agents::{environment, generic};
+use refrain_core::agent::Usd;
+use refrain_core::{Spec, context};
+use refrain_proc::{Job, KeeperSpec, Listener, Meter, Report, Supervisor, output};
+
+use crate::child::AgentStart;
+use crate::child::conclusion::{self, Ending};
+use crate::{EngineError, Host};
+
+/// What is asked.
+pub(crate) struct Question<'a> {
+    /// The loop's, with the judge as its agent ([`refrain_agents::judge::judge`]), where it is to look.
+    pub(crate) spec: &'a Spec,
+    pub(crate) prompt: &'a str,
+    /// Where the prompt is kept; a schema is, beside it.
+    pub(crate) file: &'a Utf8Path,
+    /// What the answer is held to, where the agent can be.
+    pub(crate) schema: Option<&'a str>,
+    /// What it may spend, likewise.
+    pub(crate) budget: Option<Usd>,
+    pub(crate) limit: Duration,
+}
+
+/// What it said, and what that cost, as far as it told.
+pub(crate) struct Answer {
+    pub(crate) said: String,
+    pub(crate) cost: Option<Usd>,
+}
+
+/// Asks it, and waits for the answer.
+///
+/// # Errors
+/// [`EngineError`] where it could not be started, or came to nothing.
+pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, EngineError> {
+    let Question { spec, prompt, file, schema, budget, limit } = *question;
+    let unwritten = |error| EngineError::Process("what the agent is asked cannot be written", error);
+    let env = environment::base(spec, host.env.iter().cloned());
+    generic::locate(spec, &env)?;
+    // To it applies what does to every agent of the loop: it starts nothing, and takes nothing over.
+    let inside = [
+        ("REFRAIN_LOOP_ID", spec.id.to_string()),
+        ("REFRAIN_DEPTH", (spec.depth + 1).to_string()),
+        (MARK, file.to_string()),
+    ];
+    let (log, stderr) = (file.with_extension("log"), file.with_extension("stderr.log"));
+    // What is heard is what this one says.
+    for before in [&log, &stderr] {
+        refrain_files::remove(before).map_err(unwritten)?;
+    }
+    let start = AgentStart {
+        spec: spec.clone(),
+        prompt: prompt.to_owned(),
+        prompt_file: file.to_owned(),
+        schema: schema.map(str::to_owned),
+        budget: (budget, budget.is_some()),
+        env: env.clone(),
+        variables: inside.map(|(name, value)| (name.to_owned(), value)).into(),
+        stdout_log: log.clone(),
+        stderr_log: stderr.clone(),
+    };
+    let job =
+        start.job(Arc::new(Meter::new(|| {})), |call| Asked(OutputParser::new(call))).map_err(unwritten)?;
+    let marks = vec![format!("{MARK}={file}")];
+    let keeper = KeeperSpec { program: host.program.clone(), marks, env, loop_dir: None };
+    let (Asked(ear), ending) = run(keeper, job, spec, limit)?;
+    let printed = output::read_end(&stderr, context::EXCERPT as u64).unwrap_or_default();
+    let printed = String::from_utf8_lossy(&printed);
+    let heard = ear.conclude(ending.exit, &printed);
+    let said = conclusion::message(&heard, &log, &ending, &printed).map_err(nothing)?;
+    for raw in [log, stderr] {
+        // The answer is what is kept; whoever asks next here removes what is left.
+        let _ = refrain_files::remove(&raw);
+    }
+    Ok(Answer { said, cost: heard.report.and_then(|report| report.cost).map(|(_, cost)| cost) })
+}
+
+/// What all processes of an asked agent bear, with the file of what it is asked: should its keeper die, they are known by it.
+const MARK: &str = "REFRAIN_QUESTION_FILE";
+
+/// Whoever hears an asked agent.
+struct Asked(OutputParser);
+
+impl Listener for Asked {
+    fn hear(&mut self, chunk: &[u8]) {
+        // What it used is told at the end.
+        let _ = self.0.hear(chunk);
+    }
+}
+
+/// Runs it to its end, or to that of its time. With the supervisor goes the keeper, and with that whoever is left.
+fn run(
+    keeper: KeeperSpec,
+    job: Job<Asked>,
+    spec: &Spec,
+    limit: Duration,
+) -> Result<(Asked, Ending), EngineError> {
+    let unasked = |error| EngineError::Process("the agent cannot be asked", error);
+    let (sender, reports) = mpsc::channel();
+    let report = move |report| {
+        // Whoever asks has had enough.
+        let _ = sender.send(report);
+    };
+    let supervisor = Supervisor::start(keeper, report).map_err(unasked)?;
+    supervisor.run(job);
+    let (until, mut given_up) = (Instant::now() + limit, None);
+    loop {
+        let report = match given_up {
+            // The ladder ends by itself.
+            Some(_) => reports.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            None => reports.recv_timeout(until.saturating_duration_since(Instant::now())),
+        };
+        given_up = match report {
+            Ok(Report::Started(_) | Report::Swept { .. }) => continue,
+            Ok(Report::NotStarted(error)) => return Err(unasked(io::Error::other(error))),
+            Ok(Report::Exited { exit, stdout, stderr, listener, left, output_error }) => {
+                let output_error = output_error.map(|error| error.to_string());
+                return match given_up.or_else(|| output_error.clone()) {
+                    Some(why) => Err(nothing(why)),
+                    None => Ok((listener, Ending { exit, stdout, stderr, left, output_error })),
+                };
+            }
+            Ok(Report::OutputFailed) => Some("what it says cannot be kept".to_owned()),
+            Err(RecvTimeoutError::Timeout) => {
+                Some(format!("it took longer than {} s, and was stopped", limit.as_secs()))
+            }
+            Err(RecvTimeoutError::Disconnected) => return Err(nothing("nobody saw it end".to_owned())),
+        };
+        supervisor.stop(output_parser::ladder(spec.agent.kind));
+    }
+}
+
+fn nothing(why: String) -> EngineError {
+    EngineError::Process("the agent came to nothing", io::Error::other(why))
+}

@@ -1,0 +1,97 @@
+//! Who works for a loop: the supervisor of its processes, there only while it is needed. Its thread and its keeper come with
+//! the first process that the loop starts, and go while it waits for long: a loop that sleeps costs neither.
+
+use std::sync::Arc;
+
+use refrain_core::Spec;
+use refrain_proc::Job;
+use refrain_proc::keeper::StopLadder;
+use refrain_store::LoopDir;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use crate::EngineError;
+use crate::child::{ChildEvent, ChildOutput, Supervised, supervise};
+use crate::driver::locks::Locks;
+use crate::driver::progress::LiveProgress;
+use crate::host::Host;
+use crate::service::shared_files::SharedFiles;
+
+/// The supervisor, where there is one, and the loop's locks, which are not free before everybody is gone. Whoever drops this
+/// has everybody ended, and waits for nobody: many may be dropped at once, on a thread that others need.
+pub(crate) struct SupervisorHandle {
+    at_work: Option<(Supervised, Locks)>,
+    runtime: Handle,
+}
+
+impl SupervisorHandle {
+    /// Nobody yet. Called on a runtime, which is to live until all that it drives is over.
+    pub(crate) fn new() -> Self {
+        Self { at_work: None, runtime: Handle::current() }
+    }
+
+    /// Sees to it that there is a supervisor; where it is told what else there is to say.
+    pub(crate) fn ready(
+        &mut self,
+        (spec, dir): (&Spec, &LoopDir),
+        host: &Host,
+        (pulse, files): (&Arc<LiveProgress>, &SharedFiles),
+        locks: &Locks,
+    ) -> Result<mpsc::Sender<ChildEvent>, EngineError> {
+        let at_work = match self.at_work.take() {
+            Some(at_work) => at_work,
+            None => (supervise(spec, host, Some(dir), pulse, files)?, Arc::clone(locks)),
+        };
+        Ok(self.at_work.insert(at_work).0.sender.clone())
+    }
+
+    /// Starts a process. There is a supervisor: whoever made the job was told by [`Self::ready`] whom it reports to.
+    pub(crate) fn run(&self, job: Job<ChildOutput>) {
+        if let Some((supervised, _)) = &self.at_work {
+            supervised.supervisor.run(job);
+        }
+    }
+
+    /// Ends the process that runs; without one this does nothing.
+    pub(crate) fn stop(&self, ladder: StopLadder) {
+        if let Some((supervised, _)) = &self.at_work {
+            supervised.supervisor.stop(ladder);
+        }
+    }
+
+    /// Ends the process that runs at once; without one this does nothing.
+    pub(crate) fn kill(&self) {
+        if let Some((supervised, _)) = &self.at_work {
+            supervised.supervisor.kill();
+        }
+    }
+
+    /// What the supervisor says next; never, where there is none.
+    pub(crate) async fn news(&mut self) -> ChildEvent {
+        let news = match &mut self.at_work {
+            Some((supervised, _)) => supervised.news.recv().await,
+            None => None,
+        };
+        match news {
+            Some(news) => news,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Has everybody go who is still there, and waits for that.
+    pub(crate) async fn dismiss(&mut self) {
+        if let Some(at_work) = self.at_work.take() {
+            // It panics with the thread only, which ends everybody too.
+            let _ = self.runtime.spawn_blocking(move || drop(at_work)).await;
+        }
+    }
+}
+
+impl Drop for SupervisorHandle {
+    fn drop(&mut self) {
+        if let Some(at_work) = self.at_work.take() {
+            // A runtime that is going already waits for it here.
+            self.runtime.spawn_blocking(move || drop(at_work));
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! How a runner tells the screen in its own process that there is something new: how long the journal is on disk, and
+//! that more was printed. Never what: whoever is woken reads the files, at its own pace, and nobody waits for it.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// What is new.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProgressSnapshot {
+    /// The journal's length up to which it is committed.
+    pub(crate) journal: u64,
+    /// Goes up whenever something was printed.
+    pub(crate) prints: u64,
+    /// Nothing more will come.
+    pub(crate) over: bool,
+}
+
+/// The shared beat.
+#[derive(Debug, Default)]
+pub(crate) struct LiveProgress {
+    beat: Mutex<ProgressSnapshot>,
+    changed: Condvar,
+}
+
+impl LiveProgress {
+    pub(crate) fn update(&self, change: impl FnOnce(&mut ProgressSnapshot)) {
+        change(&mut self.beat.lock().unwrap_or_else(PoisonError::into_inner));
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn beat(&self) -> ProgressSnapshot {
+        *self.beat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the beat is another than `seen`, or for `at_most`; forever without it.
+    pub(crate) fn wait(&self, seen: ProgressSnapshot, at_most: Option<Duration>) -> ProgressSnapshot {
+        let guard = self.beat.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = |beat: &mut ProgressSnapshot| *beat == seen && !beat.over;
+        match at_most {
+            None => *self.changed.wait_while(guard, same).unwrap_or_else(PoisonError::into_inner),
+            Some(at_most) => {
+                let waited = self.changed.wait_timeout_while(guard, at_most, same);
+                *waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        }
+    }
+}

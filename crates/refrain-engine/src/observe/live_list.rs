@@ -1,0 +1,345 @@
+//! A list of loops and plans that stays, and is told what changed of it. For surfaces that stay: what has stopped is
+//! read once, what is driven only as far as it is new, and while nothing changes nothing is done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use camino::Utf8PathBuf;
+use jiff::Timestamp;
+use refrain_core::r#loop::LoopState;
+use refrain_core::view::{Kind, StatusWord};
+use refrain_core::{LoopId, Record};
+use refrain_store::catalog::{Brief, Detail};
+use refrain_store::journal::{self, Tail};
+use refrain_store::{LoopDir, Project};
+use serde::Deserialize;
+
+use crate::driver::liveness::look;
+use crate::observe::journal_watcher::{JournalWatcher, News};
+use crate::service::catalog::Listed;
+use crate::{EngineError, Service};
+
+/// How often it is made sure that the runners of what is driven still live.
+const ALIVE_CHECK: Duration = Duration::from_secs(2);
+
+/// A loop, or a plan, in a list that stays.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListRow {
+    pub id: LoopId,
+    /// The project's folder.
+    pub project: Arc<str>,
+    /// What drives it.
+    pub kind: Kind,
+    /// Where it stands.
+    pub status: StatusWord,
+    /// Whether gates verified the work; none if no gate decides.
+    pub verified: Option<bool>,
+    /// Iterations begun; of a plan, those that all its tasks used.
+    pub iteration: u32,
+    /// The cap.
+    pub max_iterations: Option<u32>,
+    pub started_at: Timestamp,
+    /// When the last event happened.
+    pub updated_at: Timestamp,
+    /// When it stopped.
+    pub ended_at: Option<Timestamp>,
+    /// What it cost, in US dollars, as far as that is known.
+    pub cost_usd: Option<f64>,
+    /// It cost more than that.
+    pub cost_at_least: bool,
+    /// Each gate, and whether it passed last.
+    pub gates: Vec<(String, bool)>,
+    /// The last line that its agent said; none where that was not looked at.
+    pub said: Option<String>,
+    /// Why it stands where it stands.
+    pub reason: String,
+    /// What a person has to do for it to go on.
+    pub needs: Option<String>,
+}
+
+/// One entry of the list.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entry {
+    /// A loop, or a plan.
+    Seen(Box<ListRow>),
+    /// One that cannot be read, or a project: its name, and why.
+    Damaged(String, String),
+}
+
+/// What is new.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LiveListChange {
+    /// The whole list, last touched first.
+    All(Vec<Entry>),
+    /// These changed.
+    Some(Vec<ListRow>),
+}
+
+/// What of a status object is in no [`Brief`].
+#[derive(Deserialize)]
+struct Rest {
+    started_at: Timestamp,
+    ended_at: Option<Timestamp>,
+    usage: Cost,
+    #[serde(default)]
+    gates: Vec<Passed>,
+    needs: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Cost {
+    cost_usd: Option<f64>,
+    /// Of a plan: its cost is incomplete.
+    #[serde(default)]
+    at_least: bool,
+    #[serde(default)]
+    cost_at_least: bool,
+}
+
+#[derive(Deserialize)]
+struct Passed {
+    name: String,
+    passed: bool,
+}
+
+impl ListRow {
+    /// Of a row that has its object; none where that cannot be understood.
+    fn of(brief: Brief, said: Option<String>) -> Option<Self> {
+        let rest: Rest = serde_json::from_str(brief.object.as_deref()?).ok()?;
+        let Brief {
+            id, kind, status, verified, iteration, max_iterations, updated_at, project, reason, ..
+        } = brief;
+        let Rest { started_at, ended_at, usage, gates, needs } = rest;
+        let gates = gates.into_iter().map(|gate| (gate.name, gate.passed)).collect();
+        let Cost { cost_usd, at_least, cost_at_least } = usage;
+        let cost_at_least = if kind == Kind::Plan { at_least } else { cost_at_least };
+        Some(Self {
+            id,
+            project,
+            kind,
+            status,
+            verified,
+            iteration,
+            max_iterations,
+            started_at,
+            updated_at,
+            ended_at,
+            cost_usd,
+            cost_at_least,
+            gates,
+            said,
+            reason,
+            needs,
+        })
+    }
+}
+
+/// Looks at all loops and plans of a project, or of all. Blocks; belongs on a thread of its own.
+#[derive(Debug)]
+pub struct LiveList {
+    service: Service,
+    everywhere: bool,
+    lookout: Option<JournalWatcher>,
+    /// By their folders.
+    known: BTreeMap<Utf8PathBuf, Known>,
+    /// When it was last made sure that what is driven still is.
+    checked: Instant,
+}
+
+/// What is known of a folder.
+#[derive(Debug)]
+enum Known {
+    Listed(Box<Watched>),
+    /// The loop of a task is its plan's affair.
+    OfTask,
+}
+
+#[derive(Debug)]
+struct Watched {
+    service: Arc<Service>,
+    id: LoopId,
+    dir: LoopDir,
+    of: Of,
+    /// It has not stopped, as far as is known.
+    is_driven: bool,
+    /// How it stood last.
+    seen: Option<ListRow>,
+}
+
+#[derive(Debug)]
+enum Of {
+    /// A loop, and how far its journal was read.
+    Loop(Tail, Option<Box<LoopState>>),
+    Plan,
+}
+
+impl Service {
+    /// Looks at all loops and plans of this project, or of all that Refrain has worked in.
+    #[must_use]
+    pub fn roster(&self, everywhere: bool) -> LiveList {
+        let service = self.clone();
+        LiveList { service, everywhere, lookout: None, known: BTreeMap::new(), checked: Instant::now() }
+    }
+
+    /// This project, and with it all that Refrain has worked in where that is asked.
+    fn with_others(&self, everywhere: bool) -> Vec<Self> {
+        let mut services = vec![self.clone()];
+        for root in if everywhere { self.known_projects() } else { Vec::new() } {
+            if let Ok(other) = Self::open(&root, self.host.clone())
+                && services.iter().all(|known| known.project.data != other.project.data)
+            {
+                services.push(other);
+            }
+        }
+        services
+    }
+}
+
+impl LiveList {
+    /// What is new since the last call: at first, and whenever loops came or went, all of it. Waits for that.
+    ///
+    /// # Errors
+    /// [`EngineError`] where nothing can be listed, or no notices can be had.
+    pub fn look(&mut self) -> Result<LiveListChange, EngineError> {
+        loop {
+            let is_driven = self.listed().any(|watched| watched.is_driven);
+            let Some(lookout) = &mut self.lookout else {
+                // Watches first, and looks then: what happens in between is seen twice, and not never.
+                let (service, everywhere) = (self.service.clone(), self.everywhere);
+                self.lookout = Some(JournalWatcher::new(move || service.with_others(everywhere), false)?);
+                return self.look_at_all().map(LiveListChange::All);
+            };
+            let patience = is_driven.then(|| ALIVE_CHECK.saturating_sub(self.checked.elapsed()));
+            let mut due = BTreeSet::new();
+            for news in lookout.wait(patience) {
+                match news {
+                    News::Recorded(whose, _) if self.is_of_task(&whose.dir) => {}
+                    News::Recorded(whose, _) if self.known.contains_key(&whose.dir.0) => {
+                        due.insert(whose.dir.0);
+                    }
+                    News::Recorded(..) | News::Listed => return self.look_at_all().map(LiveListChange::All),
+                    News::Printed(..) => {}
+                }
+            }
+            // Without a notice it is made sure that those that are driven still are.
+            if self.checked.elapsed() >= ALIVE_CHECK {
+                due.extend(
+                    self.listed().filter(|watched| watched.is_driven).map(|watched| watched.dir.0.clone()),
+                );
+                self.checked = Instant::now();
+            }
+            let other = |folder: &Utf8PathBuf| match self.known.get_mut(folder)? {
+                Known::Listed(watched) => watched.other(),
+                Known::OfTask => None,
+            };
+            let seen: Vec<_> = due.iter().filter_map(other).collect();
+            if !seen.is_empty() {
+                return Ok(LiveListChange::Some(seen));
+            }
+        }
+    }
+
+    fn listed(&self) -> impl Iterator<Item = &Watched> {
+        self.known.values().filter_map(|known| match known {
+            Known::Listed(watched) => Some(watched.as_ref()),
+            Known::OfTask => None,
+        })
+    }
+
+    /// Whether it is a loop that is on no list.
+    fn is_of_task(&mut self, dir: &LoopDir) -> bool {
+        match self.known.get(&dir.0) {
+            Some(known) => matches!(known, Known::OfTask),
+            None => {
+                let is_of_task =
+                    journal::read(dir).is_ok_and(|found: journal::Snapshot| found.state.spec.task.is_some());
+                if is_of_task {
+                    self.known.insert(dir.0.clone(), Known::OfTask);
+                }
+                is_of_task
+            }
+        }
+    }
+
+    fn look_at_all(&mut self) -> Result<Vec<Entry>, EngineError> {
+        let listed = self.service.list_with(self.everywhere, Detail::Object)?;
+        let services = self.lookout.as_ref().map(JournalWatcher::services).unwrap_or_default();
+        let services: BTreeMap<_, _> =
+            services.iter().map(|service| (service.project.root.as_str(), service)).collect();
+        let (mut known, mut entries) = (BTreeMap::new(), Vec::with_capacity(listed.len()));
+        for row in listed {
+            let brief = match row {
+                Listed::Damaged(damaged) => {
+                    entries.push(Entry::Damaged(damaged.id, damaged.reason));
+                    continue;
+                }
+                Listed::Loop(brief) => brief,
+            };
+            let mut seen = None;
+            if let Some(service) = services.get(&*brief.project) {
+                let mut watched = Watched::new(service, &brief);
+                // Of what is driven more is known than a list says; what stopped is as the list has it.
+                seen = if watched.is_driven { watched.glimpse() } else { None };
+                known.insert(watched.dir.0.clone(), Known::Listed(Box::new(watched)));
+            }
+            let seen = seen.or_else(|| ListRow::of(*brief, None));
+            entries.extend(seen.map(|seen| Entry::Seen(Box::new(seen))));
+        }
+        self.known = known;
+        Ok(entries)
+    }
+}
+
+impl Watched {
+    fn new(service: &Arc<Service>, brief: &Brief) -> Self {
+        let project: &Project = &service.project;
+        let (dir, of) = match brief.kind {
+            Kind::Plan => (project.plan_dir(&brief.id), Of::Plan),
+            Kind::Process | Kind::Session | Kind::Task => {
+                let dir = project.loop_dir(&brief.id);
+                let tail = Tail::new(&dir);
+                (dir, Of::Loop(tail, None))
+            }
+        };
+        let is_driven = !brief.has_stopped();
+        Self { service: Arc::clone(service), id: brief.id.clone(), dir, of, is_driven, seen: None }
+    }
+
+    /// How it stands now, where that is not how it stood.
+    fn other(&mut self) -> Option<ListRow> {
+        let before = self.seen.take();
+        let seen = self.glimpse()?;
+        Some(seen).filter(|seen| Some(seen) != before.as_ref())
+    }
+
+    /// How it stands now; none where it cannot be read, or is gone.
+    fn glimpse(&mut self) -> Option<ListRow> {
+        let seen = match &mut self.of {
+            Of::Plan => {
+                let status = self.service.plan_status(&self.id).ok()?;
+                let said = status.current.iter().rev().find_map(|task| task.preview.clone());
+                ListRow::of(status.try_into().ok()?, said)
+            }
+            Of::Loop(tail, state) => {
+                let records: Vec<Record> = tail.next(u64::MAX).ok()?;
+                for record in &records {
+                    match state {
+                        // A damaged journal is told by whoever reads it whole.
+                        Some(state) if record.seq > 1 => drop(state.apply(record)),
+                        // The first again: it was written back.
+                        Some(_) | None => *state = LoopState::begin(record).ok().map(Box::new),
+                    }
+                }
+                let status = look(&self.dir, state.as_deref()?);
+                let iterations = status.iterations.iter().flatten().rev();
+                let said = iterations.filter_map(|it| it.said()).find(|said| !said.is_empty());
+                let said = said.map(str::to_owned);
+                ListRow::of(status.try_into().ok()?, said)
+            }
+        }?;
+        self.is_driven = !seen.status.has_stopped();
+        self.seen = Some(seen.clone());
+        Some(seen)
+    }
+}

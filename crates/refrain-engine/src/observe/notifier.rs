@@ -1,0 +1,207 @@
+//! Who tells of a loop, or a plan, what a person wants to hear who looks elsewhere: an observer on a thread of its own. It
+//! reads the journal and can change nothing about what it is of. A webhook is told at least once, from a cursor that is kept
+//! beside the journal: what was not delivered when the runner ends is for the next one, or for `resume --all` ([`post`]).
+
+mod post;
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{JoinHandle, spawn};
+use std::time::{Duration, Instant};
+
+use refrain_core::notice::{Notice, NoticeCheck, NoticeWatch};
+use refrain_core::plan::PlanState;
+use refrain_core::spec::Millis;
+use refrain_core::{LoopState, Machine, Record};
+use refrain_store::journal::{Journal, Tail};
+use refrain_store::outbox::webhook::Told;
+use refrain_store::{JournalError, LoopDir, RunnerLock};
+
+use self::post::Post;
+use crate::driver::progress::{LiveProgress, ProgressSnapshot};
+use crate::observe::webhook::{PATIENCE, Webhook};
+use crate::service::redact::Redactor;
+use crate::{EngineError, PlanRunner, Runner, Service};
+
+/// Somebody who tells of a loop, or a plan, as long as that is driven here.
+#[derive(Debug)]
+pub struct Notifier(JoinHandle<Option<String>>);
+
+impl Notifier {
+    /// Waits until all is told, or that has to be left for later, and answers with why.
+    #[must_use]
+    pub fn finish(self) -> Option<String> {
+        // If it panicked, nothing more is told; the loop is what it is.
+        self.0.join().unwrap_or(None)
+    }
+}
+
+/// Whom a herald tells.
+pub struct Audience {
+    /// Waits that are longer are told of.
+    pub longest: Option<Millis>,
+    /// A webhook, of all that it is owed.
+    pub webhook: Option<Webhook>,
+    /// Whoever is told of what happens from here on.
+    pub tell: Box<dyn FnMut(&Notice) + Send>,
+}
+
+impl Runner {
+    /// Has what happens to the loop told.
+    ///
+    /// # Errors
+    /// Where nothing can be sent from here.
+    pub fn herald(&self, audience: Audience) -> io::Result<Notifier> {
+        herald(&self.journal, Arc::clone(&self.pulse), self.past, audience)
+    }
+}
+
+impl PlanRunner {
+    /// Has what happens to the plan told.
+    ///
+    /// # Errors
+    /// Where nothing can be sent from here.
+    pub fn herald(&self, audience: Audience) -> io::Result<Notifier> {
+        let (journal, pulse) = self.observed();
+        herald(journal, pulse, journal.state().seq, audience)
+    }
+}
+
+fn herald<S>(
+    journal: &Journal<S>,
+    pulse: Arc<LiveProgress>,
+    past: u64,
+    audience: Audience,
+) -> io::Result<Notifier>
+where
+    S: NoticeCheck + Send + 'static,
+    S::Event: Send,
+{
+    let Audience { longest, webhook, mut tell } = audience;
+    let dir = journal.dir().clone();
+    let mut post = webhook.map(|webhook| Post::begin(webhook, &dir, past)).transpose()?;
+    let mut watch = Watch::<S>::new(Tail::of(journal), longest);
+    Ok(Notifier(spawn(move || {
+        loop {
+            let beat = pulse.beat();
+            // What cannot be understood, the runner itself says.
+            for notice in watch.look(beat.journal).unwrap_or_default() {
+                if notice.seq > past {
+                    tell(&notice);
+                }
+                post.iter_mut().for_each(|post| post.take(&notice));
+            }
+            if beat.over {
+                return post.and_then(|post| post.finish(&dir, watch.seen(beat.journal)));
+            }
+            wait(&pulse, beat, post.as_mut(), &dir);
+        }
+    })))
+}
+
+/// Tries what is due, then waits for the next event or the next try.
+fn wait(pulse: &LiveProgress, beat: ProgressSnapshot, post: Option<&mut Post>, dir: &LoopDir) {
+    let patience = post.and_then(|post| {
+        if post.wait().is_some_and(|wait| wait.is_zero()) {
+            post.deliver(dir, PATIENCE);
+        }
+        post.wait()
+    });
+    let until = patience.map(|patience| Instant::now() + patience);
+    let mut seen = beat;
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        if left == Some(Duration::ZERO) {
+            return;
+        }
+        let now = pulse.wait(seen, left);
+        // What is printed is nothing to it.
+        if now.journal != beat.journal || now.over {
+            return;
+        }
+        seen = now;
+    }
+}
+
+impl Service {
+    /// Tells the webhook what it is owed by loops and plans that nobody drives. Answers with why something is still owed; after
+    /// the first that it does not take nothing more is tried.
+    pub fn deliver_owed(
+        &self,
+        longest: Option<Millis>,
+        webhook: &Webhook,
+    ) -> Result<Option<String>, EngineError> {
+        for dir in self.project.loop_dirs()? {
+            if let Some(why) = deliver::<LoopState>(&dir, longest, webhook)? {
+                return Ok(Some(why));
+            }
+        }
+        for dir in self.project.plan_dirs()? {
+            if let Some(why) = deliver::<PlanState>(&dir, longest, webhook)? {
+                return Ok(Some(why));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Tells the webhook what it is owed of one journal, unless somebody drives what that is of.
+fn deliver<S: NoticeCheck>(
+    dir: &LoopDir,
+    longest: Option<Millis>,
+    webhook: &Webhook,
+) -> Result<Option<String>, EngineError> {
+    let Some(told) = Told::read(dir) else { return Ok(None) };
+    let bytes = std::fs::metadata(dir.journal()).map_or(0, |meta| meta.len());
+    if bytes == told.bytes || !RunnerLock::is_free(dir) {
+        return Ok(None);
+    }
+    let mut watch = Watch::<S>::new(Tail::new(dir), longest);
+    // One that is damaged is told by whoever asks for it.
+    let Ok(notices) = watch.look(bytes) else { return Ok(None) };
+    let begun = Post::begin(webhook.clone(), dir, 0);
+    let mut post = begun.map_err(|error| EngineError::Process("nothing can be sent", error))?;
+    notices.iter().for_each(|notice| post.take(notice));
+    Ok(post.finish(dir, watch.seen(bytes)))
+}
+
+/// Reads a journal for notices.
+struct Watch<S: Machine> {
+    tail: Tail<S::Event>,
+    state: Option<S>,
+    lookout: NoticeWatch,
+}
+
+impl<S: NoticeCheck> Watch<S> {
+    fn new(tail: Tail<S::Event>, longest: Option<Millis>) -> Self {
+        Self { tail, state: None, lookout: NoticeWatch::new(longest) }
+    }
+
+    /// How far it has looked: through so many bytes.
+    fn seen(&self, bytes: u64) -> Told {
+        Told { seq: self.state.as_ref().map_or(0, |state| state.seq), bytes }
+    }
+
+    /// The notices of what came since the last look, as far as so many bytes.
+    fn look(&mut self, bytes: u64) -> Result<Vec<Notice>, JournalError> {
+        let records = self.tail.next(bytes)?;
+        Ok(records.iter().filter_map(|record| self.see(record)).collect())
+    }
+
+    fn see(&mut self, record: &Record<S::Event>) -> Option<Notice> {
+        let Some(state) = &mut self.state else {
+            self.state = S::begin(record).ok();
+            return None;
+        };
+        // One that does not fit was not written by us; whoever reads it whole says so.
+        state.apply(record).ok()?;
+        let notice = state.notice(record, &mut self.lookout)?;
+        Some(redacted(notice, &Redactor::new(state.spec(), [])))
+    }
+}
+
+/// The notice without secrets: it leaves the machine, and agents and providers wrote words of it.
+fn redacted(notice: Notice, redactor: &Redactor) -> Notice {
+    let clean = |text: String| redactor.clean(&text);
+    Notice { reason: clean(notice.reason), summary: notice.summary.map(clean), ..notice }
+}

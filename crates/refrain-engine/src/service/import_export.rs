@@ -1,0 +1,95 @@
+//! Loops of other systems, and loops of Refrain's as others have them, where a person asks for it. Nothing of theirs is ever
+//! written here.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::LoopId;
+use refrain_core::mirror::{self, ForeignLoop, Mirror, Standing, Unread};
+use refrain_store::{journal, write_atomic};
+use serde_json::Value;
+
+use crate::driver::liveness::{alive, look};
+use crate::git_steps::failure_branch::each_text;
+use crate::service::Located;
+use crate::service::redact::Redactor;
+use crate::{EngineError, Service};
+
+/// No state of a loop is larger, in bytes: a prompt may be long, and a thousand iterations have a summary each.
+const LARGEST: u64 = 32 << 20;
+
+/// Why a file of another system's cannot be gone on with.
+#[derive(Debug, thiserror::Error)]
+pub enum ForeignError {
+    /// It cannot be read.
+    #[error(
+        "it cannot be read as the state of a loop: {0}; accepted is a file of UTF-8 text of at most {LARGEST} bytes"
+    )]
+    File(io::Error),
+    /// It says what cannot be taken.
+    #[error(transparent)]
+    Unread(#[from] Unread),
+}
+
+/// What a file of another system says of a loop. It is only read.
+pub fn found_in(path: &Utf8Path) -> Result<ForeignLoop, ForeignError> {
+    Ok(mirror::read(&text_of(path).map_err(ForeignError::File)?)?)
+}
+
+/// A text of a size that such files have; what is no file may never end, or never begin.
+fn text_of(path: &Utf8Path) -> io::Result<String> {
+    let meta = fs::metadata(path)?;
+    if !meta.is_file() || meta.len() > LARGEST {
+        return Err(io::Error::other("it is no file, or too large"));
+    }
+    let mut text = String::new();
+    File::open(path)?.take(LARGEST).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Writes a loop as it was exported, whole or not at all. `false` where a file is there that is not Refrain's: it stays.
+///
+/// # Errors
+/// [`EngineError`]; the file is as it was then.
+pub fn write_exported(path: &Utf8Path, text: &str) -> Result<bool, EngineError> {
+    let is_there = fs::symlink_metadata(path).is_ok();
+    let is_own = is_there && text_of(path).is_ok_and(|text| mirror::shown_by(&text).is_some());
+    if is_there && !is_own {
+        return Ok(false);
+    }
+    write_atomic(path, text.as_bytes())?;
+    Ok(true)
+}
+
+impl Service {
+    /// A loop as another system has it, or else as `status --json` does, less what must not leave: values that were set for its
+    /// agent, and what looks like a secret.
+    pub fn export(&self, id: &LoopId, to: Option<Mirror>) -> Result<String, EngineError> {
+        let Located { dir, .. } = self.locate(id)?;
+        let state = journal::read_signed(&dir, &self.host().signing())?.state;
+        let is_driven = alive(&dir, &state).runner != Some(false);
+        let redactor = Redactor::new(&state.spec, []);
+        let clean = |text: &str| redactor.clean(text);
+        let whole = |mut object: Value| {
+            each_text(&mut object, &clean);
+            format!("{object:#}\n")
+        };
+        let Some(to) = to else {
+            // Nothing in it cannot be a value: `status` prints it.
+            return Ok(whole(serde_json::to_value(look(&dir, &state)).unwrap_or_default()));
+        };
+        let text = to.document(&state, Standing::of(&state, is_driven));
+        Ok(serde_json::from_str(&text).map_or_else(|_| clean(&text), whole))
+    }
+
+    /// What a session is told that begins a loop here while Claude Code's own plugin has one: that file is only looked at.
+    #[must_use]
+    pub fn advisory(&self, here: &Utf8Path) -> Option<&'static str> {
+        let is_on = |folder: &Utf8Path| {
+            let path: Utf8PathBuf = folder.join(mirror::RALPH_LOOP);
+            text_of(&path).is_ok_and(|text| mirror::is_ralph_loop_active(&text))
+        };
+        (is_on(&self.project().worktree) || is_on(here)).then_some(mirror::ADVISORY)
+    }
+}

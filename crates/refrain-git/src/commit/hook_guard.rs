@@ -1,0 +1,72 @@
+//! A hook that stages for itself (`git add -u`) puts into the loop's commit what is the person's, or what was left out of it.
+//!
+//! A hook may well change what the loop changed, or add files of its own making: only what was there and was not to be
+//! committed is harm. Such a commit is undone as long as it is the head: the branch is moved back by compare-and-swap. The
+//! person's index has not been touched by then and the files never are, so all is as it was before, but for what hooks behind
+//! the commit did with it. Where the branch has moved on, somebody builds on the commit: then it is only told.
+
+use refrain_core::git::{LeftOut, Oid, RepoPath, Skipped};
+
+use crate::candidate::before::Before;
+use crate::candidate::stage::{Change, changed};
+use crate::commit::reconcile_history::Made;
+use crate::commit::{Job, Outcome};
+use crate::error::GitError;
+use crate::plumbing::git::Git;
+
+impl Job<'_> {
+    /// The commit, unless a hook put into it what is not the loop's and it could be undone; where it could not, what that is.
+    pub(crate) fn without_taken(
+        &self,
+        made: Made,
+        parent: Option<&Oid>,
+        before: &Before,
+        left_out: &[LeftOut],
+    ) -> Result<(Outcome, Vec<RepoPath>), GitError> {
+        let paths = taken(self.git, parent, &made, before, left_out)?;
+        if paths.is_empty() || !self.undo(&made, parent)? {
+            return Ok((Ok(made), paths));
+        }
+        Ok((Err(Skipped::HookTook { paths }), Vec::new()))
+    }
+
+    /// Moves the branch back, if the commit is the head, and nothing else lies between.
+    fn undo(&self, made: &Made, parent: Option<&Oid>) -> Result<bool, GitError> {
+        let parents = self.git.text(["rev-parse", &format!("{}^@", made.commit)], &[])?;
+        if parents != parent.map(Oid::as_str).unwrap_or_default() {
+            return Ok(false);
+        }
+        let mut args = vec!["update-ref".to_owned(), "-m".to_owned(), "refrain: undo the commit".to_owned()];
+        if parent.is_none() {
+            args.push("-d".to_owned());
+        }
+        args.extend(self.place());
+        args.extend(parent.map(Oid::to_string));
+        args.push(made.commit.to_string());
+        // Half of it is none of it: who is stopped now would leave what it should take away.
+        Ok(self.git.to_its_end().run(args, &[])?.status.success())
+    }
+}
+
+/// What of a commit was not to be in it.
+fn taken(
+    git: Git<'_>,
+    parent: Option<&Oid>,
+    made: &Made,
+    before: &Before,
+    left_out: &[LeftOut],
+) -> Result<Vec<RepoPath>, GitError> {
+    if before.is_empty() && left_out.is_empty() {
+        return Ok(Vec::new());
+    }
+    let bare = |left: &LeftOut| {
+        let path = left.path.to_bytes();
+        path.strip_suffix(b"/").map_or_else(|| path.clone(), <[u8]>::to_vec)
+    };
+    let left_out: Vec<Vec<u8>> = left_out.iter().map(bare).collect();
+    let printed = changed(git, parent, &made.commit)?;
+    let changes = Change::all(&printed);
+    let paths = changes.iter().map(|change| change.path);
+    let is_taken = |path: &&[u8]| before.has(path) || left_out.iter().any(|left| left == path);
+    Ok(paths.filter(is_taken).map(RepoPath::from_bytes).collect())
+}

@@ -1,0 +1,97 @@
+//! What happened to the history since a loop last looked: its own commit that was not recorded any more, the agent's
+//! commits, and whether somebody took commits away.
+
+use refrain_core::LoopId;
+use refrain_core::git::Oid;
+
+use crate::error::GitError;
+use crate::plumbing::git::Git;
+
+/// The trailers of a loop's commits.
+pub(crate) const LOOP: &str = "Refrain-Loop";
+pub(crate) const ITERATION: &str = "Refrain-Iteration";
+
+/// A mark, the commit, its tree, its parents, and of which loop and iteration it is, with a NUL at the end.
+const FORMAT: &str = "--format=%m%n%H%n%T%n%P%n%(trailers:key=Refrain-Loop,valueonly,separator=%x2C)%n\
+                      %(trailers:key=Refrain-Iteration,valueonly,separator=%x2C)%x00";
+
+/// How far back it is looked. Who adds more in one iteration has imported a history.
+const MOST: &str = "--max-count=1000";
+
+/// What is in the history now and was not, or the other way round.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Since {
+    /// The commit of this very iteration.
+    pub(crate) ours: Option<Made>,
+    /// Commits of nobody's loop but the agent's own hand, oldest first.
+    pub(crate) by_agent: Vec<Oid>,
+    /// Where the head was, if that is missing now.
+    pub(crate) lost: Option<Oid>,
+}
+
+/// Whose commits are looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommitOwner<'a> {
+    pub(crate) id: &'a LoopId,
+    pub(crate) iteration: u32,
+    /// What the commit of this iteration was going to be made on, if it was. One with its trailers on anything else is the
+    /// agent's: who reads the log writes what it finds there.
+    pub(crate) intended: Option<&'a Intent>,
+}
+
+/// The commit that another is to be made on; none where it is to be the first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Intent {
+    pub(crate) parent: Option<Oid>,
+}
+
+/// A commit and its tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Made {
+    pub(crate) commit: Oid,
+    pub(crate) tree: Oid,
+}
+
+/// Looks at what lies between `last` and `head`.
+pub(crate) fn since(
+    git: Git<'_>,
+    last: Option<&Oid>,
+    head: Option<&Oid>,
+    whose: CommitOwner<'_>,
+) -> Result<Since, GitError> {
+    let Some(head) = head.filter(|head| last != Some(head)) else {
+        return Ok(Since { lost: last.filter(|_| head.is_none()).cloned(), ..Since::default() });
+    };
+    let range = last.map_or_else(|| head.to_string(), |last| format!("{last}...{head}"));
+    let list = ["rev-list", "--no-commit-header", "--left-right", "--reverse", "--topo-order", MOST, FORMAT];
+    let done = git.run(list.into_iter().chain([range.as_str(), "--"]), &[])?;
+    if !done.status.success() {
+        // The commit that it is compared with is gone altogether.
+        return Ok(Since { lost: last.cloned(), ..Since::default() });
+    }
+    let mut since = Since::default();
+    for record in done.stdout.split(|byte| *byte == 0) {
+        let record = String::from_utf8_lossy(record);
+        let mut lines = record.trim_start_matches('\n').split('\n');
+        let (Some(mark), Some(commit), Some(tree), Some(parents)) =
+            (lines.next(), lines.next(), lines.next(), lines.next())
+        else {
+            continue;
+        };
+        let (Ok(commit), Ok(tree)) = (commit.parse(), tree.parse()) else { continue };
+        let is_intended =
+            |intent: &Intent| parents == intent.parent.as_ref().map(Oid::as_str).unwrap_or_default();
+        if mark == "<" {
+            since.lost = last.cloned();
+        } else if lines.next() != Some(whose.id.as_str()) {
+            since.by_agent.push(commit);
+        } else if lines.next() == Some(whose.iteration.to_string().as_str()) {
+            if whose.intended.is_some_and(is_intended) {
+                since.ours = Some(Made { commit, tree });
+            } else {
+                since.by_agent.push(commit);
+            }
+        }
+    }
+    Ok(since)
+}

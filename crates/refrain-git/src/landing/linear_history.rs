@@ -1,0 +1,296 @@
+//! A line of commits on a reference of our own, made of objects alone: how one is added, picked onto another, and found
+//! again by what its trailers say.
+
+use std::collections::BTreeMap;
+
+use refrain_core::git::{Conflict, Oid};
+
+use crate::Cancel;
+use crate::commit::message::{IDENTITY, with_trailers};
+use crate::error::GitError;
+use crate::landing::heads::Heads;
+use crate::landing::merge::{Merged, merge};
+use crate::plumbing::commit_config::configured;
+use crate::plumbing::git::{Git, oid, said};
+use crate::plumbing::object::Object;
+use crate::plumbing::parts::Parts;
+use crate::plumbing::reference::Place;
+use crate::repository::Repository;
+
+/// How many references git is asked for at once: arguments have a limit.
+const AT_ONCE: usize = 500;
+
+/// A commit that is to be made.
+pub(crate) struct New<'a> {
+    pub(crate) tree: &'a Oid,
+    pub(crate) parents: &'a [&'a Oid],
+    /// Without trailers.
+    pub(crate) message: &'a str,
+    pub(crate) trailers: &'a [(&'a str, &'a str)],
+}
+
+/// What is to be made anew.
+#[derive(Clone, Copy, Debug)]
+pub struct RemakeRequest<'a> {
+    /// The reference that the line stands on.
+    pub reference: &'a str,
+    pub tip: &'a Oid,
+    /// What the line is made on: where it began, or what it is to begin at from now on.
+    pub onto: &'a Oid,
+    /// The commits that make the line, in their order. One that is not named is taken out.
+    pub commits: &'a [Oid],
+    /// Who may stop it.
+    pub cancel: Option<&'a Cancel>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LinearBranch {
+    /// The reference is at the new line.
+    Done {
+        /// Where the line ends.
+        tip: Oid,
+        /// What was made of each commit that is in it, in order.
+        picked: Vec<(Oid, Oid)>,
+        /// The commits that do not go without those that were taken out, and so are not in it either.
+        conflicts: Vec<(Oid, Vec<Conflict>)>,
+    },
+    /// Somebody moved the reference, which is as it was then.
+    Moved {
+        /// Where it is now; none where it is gone.
+        at: Option<Oid>,
+    },
+}
+
+impl Repository {
+    /// Makes a line anew of some of its commits, or on another commit: with `onto` where the line began, and all of its
+    /// commits but one, that one is taken out. Commits that stand where they should already are taken as they are. It may be
+    /// repeated: what it makes is the same each time, unless commits are signed; then it is known by its trees.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    pub fn remake_line(&self, request: RemakeRequest<'_>) -> Result<LinearBranch, GitError> {
+        let git = self.git().until(request.cancel);
+        let (mut tip, mut picked, mut conflicts) = (request.onto.clone(), Vec::new(), Vec::new());
+        let heads = self.heads(git, request.commits)?;
+        for commit in request.commits {
+            match self.pick(git, &tip, (commit, &heads))? {
+                Ok(made) => {
+                    picked.push((commit.clone(), made.clone()));
+                    tip = made;
+                }
+                Err(conflict) => conflicts.push((commit.clone(), conflict)),
+            }
+        }
+        if self.move_reference(request.reference, Some(request.tip), &tip, "refrain: make the line anew")? {
+            return Ok(LinearBranch::Done { tip, picked, conflicts });
+        }
+        let at = self.reference(request.reference)?;
+        let now = match &at {
+            Some(at) => since(git, request.onto, at)?,
+            None => Vec::new(),
+        };
+        if let Some(at) = at.clone().filter(|_| now.len() == picked.len())
+            && self.trees(git, &now)? == self.trees(git, &made_of(&picked))?
+        {
+            let picked = picked.into_iter().zip(now).map(|((was, _), now)| (was, now)).collect();
+            return Ok(LinearBranch::Done { tip: at, picked, conflicts });
+        }
+        Ok(LinearBranch::Moved { at })
+    }
+
+    /// The tree of a commit.
+    pub fn tree_of(&self, commit: &Oid) -> Result<Oid, GitError> {
+        self.tree_by(self.git(), commit)
+    }
+
+    /// Where a reference is; none where there is none of that name.
+    pub fn reference(&self, name: &str) -> Result<Option<Oid>, GitError> {
+        match self.place_of(name) {
+            Place::At(at) => return Ok(Some(at)),
+            Place::Nowhere => return Ok(None),
+            Place::Unclear => {}
+        }
+        let done = self.git().run(["rev-parse", "--verify", "--quiet", "--end-of-options", name], &[])?;
+        Ok(String::from_utf8_lossy(&done.stdout).lines().last().and_then(|line| line.parse().ok()))
+    }
+
+    /// Moves a reference, or makes it where it was not, if it still is where it was seen; says whether it is now where it
+    /// should be. It may be repeated.
+    ///
+    /// # Errors
+    /// [`GitError::Failed`] where git refuses another way, as for a name that no reference can have.
+    pub fn move_reference(
+        &self,
+        name: &str,
+        from: Option<&Oid>,
+        to: &Oid,
+        why: &str,
+    ) -> Result<bool, GitError> {
+        let nothing = "0".repeat(to.as_str().len());
+        let from = from.map_or(nothing.as_str(), Oid::as_str);
+        let done = self.git().run(["update-ref", "-m", why, name, to.as_str(), from], &[])?;
+        if done.status.success() {
+            return Ok(true);
+        }
+        match self.reference(name)? {
+            Some(at) if at == *to => Ok(true),
+            at if at.as_ref().map_or(nothing.as_str(), Oid::as_str) != from => Ok(false),
+            _ => Err(GitError::Failed { command: format!("git update-ref {name}"), said: said(&done) }),
+        }
+    }
+
+    /// Makes a reference where there is none; says whether that was so.
+    pub(crate) fn make_reference(&self, name: &str, to: &Oid, why: &str) -> Result<bool, GitError> {
+        if self.known().take_expected(name) && self.place_of(name) == Place::At(to.clone()) {
+            return Ok(true);
+        }
+        let nothing = "0".repeat(to.as_str().len());
+        let done = self.git().run(["update-ref", "-m", why, name, to.as_str(), &nothing], &[])?;
+        Ok(done.status.success())
+    }
+
+    /// Where references are, and the trees of their commits; those of which there are none are not told.
+    pub fn references(&self, names: &[String]) -> Result<BTreeMap<String, (Oid, Oid)>, GitError> {
+        let (mut found, mut unclear) = (BTreeMap::new(), Vec::new());
+        for name in names {
+            match self.place_of(name) {
+                Place::At(at) => match self.known().get(&at) {
+                    Some(head) => drop(found.insert(name.clone(), (at, head.tree))),
+                    None => unclear.push(name),
+                },
+                Place::Nowhere => {}
+                Place::Unclear => unclear.push(name),
+            }
+        }
+        for names in unclear.chunks(AT_ONCE) {
+            let words = ["for-each-ref", "--format=%(refname) %(objectname) %(tree)"];
+            let printed =
+                self.git().text(words.into_iter().chain(names.iter().map(|name| name.as_str())), &[])?;
+            found.extend(printed.lines().filter_map(|line| {
+                let mut fields = line.split(' ');
+                let (name, at, tree) = (fields.next()?, fields.next()?, fields.next()?);
+                // One of these may be a folder of others.
+                names.iter().find(|asked| **asked == name)?;
+                Some((name.to_owned(), (at.parse().ok()?, tree.parse().ok()?)))
+            }));
+        }
+        Ok(found)
+    }
+
+    /// Takes references away that still are where they were seen, all at once; one that was moved stays.
+    pub fn drop_references(&self, at: &BTreeMap<String, Oid>) -> Result<(), GitError> {
+        let order = |(name, at): (&String, &Oid)| format!("delete {name} {at}\n");
+        let all: String = at.iter().map(order).collect();
+        if all.is_empty() || Git::run(self.git(), ["update-ref", "--stdin"], all.as_bytes())?.status.success()
+        {
+            return Ok(());
+        }
+        // All, or none of them: one was moved.
+        at.iter().try_for_each(|(name, at)| self.drop_reference(name, at).map(drop))
+    }
+
+    /// Takes a reference away, if it still is where it was seen; says whether it is gone.
+    pub fn drop_reference(&self, name: &str, at: &Oid) -> Result<bool, GitError> {
+        let done = self.git().run(["update-ref", "-d", name, at.as_str()], &[])?;
+        if done.status.success() {
+            return Ok(true);
+        }
+        match self.reference(name)? {
+            None => Ok(true),
+            Some(now) if now != *at => Ok(false),
+            Some(_) => {
+                Err(GitError::Failed { command: format!("git update-ref -d {name}"), said: said(&done) })
+            }
+        }
+    }
+
+    /// Adds an object that no reference has yet, in the person's name and with the signature that they have every commit made
+    /// with.
+    pub(crate) fn make_commit(&self, git: Git<'_>, new: &New<'_>) -> Result<Oid, GitError> {
+        let message = with_trailers(git, new.message, new.trailers)?;
+        let is_signed = self.signs(git)?;
+        let object = Object { tree: new.tree, parents: new.parents, message: &message, is_signed };
+        self.add_commit(git, object)?.map_err(|said| {
+            match IDENTITY.iter().any(|words| said.contains(words)) {
+                true => GitError::NoIdentity,
+                false => GitError::Failed { command: "git commit-tree".to_owned(), said },
+            }
+        })
+    }
+
+    /// Adds a commit once more on another parent: with what it changed against its own, the same author and the same words.
+    /// One that stands there already is taken as it is.
+    pub(crate) fn pick(
+        &self,
+        git: Git<'_>,
+        onto: &Oid,
+        (commit, heads): (&Oid, &Heads),
+    ) -> Result<Result<Oid, Vec<Conflict>>, GitError> {
+        if heads.parent(commit) == Some(onto) {
+            return Ok(Ok(commit.clone()));
+        }
+        let parts = Parts::of(git, commit)?;
+        let Some(parent) = &parts.parent else {
+            return Err(GitError::NoCommit(format!("{commit}^")));
+        };
+        let tree = match merge(git, parent, onto, commit)? {
+            Merged::Clean { tree } => tree,
+            Merged::Conflict { conflicts, .. } => return Ok(Err(conflicts)),
+        };
+        if self.signs(git)? {
+            let encoding = parts.header(b"encoding ").map(String::from_utf8_lossy);
+            let encoding = encoding.map(|encoding| format!("i18n.commitEncoding={encoding}"));
+            let settings = encoding.iter().flat_map(|encoding| ["-c", encoding]);
+            let args = ["commit-tree", tree.as_str(), "-p", onto.as_str(), "-S", "-F", "-"];
+            let (author, message) = (parts.author(), parts.message());
+            let git = git.by(author.as_ref());
+            return oid("commit-tree", &Git::text(git, settings.chain(args), message)?).map(Ok);
+        }
+        // As it was made: so it is the same object each time.
+        let head = format!("tree {tree}\nparent {onto}\n");
+        let object = [head.as_bytes(), &parts.rest].concat();
+        oid("hash-object", &Git::text(git, ["hash-object", "-t", "commit", "-w", "--stdin"], &object)?)
+            .map(Ok)
+    }
+
+    /// Whether the person wants every commit signed.
+    fn signs(&self, git: Git<'_>) -> Result<bool, GitError> {
+        if configured(self, git, |configured| configured.is_unsigned())? {
+            return Ok(false);
+        }
+        let done = git.run(["config", "--type=bool", "--get", "commit.gpgSign"], &[])?;
+        Ok(done.stdout.starts_with(b"true"))
+    }
+}
+
+/// The commits of a line behind `from`, oldest first.
+pub(crate) fn since(git: Git<'_>, from: &Oid, to: &Oid) -> Result<Vec<Oid>, GitError> {
+    let range = format!("{from}..{to}");
+    let printed = git.text(["rev-list", "--first-parent", "--reverse", &range, "--"], &[])?;
+    printed.lines().map(|line| oid("rev-list", line)).collect()
+}
+
+/// The youngest commit behind `from` on this line that has these very trailers.
+pub(crate) fn trailed(
+    git: Git<'_>,
+    (from, to): (&Oid, &Oid),
+    trailers: &[(&str, &str)],
+) -> Result<Option<Oid>, GitError> {
+    let value = |(key, _): &(&str, &str)| format!("%n%(trailers:key={key},valueonly,separator=%x2C)");
+    let format = format!("--format=%H{}%x00", trailers.iter().map(value).collect::<String>());
+    let range = format!("{from}..{to}");
+    let printed =
+        git.output(["rev-list", "--no-commit-header", "--first-parent", &format, range.as_str(), "--"], &[])?;
+    let is_it = |record: &[u8]| {
+        let record = String::from_utf8_lossy(record);
+        let mut lines = record.trim_start_matches('\n').split('\n');
+        let commit: Oid = lines.next()?.parse().ok()?;
+        trailers.iter().all(|(_, value)| lines.next() == Some(value)).then_some(commit)
+    };
+    Ok(printed.split(|byte| *byte == 0).find_map(is_it))
+}
+
+fn made_of(picked: &[(Oid, Oid)]) -> Vec<Oid> {
+    picked.iter().map(|(_, now)| now.clone()).collect()
+}

@@ -1,0 +1,177 @@
+//! A branch that stands on what its remote has: the commits that the remote has not are made anew on the remote's, without a
+//! checkout, and then the branch and the worktree are moved there as in a hand-over. What is not committed stays as it is, byte
+//! for byte; where it is in the way, that is the answer.
+
+use camino::Utf8Path;
+use refrain_core::LoopId;
+use refrain_core::git::{Conflict, Oid};
+
+use crate::Cancel;
+use crate::error::GitError;
+use crate::landing::handover::{HandOverRequest, HandedOver, Note};
+use crate::landing::linear_history::{New, since};
+use crate::landing::merge::{Merged, merge};
+use crate::plumbing::git::{Git, oid, said};
+use crate::repository::Repository;
+
+/// Commits that were made, oldest first, or the one that does not go, and why.
+type Line = Result<Vec<Oid>, (Oid, Vec<Conflict>)>;
+
+/// How much is told of either side of a conflict, in bytes.
+const TOLD: usize = 16 << 10;
+
+/// What is to stand on what.
+#[derive(Clone, Copy, Debug)]
+pub struct RebaseRequest<'a> {
+    /// The loop; its name is in the lock of the index, so that it knows its own.
+    pub id: &'a LoopId,
+    /// The branch that is checked out; none where the head is detached.
+    pub branch: Option<&'a str>,
+    pub head: &'a Oid,
+    /// What the remote has, and is here already.
+    pub theirs: &'a Oid,
+    /// A place for private indexes, in the loop's own folder: this, and others beside it.
+    pub index: &'a Utf8Path,
+    /// Who may stop it, until the first file is written.
+    pub cancel: Option<&'a Cancel>,
+}
+
+/// What came of it. But for `Done` nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rebased {
+    /// The branch stands on theirs.
+    Done { head: Oid },
+    /// Both sides did something that does not go together.
+    Conflict {
+        /// The commit of ours that does not go.
+        at: Oid,
+        /// About what.
+        conflicts: Vec<Conflict>,
+        /// What our side did with these paths since both parted: a diff, cut in its middle where it is long.
+        ours: String,
+        /// What the remote's side did.
+        theirs: String,
+    },
+    /// The two have no commit in common.
+    Unrelated,
+    /// The branch or the files could not follow; never [`HandedOver::Done`].
+    Hindered(HandedOver),
+}
+
+impl Repository {
+    /// Makes the commits that are not in `theirs` anew on top of it, each with its author, date and words, and moves the branch
+    /// and the files there. One whose change is there already is left out. Where one is a merge, whose other side a line would
+    /// lose, theirs is merged instead. It may be repeated, also by who finds that another was cut off: what was begun is
+    /// finished first, and known again.
+    ///
+    /// # Errors
+    /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    pub fn rebase_onto(&self, request: RebaseRequest<'_>) -> Result<Rebased, GitError> {
+        let RebaseRequest { branch, head, theirs, cancel, .. } = request;
+        let git = self.git().until(cancel);
+        let checked_out = self.current_branch()?;
+        if checked_out.as_deref() != branch {
+            return Ok(Rebased::Hindered(HandedOver::OtherBranch { now: checked_out }));
+        }
+        let head_now = || self.reference("HEAD")?.ok_or_else(|| GitError::Unborn(self.root().to_owned()));
+        let mut now = head_now()?;
+        if let Some((from, to)) = Note::begun(self).filter(|(from, to)| [from, to].contains(&&now)) {
+            match self.move_to(request, &from, &to)? {
+                HandedOver::Done => now = head_now()?,
+                other => return Ok(Rebased::Hindered(other)),
+            }
+        }
+        let Some(base) = common(git, &now, theirs)? else { return Ok(Rebased::Unrelated) };
+        if now != *head && !self.is_of(git, head, (&base, &now))? {
+            return Ok(Rebased::Hindered(HandedOver::Diverged { head: now }));
+        }
+        if base == *theirs {
+            return Ok(Rebased::Done { head: now });
+        }
+        let made = match has_merges(git, &base, &now)? {
+            true => self.join(git, (&base, &now), theirs)?,
+            false => self.replay(git, (&base, &now), theirs)?,
+        };
+        let to = match made {
+            Ok(line) => line.last().unwrap_or(theirs).clone(),
+            Err((at, conflicts)) => {
+                let paths: Vec<_> = conflicts.iter().map(|conflict| conflict.path.clone()).collect();
+                let (ours, theirs) = self.both_sides(&base, (&now, theirs), &paths, TOLD)?;
+                return Ok(Rebased::Conflict { at, conflicts, ours, theirs });
+            }
+        };
+        Ok(match self.move_to(request, &now, &to)? {
+            HandedOver::Done => Rebased::Done { head: to },
+            other => Rebased::Hindered(other),
+        })
+    }
+
+    /// Whether a rebase of `head` that nobody heard the end of left the line from `base` to `now`.
+    fn is_of(&self, git: Git<'_>, head: &Oid, (base, now): (&Oid, &Oid)) -> Result<bool, GitError> {
+        if self.reference(&format!("{now}^2"))?.as_ref() == Some(base) {
+            return Ok(self.reference(&format!("{now}^1"))?.as_ref() == Some(head));
+        }
+        let Some(from) = common(git, head, base)? else { return Ok(false) };
+        let Ok(made) = self.replay(git, (&from, head), base)? else { return Ok(false) };
+        let line = since(git, base, now)?;
+        // Signed commits are others each time, and hold the same.
+        Ok(made == line || (made.len() == line.len() && self.trees(git, &made)? == self.trees(git, &line)?))
+    }
+
+    /// The commits behind `base` made anew on `onto`, oldest first, or which does not go.
+    fn replay(&self, git: Git<'_>, (base, head): (&Oid, &Oid), onto: &Oid) -> Result<Line, GitError> {
+        let commits = since(git, base, head)?;
+        let heads = self.heads(git, &commits)?;
+        let (mut before, mut line) = (base.clone(), Vec::new());
+        for commit in commits {
+            let tip = line.last().unwrap_or(onto);
+            let made = match self.pick(git, tip, (&commit, &heads))? {
+                Ok(made) => made,
+                Err(conflicts) => return Ok(Err((commit, conflicts))),
+            };
+            // What theirs has already would be an empty commit, which is only kept where it was made as one.
+            let was_empty = self.tree_by(git, &before)? == self.tree_by(git, &commit)?;
+            if was_empty || self.tree_by(git, &made)? != self.tree_by(git, tip)? {
+                line.push(made);
+            }
+            before = commit;
+        }
+        Ok(Ok(line))
+    }
+
+    /// Both sides in one commit.
+    fn join(&self, git: Git<'_>, (base, head): (&Oid, &Oid), theirs: &Oid) -> Result<Line, GitError> {
+        let tree = match merge(git, base, head, theirs)? {
+            Merged::Clean { tree } => tree,
+            Merged::Conflict { conflicts, .. } => return Ok(Err((head.clone(), conflicts))),
+        };
+        let (parents, message) = ([head, theirs], "Merge what others pushed to this branch\n");
+        Ok(Ok(vec![self.make_commit(git, &New { tree: &tree, parents: &parents, message, trailers: &[] })?]))
+    }
+
+    fn move_to(&self, request: RebaseRequest<'_>, from: &Oid, to: &Oid) -> Result<HandedOver, GitError> {
+        let RebaseRequest { id, branch, index, cancel, .. } = request;
+        let why = "refrain: rebase on the remote";
+        self.hand_over(HandOverRequest { id, branch, expected: from, to, why, index, cancel })
+    }
+}
+
+/// Where both histories part; none where they have nothing in common.
+fn common(git: Git<'_>, one: &Oid, other: &Oid) -> Result<Option<Oid>, GitError> {
+    let done = git.run(["merge-base", one.as_str(), other.as_str()], &[])?;
+    match done.status.code() {
+        Some(0) => {
+            oid("merge-base", String::from_utf8_lossy(&done.stdout).lines().next().unwrap_or_default())
+                .map(Some)
+        }
+        Some(1) => Ok(None),
+        _ => Err(GitError::Failed { command: "git merge-base".to_owned(), said: said(&done) }),
+    }
+}
+
+/// Whether there is a merge among the commits of a line.
+fn has_merges(git: Git<'_>, base: &Oid, head: &Oid) -> Result<bool, GitError> {
+    let range = format!("{base}..{head}");
+    let words = ["rev-list", "--first-parent", "--merges", "--max-count=1", &range, "--"];
+    Ok(!git.text(words, &[])?.is_empty())
+}

@@ -1,0 +1,349 @@
+//! What a remote that does not take a push means by it. Git's exit code and what it prints for programs come first; where it
+//! prints nothing for them, as where the connection ends, only its words are left, in the language that we have it speak.
+
+use std::fmt;
+
+use refrain_core::text::printable;
+use refrain_proc::tool::Done;
+
+use crate::plumbing::git::said;
+
+/// Why a remote does not have what it should.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// There is no repository at the remote's address.
+    NoRemote {
+        /// What git said, fit to be shown, as everywhere here.
+        said: String,
+    },
+    /// It does not know us, or we may not.
+    NoPermission {
+        /// What git said.
+        said: String,
+    },
+    /// A rule of the remote's keeps this branch from being pushed to.
+    ProtectedBranch {
+        /// What the remote said.
+        said: String,
+    },
+    /// A hook said no: one here before the push, or one of the remote's.
+    HookDeclined { said: String },
+    /// The branch was there, and somebody deleted it.
+    BranchDeleted,
+    /// The remote cannot be reached, or was lost in the middle: it may be tried again.
+    Unreachable {
+        /// What git said.
+        said: String,
+    },
+    /// The name of the branch, or a commit that the remote has not, has what looks like a secret: which, in words.
+    Secret(String),
+    /// Another reason.
+    Other {
+        /// What git said.
+        said: String,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRemote { said } => {
+                write!(
+                    f,
+                    "there is no repository at the remote; git remote -v says where it should be: {said}"
+                )
+            }
+            Self::NoPermission { said } => {
+                write!(
+                    f,
+                    "the remote does not let us in; see to it that git push works without a question: {said}"
+                )
+            }
+            Self::ProtectedBranch { said } => {
+                write!(f, "the remote protects this branch; use a pull request (--git-workflow pr): {said}")
+            }
+            Self::HookDeclined { said } => write!(f, "a hook declined the push: {said}"),
+            Self::BranchDeleted => f.write_str(
+                "the branch was deleted at the remote; push it again by hand if that was a mistake",
+            ),
+            Self::Unreachable { said } => write!(f, "the remote cannot be reached: {said}"),
+            Self::Secret(secret) => {
+                write!(f, "{secret}; take it out, or push it yourself once it may be seen")
+            }
+            Self::Other { said } => write!(f, "the remote did not take it: {said}"),
+        }
+    }
+}
+
+/// What git says of a push.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    Pushed,
+    /// The branch is not where it was seen.
+    Rejected {
+        said: String,
+    },
+    Refused(Refusal),
+}
+
+/// Words of git, ssh, and of the forges, in lower case: whom they do not let in.
+const NO_PERMISSION: &[&str] = &[
+    "permission denied",
+    "authentication failed",
+    "could not read username",
+    "could not read password",
+    "unable to get password from user",
+    "returned error: 401",
+    "returned error: 403",
+    "access denied",
+    "denied to ",
+    "write access to repository not granted",
+    "not allowed to push",
+    "not allowed to upload",
+    "host key verification failed",
+    "deploy key",
+];
+
+/// The same: what is not there.
+const NO_REMOTE: &[&str] = &[
+    "does not appear to be a git repository",
+    "repository not found",
+    "could not be found",
+    "returned error: 404",
+    "returned error: 410",
+    "you were looking for could not",
+    "' not found",
+];
+
+/// The same: a branch with rules. GitHub has numbers for them (GH006: protected branch, GH013: repository rules).
+const PROTECTED: &[&str] = &["protected branch", "gh006", "gh013", "rule violations"];
+
+/// The same: a connection that is not made, or ends too early.
+const UNREACHABLE: &[&str] = &[
+    "could not resolve",
+    "couldn't connect",
+    "failed to connect",
+    "connection ",
+    "timed out",
+    "timeout",
+    "hung up unexpectedly",
+    "unexpected disconnect",
+    "early eof",
+    "rpc failed",
+    "network is unreachable",
+    "no route to host",
+    "returned error: 429",
+    "returned error: 5",
+    "empty reply",
+    "gnutls",
+    "openssl",
+];
+
+/// What is meant where git could not talk to the end.
+pub(crate) fn of_transport(said: String) -> Refusal {
+    let words = said.to_lowercase();
+    let has = |known: &[&str]| known.iter().any(|known| words.contains(known));
+    if has(NO_PERMISSION) {
+        Refusal::NoPermission { said }
+    } else if has(NO_REMOTE) {
+        Refusal::NoRemote { said }
+    } else if has(UNREACHABLE) {
+        Refusal::Unreachable { said }
+    } else {
+        Refusal::Other { said }
+    }
+}
+
+/// What git says of a push to this branch: `flag TAB from:to TAB summary (reason)` (git-push(1), "OUTPUT").
+pub(crate) fn of_push(done: &Done, refname: &str) -> Answer {
+    let printed = String::from_utf8_lossy(&done.stdout);
+    let line = printed.lines().find_map(|line| {
+        let (flag, rest) = line.split_once('\t')?;
+        let (names, summary) = rest.split_once('\t')?;
+        (names.rsplit_once(':')?.1 == refname).then_some((flag, summary))
+    });
+    let Some((flag, summary)) = line else {
+        // Without a word about the branch it was a hook here that said no, where nothing is fatal.
+        return Answer::Refused(match done.status.code() {
+            Some(1) => Refusal::HookDeclined { said: said(done) },
+            _ => of_transport(said(done)),
+        });
+    };
+    if flag != "!" {
+        return Answer::Pushed;
+    }
+    let (kind, reason) = summary.split_once(" (").unwrap_or((summary, ""));
+    let reason = printable(reason.trim_end_matches(')')).into_owned();
+    let told = told(done).unwrap_or_else(|| reason.clone());
+    let words = format!("{reason}\n{told}").to_lowercase();
+    let has = |known: &[&str]| known.iter().any(|known| words.contains(known));
+    match kind {
+        "[rejected]" if ["non-fast-forward", "fetch first", "stale info"].contains(&reason.as_str()) => {
+            Answer::Rejected { said: reason }
+        }
+        // Somebody else's push was quicker.
+        "[remote rejected]" if has(&["cannot lock ref", "failed to update ref", "incorrect old value"]) => {
+            Answer::Rejected { said: told }
+        }
+        "[remote rejected]" if has(PROTECTED) => Answer::Refused(Refusal::ProtectedBranch { said: told }),
+        "[remote rejected]" if has(NO_PERMISSION) => Answer::Refused(Refusal::NoPermission { said: told }),
+        "[remote rejected]" if has(&["hook declined"]) => {
+            Answer::Refused(Refusal::HookDeclined { said: told })
+        }
+        "[remote failure]" => Answer::Refused(Refusal::Unreachable { said: told }),
+        _ => Answer::Refused(Refusal::Other { said: told }),
+    }
+}
+
+/// What the other end said, without git's mark before each line; none where it said nothing.
+fn told(done: &Done) -> Option<String> {
+    let printed = String::from_utf8_lossy(&done.stderr);
+    let lines = printed.lines().filter_map(|line| line.strip_prefix("remote: ")).map(str::trim_end);
+    let text = lines.collect::<Vec<_>>().join("\n");
+    Some(printable(text.trim()).into_owned()).filter(|text| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    fn kind(refusal: &Refusal) -> &'static str {
+        match refusal {
+            Refusal::NoRemote { .. } => "no remote",
+            Refusal::NoPermission { .. } => "no permission",
+            Refusal::ProtectedBranch { .. } => "protected",
+            Refusal::HookDeclined { .. } => "hook",
+            Refusal::BranchDeleted => "deleted",
+            Refusal::Unreachable { .. } => "unreachable",
+            Refusal::Secret(_) => "secret",
+            Refusal::Other { .. } => "other",
+        }
+    }
+
+    #[test]
+    fn what_ends_a_connection_is_known_by_its_words() {
+        for (said, expected) in [
+            ("fatal: '../nix.git' does not appear to be a git repository", "no remote"),
+            ("ERROR: Repository not found.\nfatal: Could not read from remote repository.", "no remote"),
+            ("fatal: repository 'https://github.com/a/b.git/' not found", "no remote"),
+            ("remote: The project you were looking for could not be found", "no remote"),
+            ("git@github.com: Permission denied (publickey).", "no permission"),
+            (
+                "remote: Permission to a/b.git denied to me.\nfatal: unable to access 'x': The requested URL returned error: 403",
+                "no permission",
+            ),
+            (
+                "fatal: could not read Username for 'https://github.com': terminal prompts disabled",
+                "no permission",
+            ),
+            ("fatal: Authentication failed for 'https://github.com/a/b.git/'", "no permission"),
+            ("remote: HTTP Basic: Access denied", "no permission"),
+            ("ssh: connect to host localhost port 1: Connection refused", "unreachable"),
+            (
+                "fatal: unable to access 'https://localhost:1/x/': Failed to connect to localhost port 1 after 0 ms",
+                "unreachable",
+            ),
+            (
+                "fatal: unable to access 'http://nohost.invalid/x/': Could not resolve host: nohost.invalid",
+                "unreachable",
+            ),
+            (
+                "send-pack: unexpected disconnect while reading sideband packet\nfatal: the remote end hung up unexpectedly",
+                "unreachable",
+            ),
+            ("error: RPC failed; HTTP 502 curl 22 The requested URL returned error: 502", "unreachable"),
+            ("fatal: unable to parse object: abc", "other"),
+        ] {
+            assert_eq!(kind(&of_transport(said.to_owned())), expected, "{said}");
+        }
+    }
+
+    #[test]
+    fn what_git_prints_for_programs_decides_where_there_is_something() {
+        let to = "refs/heads/main";
+        let line = |rest: &str| format!("To there\n{rest}\nDone\n").replace('|', "\t");
+        for (code, stdout, stderr, expected) in [
+            (0, line("*|abc:refs/heads/main|[new branch]"), "", "pushed"),
+            (0, line(" |abc:refs/heads/main|a..b"), "", "pushed"),
+            (0, line("=|abc:refs/heads/main|[up to date]"), "", "pushed"),
+            (1, line("!|abc:refs/heads/main|[rejected] (non-fast-forward)"), "", "rejected"),
+            (1, line("!|abc:refs/heads/main|[rejected] (fetch first)"), "", "rejected"),
+            (
+                1,
+                line(
+                    "!|abc:refs/heads/main|[remote rejected] (cannot lock ref 'refs/heads/main': is at a but expected b)",
+                ),
+                "",
+                "rejected",
+            ),
+            (
+                1,
+                line("!|abc:refs/heads/main|[remote rejected] (protected branch hook declined)"),
+                "remote: error: GH006: Protected branch update failed",
+                "protected",
+            ),
+            (
+                1,
+                line(
+                    "!|abc:refs/heads/main|[remote rejected] (push declined due to repository rule violations)",
+                ),
+                "",
+                "protected",
+            ),
+            (
+                1,
+                line("!|abc:refs/heads/main|[remote rejected] (pre-receive hook declined)"),
+                "remote: GitLab: You are not allowed to push code to protected branches on this project.",
+                "protected",
+            ),
+            (
+                1,
+                line("!|abc:refs/heads/main|[remote rejected] (pre-receive hook declined)"),
+                "remote: GitLab: You are not allowed to push code to this project.",
+                "no permission",
+            ),
+            (
+                1,
+                line("!|abc:refs/heads/main|[remote rejected] (pre-receive hook declined)"),
+                "remote: no ticket in the message",
+                "hook",
+            ),
+            (
+                1,
+                line("!|abc:refs/heads/main|[remote rejected] (branch is currently checked out)"),
+                "",
+                "other",
+            ),
+            (
+                1,
+                line("!|abc:refs/heads/main|[remote failure] (remote failed to report status)"),
+                "",
+                "unreachable",
+            ),
+            (1, "the tests fail\n".to_owned(), "error: failed to push some refs to 'there'", "hook"),
+            (128, String::new(), "fatal: the remote end hung up unexpectedly", "unreachable"),
+            (1, line("!|abc:refs/heads/other|[rejected] (fetch first)"), "", "hook"),
+        ] {
+            let status = ExitStatus::from_raw(code << 8);
+            let done = Done { status, stdout: stdout.clone().into(), stderr: stderr.into() };
+            let answer = of_push(&done, to);
+            let found = match &answer {
+                Answer::Pushed => "pushed",
+                Answer::Rejected { .. } => "rejected",
+                Answer::Refused(refusal) => kind(refusal),
+            };
+            assert_eq!(found, expected, "{stdout} {stderr}: {answer:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_remote_says_is_shown_without_the_marks() {
+        let stderr = b"remote: no\x1b[31m        \nremote: really        \nerror: failed\n".to_vec();
+        let done = Done { status: ExitStatus::from_raw(256), stdout: Vec::new(), stderr };
+        let text = told(&done).unwrap();
+        assert!(text.starts_with("no") && text.ends_with("\nreally") && !text.contains('\x1b'), "{text:?}");
+    }
+}

@@ -1,0 +1,140 @@
+//! The folder of a pool's worktree and what ties it to its repository: whether both are there and belong together, and how
+//! they are brought together again.
+
+use std::fs::{self, File};
+use std::io::Write;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use refrain_core::git::Oid;
+
+use crate::error::{GitError, OnPath};
+use crate::plumbing::disk::{remove, text};
+use crate::plumbing::git_files::named;
+use crate::plumbing::worktree_list::has_modules;
+use crate::repository::Repository;
+
+/// How the folder of a worktree is found.
+pub(crate) enum Folder {
+    Nothing,
+    /// A worktree of this repository.
+    Whole,
+    /// Files, but what ties them to the repository is gone.
+    Broken,
+    /// Something that is not of the pool's making, for this reason.
+    Strange(String),
+}
+
+/// Looks at the folder.
+pub(crate) fn folder(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitError> {
+    match fs::symlink_metadata(folder) {
+        Err(_) => return nothing(repository, folder),
+        Ok(meta) if !meta.is_dir() => return Ok(Folder::Strange("it is no folder".to_owned())),
+        Ok(_) if fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none()) => {
+            return nothing(repository, folder);
+        }
+        Ok(_) => {}
+    }
+    let dot_git = folder.join(".git");
+    if fs::symlink_metadata(&dot_git).is_ok_and(|meta| meta.is_dir()) {
+        return Ok(Folder::Strange("it has become a repository of its own".to_owned()));
+    }
+    let Some(named) = named(&dot_git) else { return Ok(Folder::Broken) };
+    if repository.git_dir_of(folder).is_some_and(|dir| !has_head(&dir) && has_modules(&dir)) {
+        return Ok(Folder::Strange("its git folder is broken, and has the commits of submodules".to_owned()));
+    }
+    Ok(match is_of(&named, repository) {
+        Some(true) if has_head(&named) => Folder::Whole,
+        Some(true) | None => Folder::Broken,
+        Some(false) => Folder::Strange("it belongs to another repository".to_owned()),
+    })
+}
+
+/// Whether a git folder is that of a worktree of the repository; none where that cannot be told.
+fn is_of(git_dir: &Utf8Path, repository: &Repository) -> Option<bool> {
+    let common = text(&git_dir.join("commondir")).ok()?;
+    let common = git_dir.join(common.trim_end()).canonicalize_utf8().ok()?;
+    Some(common == repository.common_dir().canonicalize_utf8().ok()?)
+}
+
+/// The git folder of a worktree of the repository, as git calls it; none where the folder is not a whole one.
+pub(crate) fn git_dir(repository: &Repository, folder: &Utf8Path) -> Option<Utf8PathBuf> {
+    let dot_git = folder.join(".git");
+    fs::symlink_metadata(&dot_git).ok().filter(fs::Metadata::is_file)?;
+    let named = named(&dot_git)?.canonicalize_utf8().ok()?;
+    (is_of(&named, repository)? && has_head(&named)).then_some(named)
+}
+
+impl Repository {
+    /// Whether git would find this worktree and its git folder where it did, as far as that can be told without asking it: of a
+    /// linked worktree without a configuration of its own only the file says that which leads there. Of what all worktrees are
+    /// configured to do nothing counts that could say else (git-worktree(1), CONFIGURATION FILE).
+    #[must_use]
+    pub fn is_where_it_was(&self) -> bool {
+        self.git_dir() != self.common_dir()
+            && git_dir(self, self.root()).is_some_and(|found| found == self.git_dir())
+            && self.git_dir().join("config.worktree").symlink_metadata().is_err()
+    }
+}
+
+/// There are no files, but git may still have the commits of submodules that were in them.
+fn nothing(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitError> {
+    let left = repository.what_is_left(folder);
+    Ok(left.map_or(Folder::Nothing, Folder::Strange))
+}
+
+/// Whether git knows a git folder by its head.
+fn has_head(git_dir: &Utf8Path) -> bool {
+    let head = text(&git_dir.join("HEAD")).unwrap_or_default();
+    head.starts_with("ref: refs/") || head.trim_end().parse::<Oid>().is_ok()
+}
+
+/// Ties files to the repository again: to the git folder that is theirs, or to a new one, whose head is at `at`. No file is
+/// written.
+pub(crate) fn mend(
+    repository: &Repository,
+    folder: &Utf8Path,
+    beside: &Utf8Path,
+    at: &Oid,
+) -> Result<(), GitError> {
+    let dot_git = folder.join(".git");
+    let known = repository.git_dir_of(folder);
+    remove(&dot_git)?;
+    if let Some(git_dir) = known {
+        if has_head(&git_dir) && git_dir.join("commondir").is_file() {
+            return write(&dot_git, &format!("gitdir: {git_dir}\n"));
+        }
+        // Without its head it is no use to anybody, and git cannot remove it either.
+        remove(&git_dir)?;
+    }
+    let aside = aside(beside);
+    repository.add_empty_worktree(repository.git(), &aside, (at, None))?;
+    let git_dir = named(&aside.join(".git"))
+        .ok_or_else(|| GitError::Answer { command: "worktree add", answer: aside.to_string() })?;
+    write(&git_dir.join("gitdir"), &format!("{dot_git}\n"))?;
+    fs::rename(aside.join(".git"), &dot_git).on("write", &dot_git)?;
+    remove(&aside)?;
+    let there = Repository::open(folder, repository.env())?;
+    there.git().output(["read-tree", at.as_str()], &[]).map(drop)
+}
+
+/// Where a git folder is made that another's files are then tied to.
+fn aside(beside: &Utf8Path) -> Utf8PathBuf {
+    beside.join("mending")
+}
+
+/// Takes away what somebody left who was killed while mending.
+pub(crate) fn forget_mending(repository: &Repository, beside: &Utf8Path) -> Result<(), GitError> {
+    let path = aside(beside);
+    if path.symlink_metadata().is_err() {
+        return Ok(());
+    }
+    if repository.listed(&path)?.is_some() {
+        // What git does not take away, goes with the folder.
+        let _ = repository.worktrees_to_change().remove_whatever(&path);
+    }
+    remove(&path)
+}
+
+fn write(path: &Utf8Path, text: &str) -> Result<(), GitError> {
+    File::create(path).and_then(|mut file| file.write_all(text.as_bytes())).on("write", path)
+}

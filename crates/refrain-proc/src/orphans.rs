@@ -1,0 +1,91 @@
+//! Processes of loops, wherever they are: found by the variables that every agent, and whatever it starts, is given. Whether
+//! they should still be there is for somebody else to say.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use refrain_core::event::Process;
+
+use crate::{identity, system};
+
+/// A process that bears a loop's mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Orphan {
+    pub process: Process,
+    /// Its command line, words joined by blanks. Data.
+    pub command: String,
+    /// Those of the variables asked for that it has. Data.
+    pub variables: BTreeMap<&'static str, String>,
+}
+
+/// Every living process but this one whose environment can be read and holds all of these variables.
+#[must_use]
+pub fn bearing(variables: &[&'static str]) -> Vec<Orphan> {
+    let own = identity::own().process.pid;
+    let all = identity::all().filter(|stat| !stat.zombie && stat.process.pid != own);
+    all.filter_map(|stat| look(stat.process, variables)).collect()
+}
+
+/// Every living process but this one whose environment can be read and holds this variable, `NAME=value`.
+#[must_use]
+pub fn marked(variable: &str) -> Vec<Orphan> {
+    let own = identity::own().process.pid;
+    let all = identity::all().filter(|stat| !stat.zombie && stat.process.pid != own);
+    let bears = |pid| system::environment(pid).split(|byte| *byte == 0).any(|it| it == variable.as_bytes());
+    all.filter(|stat| bears(stat.process.pid))
+        .filter_map(|stat| described(stat.process, BTreeMap::new()))
+        .collect()
+}
+
+fn look(process: Process, wanted: &[&'static str]) -> Option<Orphan> {
+    let mut variables = BTreeMap::new();
+    for entry in system::environment(process.pid).split(|byte| *byte == 0) {
+        let entry = String::from_utf8_lossy(entry);
+        let Some((name, value)) = entry.split_once('=') else { continue };
+        if let Some(name) = wanted.iter().find(|wanted| **wanted == name) {
+            variables.insert(*name, value.to_owned());
+        }
+    }
+    if variables.len() < wanted.len() {
+        return None;
+    }
+    described(process, variables)
+}
+
+fn described(process: Process, variables: BTreeMap<&'static str, String>) -> Option<Orphan> {
+    let command = system::arguments(process.pid);
+    let command = String::from_utf8_lossy(&command).trim_end_matches('\0').replace('\0', " ");
+    // Its number may be another's by now.
+    identity::is_running(process).then_some(Orphan { process, command, variables })
+}
+
+/// Whether anybody whose name begins so works in `dir` or below it. One who hides where it works might.
+#[must_use]
+pub fn anyone_works_in(dir: &Path, name: &str) -> bool {
+    let pids = identity::all().filter(|stat| !stat.zombie).map(|stat| stat.process.pid);
+    pids.filter(|pid| system::name(*pid).is_some_and(|found| found.starts_with(name)))
+        .any(|pid| system::folder(pid).is_none_or(|found| found.starts_with(dir)))
+}
+
+/// Somebody who works in `dir` or below it, as far as that can be seen.
+#[must_use]
+pub fn who_works_in(dir: &Path) -> Option<Process> {
+    let is_there = |pid| system::folder(pid).is_some_and(|found| found.starts_with(dir));
+    identity::all().find(|stat| !stat.zombie && is_there(stat.process.pid)).map(|stat| stat.process)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_works_in_a_folder_is_seen_by_name() {
+        let name = system::name(identity::own().process.pid).unwrap();
+        let here = std::env::current_dir().unwrap();
+        assert!(anyone_works_in(&here, name.trim()));
+        assert!(!anyone_works_in(&here.join("none"), name.trim()));
+        assert!(!anyone_works_in(&here, "no-such-program"));
+        assert!(who_works_in(&here).is_some());
+        assert_eq!(who_works_in(&here.join("none")), None);
+    }
+}

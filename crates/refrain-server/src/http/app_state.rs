@@ -1,0 +1,158 @@
+//! What all requests share: the desk, who may come in, and under which names the server is found.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use refrain_engine::{Key, Keys, Pass, now};
+
+use super::failure::Failure;
+use super::live::EventBroadcaster;
+use crate::desk::{Desk, Refusal};
+use crate::http::listener::address::Names;
+
+/// How long a code that opens the door once is good.
+const CODE: Duration = Duration::from_mins(10);
+/// How many wrong tokens are looked at in a minute.
+const TRIES: u32 = 20;
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// The door.
+#[derive(Debug)]
+pub(super) struct AppState {
+    pub(super) desk: Arc<Desk>,
+    pub(super) hub: Arc<EventBroadcaster>,
+    keys: Keys,
+    pub(super) names: Names,
+    /// What the cookie is called: browsers keep them by host, whatever the port.
+    pub(super) cookie: String,
+    /// A code that opens the door once, and until when.
+    code: Mutex<Option<(String, Instant)>>,
+    /// Wrong tokens since then.
+    wrong: Mutex<(u32, Instant)>,
+}
+
+impl AppState {
+    pub(super) fn new(desk: Arc<Desk>, port: u16, names: Names) -> Self {
+        // Under this prefix no other host, and nobody on the way, sets one for us.
+        let prefix = if names.is_secure() { "__Host-" } else { "" };
+        Self {
+            hub: Arc::new(EventBroadcaster::new(Arc::clone(&desk))),
+            keys: desk.keys(),
+            names,
+            cookie: format!("{prefix}refrain_{port}"),
+            code: Mutex::new(None),
+            wrong: Mutex::new((0, Instant::now())),
+            desk,
+        }
+    }
+
+    /// A code that opens the door once.
+    pub(super) fn make_code(&self) -> String {
+        let code = random();
+        *lock(&self.code) = Some((code.clone(), Instant::now() + CODE));
+        code
+    }
+
+    /// Whether this is the code, which is good no more then.
+    pub(super) fn takes(&self, code: &str) -> bool {
+        let mut kept = lock(&self.code);
+        // Hashes, so that how long it takes says nothing.
+        let is_good = |(known, until): &(String, Instant)| {
+            blake3::hash(known.as_bytes()) == blake3::hash(code.as_bytes()) && Instant::now() < *until
+        };
+        let is_it = kept.as_ref().is_some_and(is_good);
+        if is_it {
+            *kept = None;
+        }
+        is_it
+    }
+
+    /// A new cookie, for a browser that came under this host.
+    pub(super) async fn bake(&self, host: String) -> Option<String> {
+        let (keys, value) = (self.keys.clone(), random());
+        let made = value.clone();
+        let add = move || keys.add(Pass::Cookie { host: &host, value: &made }, now());
+        tokio::task::spawn_blocking(add).await.is_ok_and(|added| added.is_ok()).then_some(value)
+    }
+
+    /// Whether this token was given out.
+    pub(super) async fn knows(&self, token: &str) -> bool {
+        let (keys, token) = (self.keys.clone(), token.to_owned());
+        tokio::task::spawn_blocking(move || keys.has(Pass::Token(&token), now())).await.unwrap_or(false)
+    }
+
+    /// Whether this cookie was given to a browser that came under this host.
+    pub(super) async fn knows_cookie(&self, host: String, value: String) -> bool {
+        let keys = self.keys.clone();
+        let has = move || keys.has(Pass::Cookie { host: &host, value: &value }, now());
+        tokio::task::spawn_blocking(has).await.unwrap_or(false)
+    }
+
+    /// Notes that a token or a code was wrong; whether there were too many of late.
+    pub(super) fn was_wrong(&self) -> bool {
+        let mut wrong = lock(&self.wrong);
+        if wrong.1.elapsed() > MINUTE {
+            *wrong = (0, Instant::now());
+        }
+        wrong.0 += 1;
+        wrong.0 > TRIES
+    }
+
+    /// Does what blocks on a thread that may.
+    pub(super) async fn at_desk<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let desk = Arc::clone(&self.desk);
+        match tokio::task::spawn_blocking(move || work(&desk)).await {
+            Ok(done) => done.map_err(Failure::from),
+            Err(error) => Err(Failure::new(
+                axum::http::StatusCode::INTERNAL_SERVER_ERROR,
+                format!("refrain broke off in the middle of this: {error}"),
+            )),
+        }
+    }
+}
+
+/// 256 bits that nobody guesses, in hex.
+fn random() -> String {
+    let bytes: [u8; 32] = rand::rng().random();
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A new token for a program, kept so that it is let in from now on.
+///
+/// # Errors
+/// What the system said where it cannot be kept.
+pub fn new_token(desk: &Desk) -> Result<String, refrain_engine::DiskError> {
+    let token = random();
+    desk.keys().add(Pass::Token(&token), now())?;
+    Ok(token)
+}
+
+/// Lets nobody in any more who was; how many tokens and cookies there were.
+///
+/// # Errors
+/// What the system said where one of them stays.
+pub fn revoke_tokens(desk: &Desk) -> Result<usize, refrain_engine::DiskError> {
+    desk.keys().revoke()
+}
+
+/// What lets somebody in now.
+#[must_use]
+pub fn tokens(desk: &Desk) -> Vec<Key> {
+    desk.keys().list(now())
+}
+
+/// Lets the holder of the token or cookie with this id in no more; whether there was one.
+///
+/// # Errors
+/// What the system said where it stays.
+pub fn revoke_token(desk: &Desk, id: &str) -> Result<bool, refrain_engine::DiskError> {
+    desk.keys().revoke_one(id)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,72 @@
+//! What Slack is owed of a loop: the next thing to do there, from how the loop stands and what was done. Pure: whoever looks
+//! again, after a crash or an outage, finds the same.
+
+use refrain_core::view::StatusWord;
+use refrain_engine::{Sent, Talk};
+
+use super::render::{MessageView, Notes, Seen};
+
+/// The next thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Deed {
+    /// Post the message: this text.
+    Post(String),
+    Edit(MessageView),
+    /// React to what asked for it.
+    React {
+        /// What is taken away first.
+        remove: Vec<String>,
+        /// What is set.
+        add: &'static str,
+    },
+    /// Say in the thread what the agent noted.
+    Reply(Notes),
+}
+
+/// The next deed; none where all is told.
+pub(super) fn next(talk: &Talk, seen: &Seen) -> Option<Deed> {
+    if talk.only_ends && talk.message == Sent::Not && !seen.status.has_stopped() {
+        return None;
+    }
+    let face = seen.face(talk.stop.as_ref());
+    match &talk.message {
+        // One that only the end is told of has no beginning to tell.
+        Sent::Not | Sent::Intended if talk.only_ends => return Some(Deed::Post(face.text)),
+        Sent::Not | Sent::Intended => return Some(Deed::Post(seen.first_words())),
+        Sent::At(_) => {}
+        Sent::Refused => return None,
+    }
+    if talk.shown.as_deref() != Some(face.mark().as_str()) {
+        return Some(Deed::Edit(face));
+    }
+    if talk.reaction.as_deref() != Some(seen.reaction()) {
+        let remove = seen.old_reactions(talk.reaction.as_deref()).into_iter().map(str::to_owned).collect();
+        return Some(Deed::React { remove, add: seen.reaction() });
+    }
+    // Whoever pauses a loop goes on with it, and reads then.
+    let ended = seen.ended.filter(|_| seen.status != StatusWord::Paused)?;
+    let is_told = matches!(talk.reply, Some((of, Sent::At(_) | Sent::Refused)) if of == ended);
+    if is_told { None } else { seen.state().map(Deed::Reply) }
+}
+
+/// Whether nothing more is owed until something happens to the loop.
+pub(super) fn is_settled(talk: &Talk, seen: &Seen) -> bool {
+    seen.status.has_stopped() && next(talk, seen).is_none()
+}
+
+/// The message to which its reactions belong: what asked for it, else its own.
+pub(super) fn reacted(talk: &Talk) -> Option<&str> {
+    talk.trigger.as_deref().or_else(|| own(talk))
+}
+
+/// The thread in which its notes are said: the one that it was asked for in, else its own message's.
+pub(super) fn thread(talk: &Talk) -> Option<&str> {
+    talk.thread.as_deref().or_else(|| own(talk))
+}
+
+fn own(talk: &Talk) -> Option<&str> {
+    match &talk.message {
+        Sent::At(ts) => Some(ts),
+        Sent::Not | Sent::Intended | Sent::Refused => None,
+    }
+}

@@ -1,0 +1,221 @@
+//! Telling Slack of one loop: look, do the next thing that is owed, note it; and wait. What is done outside is noted before
+//! and behind it, so that whoever goes on knows what may have been done, and asks Slack.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use refrain_core::LoopId;
+use refrain_engine::{Changes, Sent, Service, Talk};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
+
+use super::api::Fault;
+use super::next_action::{self, Deed};
+use super::render::{MessageView, Notes, Seen};
+use super::{SlackWorkspace, blocking};
+
+/// How often a thread that waits makes sure that somebody still wants to know.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often a loop is looked at of which nothing is heard: a runner that was killed says nothing.
+const SILENCE: Duration = Duration::from_secs(10);
+/// The first rest behind something that did not work, and the longest.
+const RESTS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// What a person has to mend before anything works; until then nothing is given up.
+const OF_THE_APP: [&str; 8] = [
+    "access_denied",
+    "account_inactive",
+    "ekm_access_denied",
+    "invalid_auth",
+    "not_authed",
+    "org_login_required",
+    "token_expired",
+    "token_revoked",
+];
+
+/// One loop, and whoever tells of it.
+pub(super) struct SlackSync {
+    pub(super) office: Arc<SlackWorkspace>,
+    pub(super) service: Service,
+    pub(super) id: LoopId,
+    /// Somebody wants it to look.
+    pub(super) poked: Arc<AtomicBool>,
+}
+
+impl SlackSync {
+    /// Tells until nothing is owed of a loop that has stopped; what was not told then, the next one tells.
+    pub(super) async fn run(self) {
+        let Some(mut changes) = self.changes().await else { return };
+        let (mut has_turn, mut rest) = (false, RESTS.0);
+        while let Some((talk, seen)) = self.look().await {
+            // What stands beside a journal its agent may have written: it is told nowhere else.
+            let is_unwanted = talk.message == Sent::Refused || !self.office.hears(&talk.channel);
+            if is_unwanted || next_action::is_settled(&talk, &seen) {
+                let _ = self.note(move |talk| (talk.bytes, talk.seq) = (seen.bytes, seen.seq)).await;
+                return;
+            }
+            let Some(deed) = next_action::next(&talk, &seen) else {
+                changes = self.wait(changes).await;
+                continue;
+            };
+            let writes = !matches!(deed, Deed::React { .. });
+            if writes && !has_turn {
+                self.office.api.turn(&talk.channel).await;
+                // What holds by now is what is said.
+                has_turn = true;
+                continue;
+            }
+            has_turn = false;
+            match self.perform(&talk, &seen, deed).await {
+                Ok(()) => rest = RESTS.0,
+                Err(why) => {
+                    self.office.complain(&format!("{}: {why}; it is told later", self.id));
+                    sleep(rest).await;
+                    rest = (rest * 2).min(RESTS.1);
+                }
+            }
+        }
+    }
+
+    async fn changes(&self) -> Option<Changes> {
+        let (service, id) = (self.service.clone(), self.id.clone());
+        blocking(move || service.changes(&id)).await
+    }
+
+    async fn look(&self) -> Option<(Talk, Seen)> {
+        let (service, id) = (self.service.clone(), self.id.clone());
+        blocking(move || Ok::<_, refrain_engine::EngineError>((service.talk(&id)?, service.glance(&id)?)))
+            .await
+            .and_then(|(talk, glance)| Some((talk?, glance.into())))
+    }
+
+    /// Waits until there may be something new.
+    async fn wait(&self, mut changes: Changes) -> Changes {
+        let since = Instant::now();
+        loop {
+            let waited = spawn_blocking(move || {
+                let changed = changes.wait(LOOK);
+                (changes, changed)
+            });
+            // Only a panic ends it, and then the next look says what there is.
+            let Ok((kept, changed)) = waited.await else { return std::future::pending().await };
+            let is_news = changed.journal || changed.state || self.poked.swap(false, Ordering::SeqCst);
+            if is_news || since.elapsed() > SILENCE {
+                return kept;
+            }
+            changes = kept;
+        }
+    }
+
+    async fn note(&self, change: impl FnOnce(&mut Talk) + Send + 'static) -> Result<(), String> {
+        let noted = self.office.note(&self.service, &self.id, change).await;
+        noted.then_some(()).ok_or_else(|| "it cannot be noted".to_owned())
+    }
+
+    async fn perform(&self, talk: &Talk, seen: &Seen, deed: Deed) -> Result<(), String> {
+        match deed {
+            Deed::Post(text) => self.post(talk, seen, &text).await,
+            Deed::Edit(face) => self.edit(talk, face).await,
+            Deed::React { remove, add } => self.react(talk, &remove, add).await,
+            Deed::Reply(notes) => self.reply(talk, seen, notes).await,
+        }
+    }
+
+    async fn post(&self, talk: &Talk, seen: &Seen, text: &str) -> Result<(), String> {
+        let mark = format!("{}-{}", seen.id, seen.started);
+        let thread = talk.thread.as_deref();
+        let found = match talk.message {
+            Sent::Intended => self.find(talk, thread, &mark).await?,
+            Sent::Not | Sent::At(_) | Sent::Refused => {
+                self.note(|talk| talk.message = Sent::Intended).await?;
+                None
+            }
+        };
+        let posted = match found {
+            Some(ts) => Sent::At(ts),
+            None => self.sent(self.office.api.say(&talk.channel, thread, text, &mark).await)?,
+        };
+        self.note(|talk| talk.message = posted).await?;
+        Ok(())
+    }
+
+    async fn edit(&self, talk: &Talk, face: MessageView) -> Result<(), String> {
+        let Sent::At(ts) = &talk.message else { return Ok(()) };
+        self.given_up(self.office.api.edit(&talk.channel, ts, &face).await)?;
+        self.note(move |talk| talk.shown = Some(face.mark())).await?;
+        Ok(())
+    }
+
+    async fn react(&self, talk: &Talk, remove: &[String], add: &'static str) -> Result<(), String> {
+        let Some(to) = next_action::reacted(talk) else { return Ok(()) };
+        for name in remove {
+            self.given_up(self.office.api.react(&talk.channel, to, name, false).await)?;
+        }
+        self.given_up(self.office.api.react(&talk.channel, to, add, true).await)?;
+        self.note(move |talk| talk.reaction = Some(add.to_owned())).await?;
+        Ok(())
+    }
+
+    async fn reply(&self, talk: &Talk, seen: &Seen, notes: Notes) -> Result<(), String> {
+        let ended = seen.ended.unwrap_or_default();
+        let (thread, name) = (next_action::thread(talk), format!("{}-state-{ended}.md", seen.id));
+        let found = match &talk.reply {
+            Some((of, Sent::Intended)) if *of == ended => self.find(talk, thread, &name).await?,
+            _ => {
+                self.note(move |talk| talk.reply = Some((ended, Sent::Intended))).await?;
+                None
+            }
+        };
+        let api = &self.office.api;
+        let sent = match (found, notes) {
+            (Some(ts), _) => Sent::At(ts),
+            (None, Notes::Said(text)) => self.sent(api.say(&talk.channel, thread, &text, &name).await)?,
+            (None, Notes::File { comment, content, instead }) => {
+                match api.upload(&talk.channel, thread, &name, &comment, &content).await {
+                    Ok(()) => Sent::At(String::new()),
+                    Err(Fault::Refused(why)) if !OF_THE_APP.contains(&why.as_str()) => {
+                        self.office.complain(&format!("{}: no file: {why}", self.id));
+                        self.sent(api.say(&talk.channel, thread, &instead, &name).await)?
+                    }
+                    Err(fault) => return Err(why(fault)),
+                }
+            }
+        };
+        self.note(move |talk| talk.reply = Some((ended, sent))).await?;
+        Ok(())
+    }
+
+    /// The message, or the file, that may have been posted.
+    async fn find(&self, talk: &Talk, thread: Option<&str>, mark: &str) -> Result<Option<String>, String> {
+        match self.office.api.find(&talk.channel, thread, mark).await {
+            // Who cannot look says it twice rather than never.
+            Err(Fault::Refused(why)) if !OF_THE_APP.contains(&why.as_str()) => Ok(None),
+            found => found.map_err(why),
+        }
+    }
+
+    /// What became of a message: one that is not wanted never will be.
+    fn sent(&self, posted: Result<String, Fault>) -> Result<Sent, String> {
+        match posted {
+            Ok(ts) => Ok(Sent::At(ts)),
+            fault => self.given_up(fault.map(drop)).map(|()| Sent::Refused),
+        }
+    }
+
+    /// That something was done, or that Slack does not want it, which is said.
+    fn given_up(&self, done: Result<(), Fault>) -> Result<(), String> {
+        match done {
+            Err(Fault::Refused(why)) if !OF_THE_APP.contains(&why.as_str()) => {
+                self.office.complain(&format!("{}: {why}", self.id));
+                Ok(())
+            }
+            done => done.map_err(why),
+        }
+    }
+}
+
+fn why(fault: Fault) -> String {
+    match fault {
+        Fault::Again(why, _) | Fault::Refused(why) => why,
+    }
+}

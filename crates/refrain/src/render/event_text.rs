@@ -1,0 +1,558 @@
+//! What is said to a person of a loop: a header, a line for each event that matters, how each attempt went, and at the end
+//! what happened and what to type next. Words only; when they are shown is `screen`'s business.
+
+use std::sync::OnceLock;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use owo_colors::OwoColorize;
+use refrain_core::event::{
+    Ask, AttemptFinished, ClaimSource, Event, Exit, Record, StopReason, Urgency, Wait, WaitKind,
+};
+use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
+use refrain_core::spec::{Limits, Millis, Permissions, Spec, Until};
+use refrain_core::text::printable;
+use refrain_core::view::{self, Alive, Status, Verification};
+use refrain_engine::{ChangeSize, ladder};
+
+use crate::render::committed;
+use crate::render::gated;
+use crate::render::phrase::{self, Row};
+use crate::render::progress;
+use crate::render::published;
+
+/// What one event says to a person, in lines that fit into `width` where there is one. `settled` is the attempt that it
+/// ended, `told` what its agent said last: no fault is said twice. `size` is what an ended loop changed.
+pub(crate) fn lines(
+    state: &LoopState,
+    record: &Record,
+    settled: Option<&Attempt>,
+    told: &str,
+    size: Option<ChangeSize>,
+    width: Option<usize>,
+) -> String {
+    let is_ending = state.in_flight().is_some_and(|flight| flight.child.stopping.is_some());
+    let mut text = match &record.event {
+        Event::LoopStarted(_) => header(&state.spec, &state.limits, width),
+        Event::IterationBegun { iteration, .. } => marker(state, *iteration),
+        Event::BaseTaken(base) => notes(committed::base(base, &state.spec)),
+        Event::BaseRefused { error } => note(&format!("git did not do what the loop needs: {error}")),
+        Event::CommitSettled(report) => {
+            notes(committed::settled(report, &state.git)) + &notes(gated::committed(state))
+        }
+        Event::PublishStarted { effect } => {
+            published::started(*effect).map(|what| note(&what)).unwrap_or_default()
+        }
+        Event::PublishSettled(report) => notes(published::settled(report, state)),
+        Event::CandidateTaken { .. } => notes(gated::candidate(state)),
+        Event::CandidateRefused { error } => note(&format!("git does not say what is to be proven: {error}")),
+        Event::GateStarted { gate, run } => note(&gated::started(state, gate, *run)),
+        Event::GateStopRequested { because } => note(gated::stopping(*because)),
+        Event::GateSpawnFailed { error } => notes(gated::not_started(state, error)),
+        Event::GateFinished(finished) => notes(gated::finished(state, finished)),
+        Event::CritiqueStarted { .. } => note("the critic looks at the progress so far"),
+        Event::CritiqueFailed { error } => {
+            note(&format!("the critic could not be started, and the loop goes on: {error}"))
+        }
+        Event::CritiqueStopRequested { .. } => note("ending the critic"),
+        Event::CritiqueFinished(finished) => note(&progress::criticised(finished)),
+        Event::AgentChanged(agent) => note(&progress::changed(agent)),
+        Event::WorkSaved { branch, commit, pushed, mixed } => {
+            notes(progress::saved(branch, commit, pushed.as_ref(), mixed))
+        }
+        Event::WorkUnsaved { why } => note(&format!("its work is on no branch: {why}")),
+        Event::WorktreeReleased { kept } => note(&committed::released(kept.as_deref(), &state.spec)),
+        Event::AttemptStarted(attempt) if attempt.attempt > 1 => note(&format!("attempt {attempt}")),
+        Event::AttemptStopRequested { because } => {
+            let why = match because {
+                StopReason::Cancel => "cancelled: ending the agent",
+                StopReason::Interrupt => "this attempt is refunded: ending the agent",
+                StopReason::TimeLimit => "the attempt took too long: ending the agent",
+                StopReason::Silence => "the agent was silent for too long: ending it",
+                StopReason::LoopDuration => "the loop's time is over: ending the agent",
+                StopReason::Budget => "the budget is used up: ending the agent",
+                StopReason::OutputLost => "what the agent prints cannot be kept: ending it",
+                StopReason::ProviderWait => {
+                    "the agent is waiting for its provider: Refrain stops it and waits itself"
+                }
+            };
+            note(&format!("{why}, which takes {} at most", grace(state)))
+        }
+        Event::AttemptFinished(finished) if !finished.git_changed.is_empty() => git_changed(state, finished),
+        Event::AttemptSwept { killed, survivors, names } => swept(state, *killed, survivors, names),
+        Event::AttemptSpawnFailed { error } => note(&format!("the agent could not be started: {error}")),
+        Event::Asked { request, ask, by } => note(&phrase::asked_by(
+            *by,
+            &match ask {
+                Ask::Pause(Urgency::AfterIteration) if request.is_none() => {
+                    "pausing after this iteration; Ctrl-C again ends the agent now and refunds the attempt"
+                        .to_owned()
+                }
+                Ask::Pause(Urgency::AfterIteration) => "asked to pause after this iteration".to_owned(),
+                Ask::Pause(Urgency::Now) | Ask::Cancel(Urgency::Now) if state.is_killed() => {
+                    "asked again: killing what has not ended yet".to_owned()
+                }
+                Ask::Pause(Urgency::Now) if is_ending => {
+                    format!(
+                        "still ending the agent: it has {} from when it was asked to end, then it is killed",
+                        grace(state)
+                    )
+                }
+                Ask::Pause(Urgency::Now) => "pausing now".to_owned(),
+                Ask::Cancel(Urgency::AfterIteration) => "asked to cancel after this iteration".to_owned(),
+                Ask::Cancel(Urgency::Now) => "cancelling now".to_owned(),
+                Ask::Steer(words) => format!("the next prompt will say: {words}"),
+                Ask::Proceed => "waiting no longer".to_owned(),
+            },
+        )),
+        // What the checks say stands above it; and they are looked at every minute.
+        Event::WaitStarted(Wait { kind: WaitKind::Checks, .. }) => String::new(),
+        Event::WaitStarted(wait) => waits(*wait, record.at),
+        Event::LoopResumed { approved: Some(_), .. } => note("approved; it is looked at once more"),
+        Event::LoopResumed { .. }
+            if state.proof.as_ref().and_then(|proof| proof.approval)
+                == Some(Approval::Refused(record.at)) =>
+        {
+            note("resumed without approval: it is sent back")
+        }
+        Event::LoopResumed { .. } => note("resumed"),
+        Event::SessionBound(session) => {
+            let which = session.id.as_deref().map(|id| format!(" {}", printable(id)));
+            note(&format!("{} session{} drives it", session.agent, which.unwrap_or_default()))
+        }
+        Event::SessionLeft => note("no session drives it any more"),
+        Event::RunnerStarted { interrupted: Some(attempt), adopted: Some(finished), .. }
+            if finished.exit == Exit::Unseen =>
+        {
+            note(&format!("attempt {attempt} had finished when its runner was gone; its result is used"))
+        }
+        Event::RunnerStarted { interrupted: Some(attempt), .. } => {
+            note(&format!("attempt {attempt} was interrupted; it is refunded and tried again"))
+        }
+        Event::JournalTorn { bytes, .. } => {
+            note(&format!("the journal's last {bytes} bytes were torn, and put aside"))
+        }
+        Event::JournalRestored { kept_as: None, .. } => {
+            note("the journal had been deleted, and was written back")
+        }
+        Event::JournalRestored { kept_as: Some(kept_as), .. } => note(&format!(
+            "another process had changed the journal: its version is kept as {}, and the journal was written back",
+            printable(kept_as)
+        )),
+        Event::LoopEnded(_)
+        | Event::RunnerStarted { .. }
+        | Event::AttemptStarted(_)
+        | Event::AttemptSpawned { .. }
+        | Event::AttemptFinished(_) => String::new(),
+    };
+    // Of an attempt that was lost with its runner all is said already.
+    if let (Some(attempt), false) = (settled, matches!(record.event, Event::RunnerStarted { .. })) {
+        text.push_str(&summary(attempt));
+        text.push_str(&remarks(attempt, told));
+    }
+    if let Event::LoopEnded(_) = record.event {
+        text.push_str(&closing(state, size));
+    }
+    fit(text, width)
+}
+
+/// The text, with the lines that are Refrain's own words broken where they do not fit. Rows are so already, what is typed
+/// next is to be copied whole, and the marker is a line of its own.
+fn fit(text: String, width: Option<usize>) -> String {
+    if width.is_none() {
+        return text;
+    }
+    let is_whole = |line: &str| line.starts_with("  ") || line.contains("[loop ");
+    let broken =
+        |line: &str| if is_whole(line) { line.to_owned() } else { phrase::broken("", 2, line, width) };
+    text.lines().map(|line| broken(line) + "\n").collect()
+}
+
+/// What an attempt changed of what git runs, unless the one before it had changed just that.
+fn git_changed(state: &LoopState, finished: &AttemptFinished) -> String {
+    let mut before = state.attempts.iter().rev().skip(1).filter_map(|attempt| attempt.finished.as_ref());
+    if before.next().is_some_and(|before| before.git_changed == finished.git_changed) {
+        return String::new();
+    }
+    let names = printable(&finished.git_changed.join(", ")).into_owned();
+    note(&format!("changed since the start, and neither run nor used by Refrain's git: {names}"))
+}
+
+/// How long an agent has to end in its own way.
+fn grace(state: &LoopState) -> Millis {
+    ladder(state.spec.agent.kind).longest().into()
+}
+
+/// The line that an iteration begins with; agents and scripts look for it.
+fn marker(state: &LoopState, iteration: u32) -> String {
+    format!("{}\n", refrain_core::prompt::marker(state, iteration).bold())
+}
+
+fn waits(wait: Wait, now: Timestamp) -> String {
+    let left = wait.until.duration_since(now).unsigned_abs();
+    let what = match wait.kind {
+        WaitKind::Pace => "rests",
+        WaitKind::Limit => "waits for the provider's limit to be reset,",
+        WaitKind::Outage => "waits for the provider to work again,",
+        WaitKind::Checks => "looks at the checks again, and waits for that",
+        WaitKind::Remote => "waits for its remote",
+    };
+    note(&format!("{what} until {} ({})", clock(wait.until), Millis::from(left)))
+}
+
+/// A line of Refrain's own among those of the agent.
+pub(crate) fn note(text: &str) -> String {
+    format!("{} {}\n", "·".dimmed(), printable(text).replace('\n', " ").dimmed())
+}
+
+/// What became of the processes that an agent left running. The next iteration may have its heading by then, so the one
+/// that left them is named.
+fn swept(state: &LoopState, killed: u32, survivors: &[i32], names: &[String]) -> String {
+    let mut text = String::new();
+    let whose = state.attempts.last().map(|last| format!("iteration {}", last.id));
+    let whose = whose.as_deref().unwrap_or("the agent");
+    if killed > 0 {
+        let processes = phrase::counted(killed, "process", "processes");
+        let names = if names.is_empty() { String::new() } else { format!(" ({})", names.join(", ")) };
+        text.push_str(&note(&format!("ended {processes} that {whose} left behind{names}")));
+    }
+    if !survivors.is_empty() {
+        text.push_str(&note(&format!("{whose} left processes behind that cannot be ended: {survivors:?}")));
+    }
+    text
+}
+
+/// What will run, and until when.
+fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
+    let command = words(std::iter::once(&spec.agent.program).chain(&spec.agent.args));
+    let mut until = match &spec.promise {
+        Some(promise) if spec.completes_by_gate() => {
+            format!("it says {} or its success command passes", promise.tag())
+        }
+        Some(promise) => format!("it says {}", promise.tag()),
+        None if spec.has_hard_gates() => "its gates pass".to_owned(),
+        None => "it ends with exit code 0".to_owned(),
+    };
+    match (limits.max_iterations, spec.until) {
+        (Some(count), Until::Count) => {
+            until = format!("{} are done, whatever it says", phrase::iterations(count))
+        }
+        (Some(cap), Until::Complete | Until::Forever) => {
+            until.push_str(&format!(", at most {}", phrase::iterations(cap)));
+        }
+        (None, Until::Complete | Until::Count | Until::Forever) => {}
+    }
+    let durations = [
+        (limits.max_duration, "in all"),
+        (limits.timeout, "an attempt"),
+        (limits.timeout.and(limits.timeout_grace), "more for it to end"),
+        (limits.idle_timeout, "of silence"),
+        (limits.pause, "between iterations"),
+        (limits.retry_for, "of waiting for its provider"),
+    ];
+    for (limit, what) in durations {
+        if let Some(limit) = limit {
+            until.push_str(&format!(", {limit} {what}"));
+        }
+    }
+    if let Some(cap) = limits.max_cost {
+        until.push_str(&format!(", {cap} in all"));
+    }
+    if let Some(cap) = limits.max_tokens {
+        until.push_str(&format!(", {cap} tokens in all"));
+    }
+    let capped = limits.max_cost.is_some() || limits.max_tokens.is_some();
+    if capped && spec.agent.kind.tells_usage_at_end() {
+        until.push_str(" (known only when an iteration is over: one can overshoot)");
+    }
+    let mut rows = vec![Row::exact("runs", format!("{command} ({})", spec.agent.kind))];
+    if spec.agent.kind.streams() {
+        let mut model = spec.agent.model.clone().unwrap_or_else(|| "the agent's own choice".to_owned());
+        if let Some(price) = spec.agent.price.filter(|_| !spec.agent.kind.tells_cost()) {
+            let (input, output) = (price.input, price.output);
+            model.push_str(&format!(", reckoned at {input} in and {output} out for a million tokens"));
+        }
+        rows.extend([Row::prose("model", model), Row::prose("may", may(spec).to_owned())]);
+    }
+    rows.extend([
+        Row::exact("in", spec.working_dir.to_string()),
+        Row::prose("until", until),
+        Row::prose("proof", gated::intent(spec)),
+        Row::prose("keeps", gated::protected(spec)),
+    ]);
+    if let Some(words) = committed::intent(spec) {
+        rows.push(Row::prose("git", words));
+    }
+    let rows = phrase::rows(&rows, "  ", 6, width);
+    format!("{} {}\n{rows}", "loop".bold(), spec.id.bold())
+}
+
+fn notes(lines: Vec<String>) -> String {
+    lines.iter().map(|line| note(line)).collect()
+}
+
+/// What the agent may do unattended.
+fn may(spec: &Spec) -> &'static str {
+    match spec.agent.permissions {
+        Permissions::Auto => "edit and run commands, confined as far as the agent confines itself (auto)",
+        Permissions::Full => "do everything: its own questions are bypassed (full)",
+        Permissions::Agent => "do what it is configured to (agent)",
+        Permissions::ReadOnly => "read, and nothing else (read-only)",
+    }
+}
+
+/// How an attempt ended, in one line.
+fn summary(attempt: &Attempt) -> String {
+    let took = Millis::from(attempt.ended_at.duration_since(attempt.started_at).unsigned_abs());
+    let took = if attempt.finished.is_some() { format!(" took {took}") } else { String::new() };
+    let how = match (attempt.outcome, attempt.finished.as_ref().map(|finished| finished.exit)) {
+        (Outcome::Claimed, _) if matches!(attempt.claim, Some(ClaimSource::Gates | ClaimSource::Result)) => {
+            "it ended well, which its gates are to prove".to_owned()
+        }
+        (Outcome::Claimed, _) => "it claims to be done".green().to_string(),
+        (Outcome::Ended, _) => "no claim".to_owned(),
+        (Outcome::Failed, Some(Exit::Code(code))) => format!("exit code {code}").yellow().to_string(),
+        (Outcome::Failed, Some(Exit::Signal(signal))) => {
+            format!("ended by signal {signal}").yellow().to_string()
+        }
+        (Outcome::Failed, _) => "failed".yellow().to_string(),
+        (Outcome::TimeLimit, _) => {
+            let report = attempt.finished.as_ref().and_then(|finished| finished.report.as_ref());
+            let tool = report.and_then(|report| report.last_tool.as_ref());
+            let last = tool.map(|tool| format!(", last in its tool {tool}")).unwrap_or_default();
+            format!("stopped at its time limit{last}").yellow().to_string()
+        }
+        (Outcome::Silence, _) => "stopped after its silence".yellow().to_string(),
+        (Outcome::LoopDuration, _) => "stopped at the loop's end".to_owned(),
+        (Outcome::Cancelled, _) => "cancelled".to_owned(),
+        (Outcome::Interrupted, _) => "interrupted, refunded".to_owned(),
+        (Outcome::Lost, _) => "lost with its runner or keeper, refunded".yellow().to_string(),
+        (Outcome::NotStarted, _) => "not started".red().to_string(),
+        (Outcome::Budget, _) => "stopped at its budget".yellow().to_string(),
+        (Outcome::Limit, _) => "the provider's limit is used up, refunded".yellow().to_string(),
+        (Outcome::Outage, _) => "the provider did not work, refunded".yellow().to_string(),
+        (Outcome::Unable, _) => "it cannot work, refunded".red().to_string(),
+        (Outcome::Unresponsive, _) => {
+            "stopped before its program printed an event, refunded".yellow().to_string()
+        }
+        (Outcome::OutputLost, _) => "what it printed could not be kept, refunded".red().to_string(),
+    };
+    let used = phrase::after(&phrase::used(&attempt.usage.into()));
+    let said = attempt.finished.as_ref().and_then(|finished| finished.summary.as_deref());
+    let said = said.map(|said| format!("; it says: {}", printable(said))).unwrap_or_default();
+    format!("{} iteration {}{took}{used}: {how}{said}\n", "·".dimmed(), attempt.id)
+}
+
+/// What its agent's program said of a fault, and what was wrong with a claim that it nearly made.
+fn remarks(attempt: &Attempt, told: &str) -> String {
+    let Some(finished) = &attempt.finished else { return String::new() };
+    let mut text = String::new();
+    let fault = finished.report.as_ref().and_then(|report| report.fault.as_ref());
+    // Of one that was stopped the cause is known; what a person has to mend is said at the loop's end, which comes at once.
+    let is_news = matches!(attempt.outcome, Outcome::Failed | Outcome::Limit | Outcome::Outage);
+    if let Some(fault) = fault.filter(|fault| is_news && fault.message.trim() != told) {
+        text.push_str(&note(&fault.message));
+    }
+    if let Some(miss) = finished.near_miss.filter(|_| attempt.claim.is_none()) {
+        text.push_str(&note(&format!("nearly a claim: {}", miss.hint())));
+    }
+    text
+}
+
+/// How many attempts somebody who comes to watch is told of.
+const TOLD: usize = 10;
+
+/// How a loop stands, for somebody who comes to watch: what it is, how its last attempts went, and what is going on.
+pub(crate) fn digest(state: &LoopState, size: Option<ChangeSize>, width: Option<usize>) -> String {
+    let id = &state.spec.id;
+    let mut text = header(&state.spec, &state.limits, width);
+    let earlier = state.attempts.len().saturating_sub(TOLD);
+    if !state.attempts.is_empty() {
+        let earlier = if earlier > 0 { format!("{earlier} earlier attempts, and ") } else { String::new() };
+        text.push_str(&note(&format!("{earlier}what was printed so far: refrain logs {id}")));
+    }
+    for attempt in &state.attempts[earlier..] {
+        text.push_str(&summary(attempt));
+        text.push_str(&notes(gated::digest(state, attempt)));
+    }
+    if state.ended.is_some() {
+        return fit(text + &closing(state, size), width);
+    }
+    let settled =
+        state.attempts.iter().any(|attempt| attempt.id.iteration == state.iteration && attempt.charged);
+    if state.iteration > 0 && !settled {
+        text.push_str(&marker(state, state.iteration));
+    }
+    if let Some(flight) = state.in_flight().filter(|flight| flight.id.attempt > 1) {
+        text.push_str(&note(&format!("attempt {}", flight.id)));
+    }
+    if let Some(wait) = state.wait {
+        text.push_str(&waits(wait, refrain_engine::now()));
+    }
+    let asked = |urgency| if urgency == Urgency::Now { "now" } else { "after this iteration" };
+    if let Some(urgency) = state.pause {
+        text.push_str(&note(&format!("asked to pause {}", asked(urgency))));
+    }
+    if let Some(urgency) = state.cancel {
+        text.push_str(&note(&format!("asked to cancel {}", asked(urgency))));
+    }
+    fit(text, width)
+}
+
+/// How long an agent may be silent before that is worth a word.
+const SILENT: i64 = 10;
+
+/// What is waited for, and how much is left of it; nothing where there is no wait worth a word. `heard` is when the agent
+/// printed something last.
+pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> Option<String> {
+    let id = &state.spec.id;
+    let since = |then: Timestamp| now.duration_since(then).as_secs().max(0);
+    if state.ended.is_some() {
+        return None;
+    }
+    if let Some(wait) = state.wait {
+        let left = match wait.until.duration_since(now).as_secs().max(0) {
+            0 => "goes on at any moment".to_owned(),
+            left => format!("{} left", phrase::seconds(left)),
+        };
+        return Some(match wait.kind {
+            WaitKind::Pace => format!("rests: {left}"),
+            WaitKind::Limit => {
+                format!("waits for the provider's limit: {left}; refrain resume {id} --now tries at once")
+            }
+            WaitKind::Outage => {
+                format!("waits for the provider: {left}; refrain resume {id} --now tries at once")
+            }
+            WaitKind::Checks => match &state.git.published.checks {
+                Some(checks) if checks.total > 0 => {
+                    format!("waits for checks, of which {} of {} are over", checks.over, checks.total)
+                }
+                Some(_) | None => "waits for checks to begin".to_owned(),
+            },
+            WaitKind::Remote => {
+                format!("waits for its remote: {left}; refrain resume {id} --now tries at once")
+            }
+        });
+    }
+    if let Some(running) = state.running_gate()
+        && let Some(gate) = state.spec.gates.get(running.gate)
+    {
+        let ran = since(running.child.started_at);
+        let left = seconds_of(gate.timeout).saturating_sub(ran).max(0);
+        let (name, ran, left) = (&gate.name, phrase::seconds(ran), phrase::seconds(left));
+        return Some(format!("gate {name} runs for {ran}; it has {left} more"));
+    }
+    let Some(flight) = state.in_flight() else {
+        return state.sweeping.then(|| "what the agent left running is being ended".to_owned());
+    };
+    let (ran, silent) = (since(flight.child.started_at), since(heard.max(flight.child.started_at)));
+    if silent < SILENT {
+        return None;
+    }
+    let mut text = format!("iteration {} runs for {}", flight.id, phrase::seconds(ran));
+    if silent < ran {
+        text.push_str(&format!(", silent for {}", phrase::seconds(silent)));
+    } else {
+        text.push_str(" in silence");
+    }
+    let left =
+        |limit: Option<Millis>, used: i64| limit.map(|limit| seconds_of(limit).saturating_sub(used).max(0));
+    match (left(state.limits.timeout, ran), left(state.limits.idle_timeout, silent)) {
+        _ if flight.child.stopping.is_some() => text.push_str("; it is being ended"),
+        (Some(time), silence) if silence.is_none_or(|silence| time <= silence) => {
+            text.push_str(&format!("; it has {} more", phrase::seconds(time)));
+        }
+        (_, Some(silence)) => {
+            text.push_str(&format!("; ended in {} unless it speaks", phrase::seconds(silence)));
+        }
+        (_, None) => {}
+    }
+    Some(text)
+}
+
+fn seconds_of(limit: Millis) -> i64 {
+    i64::try_from(limit.0 / 1000).unwrap_or(i64::MAX)
+}
+
+/// What happened, and what to type next.
+fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
+    let status = view::status(state, Alive::NOBODY);
+    let word = phrase::coloured(status.tone(), phrase::outcome(status.verification(), status.status));
+    let took = Millis::from(state.active(state.updated_at));
+    let used = phrase::after(&phrase::used(&status.usage));
+    let mut text =
+        format!("{word} after {} in {took}{used}: {}\n", phrase::iterations(status.charged), status.reason);
+    let has_own_branch = state.spec.git.new_branch().is_some();
+    let branch = status.branch.as_ref().filter(|_| has_own_branch || !status.commits.is_empty());
+    let parts = branch.map(|branch| format!("branch {}", printable(branch)));
+    let parts: Vec<_> = parts.into_iter().chain(size.map(changed)).collect();
+    if !parts.is_empty() {
+        text.push_str(&format!("  {}\n", parts.join(", ")));
+    }
+    text.push_str(&said(state));
+    let next = match &status.needs {
+        Some(needs) => needs.clone(),
+        None => next(&status, size.is_some_and(|size| size.files > 0), has_own_branch),
+    };
+    text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
+    if let Some(words) = committed::left_behind(state) {
+        text.push_str(&format!("  {} {words}\n", "note".dimmed()));
+    }
+    text
+}
+
+fn changed(ChangeSize { files, added, removed }: ChangeSize) -> String {
+    match files {
+        0 => "no file changed".to_owned(),
+        files => format!("{}, +{added} -{removed}", phrase::counted(files, "file", "files")),
+    }
+}
+
+/// At most three commands for what a person does with a loop that needs nothing.
+fn next(status: &Status, has_changes: bool, has_own_branch: bool) -> String {
+    let id = &status.id;
+    match (has_changes && has_own_branch, status.verification()) {
+        (true, Verification::Verified) => {
+            format!("refrain diff {id}, refrain merge {id}, refrain report {id}")
+        }
+        (true, Verification::Unverified) => {
+            format!("refrain diff {id}, refrain merge {id} --unverified, refrain discard {id}")
+        }
+        (true, Verification::No | Verification::Pending) => {
+            format!("refrain diff {id}, refrain discard {id}, refrain logs {id}")
+        }
+        (false, _) if has_changes => format!("refrain diff {id}, refrain report {id}, refrain logs {id}"),
+        (false, _) => format!("refrain report {id}, refrain logs {id}"),
+    }
+}
+
+/// How many iterations are told of at the end.
+const COLLECTED: usize = 20;
+
+/// What the agent said of its iterations, a line each; nothing where it said nothing.
+fn said(state: &LoopState) -> String {
+    let said = |attempt: &Attempt| {
+        let summary = attempt.finished.as_ref()?.summary.as_deref()?;
+        Some(format!("  {:<4} {}\n", attempt.id.to_string().dimmed(), printable(summary)))
+    };
+    let lines: Vec<_> = state.attempts.iter().filter_map(said).collect();
+    let earlier = lines.len().saturating_sub(COLLECTED);
+    let more = match earlier {
+        0 => String::new(),
+        more => format!("  {} {more} earlier: refrain report {}\n", "...".dimmed(), state.spec.id),
+    };
+    more + &lines[earlier..].concat()
+}
+
+/// A command line as it could be typed.
+pub(crate) fn words<'a>(words: impl Iterator<Item = &'a String>) -> String {
+    let words: Vec<&str> = words.map(String::as_str).collect();
+    shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "))
+}
+
+/// A time of day here, with its date.
+pub(crate) fn clock(at: jiff::Timestamp) -> String {
+    static ZONE: OnceLock<TimeZone> = OnceLock::new();
+    let zone = ZONE.get_or_init(crate::values::time_zone);
+    at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
