@@ -57,6 +57,8 @@ pub enum Action {
     ResumePlan,
     /// Approve what a loop waits with.
     Approve,
+    /// Answer a loop and continue it.
+    Answer,
     /// Pause a loop or a plan.
     Pause,
     /// Cancel a loop or a plan.
@@ -69,6 +71,10 @@ pub enum Action {
     Tune,
     /// Move a stopped loop into the archive.
     Archive,
+    /// Merge the branch of a loop into what is checked out.
+    Merge,
+    /// Discard a loop and its branch.
+    Discard,
     /// Look at loops, the configuration or the machine.
     Look,
     /// Count the iterations of the session that the caller runs in.
@@ -118,6 +124,7 @@ impl Action {
             ),
             // An attempt that resumes its own loop would end itself.
             Self::Resume => StartedLoops("{own} cannot resume or extend this loop from inside an attempt"),
+            Self::Answer => StartedLoops("{own} cannot answer this loop from inside an attempt"),
             Self::Extend => OutsideAttempt("{own} cannot resume or extend a loop from inside an attempt"),
             Self::ResumePlan => OutsideAttempt("{own} cannot resume or extend a plan from inside an attempt"),
             Self::Approve => OutsideAttempt("{own} cannot approve what a loop did from inside an attempt"),
@@ -135,6 +142,8 @@ impl Action {
             Self::Steer => OwnLoops("{own} cannot steer another loop from inside an attempt"),
             Self::CountSession => OwnLoops("{own} cannot act for another loop from inside an attempt"),
             Self::Archive => StartedLoops("{own} cannot archive this loop from inside an attempt"),
+            Self::Merge => OutsideAttempt("{own} cannot merge what a loop did from inside an attempt"),
+            Self::Discard => OutsideAttempt("{own} cannot discard a loop from inside an attempt"),
             Self::Start | Self::Look | Self::Drive | Self::ServeTools | Self::Initialize => Anyone,
         }
     }
@@ -236,8 +245,11 @@ mod tests {
     #[rstest]
     #[case(Action::Approve, [false, false, false])]
     #[case(Action::Extend, [false, false, false])]
+    #[case(Action::Merge, [false, false, false])]
+    #[case(Action::Discard, [false, false, false])]
     #[case(Action::CancelAll, [false, false, false])]
     #[case(Action::Resume, [false, true, false])]
+    #[case(Action::Answer, [false, true, false])]
     #[case(Action::Archive, [false, true, false])]
     #[case(Action::Pause, [true, true, false])]
     #[case(Action::Cancel, [true, true, false])]

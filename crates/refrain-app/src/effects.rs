@@ -160,6 +160,17 @@ impl TypedOptions {
         })
     }
 
+    /// What the user should know of `--timeout`: a number alone is seconds, and few of them are hardly meant.
+    #[must_use]
+    pub fn short_timeout(&self) -> Option<String> {
+        let text = self.levels.iter().find_map(|level| level.value("timeout"))?;
+        let seconds: f64 = text.trim().parse().ok()?;
+        let is_short = seconds > 0.0 && seconds < 60.0;
+        is_short.then(|| {
+            format!("--timeout {text} is {text} seconds for each attempt; --timeout {text}m is minutes")
+        })
+    }
+
     fn refuse(&self, holds: impl Fn(&Level, &When) -> bool) -> Result<(), RequestError> {
         for level in &self.levels {
             let groups = TABLE.iter().filter(|(verbs, _)| verbs.contains(&level.verb.as_str()));

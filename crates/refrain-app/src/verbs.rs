@@ -1,8 +1,11 @@
 //! What can be asked of loops and plans: a file for each verb, with its request and what it does.
 
+pub mod answer;
 pub mod approve;
 pub mod archive;
 pub mod cancel;
+pub mod discard;
+pub mod merge;
 pub mod pause;
 pub mod resume;
 pub mod start;

@@ -105,6 +105,8 @@ pub struct Lifecycle<E> {
     pub cancelled_by: Option<Asker>,
     /// Who asked for the pause, a person where several did.
     pub paused_by: Option<Asker>,
+    /// Whether a request asked for the pause, and not only a signal to the runner.
+    pub is_pause_requested: bool,
     /// How it stopped, while it is stopped.
     pub ended: Option<Ended<E>>,
     /// Its own duration up to `updated_at`.
@@ -127,6 +129,7 @@ impl<E: MachineEnd> Lifecycle<E> {
             pause: None,
             cancelled_by: None,
             paused_by: None,
+            is_pause_requested: false,
             ended: None,
             active: Duration::ZERO,
             answered: BTreeSet::new(),
@@ -183,6 +186,7 @@ impl<E: MachineEnd> Lifecycle<E> {
         if request.is_some_and(|request| !self.answered.insert(request.clone())) {
             return Err("asked");
         }
+        self.is_pause_requested |= matches!(ask, Ask::Pause(_)) && request.is_some();
         let (stop, asker, urgency) = match ask {
             Ask::Cancel(urgency) => (&mut self.cancel, &mut self.cancelled_by, urgency),
             Ask::Pause(urgency) => (&mut self.pause, &mut self.paused_by, urgency),
@@ -207,7 +211,7 @@ impl<E: MachineEnd> Lifecycle<E> {
 
     /// It goes on; answers with how it had stopped.
     pub(crate) fn resume(&mut self) -> Option<E> {
-        (self.pause, self.paused_by) = (None, None);
+        (self.pause, self.paused_by, self.is_pause_requested) = (None, None, false);
         self.ended.take().map(|ended| ended.end)
     }
 

@@ -176,7 +176,19 @@ impl Repository {
         trailers: &[(&str, &str)],
         cancel: Option<&Cancel>,
     ) -> Result<Oid, GitError> {
-        self.make_commit(self.git().until(cancel), &New { tree, parents: &[tip], message, trailers })
+        self.commit_of(&[tip], tree, message, trailers, cancel)
+    }
+
+    /// A commit of a tree. No reference has it until a branch is moved there.
+    pub fn commit_of(
+        &self,
+        parents: &[&Oid],
+        tree: &Oid,
+        message: &str,
+        trailers: &[(&str, &str)],
+        cancel: Option<&Cancel>,
+    ) -> Result<Oid, GitError> {
+        self.make_commit(self.git().until(cancel), &New { tree, parents, message, trailers })
     }
 
     /// Makes the commit of a wave. Where the chain of its tasks' commits stands on the first parent already it is taken as

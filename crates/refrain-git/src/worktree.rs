@@ -283,7 +283,7 @@ impl Repository {
     }
 
     /// Which other worktree than the one at `path` has the branch checked out.
-    pub(crate) fn checked_out(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
+    pub fn checked_out(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
         let asked = real(path);
         // Nearly always it is nowhere else, as the files say.
         let main = self.common_dir().parent().unwrap_or(self.common_dir());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use ratatui::layout::Rect;
 use refrain_core::view::plan::{PlanStatus, TaskView};
-use refrain_core::view::{Iteration, Kind, Status};
+use refrain_core::view::{Charset, Iteration, Kind, Status};
 use refrain_core::{AttemptId, LoopId};
 use refrain_engine::{Entry, ListRow, LiveListChange};
 
@@ -19,6 +19,12 @@ pub struct Art {
     pub colour: bool,
     /// More than ASCII.
     pub blocks: bool,
+}
+
+impl Art {
+    pub(crate) fn charset(self) -> Charset {
+        if self.blocks { Charset::Unicode } else { Charset::Ascii }
+    }
 }
 
 /// Which loop or plan: its project, and its id.

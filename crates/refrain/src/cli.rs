@@ -119,7 +119,7 @@ enum ShownVerb {
     Trust(cmd::setup::trust::Args),
     /// Read a message on stdin and say whether it makes the promise: exit 0 if it does, 1 if not
     Promise(cmd::setup::promise::Args),
-    /// Run the main job on a little repository: no key, no server, a few seconds
+    /// Run a demo in a temporary repository, without a key, in a few seconds
     Demo(cmd::launch::demo::Args),
     /// Look at everything that could hinder a loop here, and say what to do about it
     Doctor(cmd::setup::doctor::Args),
@@ -149,6 +149,10 @@ enum LoopVerb {
     /// status says how to see what it changed. What is approved is looked at once more: where it is another by then, the gates
     /// are asked about that, and so are you. To send it back: refrain steer ID TEXT, then refrain resume ID.
     Approve(cmd::control::approve::Args),
+    /// Answer a loop's question, and continue the loop
+    ///
+    /// The agent gets the text with its next attempt. If the loop has stopped, it is driven here, as with refrain resume.
+    Answer(cmd::control::answer::Args),
     /// Show how a loop, or a plan, stands
     Status(cmd::inspect::status::Args),
     /// List the loops and plans of this project
@@ -176,6 +180,19 @@ enum LoopVerb {
     /// Nothing is asked of the network. What differs from the journal exits with 1; what cannot be checked any more, as it was
     /// archived and deleted since or cleaned up by git, is said apart.
     Verify(cmd::inspect::verify::Args),
+    /// Show what a loop changed, while it runs or after its end
+    ///
+    /// On a terminal it is shown by the program that PAGER names, less by default. Secrets are left out.
+    Diff(cmd::inspect::diff::Args),
+    /// Merge the branch of a loop into the branch that is checked out
+    ///
+    /// The branch is moved if that is enough. Otherwise the required gates run on the merged work in a clean checkout first. Your
+    /// own changes stay as they are; on a conflict nothing is changed.
+    Merge(cmd::control::merge::Args),
+    /// Archive a loop and put its branch out of sight; git can bring it back for 30 days
+    Discard(cmd::control::discard::Args),
+    /// Open your editor, or your shell, in the folder that a loop works in
+    Open(cmd::inspect::open::Args),
     /// Report on a loop, or a plan: what was asked and claimed, what proved it, what it took
     ///
     /// It is made from the journal, the kept logs and the repository, and can be checked with refrain verify. Secrets, and
@@ -200,6 +217,13 @@ pub(crate) fn run() -> ExitCode {
     }
     if forces_colour() {
         anstream::ColorChoice::AlwaysAnsi.write_global();
+    }
+    // A person who types nothing else wants to see what there is; a script gets the help.
+    if std::env::args_os().len() == 1 && out::terminal_width().is_some() {
+        return match read_environment(None).and_then(|context| cmd::inspect::overview::run(&context)) {
+            Ok(code) => code,
+            Err(error) => out::report(&error),
+        };
     }
     let (cli, typed) = match parse() {
         Ok(parsed) => parsed,
@@ -295,6 +319,9 @@ impl LoopVerb {
             Self::Start(_) | Self::Research(_) | Self::Implement(_) | Self::Run(_) => Action::Start,
             Self::Resume(args) => args.action(),
             Self::Approve(_) => Action::Approve,
+            Self::Answer(_) => Action::Answer,
+            Self::Merge(_) => Action::Merge,
+            Self::Discard(_) => Action::Discard,
             Self::Pause(_) => Action::Pause,
             Self::Cancel(args) => args.action(),
             Self::Steer(_) => Action::Steer,
@@ -308,6 +335,8 @@ impl LoopVerb {
             | Self::Logs(_)
             | Self::Show(_)
             | Self::Verify(_)
+            | Self::Diff(_)
+            | Self::Open(_)
             | Self::Report(_)
             | Self::Export(_) => Action::Look,
         }
@@ -322,6 +351,11 @@ fn execute_loop(context: &Context, verb: LoopVerb) -> Result<ExitCode, RequestEr
         LoopVerb::Run(args) => cmd::launch::run::run(context, *args),
         LoopVerb::Resume(args) => cmd::launch::resume::run(context, *args),
         LoopVerb::Approve(args) => cmd::control::approve::run(context, &args),
+        LoopVerb::Answer(args) => cmd::control::answer::run(context, &args),
+        LoopVerb::Merge(args) => cmd::control::merge::run(context, &args),
+        LoopVerb::Discard(args) => cmd::control::discard::run(context, &args),
+        LoopVerb::Open(args) => cmd::inspect::open::run(context, &args),
+        LoopVerb::Diff(args) => cmd::inspect::diff::run(context, &args),
         LoopVerb::Status(args) => cmd::inspect::status::run(context, args),
         LoopVerb::List(args) => cmd::inspect::list::run(context, &args),
         LoopVerb::Usage(args) => cmd::inspect::usage::run(context, &args),

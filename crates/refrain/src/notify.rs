@@ -14,12 +14,13 @@ use refrain_core::LoopId;
 use refrain_core::text::{clip, printable};
 use refrain_core::view::notice::Notice;
 use refrain_core::view::plan::PlanStatus;
-use refrain_core::view::{Status, StatusWord};
+use refrain_core::view::{Status, StatusWord, Verification};
 use refrain_engine::chain;
 use refrain_engine::config::Command;
 use refrain_engine::tool::Tool;
 
 use crate::out;
+use crate::render::phrase;
 
 /// How long a program may take to show a notification.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -29,19 +30,30 @@ const LONGEST: usize = 400;
 /// How a loop, or a plan, stopped.
 pub(crate) struct Stopped<'a> {
     pub(crate) status: StatusWord,
+    verification: Verification,
     reason: &'a str,
     needs: Option<&'a str>,
 }
 
 impl<'a> From<&'a Status> for Stopped<'a> {
     fn from(status: &'a Status) -> Self {
-        Self { status: status.status, reason: &status.reason, needs: status.needs.as_deref() }
+        Self {
+            status: status.status,
+            verification: status.verification(),
+            reason: &status.reason,
+            needs: status.needs.as_deref(),
+        }
     }
 }
 
 impl<'a> From<&'a PlanStatus> for Stopped<'a> {
     fn from(status: &'a PlanStatus) -> Self {
-        Self { status: status.status, reason: &status.reason, needs: status.needs.as_deref() }
+        Self {
+            status: status.status,
+            verification: status.verification(),
+            reason: &status.reason,
+            needs: status.needs.as_deref(),
+        }
     }
 }
 
@@ -69,7 +81,11 @@ pub(crate) fn tell(args: &NotifyArgs, context: &Context, id: &LoopId, stopped: &
         | StatusWord::Stuck) => stopped.as_str(),
     };
     let next = stopped.needs.map(|needs| format!("; next: {needs}")).unwrap_or_default();
-    send(args, context, &Message::new(id.as_str(), message, &format!("{}{next}", stopped.reason)));
+    let mut message = Message::new(id.as_str(), message, &format!("{}{next}", stopped.reason));
+    if let Verification::Verified | Verification::Unverified = stopped.verification {
+        message.title = title(id.as_str(), phrase::label(stopped.verification));
+    }
+    send(args, context, &message);
 }
 
 /// Tells of a loop that waits for longer than the person wants to hear nothing.
@@ -106,9 +122,13 @@ fn send(args: &NotifyArgs, context: &Context, message: &Message) {
 impl Message {
     fn new(id: &str, status: &'static str, body: &str) -> Self {
         let body = printable(body).replace(['\n', '\t'], " ");
-        let title = format!("Refrain loop {id}: {status}");
-        Self { id: id.to_owned(), status, title, body: clip(&body, LONGEST).into_owned() }
+        Self { id: id.to_owned(), status, title: title(id, status), body: clip(&body, LONGEST).into_owned() }
     }
+}
+
+/// What happened to which loop.
+fn title(id: &str, what: &str) -> String {
+    format!("Refrain loop {id}: {what}")
 }
 
 /// Runs a program that shows the message. That it failed is said, once, and nothing else comes of it.

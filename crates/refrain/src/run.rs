@@ -70,18 +70,24 @@ pub(crate) fn drive(
     // A loop that has used up what it has, or may not be tried again, is not handed over.
     match show.detach && !runner.ends_at_once() {
         true => detached(context, service, runner, dir, show),
-        false => in_foreground(context, runner, show),
+        false => in_foreground(context, service, runner, show),
     }
 }
 
 /// Drives the loop until it stops, showing it; answers with the exit code of its end.
-fn in_foreground(context: &Context, runner: Runner, show: &ShowArgs) -> Result<ExitCode, RequestError> {
+fn in_foreground(
+    context: &Context,
+    service: &Service,
+    runner: Runner,
+    show: &ShowArgs,
+) -> Result<ExitCode, RequestError> {
     let (follower, id) = (runner.follow(), runner.id().clone());
     note_objection(context, show, out::is_watched());
     let progress = show.progress();
     let screen = (progress.is_some() || show.events).then(|| {
         let manner = if show.json || show.events { Manner::Silent } else { Manner::of(context, progress) };
-        let screen = Screen::new(progress, show.events, Live::new(manner, refrain_engine::now()));
+        let screen = Screen::new(progress, show.events, Live::new(manner, refrain_engine::now()))
+            .with_size(service.clone());
         std::thread::spawn(move || screen.run(follower))
     });
     let telemetry = telemetry::begin(context, runner.worktree(), |to| runner.export(to));

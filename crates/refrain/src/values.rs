@@ -2,12 +2,14 @@
 //! say. Nothing past here reads the environment or sees a raw text.
 
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use camino::Utf8PathBuf;
 use jiff::tz::TimeZone;
 use refrain_app::effects::TypedOptions;
 use refrain_app::{Attempt, Caller};
 use refrain_app::{Code, Context, RequestError};
+use refrain_core::view::Charset;
 use refrain_core::{LoopId, Spec};
 use refrain_engine::{Brief, EngineError, Host, Listed, Service};
 
@@ -61,6 +63,23 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, Requ
 pub(crate) fn forces_colour() -> bool {
     let said = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     said("NO_COLOR").is_none() && said("FORCE_COLOR").is_some_and(|value| value != "0" && value != "false")
+}
+
+/// What the locale and the terminal can show: all of Unicode unless one of them says otherwise.
+#[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]
+pub(crate) fn charset() -> Charset {
+    static CHARSET: OnceLock<Charset> = OnceLock::new();
+    *CHARSET.get_or_init(|| {
+        let said = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let is_unicode = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(said).is_none_or(|locale| {
+            let locale = locale.to_ascii_lowercase();
+            locale.contains("utf-8") || locale.contains("utf8")
+        });
+        match is_unicode && said("TERM").as_deref() != Some("dumb") {
+            true => Charset::Unicode,
+            false => Charset::Ascii,
+        }
+    })
 }
 
 /// The zone that this machine is in. Looking it up by name reads the whole tree of zones, which takes longer than all else

@@ -49,7 +49,12 @@ impl PreparedLoop {
     /// What a request makes in this workspace.
     pub fn new(context: &Context, workspace: Workspace, request: &StartLoop) -> Result<Self, RequestError> {
         let Workspace { service, settings, dir } = workspace;
-        let Resolved { spec, notes, offered } = resolve::spec(context, request, &settings, &service, &dir)?;
+        let resolved = resolve::spec(context, request, &settings, &service, &dir);
+        let start = &settings.config.start;
+        let has_agent =
+            request.options.work.command.is_some() || start.command.is_some() || start.agent.is_some();
+        let Resolved { spec, notes, offered } =
+            resolved.map_err(|error| if has_agent { error } else { error.hint(to_choose(&service)) })?;
         let named = request.options.name.clone();
         Ok(Self { service, settings, dir, spec, offered, named, notes })
     }
@@ -62,6 +67,7 @@ impl PreparedLoop {
         trust::check(context, &service, &offered, None)?;
         // A loop that needs a worktree for itself has it.
         let is_shared = spec.git.shared || spec.needs_worktree_alone();
+        notes.extend(context.typed.short_timeout());
         notes.extend(not_shown(&spec));
         let untested = service.untested(&spec);
         let runner = service.start(spec, named)?;
@@ -86,6 +92,19 @@ impl StartedLoop {
             RequestError::new(Code::Failed, format!("the runtime cannot be started: {error}"))
         })?;
         Ok(runtime.block_on(self.runner.drive(&context.host, Signals::None, || {}))?)
+    }
+}
+
+/// How an agent is chosen, with those that are installed.
+fn to_choose(service: &Service) -> String {
+    let installed: Vec<_> = service.installed_agents().iter().map(ToString::to_string).collect();
+    match installed.first() {
+        Some(first) => format!(
+            "refrain start --agent {first} \"Fix the tests.\" runs {first}; found in PATH: {}",
+            installed.join(", ")
+        ),
+        None => "no agent is in PATH (claude, codex, opencode, gemini); --command runs any other program"
+            .to_owned(),
     }
 }
 

@@ -33,6 +33,9 @@ struct FrontMatter {
     status: WorkStatus,
 }
 
+/// The key of what an agent that is blocked asks, in words that need not be YAML.
+const QUESTION: &str = "question:";
+
 /// The file as Refrain writes it, once, before this iteration.
 #[must_use]
 pub fn initial(id: &LoopId, iteration: u32, goal: &str) -> String {
@@ -52,14 +55,24 @@ fn goal_section(goal: &str) -> String {
 #[must_use]
 pub fn status(text: &str, id: &LoopId) -> Option<WorkStatus> {
     let (matter, _) = front_matter(text)?;
-    let matter: FrontMatter = serde_saphyr::from_str(&text[matter]).ok()?;
+    let is_yaml = |line: &&str| !line.starts_with(QUESTION);
+    let matter: String = text[matter].split_inclusive('\n').filter(is_yaml).collect();
+    let matter: FrontMatter = serde_saphyr::from_str(&matter).ok()?;
     matter.loop_id.is_none_or(|named| named == id.as_str()).then_some(matter.status)
 }
 
-/// What an agent that is blocked says that it needs: its notes, else its next action, on one line; none where it wrote
-/// neither.
+/// What an agent that is blocked says that it needs, on one line: its `question:`, else its notes, else its next action;
+/// none if it wrote none of them.
 #[must_use]
 pub fn needs(text: &str) -> Option<String> {
+    let asked = front_matter(text).and_then(|(matter, _)| {
+        let question = text[matter].lines().filter_map(|line| line.strip_prefix(QUESTION)).next_back()?;
+        let words = squeeze(&printable(question.trim().trim_matches(['"', '\''])));
+        (!words.is_empty()).then_some(words)
+    });
+    if let Some(question) = asked {
+        return Some(clip(&question, LONGEST_NEED).into_owned());
+    }
     let body = front_matter(text).map_or(text, |(_, body)| &text[body..]);
     let section = |name: &str| {
         let is_heading = |line: &&str| line.starts_with('#');
@@ -187,6 +200,14 @@ mod tests {
     #[case::bomb("---\nloop_id: a\nx: &x [*x, *x]\nstatus: done\n---\n", None)]
     fn a_state_file_is_read_tolerantly(#[case] text: &str, #[case] says: Option<WorkStatus>) {
         assert_eq!(status(text, &id()), says);
+    }
+
+    #[test]
+    fn a_question_need_not_be_yaml_and_comes_first() {
+        let text = "---\nloop_id: a\nstatus: blocked\nquestion: Which: A or \"B\"? {\n---\n\n# Notes\n\nx\n";
+        assert_eq!(status(text, &id()), Some(WorkStatus::Blocked));
+        assert_eq!(needs(text).as_deref(), Some("Which: A or \"B\"? {"));
+        assert_eq!(needs(&text.replace("Which: A or \"B\"? {", "\"\"")).as_deref(), Some("x"));
     }
 
     #[rstest]

@@ -18,6 +18,8 @@ mod progress;
 mod published;
 mod saved;
 mod telling;
+mod verification;
+mod waits_for;
 
 use std::fmt;
 
@@ -26,6 +28,8 @@ pub use damaged::{Damaged, DamagedWord};
 pub use progress::progress;
 pub use published::Publication;
 pub use saved::{SavedWork, with_yours};
+pub use verification::{Charset, Tone, Verification};
+pub use waits_for::WaitsFor;
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -107,6 +111,10 @@ pub struct Status {
     pub reason: String,
     /// What a person has to do for it to go on; null where nothing.
     pub needs: Option<String>,
+    /// What has to happen before it continues; null if nothing has to.
+    pub waits_for: Option<WaitsFor>,
+    /// The agent's own question; null if it asks nothing.
+    pub question: Option<String>,
     /// What it waits for.
     pub wait: Option<WaitView>,
     /// The text that claims the work done.
@@ -493,6 +501,8 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
         ended_at: ended.filter(|_| word.has_stopped()).map(|ended| ended.at),
         reason: telling::reason(state, word, alive.orphan),
         needs: telling::needs(state, word),
+        waits_for: waits_for::waits_for(state, word),
+        question: telling::question(state, word),
         wait: state.wait.map(|wait| WaitView { kind: wait.kind, until: wait.until }),
         completion_promise: spec.promise.as_ref().map(|promise| promise.text.to_string()),
         claim,
@@ -642,6 +652,24 @@ impl Status {
     #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.status.has_stopped()
+    }
+
+    /// How its result is labelled.
+    #[must_use]
+    pub fn verification(&self) -> Verification {
+        Verification::of(self.status, self.verified)
+    }
+
+    /// Whether its runner is gone while this attempt was running.
+    #[must_use]
+    pub fn is_interrupted(&self, attempt: &Iteration) -> bool {
+        self.status == StatusWord::Crashed && attempt.ended_at.is_none()
+    }
+
+    /// How its status is meant.
+    #[must_use]
+    pub fn tone(&self) -> Tone {
+        Tone::of(self.status, self.verified)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Words for people: why a loop stands where it stands, and what they have to do.
 
+use jiff::Timestamp;
+
 use super::{StatusWord, published, sum, with_yours};
 use crate::agent::Usd;
 use crate::budget::{Standing, Which};
@@ -99,6 +101,11 @@ pub(super) fn asked_by(by: Option<Asker>, person: &'static str) -> &'static str 
     }
 }
 
+/// How a person paused it: by a request, or with a signal to the runner.
+pub(super) fn by_person(is_requested: bool) -> &'static str {
+    if is_requested { "by a person" } else { "by a signal to its runner (Ctrl-C or SIGTERM)" }
+}
+
 fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     let flight = state.in_flight();
     match (state.ended.map(|ended| ended.end), word) {
@@ -135,7 +142,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
         (Some(End::TimedOut), _) => "the loop's own duration is over".to_owned(),
         (Some(End::BudgetExceeded { by: None }), _) => budget(state),
         (Some(End::BudgetExceeded { by: Some(by) }), _) => shared_budget(&by),
-        (Some(End::Paused), _) => asked_by(state.paused_by, "by a person or a signal").to_owned(),
+        (Some(End::Paused), _) => asked_by(state.paused_by, by_person(state.is_pause_requested)).to_owned(),
         (Some(End::Blocked { why }), _) => match why {
             Blocked::Refunds if is_unresponsive(state) => told(
                 "the agent printed no event before its time limit, and the last three attempts were lost",
@@ -177,7 +184,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             Blocked::Publish => published::blocked(state),
             Blocked::Approval => awaits_approval(state),
             Blocked::StateFile => match needed(state) {
-                Some(needed) => format!("the agent is blocked: {needed}"),
+                Some(question) => format!("the agent asks: {question}"),
                 None => format!("the agent left status: blocked in {}", state.spec.state_file()),
             },
             Blocked::Idle => {
@@ -192,8 +199,10 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
             Some(pid) => {
                 format!("its runner is gone, but its agent (pid {pid}) works on; resume and cancel end it")
             }
-            None if state.is_in_session() => "its session is gone".to_owned(),
-            None => "its runner is gone".to_owned(),
+            None => {
+                let what = if state.is_in_session() { "its session" } else { "its runner" };
+                gone(what, state.updated_at)
+            }
         },
         (None, _) => match (state.wait, flight) {
             (Some(wait), _) => match wait.kind {
@@ -513,8 +522,11 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             Some(End::Blocked { why: Blocked::Setup | Blocked::Model | Blocked::Session }) => {
                 format!("mend what {} was told or configured to, then {resume}", state.spec.agent.program)
             }
-            Some(End::Blocked { why: Blocked::Stuck | Blocked::GaveUp | Blocked::Idle | Blocked::StateFile }) => {
-                format!("tell it what to do with refrain steer {id} TEXT, then {resume}")
+            Some(End::Blocked { why: Blocked::StateFile }) => {
+                format!("answer it and continue with refrain answer {id} TEXT")
+            }
+            Some(End::Blocked { why: Blocked::Stuck | Blocked::GaveUp | Blocked::Idle }) => {
+                format!("tell it what to do and continue with refrain answer {id} TEXT")
             }
             Some(
                 End::Blocked { why: Blocked::Refunds | Blocked::Churn }
@@ -529,7 +541,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
             | None => format!("see why with refrain logs {id}, mend it, then {resume}"),
         }),
         StatusWord::Running | StatusWord::Waiting if state.blocked > 0 => Some(format!(
-            "its agent says in {} that it is blocked{}: tell it what to do with refrain steer {id} TEXT",
+            "its agent says in {} that it is blocked{}: tell it what to do with refrain answer {id} TEXT",
             state.spec.state_file(),
             needed(state).map(|needed| format!(" ({needed})")).unwrap_or_default()
         )),
@@ -541,8 +553,34 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     }
 }
 
-/// What the agent that is blocked says that it needs.
+/// Since when a loop or plan that has not ended has had no runner.
+pub(super) fn gone(what: &str, since: Timestamp) -> String {
+    let since = since.strftime("%Y-%m-%d %H:%M:%S UTC");
+    format!("{what} is gone since {since}; nothing is lost, and the interrupted attempt does not count")
+}
+
+/// The question of an agent that is blocked.
+pub(super) fn question(state: &LoopState, word: StatusWord) -> Option<String> {
+    let is_asking = match state.ended.map(|ended| ended.end) {
+        None => !word.has_stopped() && state.blocked > 0,
+        Some(end) => end == End::Blocked { why: Blocked::StateFile },
+    };
+    needed(state).filter(|_| is_asking)
+}
+
+/// What the agent that is blocked says that it needs, else the last sentence of its message.
 fn needed(state: &LoopState) -> Option<String> {
-    let needs = state.last_charged()?.finished.as_ref()?.needs.as_ref()?;
-    Some(squeeze(&printable(needs)))
+    let finished = state.last_charged()?.finished.as_ref()?;
+    let said = match &finished.needs {
+        Some(needs) => squeeze(&printable(needs)),
+        None => last_sentence(&squeeze(&printable(&finished.preview))).to_owned(),
+    };
+    (!said.is_empty()).then_some(said)
+}
+
+/// The last sentence of a line.
+fn last_sentence(line: &str) -> &str {
+    let end = line.trim_end_matches(['.', '!', '?', ' ']).len();
+    let begins = [". ", "! ", "? "].iter().filter_map(|mark| Some(line[..end].rfind(mark)? + mark.len()));
+    &line[begins.max().unwrap_or(0)..]
 }

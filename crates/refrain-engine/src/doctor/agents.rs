@@ -21,6 +21,17 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The agents that are found by the name of their program.
 const KNOWN: [AgentKind; 4] = [AgentKind::Claude, AgentKind::Codex, AgentKind::Opencode, AgentKind::Gemini];
 
+impl Service {
+    /// The known agents whose programs are in the user's `PATH`.
+    #[must_use]
+    pub fn installed_agents(&self) -> Vec<AgentKind> {
+        let env = environment::of_person(self.host().env.iter().cloned());
+        let is_there =
+            |kind: &AgentKind| kind.program().is_some_and(|it| generic::in_path(it, &env).is_some());
+        KNOWN.into_iter().filter(is_there).collect()
+    }
+}
+
 pub(super) fn look(service: &Service) -> Vec<Found> {
     let env = environment::of_person(service.host().env.iter().cloned());
     let project = service.project();

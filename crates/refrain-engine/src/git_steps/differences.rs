@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use camino::Utf8PathBuf;
-use refrain_core::git::{Base, LeftOut, Oid};
+use refrain_core::event::Event;
+use refrain_core::git::{Base, CommitResult, LeftOut, Oid};
 use refrain_core::review::Changes;
 use refrain_core::text::printable;
 use refrain_core::view::report::{self, Trail};
-use refrain_core::{LoopId, LoopState};
+use refrain_core::{LoopId, LoopState, Record};
 use refrain_git::{GitError, Repository, TreeRequest};
 use refrain_store::journal;
 
@@ -36,27 +37,84 @@ pub struct Differences {
     pub diff: String,
 }
 
+/// How much a loop has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ChangeSize {
+    /// Files that differ.
+    pub files: u32,
+    /// Lines that were added.
+    pub added: u64,
+    /// Lines that were removed.
+    pub removed: u64,
+}
+
+/// Two states of the work of a loop.
+struct Compared {
+    repository: Repository,
+    state: LoopState,
+    /// A commit or a tree; none before the first commit.
+    from: Option<Oid>,
+    /// Whether the first state is on record.
+    is_known: bool,
+    tree: Oid,
+    note: String,
+}
+
 impl Service {
-    /// What the loop has changed so far: as its folder is now while that is its own, else as its last candidate shows it.
+    /// What the loop has changed so far: as its folder is now while that is its own, else as its last candidate or its branch
+    /// shows it.
     ///
     /// # Errors
     /// [`EngineError`] where there is no such loop, or git cannot be asked.
     pub fn differences(&self, id: &LoopId) -> Result<Differences, EngineError> {
+        self.differences_of(id, None)
+    }
+
+    /// The same, or what one iteration changed, as far as trees are on record.
+    pub fn differences_of(&self, id: &LoopId, iteration: Option<u32>) -> Result<Differences, EngineError> {
+        let compared = match self.compare(id, iteration)? {
+            Ok(compared) => compared,
+            Err(note) => return Ok(Differences { note, ..Differences::default() }),
+        };
+        let Compared { repository, state, from, tree, note, .. } = compared;
+        let Changes { stat, diff, .. } = repository.changes(from.as_ref(), &tree)?;
+        let redactor = Redactor::new(&state.spec, []);
+        Ok(Differences {
+            note: redactor.clean(&note),
+            is_shown: true,
+            stat: redactor.clean(&stat),
+            diff: redactor.clean(&diff),
+        })
+    }
+
+    /// How much the loop has changed; none if that is not on record.
+    pub fn change_size(&self, id: &LoopId) -> Result<Option<ChangeSize>, EngineError> {
+        let Ok(Compared { repository, from, is_known: true, tree, .. }) = self.compare(id, None)? else {
+            return Ok(None);
+        };
+        let files = repository.changed_files(from.as_ref(), &tree)?;
+        Ok(Some(ChangeSize {
+            files: u32::try_from(files.len()).unwrap_or(u32::MAX),
+            added: files.iter().filter_map(|file| file.added).sum(),
+            removed: files.iter().filter_map(|file| file.removed).sum(),
+        }))
+    }
+
+    /// The two states that are compared, or why there is nothing to compare.
+    fn compare(&self, id: &LoopId, iteration: Option<u32>) -> Result<Result<Compared, String>, EngineError> {
         let dir = self.locate(id)?.dir;
         let whole = journal::whole(&dir, &self.host().signing())?;
-        let (state, trail) = (&whole.state, Trail::of(&whole.records));
+        let trail = Trail::of(&whole.records);
+        let (state, records) = (whole.state, whole.records);
         let env = marked(&self.host.env, &state.spec);
-        let work = report::work(state, &trail);
-        let nothing = |note: &str| Ok(Differences { note: note.to_owned(), ..Differences::default() });
+        let nothing = |note: &str| Ok(Err(note.to_owned()));
+        let work = report::work(&state, &trail);
         let place = match work {
-            report::Work::Folder if !state.spec.worktree.is_dir() => {
+            report::Work::Folder if iteration.is_none() && !state.spec.worktree.is_dir() => {
                 return nothing("The folder that it works in is not there.");
             }
-            report::Work::Folder => &state.spec.worktree,
-            report::Work::Tree(_) => &self.project.root,
-            report::Work::Gone => {
-                return nothing("Its folder was given back, and no candidate was taken of it.");
-            }
+            report::Work::Folder if iteration.is_none() => &state.spec.worktree,
+            report::Work::Folder | report::Work::Tree(_) | report::Work::Gone => &self.project.root,
         };
         let repository = match Repository::open_within(place, &env, LONGEST) {
             Ok(repository) => pinned(repository, &state.spec),
@@ -67,10 +125,32 @@ impl Service {
             }
             Err(error) => return Err(error.into()),
         };
-        let (began, known) = began(state, &repository)?;
+        let (began, is_known) = began(&state, &repository)?;
+        if let Some(iteration) = iteration {
+            let trees = trees(&records, &repository)?;
+            let Some((_, tree)) = trees.iter().rfind(|(of, _)| *of == iteration) else {
+                let note = "Iteration {}: what it changed is not on record, as nothing was committed or verified after it.";
+                return nothing(&note.replace("{}", &iteration.to_string()));
+            };
+            let before = trees.iter().rfind(|(of, _)| *of < iteration).map(|(_, tree)| tree.clone());
+            let (from, tree) = (before.or(began), tree.clone());
+            let note = format!("Iteration {iteration}.");
+            return Ok(Ok(Compared { repository, state, from, is_known, tree, note }));
+        }
         let (tree, left_out) = match work {
             report::Work::Tree(tree) => (tree.clone(), None),
-            report::Work::Folder | report::Work::Gone => {
+            report::Work::Gone => {
+                let branch = state.spec.git.new_branch().map(|branch| format!("refs/heads/{branch}"));
+                let head = match &branch {
+                    Some(branch) => repository.reference(branch)?,
+                    None => None,
+                };
+                let Some(head) = head else {
+                    return nothing("Its folder was given back, and no candidate was taken of it.");
+                };
+                (repository.tree_of(&head)?, None)
+            }
+            report::Work::Folder => {
                 let index = Index::beside(&dir.index());
                 let found = repository.tree_and_rest(TreeRequest {
                     base: state.git.base.as_ref().unwrap_or(&Base::default()),
@@ -82,16 +162,30 @@ impl Service {
                 (found.0, Some(found.1))
             }
         };
-        let Changes { stat, diff, .. } = repository.changes(began.as_ref(), &tree)?;
-        let redactor = Redactor::new(&state.spec, []);
-        let note = note(began.as_ref(), known, left_out.as_deref(), report::is_open(state));
-        Ok(Differences {
-            note: redactor.clean(&note),
-            is_shown: true,
-            stat: redactor.clean(&stat),
-            diff: redactor.clean(&diff),
-        })
+        let note = note(began.as_ref(), is_known, left_out.as_deref(), report::is_open(&state));
+        Ok(Ok(Compared { repository, state, from: began, is_known, tree, note }))
     }
+}
+
+/// The trees on record, each with the iteration that left it, in their order.
+fn trees(records: &[Record], repository: &Repository) -> Result<Vec<(u32, Oid)>, GitError> {
+    let (mut trees, mut iteration) = (Vec::new(), 0);
+    for record in records {
+        if let Event::AttemptStarted(attempt) = &record.event {
+            iteration = attempt.iteration;
+        } else if let Event::CandidateTaken { tree: Some(tree), .. } = &record.event {
+            trees.push((iteration, tree.clone()));
+        } else if let Event::CommitSettled(report) = &record.event {
+            match (&report.result, report.by_agent.last()) {
+                (CommitResult::Made { tree, .. }, _) => trees.push((report.iteration, tree.clone())),
+                (CommitResult::Skipped(_), Some(commit)) => {
+                    trees.push((report.iteration, repository.tree_of(commit)?));
+                }
+                (CommitResult::Skipped(_), None) => {}
+            }
+        }
+    }
+    Ok(trees)
 }
 
 /// The commit that it began at, and whether that is on record. Where nothing was to be committed or proven nobody took the

@@ -33,6 +33,8 @@ pub struct ListRow {
     pub kind: Kind,
     /// Where it stands.
     pub status: StatusWord,
+    /// Whether gates verified the work; none if no gate decides.
+    pub verified: Option<bool>,
     /// Iterations begun; of a plan, those that all its tasks used.
     pub iteration: u32,
     /// The cap.
@@ -105,7 +107,9 @@ impl ListRow {
     /// Of a row that has its object; none where that cannot be understood.
     fn of(brief: Brief, said: Option<String>) -> Option<Self> {
         let rest: Rest = serde_json::from_str(brief.object.as_deref()?).ok()?;
-        let Brief { id, kind, status, iteration, max_iterations, updated_at, project, reason, .. } = brief;
+        let Brief {
+            id, kind, status, verified, iteration, max_iterations, updated_at, project, reason, ..
+        } = brief;
         let Rest { started_at, ended_at, usage, gates, needs } = rest;
         let gates = gates.into_iter().map(|gate| (gate.name, gate.passed)).collect();
         let Cost { cost_usd, at_least, cost_at_least } = usage;
@@ -115,6 +119,7 @@ impl ListRow {
             project,
             kind,
             status,
+            verified,
             iteration,
             max_iterations,
             started_at,

@@ -24,7 +24,7 @@ const SUBJECT: usize = 100;
 
 /// Who asks git for a plan.
 #[derive(Clone, Debug)]
-pub(super) struct Landing {
+pub(crate) struct Landing {
     pub(super) project: Project,
     pub(super) state_home: Utf8PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
@@ -41,8 +41,13 @@ impl Landing {
         host: &Host,
         env: Vec<(OsString, OsString)>,
     ) -> Self {
-        let (project, state_home) = (service.project().clone(), host.state_home.clone());
-        let pins = state.spec.each.git.pins.clone();
+        let state_home = host.state_home.clone();
+        Self { state_home, ..Self::of(service, state.spec.each.git.pins.clone(), env) }
+    }
+
+    /// Of a repository whose git runs what was pinned.
+    pub(crate) fn of(service: &Service, pins: Option<Box<GitPins>>, env: Vec<(OsString, OsString)>) -> Self {
+        let (project, state_home) = (service.project().clone(), service.host().state_home.clone());
         Self { project, state_home, env, pins, found: Arc::default() }
     }
 
@@ -58,7 +63,7 @@ impl Landing {
         self
     }
 
-    pub(super) fn repository(&self, cancel: Option<&Cancel>) -> Result<Repository, GitError> {
+    pub(crate) fn repository(&self, cancel: Option<&Cancel>) -> Result<Repository, GitError> {
         let repository = match self.found.get() {
             Some(found) => found.again(),
             None => {
@@ -487,7 +492,7 @@ pub(super) fn refused(why: String) -> PlanEvent {
 }
 
 /// Why a branch was not brought forward, and what to do.
-fn why(said: &HandedOver, branch: Option<&str>) -> String {
+pub(crate) fn why(said: &HandedOver, branch: Option<&str>) -> String {
     let branch = branch.unwrap_or("what was checked out");
     match said {
         HandedOver::Done => String::new(),

@@ -3,7 +3,7 @@
 
 mod asking;
 mod drive;
-mod landing;
+pub(crate) mod landing;
 mod looking;
 mod round;
 mod runner;
@@ -12,7 +12,7 @@ mod status;
 mod statuses;
 mod told;
 mod tuner;
-mod verify;
+pub(crate) mod verify;
 mod work;
 
 use refrain_core::plan::PlanEvent;

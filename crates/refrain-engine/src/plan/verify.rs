@@ -46,8 +46,22 @@ pub(super) enum Of {
     HandOver,
 }
 
+/// Runs required gates on a tree, in a clean checkout.
+pub(crate) struct TreeVerification<'a> {
+    /// The loop, or what all loops of a plan have in common.
+    pub(crate) each: &'a Spec,
+    pub(crate) host: &'a Host,
+    /// Where the logs of the gates are kept.
+    pub(crate) dir: &'a LoopDir,
+    pub(crate) landing: &'a Landing,
+    /// Nobody else drives the loop or plan before it is over.
+    pub(crate) lock: &'a Arc<RunnerLock>,
+    /// The last event, which tells the logs from others.
+    pub(crate) seq: u64,
+}
+
 /// What came of a gate, or of all of them.
-enum Ran<T> {
+pub(crate) enum Ran<T> {
     Passed,
     Failed(T),
     /// It was not wanted any more.
@@ -126,16 +140,30 @@ impl Verification {
         &self,
         tree: Oid,
         cancel: Cancel,
+        stopped: watch::Receiver<bool>,
+    ) -> Result<Ran<FailedGate>, EngineError> {
+        let Self { landing, state, dir, host, lock, .. } = self;
+        let tree_of = TreeVerification { each: &state.spec.each, host, dir, landing, lock, seq: state.seq };
+        tree_of.verify(tree, cancel, stopped).await
+    }
+}
+
+impl TreeVerification<'_> {
+    /// Runs one gate after the other, until one fails.
+    pub(crate) async fn verify(
+        &self,
+        tree: Oid,
+        cancel: Cancel,
         mut stopped: watch::Receiver<bool>,
     ) -> Result<Ran<FailedGate>, EngineError> {
         // What the gates of a loop are started with, so are these: a loop without an agent. Who starts them comes while git
         // writes the files.
-        let each = &self.state.spec.each;
-        let mut supervised = supervise(each, &self.host, None, &Arc::default(), &Arc::default())?;
+        let each = self.each;
+        let mut supervised = supervise(each, self.host, None, &Arc::default(), &Arc::default())?;
         if each.gates.iter().any(|gate| gate.hard && matches!(gate.check, Check::Command(_))) {
             supervised.supervisor.ready();
         }
-        let (landing, lock) = (self.landing.clone(), Arc::clone(&self.lock));
+        let (landing, lock) = (self.landing.clone(), Arc::clone(self.lock));
         let place = blocking(move || {
             let place = check_out(&landing, &tree, &cancel);
             drop(lock);
@@ -145,7 +173,7 @@ impl Verification {
         let ran = match &place {
             Ok(place) => {
                 let (worktree, working_dir) = (place.folder(), inside(each, place));
-                let spec = Spec { worktree, working_dir, ..(**each).clone() };
+                let spec = Spec { worktree, working_dir, ..each.clone() };
                 self.run_gates(&mut supervised, spec, &mut stopped).await
             }
             Err(_) => Ok(Ran::Stopped),
@@ -177,8 +205,8 @@ impl Verification {
         for gate in of.spec.gates.iter().filter(|gate| gate.hard) {
             let Check::Command(command) = &gate.check else { continue };
             for retry in 0..=gate.retries {
-                let run = run_number(self.state.seq, gate.retries, retry);
-                match run_gate(supervised, &of, (gate, command), (run, &self.dir, &self.host.env), stopped)
+                let run = run_number(self.seq, gate.retries, retry);
+                match run_gate(supervised, &of, (gate, command), (run, self.dir, &self.host.env), stopped)
                     .await?
                 {
                     Ran::Passed => break,

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use refrain_core::LoopId;
 use refrain_core::prompt::state_file::{self, WorkStatus};
 use refrain_core::text::{cut, in_order, squeeze};
-use refrain_core::view::{StatusWord, progress, sum};
+use refrain_core::view::{Charset, StatusWord, Verification, progress, sum};
 use refrain_engine::{DetailView, StopAsked};
 use serde_json::{Value, json};
 
@@ -167,8 +167,10 @@ impl Seen {
             (None, None) => None,
         });
         parts.push(match (self.status, self.verified, self.says) {
-            (StatusWord::Completed, Some(true), _) => "completed, verified".to_owned(),
-            (StatusWord::Completed, ..) => "completed, unverified".to_owned(),
+            (StatusWord::Completed, verified, _) => {
+                let label = Verification::of(self.status, verified).label(Charset::Unicode);
+                format!("completed, {label}")
+            }
             (StatusWord::Running, _, Some(WorkStatus::Blocked)) => {
                 "running, its agent says blocked".to_owned()
             }
@@ -182,7 +184,8 @@ impl Seen {
         match self.status {
             StatusWord::Running | StatusWord::Waiting if self.charged == 0 => IN_FLIGHT[0],
             StatusWord::Running | StatusWord::Waiting => IN_FLIGHT[1],
-            StatusWord::Completed => "white_check_mark",
+            StatusWord::Completed if self.verified == Some(true) => "white_check_mark",
+            StatusWord::Completed => "large_yellow_circle",
             StatusWord::Cancelled => "octagonal_sign",
             StatusWord::IterationCap | StatusWord::BudgetExceeded => "warning",
             StatusWord::TimedOut => "alarm_clock",

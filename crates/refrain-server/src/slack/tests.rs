@@ -83,7 +83,7 @@ fn it_is_announced_with_its_goal_and_its_bounds() {
 }
 
 #[rstest]
-#[case(StatusWord::Completed, "white_check_mark", "completed, unverified")]
+#[case(StatusWord::Completed, "large_yellow_circle", "completed, ◐ unverified")]
 #[case(StatusWord::Cancelled, "octagonal_sign", "cancelled")]
 #[case(StatusWord::BudgetExceeded, "warning", "budget-exceeded")]
 #[case(StatusWord::IterationCap, "warning", "iteration-cap")]
@@ -112,7 +112,7 @@ fn what_a_person_has_to_do_is_shown_and_so_is_what_proved_the_work() {
     let text = Seen { needs, ..stopped(StatusWord::Blocked) }.face(None).text;
     assert!(text.ends_with("\n:raised_hand: answer &lt;its&gt; question"), "{text}");
     let text = Seen { verified: Some(true), ..stopped(StatusWord::Completed) }.face(None).text;
-    assert!(text.contains("· completed, verified\n"), "{text}");
+    assert!(text.contains("· completed, ✔ verified\n"), "{text}");
     let text = Seen { says: Some(WorkStatus::Blocked), ..at_work(2, Some(20)) }.face(None).text;
     assert!(text.ends_with("· running, its agent says blocked"), "{text}");
 }
@@ -212,7 +212,7 @@ fn a_loop_is_told_from_its_start_to_its_end_and_beyond() {
     let on = "-hourglass_flowing_sand -warning +arrows_counterclockwise";
     assert_eq!(told(&mut talk, &at_work(4, Some(30))), ["edit, 2 blocks", on]);
     let done = Seen { ended: Some(12), notes: "more".to_owned(), ..stopped(StatusWord::Completed) };
-    let check = "-hourglass_flowing_sand -arrows_counterclockwise +white_check_mark";
+    let check = "-hourglass_flowing_sand -arrows_counterclockwise +large_yellow_circle";
     assert_eq!(told(&mut talk, &done), ["edit, 0 blocks", check, "reply"]);
 }
 
@@ -221,7 +221,7 @@ fn of_a_loop_from_elsewhere_only_its_end_is_told() {
     let mut talk = Talk { only_ends: true, ..Talk::default() };
     assert_eq!(told(&mut talk, &at_work(3, Some(20))), [""; 0]);
     let done = told(&mut talk, &stopped(StatusWord::Completed));
-    assert!(done[0].starts_with("post :white_check_mark: Loop `slack-1a2b3c4d`"), "{done:?}");
+    assert!(done[0].starts_with("post :large_yellow_circle: Loop `slack-1a2b3c4d`"), "{done:?}");
     assert_eq!((reacted(&talk), thread(&talk)), (Some("5.5"), Some("5.5")));
 }
 

@@ -83,6 +83,8 @@ const STEPS: &[&str] = &[
     "DELETE FROM projects",
     // It says whether the end is signed.
     "DELETE FROM projects",
+    // Lists say whether it is verified.
+    "ALTER TABLE loops ADD COLUMN verified INTEGER; DELETE FROM projects",
 ];
 
 /// An open catalog. Looking makes no file: it is made when there is something to be kept.

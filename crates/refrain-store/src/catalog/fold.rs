@@ -24,6 +24,8 @@ pub struct Brief {
     pub plan: Option<LoopId>,
     /// Where it stands.
     pub status: StatusWord,
+    /// Whether gates verified the work; none if no gate decides.
+    pub verified: Option<bool>,
     /// Iterations begun.
     pub iteration: u32,
     /// The cap; none is none.
@@ -52,10 +54,33 @@ impl TryFrom<Status> for Brief {
     fn try_from(status: Status) -> Result<Self, CatalogError> {
         let status = status.without_iterations();
         let object = Some(serde_json::to_string(&status)?);
-        let Status { id, kind, task, status, iteration, max_iterations, updated_at, project, reason, .. } =
-            status;
+        let Status {
+            id,
+            kind,
+            task,
+            status,
+            verified,
+            iteration,
+            max_iterations,
+            updated_at,
+            project,
+            reason,
+            ..
+        } = status;
         let (project, plan) = (project.into(), task.map(|task| task.plan));
-        Ok(Self { id, kind, plan, status, iteration, max_iterations, updated_at, project, reason, object })
+        Ok(Self {
+            id,
+            kind,
+            plan,
+            status,
+            verified,
+            iteration,
+            max_iterations,
+            updated_at,
+            project,
+            reason,
+            object,
+        })
     }
 }
 
@@ -64,7 +89,7 @@ impl TryFrom<PlanStatus> for Brief {
 
     fn try_from(status: PlanStatus) -> Result<Self, CatalogError> {
         let object = Some(serde_json::to_string(&status)?);
-        let PlanStatus { id, kind, status, usage, updated_at, project, reason, .. } = status;
+        let PlanStatus { id, kind, status, verified, usage, updated_at, project, reason, .. } = status;
         let (iteration, max_iterations) = (usage.iterations_used, Some(usage.iterations_granted));
         let project = project.into();
         Ok(Self {
@@ -72,6 +97,7 @@ impl TryFrom<PlanStatus> for Brief {
             kind,
             plan: None,
             status,
+            verified,
             iteration,
             max_iterations,
             updated_at,

@@ -40,7 +40,7 @@ pub(super) fn each(
     };
     let mut query = db.prepare(&format!(
         "SELECT folder, length, modified, inode,
-                ended, name, iteration, max_iterations, updated_at, reason, {object}, plan
+                ended, name, iteration, max_iterations, updated_at, reason, {object}, plan, verified
          FROM loops {join}
          WHERE project = (SELECT id FROM projects WHERE data = ?1) AND archived = ?2"
     ))?;
@@ -77,6 +77,7 @@ fn brief(row: &Columns<'_>, root: &Arc<str>, ends: &mut Ends) -> Result<Brief, C
         plan,
         id: row.get_ref(5)?.as_str().map_err(unfit)?.parse().map_err(unfit)?,
         status: ends.read(row.get_ref(4)?.as_str().map_err(unfit)?)?,
+        verified: row.get(12)?,
         iteration: row.get(6)?,
         max_iterations: row.get(7)?,
         updated_at: Timestamp::from_millisecond(row.get(8)?).map_err(unfit)?,
@@ -107,8 +108,8 @@ pub(super) fn write(
     let mut forget = all.prepare("DELETE FROM loops WHERE project = ?1 AND archived = ?2 AND folder = ?3")?;
     let mut add = all.prepare(
         "INSERT INTO loops (project, archived, folder, length, modified, inode, agent, charged,
-            ended, ended_at, name, iteration, max_iterations, updated_at, reason, plan)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+            ended, ended_at, name, iteration, max_iterations, updated_at, reason, plan, verified)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
     )?;
     let mut add_object = all.prepare("INSERT INTO objects VALUES (?1, ?2)")?;
     let mut add_attempt =
@@ -134,6 +135,7 @@ pub(super) fn write(
             brief.updated_at.as_millisecond(),
             brief.reason,
             brief.plan.as_ref().map(LoopId::as_str),
+            brief.verified,
         ])?;
         add_object.execute(params![id, brief.object])?;
         for (number, Spending { at, model, pool, usage }) in (0_i64..).zip(attempts) {

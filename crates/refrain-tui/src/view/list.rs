@@ -4,12 +4,12 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Style, Stylize};
 use ratatui::text::{Line, Span};
-use refrain_core::view::{Kind, StatusWord};
+use refrain_core::view::{Kind, StatusWord, Tone, Verification};
 use refrain_engine::{Entry, ListRow};
 
 use refrain_core::view::progress;
 
-use super::parts::{bar, fitting, gates, money, of_word, put, took, top};
+use super::parts::{bar, fitting, gates, money, of_tone, put, took, top};
 use crate::model::{Model, Places, seen};
 use crate::text::{cut, fill, flat};
 
@@ -101,21 +101,27 @@ fn summary(model: &Model, columns: usize) -> Line<'static> {
         model.project.as_deref().map_or("all projects", |path| path.rsplit('/').next().unwrap_or(path));
     spans.push(Span::from(flat(whose)));
     let all: Vec<&ListRow> = model.list.entries.iter().filter_map(seen).collect();
-    let count = |is: &dyn Fn(StatusWord) -> bool| all.iter().filter(|seen| is(seen.status)).count();
+    let count = |is: &dyn Fn(&ListRow) -> bool| all.iter().filter(|seen| is(seen)).count();
+    let labelled = |label| count(&|seen| verification(seen) == label);
     let parts = [
-        (count(&|word| word == StatusWord::Running), "running", StatusWord::Running),
-        (count(&|word| word == StatusWord::Waiting), "waiting", StatusWord::Waiting),
-        (all.iter().filter(|seen| wants(seen)).count(), "to look at", StatusWord::Blocked),
-        (count(&|word| word == StatusWord::Completed), "completed", StatusWord::Completed),
-        (model.list.entries.len() - all.len(), "damaged", StatusWord::Failed),
+        (count(&|seen| seen.status == StatusWord::Running), "running", Tone::Active),
+        (count(&|seen| seen.status == StatusWord::Waiting), "waiting", Tone::Active),
+        (count(&wants), "to look at", Tone::Attention),
+        (labelled(Verification::Verified), "verified", Tone::Good),
+        (labelled(Verification::Unverified), "unverified", Tone::Attention),
+        (model.list.entries.len() - all.len(), "damaged", Tone::Bad),
     ];
     if !model.list.filter.is_empty() {
         spans.push(Span::from(format!("  /{}", flat(&model.list.filter))).bold());
     }
-    for (count, what, word) in parts.into_iter().filter(|(count, ..)| *count > 0) {
-        spans.push(Span::styled(format!("  {count} {what}"), of_word(word)));
+    for (count, what, tone) in parts.into_iter().filter(|(count, ..)| *count > 0) {
+        spans.push(Span::styled(format!("  {count} {what}"), of_tone(tone)));
     }
     fitting(spans, columns)
+}
+
+fn verification(seen: &ListRow) -> Verification {
+    Verification::of(seen.status, seen.verified)
 }
 
 /// Whether a person may want to do something about it.
@@ -150,15 +156,17 @@ fn line(model: &Model, seen: &ListRow, columns: Columns) -> Line<'static> {
         }
     };
     let plain = Style::new();
+    let label = verification(seen).label_or(seen.status, model.art.charset());
     let word = match seen.kind {
-        Kind::Plan => format!("{} plan", seen.status.as_str()),
-        Kind::Process | Kind::Session | Kind::Task => seen.status.as_str().to_owned(),
+        Kind::Plan => format!("{label} plan"),
+        Kind::Process | Kind::Session | Kind::Task => label.to_owned(),
     };
+    let style = of_tone(Tone::of(seen.status, seen.verified));
     let name = seen.project.rsplit('/').next().unwrap_or_default();
     add(columns.project, flat(name), plain.dim());
-    add(columns.status, word, of_word(seen.status));
+    add(columns.status, word, style);
     let all = seen.max_iterations.map(u64::from);
-    add(columns.bar, bar(seen.iteration.into(), all, columns.bar), of_word(seen.status));
+    add(columns.bar, bar(seen.iteration.into(), all, columns.bar), style);
     add(columns.iteration, progress(seen.iteration, seen.max_iterations), plain);
     let until = seen.ended_at.unwrap_or(if seen.status.has_stopped() { seen.updated_at } else { model.now });
     add(columns.time, took(seen.started_at, until), plain);

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use refrain_core::view::{Gate, Iteration, Status, sum};
 
 use super::parts::{
-    LOW, bar, duration, fitting, gates, money, of_word, put, split, thousands, title, took, top,
+    LOW, bar, duration, fitting, gates, money, of_tone, put, split, thousands, title, took, top,
 };
 use crate::model::{Model, OneLoop, Places};
 use crate::text::{cut, fill, flat, wrapped};
@@ -71,13 +71,9 @@ fn facts(model: &Model, one: &OneLoop, area: Rect) -> Vec<Line<'static>> {
 
 fn head(model: &Model, status: &Status, columns: usize) -> Line<'static> {
     let until = status.ended_at.unwrap_or(if status.has_stopped() { status.updated_at } else { model.now });
-    let style = of_word(status.status);
+    let style = of_tone(status.tone());
+    let label = status.verification().label_or(status.status, model.art.charset());
     let all = status.max_iterations.map(u64::from);
-    let verified = match status.verified {
-        Some(true) => "verified",
-        None if status.ended_at.is_some() => "unverified",
-        Some(false) | None => "",
-    };
     let tokens = match (status.usage.input_tokens, status.usage.output_tokens) {
         (None, None) => String::new(),
         (input, output) => {
@@ -90,13 +86,13 @@ fn head(model: &Model, status: &Status, columns: usize) -> Line<'static> {
     let mut spans = vec![
         Span::from(status.id.to_string()).bold(),
         Span::from("  "),
-        Span::styled(status.status.as_str(), style),
+        Span::styled(label, style),
         Span::from("  "),
         Span::styled(bar(status.iteration.into(), all, if all.is_some() { cells } else { 0 }), style),
         Span::from(format!(" {}", status.progress())),
         Span::from(format!("  {}", took(status.started_at, until))),
     ];
-    for part in [verified.to_owned(), status.usage.cost().unwrap_or_default(), tokens] {
+    for part in [status.usage.cost().unwrap_or_default(), tokens] {
         if !part.is_empty() {
             spans.push(Span::from(format!("  {part}")));
         }
@@ -147,8 +143,9 @@ fn draw_attempts(
         words.push_str(", enter opens the log");
     }
     put(buffer, under, 0, &title(&words, area.width, one.at_attempts));
+    let is_interrupted = |it: &Iteration| one.status.as_ref().is_some_and(|status| status.is_interrupted(it));
     for (row, iteration) in (0..rows.height).zip(all[from..].iter()) {
-        put(buffer, rows, row, &attempt(model, iteration, area.width.into()));
+        put(buffer, rows, row, &attempt(model, iteration, is_interrupted(iteration), area.width.into()));
         if one.at_attempts && from + usize::from(row) == one.at() {
             buffer.set_style(Rect { y: rows.y + row, height: 1, ..rows }, Style::new().reversed());
         }
@@ -157,17 +154,18 @@ fn draw_attempts(
 }
 
 /// An attempt, in a line: which, how long, how it ended, what it used, its gates, and what it said last.
-fn attempt(model: &Model, it: &Iteration, columns: usize) -> Line<'static> {
+fn attempt(model: &Model, it: &Iteration, is_interrupted: bool, columns: usize) -> Line<'static> {
     let name = it.id().to_string();
     let exit = match (it.exit_code, it.signal, it.ended_at) {
         (Some(code), ..) => format!("exit {code}"),
         (None, Some(signal), _) => format!("signal {signal}"),
         (None, None, Some(_)) => String::new(),
+        (None, None, None) if is_interrupted => "interrupted".to_owned(),
         (None, None, None) => "runs".to_owned(),
     };
     let style = match (it.exit_code, it.ended_at) {
         (Some(0), _) => Style::new(),
-        (_, None) => Style::new().cyan(),
+        (_, None) if !is_interrupted => Style::new().cyan(),
         _ => Style::new().yellow(),
     };
     let mut spans = vec![

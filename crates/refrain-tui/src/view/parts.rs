@@ -7,7 +7,7 @@ use ratatui::style::{Modifier, Style, Stylize};
 use ratatui::text::{Line, Span};
 use refrain_core::agent::Usd;
 use refrain_core::spec::Millis;
-use refrain_core::view::StatusWord;
+use refrain_core::view::Tone;
 use unicode_width::UnicodeWidthStr;
 
 use crate::text::cut;
@@ -49,19 +49,12 @@ pub(super) fn title(text: &str, columns: u16, has_keys: bool) -> Line<'static> {
     Line::from(vec![Span::from("─ ").dim(), Span::styled(text, style), Span::from(format!(" {rule}─")).dim()])
 }
 
-/// The style of how something stands: done, on its way, in need of a look.
-pub(super) fn of_word(word: StatusWord) -> Style {
-    match word {
-        StatusWord::Completed => Style::new().green().bold(),
-        StatusWord::Running | StatusWord::Waiting => Style::new().cyan(),
-        StatusWord::Failed | StatusWord::Crashed => Style::new().red().bold(),
-        StatusWord::Paused
-        | StatusWord::Blocked
-        | StatusWord::Cancelled
-        | StatusWord::IterationCap
-        | StatusWord::BudgetExceeded
-        | StatusWord::TimedOut
-        | StatusWord::Stuck => Style::new().yellow().bold(),
+pub(super) fn of_tone(tone: Tone) -> Style {
+    match tone {
+        Tone::Good => Style::new().green().bold(),
+        Tone::Active => Style::new().cyan(),
+        Tone::Bad => Style::new().red().bold(),
+        Tone::Attention => Style::new().yellow().bold(),
     }
 }
 

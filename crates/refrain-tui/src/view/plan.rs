@@ -8,7 +8,7 @@ use refrain_core::view::plan::{PlanStatus, TaskView, TaskWord, critical_path};
 
 use refrain_core::view::progress;
 
-use super::parts::{LOW, bar, fitting, of_word, put, title, took, top};
+use super::parts::{LOW, bar, fitting, of_tone, put, title, took, top};
 use crate::model::{Model, OnePlan, Places};
 use crate::text::{cut, fill, flat, styled, wrapped};
 
@@ -81,12 +81,13 @@ pub(super) fn draw(model: &Model, one: &OnePlan, buffer: &mut Buffer, area: Rect
 fn head(model: &Model, status: &PlanStatus, columns: usize) -> Line<'static> {
     let until =
         status.ended_at.unwrap_or(if status.status.has_stopped() { status.updated_at } else { model.now });
-    let style = of_word(status.status);
+    let style = of_tone(status.tone());
+    let label = status.verification().label_or(status.status, model.art.charset());
     let (done, all) = (status.tasks_done, status.tasks_total);
     let bar = bar(done as u64, Some(all as u64), 12);
     let mut spans = vec![
         Span::from(format!("{}  ", status.id)).bold(),
-        Span::styled(status.status.as_str(), style),
+        Span::styled(label, style),
         Span::from("  "),
         Span::styled(bar, style),
         Span::from(format!(" {done}/{all} tasks")),

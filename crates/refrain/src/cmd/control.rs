@@ -1,7 +1,10 @@
 //! Verbs that ask a running loop or change an ended one.
 
+pub(crate) mod answer;
 pub(crate) mod approve;
 pub(crate) mod archive;
 pub(crate) mod cancel;
+pub(crate) mod discard;
+pub(crate) mod merge;
 pub(crate) mod pause;
 pub(crate) mod steer;

@@ -1,8 +1,11 @@
 //! Verbs that read: nothing changes.
 
+pub(crate) mod diff;
 pub(crate) mod export;
 pub(crate) mod list;
 pub(crate) mod logs;
+pub(crate) mod open;
+pub(crate) mod overview;
 pub(crate) mod report;
 pub(crate) mod show;
 pub(crate) mod status;

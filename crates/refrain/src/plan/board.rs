@@ -5,10 +5,10 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 use owo_colors::OwoColorize;
-use refrain_app::Context;
 use refrain_core::plan::TaskId;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
+use refrain_core::view::Charset;
 use refrain_core::view::plan::{CurrentTask, PlanStatus, TaskView, TaskWord, WaveView, WaveWord};
 use textwrap::core::display_width;
 
@@ -17,6 +17,7 @@ use crate::plan::left;
 use crate::render::event_text::{clock, words};
 use crate::render::phrase::{self, Row};
 use crate::render::table::{self, Column, Cut};
+use crate::values::charset;
 
 /// What can be drawn where this is shown.
 #[derive(Clone, Copy, Debug)]
@@ -29,19 +30,8 @@ pub(crate) struct Art {
 
 impl Art {
     /// What standard output takes: blocks and lines where neither the locale nor the terminal speaks against it.
-    pub(crate) fn of(context: &Context) -> Self {
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| context.variable(name));
-        let is_wide = locale.is_none_or(|locale| {
-            let locale = locale.to_ascii_lowercase();
-            locale.contains("utf-8") || locale.contains("utf8")
-        });
-        let blocks = is_wide && context.variable("TERM") != Some("dumb");
-        Self { width: out::terminal_width(), blocks }
-    }
-
-    /// Whether more than ASCII can be drawn.
-    pub(crate) fn has_blocks(self) -> bool {
-        self.blocks
+    pub(crate) fn current() -> Self {
+        Self { width: out::terminal_width(), blocks: charset() == Charset::Unicode }
     }
 
     /// How wide a frame is, where one is drawn: on a terminal that has room for it.
@@ -101,6 +91,7 @@ fn facts(view: &PlanStatus, width: Option<usize>, now: Timestamp) -> String {
     let mut rows = vec![
         Row::exact("plan", view.id.to_string()),
         Row::prose("status", format!("{}: {}", view.status.as_str(), view.reason)),
+        Row::exact("verified", phrase::label(view.verification()).to_owned()).with_tone(view.tone()),
         Row::exact("tasks", view.tasks_file.clone()),
         Row::prose("not read", view.tasks_refused.clone().unwrap_or_default()),
         Row::prose(

@@ -19,6 +19,7 @@ fn the_wave_view_is_seed_001s() {
     insta::assert_snapshot!(shown(Some(80), true), @r#"
     plan         feature-x
     status       running: wave 2 of 4: 1 task at work
+    verified     not yet
     tasks        /home/you/project/.scud/tasks/feature-x.json
     runs         claude (claude), 2 at a time
     proof        cargo check && cargo test
@@ -64,6 +65,7 @@ fn without_a_terminal_nothing_is_drawn_around_it_nor_cut_off() {
     insta::assert_snapshot!(shown(None, false), @r#"
     plan         feature-x
     status       running: wave 2 of 4: 1 task at work
+    verified     not yet
     tasks        /home/you/project/.scud/tasks/feature-x.json
     runs         claude (claude), 2 at a time
     proof        cargo check && cargo test

@@ -124,7 +124,7 @@ fn follow_task(service: &Service, (id, joins): (&LoopId, bool), target: Target, 
             _ => settled.is_some(),
         };
         if is_told && !is_past {
-            let text = event_text::lines(state, &record, settled, "", None);
+            let text = event_text::lines(state, &record, settled, "", None, None);
             let text: String = text.lines().map(|line| tagged(id, line, target.width())).collect();
             if !text.is_empty() && !target.write(&text) {
                 return;

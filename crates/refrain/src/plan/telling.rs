@@ -331,7 +331,7 @@ fn held(state: &PlanState, task: &TaskId, refused: Option<&str>, batch: &Batch) 
 /// What happened, and what to type next.
 fn closing(state: &PlanState) -> String {
     let view = view::plan::status(state, &Default::default(), Some(false), state.updated_at);
-    let word = phrase::coloured(view.status, view.status.as_str());
+    let word = phrase::coloured(view.tone(), phrase::outcome(view.verification(), view.status));
     let (took, used) = (Millis::from(state.active), phrase::iterations(state.used));
     let has_cost = view.usage.cost_usd.is_some_and(|cost| cost > 0.0);
     let cost = view.usage.cost().filter(|_| has_cost).map(|cost| format!(", {cost}"));
@@ -342,7 +342,7 @@ fn closing(state: &PlanState) -> String {
         StatusWord::Completed => format!("git log --first-parent, refrain plan status {id}"),
         _ => format!("refrain plan status {id}"),
     });
-    text.push_str(&format!("  {} {next}\n", "next".dimmed()));
+    text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
     text
 }
 

@@ -12,8 +12,8 @@ use refrain_core::event::{
 use refrain_core::r#loop::{Approval, Attempt, LoopState, Outcome};
 use refrain_core::spec::{Limits, Millis, Permissions, Spec, Until};
 use refrain_core::text::printable;
-use refrain_core::view::{self, Alive};
-use refrain_engine::ladder;
+use refrain_core::view::{self, Alive, Status, Verification};
+use refrain_engine::{ChangeSize, ladder};
 
 use crate::render::committed;
 use crate::render::gated;
@@ -22,12 +22,13 @@ use crate::render::progress;
 use crate::render::published;
 
 /// What one event says to a person, in lines that fit into `width` where there is one. `settled` is the attempt that it
-/// ended, `told` what its agent said last: no fault is said twice.
+/// ended, `told` what its agent said last: no fault is said twice. `size` is what an ended loop changed.
 pub(crate) fn lines(
     state: &LoopState,
     record: &Record,
     settled: Option<&Attempt>,
     told: &str,
+    size: Option<ChangeSize>,
     width: Option<usize>,
 ) -> String {
     let is_ending = state.in_flight().is_some_and(|flight| flight.child.stopping.is_some());
@@ -150,7 +151,7 @@ pub(crate) fn lines(
         text.push_str(&remarks(attempt, told));
     }
     if let Event::LoopEnded(_) = record.event {
-        text.push_str(&closing(state));
+        text.push_str(&closing(state, size));
     }
     fit(text, width)
 }
@@ -362,7 +363,7 @@ fn remarks(attempt: &Attempt, told: &str) -> String {
 const TOLD: usize = 10;
 
 /// How a loop stands, for somebody who comes to watch: what it is, how its last attempts went, and what is going on.
-pub(crate) fn digest(state: &LoopState, width: Option<usize>) -> String {
+pub(crate) fn digest(state: &LoopState, size: Option<ChangeSize>, width: Option<usize>) -> String {
     let id = &state.spec.id;
     let mut text = header(&state.spec, &state.limits, width);
     let earlier = state.attempts.len().saturating_sub(TOLD);
@@ -375,7 +376,7 @@ pub(crate) fn digest(state: &LoopState, width: Option<usize>) -> String {
         text.push_str(&notes(gated::digest(state, attempt)));
     }
     if state.ended.is_some() {
-        return fit(text + &closing(state), width);
+        return fit(text + &closing(state, size), width);
     }
     let settled =
         state.attempts.iter().any(|attempt| attempt.id.iteration == state.iteration && attempt.charged);
@@ -474,21 +475,55 @@ fn seconds_of(limit: Millis) -> i64 {
 }
 
 /// What happened, and what to type next.
-fn closing(state: &LoopState) -> String {
+fn closing(state: &LoopState, size: Option<ChangeSize>) -> String {
     let status = view::status(state, Alive::NOBODY);
-    let word = phrase::coloured(status.status, status.status.as_str());
+    let word = phrase::coloured(status.tone(), phrase::outcome(status.verification(), status.status));
     let took = Millis::from(state.active(state.updated_at));
     let used = phrase::after(&phrase::used(&status.usage));
     let mut text =
         format!("{word} after {} in {took}{used}: {}\n", phrase::iterations(status.charged), status.reason);
-    let id = &status.id;
+    let has_own_branch = state.spec.git.new_branch().is_some();
+    let branch = status.branch.as_ref().filter(|_| has_own_branch || !status.commits.is_empty());
+    let parts = branch.map(|branch| format!("branch {}", printable(branch)));
+    let parts: Vec<_> = parts.into_iter().chain(size.map(changed)).collect();
+    if !parts.is_empty() {
+        text.push_str(&format!("  {}\n", parts.join(", ")));
+    }
     text.push_str(&said(state));
-    let next = status.needs.unwrap_or_else(|| format!("refrain show {id}, refrain logs {id}"));
-    text.push_str(&format!("  {} {next}\n", "next".dimmed()));
+    let next = match &status.needs {
+        Some(needs) => needs.clone(),
+        None => next(&status, size.is_some_and(|size| size.files > 0), has_own_branch),
+    };
+    text.push_str(&format!("  {} {next}\n", "next:".dimmed()));
     if let Some(words) = committed::left_behind(state) {
         text.push_str(&format!("  {} {words}\n", "note".dimmed()));
     }
     text
+}
+
+fn changed(ChangeSize { files, added, removed }: ChangeSize) -> String {
+    match files {
+        0 => "no file changed".to_owned(),
+        files => format!("{}, +{added} -{removed}", phrase::counted(files, "file", "files")),
+    }
+}
+
+/// At most three commands for what a person does with a loop that needs nothing.
+fn next(status: &Status, has_changes: bool, has_own_branch: bool) -> String {
+    let id = &status.id;
+    match (has_changes && has_own_branch, status.verification()) {
+        (true, Verification::Verified) => {
+            format!("refrain diff {id}, refrain merge {id}, refrain report {id}")
+        }
+        (true, Verification::Unverified) => {
+            format!("refrain diff {id}, refrain merge {id} --unverified, refrain discard {id}")
+        }
+        (true, Verification::No | Verification::Pending) => {
+            format!("refrain diff {id}, refrain discard {id}, refrain logs {id}")
+        }
+        (false, _) if has_changes => format!("refrain diff {id}, refrain report {id}, refrain logs {id}"),
+        (false, _) => format!("refrain report {id}, refrain logs {id}"),
+    }
 }
 
 /// How many iterations are told of at the end.

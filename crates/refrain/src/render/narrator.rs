@@ -6,7 +6,7 @@
 use refrain_core::agent::AgentEvent;
 use refrain_core::event::Record;
 use refrain_core::r#loop::LoopState;
-use refrain_engine::FollowEvent;
+use refrain_engine::{ChangeSize, FollowEvent};
 
 use crate::render::agent_text::Said;
 use crate::render::event_text;
@@ -19,12 +19,19 @@ pub(crate) struct Narrator {
     /// The agent's standard output and standard error.
     streams: [Lines; 2],
     said: Said,
+    /// How much the loop changed, once it ended.
+    size: Option<ChangeSize>,
 }
 
 impl Narrator {
     /// The loop, from what was told.
     pub(crate) fn state(&self) -> Option<&LoopState> {
         self.state.as_ref()
+    }
+
+    /// Notes how much the loop changed, for the summary at its end.
+    pub(crate) fn note_size(&mut self, size: Option<ChangeSize>) {
+        self.size = size;
     }
 
     /// Whether a line was begun that has not come to its end.
@@ -40,9 +47,11 @@ impl Narrator {
                 self.fold(record);
                 String::new()
             }
-            FollowEvent::Joined => {
-                self.state.as_ref().map(|state| event_text::digest(state, width)).unwrap_or_default()
-            }
+            FollowEvent::Joined => self
+                .state
+                .as_ref()
+                .map(|state| event_text::digest(state, self.size, width))
+                .unwrap_or_default(),
             // What ended an attempt its summary says.
             FollowEvent::Said(AgentEvent::Fault(_)) | FollowEvent::Quiet => String::new(),
             FollowEvent::Said(event) => self.said.show(event),
@@ -57,7 +66,7 @@ impl Narrator {
         let settled = self.fold(record);
         if let Some(state) = &self.state {
             let settled = settled.then(|| state.attempts.last()).flatten();
-            text.push_str(&event_text::lines(state, record, settled, &told, width));
+            text.push_str(&event_text::lines(state, record, settled, &told, self.size, width));
         }
         text
     }

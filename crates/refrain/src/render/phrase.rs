@@ -6,10 +6,12 @@ use refrain_core::budget::Standing;
 use refrain_core::event::Asker;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
-use refrain_core::view::{self, StatusWord, Usage};
+use refrain_core::view::{self, StatusWord, Tone, Usage, Verification};
 use textwrap::core::display_width;
 
 pub(crate) use refrain_core::view::progress;
+
+use crate::values::charset;
 
 /// How hard a task is; none where nobody rated it.
 pub(crate) fn complexity(rated: u32) -> Option<String> {
@@ -75,15 +77,21 @@ pub(crate) struct Row {
     value: String,
     /// Whether it may be broken into lines. What is typed or copied may not: a command, a path.
     may_break: bool,
+    tone: Option<Tone>,
 }
 
 impl Row {
     pub(crate) fn prose(name: &'static str, value: String) -> Self {
-        Self { name, value, may_break: true }
+        Self { name, value, may_break: true, tone: None }
     }
 
     pub(crate) fn exact(name: &'static str, value: String) -> Self {
-        Self { name, value, may_break: false }
+        Self { name, value, may_break: false, tone: None }
+    }
+
+    /// The same, its value in the colour of `tone`.
+    pub(crate) fn with_tone(self, tone: Tone) -> Self {
+        Self { tone: Some(tone), ..self }
     }
 }
 
@@ -91,9 +99,10 @@ impl Row {
 /// `width`.
 pub(crate) fn rows(rows: &[Row], margin: &str, column: usize, width: Option<usize>) -> String {
     let mut text = String::new();
-    for Row { name, value, may_break } in rows.iter().filter(|row| !row.value.is_empty()) {
+    for Row { name, value, may_break, tone } in rows.iter().filter(|row| !row.value.is_empty()) {
         let begin = format!("{margin}{:<column$} ", name.dimmed());
         let value = printable(value).replace('\n', " ");
+        let value = tone.map_or(value.clone(), |tone| coloured(tone, &value));
         let indent = margin.len() + column + 1;
         text.push_str(&broken(&begin, indent, &value, width.filter(|_| *may_break)));
         text.push('\n');
@@ -139,20 +148,24 @@ pub(crate) fn seconds(count: i64) -> String {
     }
 }
 
-/// `text`, in the colour of how a loop stands: done, on its way, in need of a look.
-pub(crate) fn coloured(status: StatusWord, text: &str) -> String {
-    match status {
-        StatusWord::Completed => text.green().bold().to_string(),
-        StatusWord::Running | StatusWord::Waiting => text.cyan().to_string(),
-        StatusWord::Failed | StatusWord::Crashed => text.red().bold().to_string(),
-        StatusWord::Paused
-        | StatusWord::Blocked
-        | StatusWord::Cancelled
-        | StatusWord::IterationCap
-        | StatusWord::BudgetExceeded
-        | StatusWord::TimedOut
-        | StatusWord::Stuck => text.yellow().bold().to_string(),
+/// `text` in the colour of `tone`.
+pub(crate) fn coloured(tone: Tone, text: &str) -> String {
+    match tone {
+        Tone::Good => text.green().bold().to_string(),
+        Tone::Active => text.cyan().to_string(),
+        Tone::Bad => text.red().bold().to_string(),
+        Tone::Attention => text.yellow().bold().to_string(),
     }
+}
+
+/// The label of a result, in the characters that the surroundings can show.
+pub(crate) fn label(verification: Verification) -> &'static str {
+    verification.label(charset())
+}
+
+/// The label of a result, else the status: `✔ verified`, `stuck`.
+pub(crate) fn outcome(verification: Verification, status: StatusWord) -> &'static str {
+    verification.label_or(status, charset())
 }
 
 /// What was asked of a loop or a plan, with who asked where that is no person.

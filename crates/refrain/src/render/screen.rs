@@ -1,8 +1,8 @@
 //! A person's view of a loop while it runs. In plain lines, so that it reads the same in a log; only what is waited for is
 //! renewed in place, where a terminal is.
 
-use refrain_core::event::Record;
-use refrain_engine::{FollowEvent, Follower, chain, now};
+use refrain_core::event::{Event, Record};
+use refrain_engine::{FollowEvent, Follower, Service, chain, now};
 
 use crate::out::{self, Target};
 use crate::render::live::Live;
@@ -15,6 +15,8 @@ pub(crate) struct Screen {
     events: bool,
     narrator: Narrator,
     live: Live,
+    /// What tells how much the loop changed.
+    service: Option<Service>,
     /// Nobody reads any more.
     closed: bool,
 }
@@ -23,7 +25,12 @@ impl Screen {
     /// Shows progress on `progress`, and prints events as JSON lines on standard output if asked. `live` says what is
     /// waited for.
     pub(crate) fn new(progress: Option<Target>, events: bool, live: Live) -> Self {
-        Self { progress, events, narrator: Narrator::default(), live, closed: false }
+        Self { progress, events, narrator: Narrator::default(), live, service: None, closed: false }
+    }
+
+    /// The same, whose last lines say how much the loop changed.
+    pub(crate) fn with_size(self, service: Service) -> Self {
+        Self { service: self.progress.map(|_| service), ..self }
     }
 
     /// Shows all there is to see, until the loop has stopped.
@@ -53,8 +60,25 @@ impl Screen {
             FollowEvent::Said(_) | FollowEvent::Output { .. } => self.live.heard(now()),
             FollowEvent::Event(_) | FollowEvent::Past(_) | FollowEvent::Joined | FollowEvent::Quiet => {}
         }
+        self.measure(sight);
         let text = self.narrator.tell(sight, self.width());
         self.show(&text);
+    }
+
+    /// Looks how much the loop changed before its end is shown.
+    fn measure(&mut self, sight: &FollowEvent) {
+        let is_end = match sight {
+            FollowEvent::Event(record) => matches!(record.event, Event::LoopEnded(_)),
+            FollowEvent::Joined => self.narrator.state().is_some_and(|state| state.ended.is_some()),
+            FollowEvent::Past(_) | FollowEvent::Said(_) | FollowEvent::Output { .. } | FollowEvent::Quiet => {
+                false
+            }
+        };
+        let id = self.narrator.state().map(|state| state.spec.id.clone());
+        if let (true, Some(service), Some(id)) = (is_end, &self.service, id) {
+            // A summary without it is better than none.
+            self.narrator.note_size(service.change_size(&id).ok().flatten());
+        }
     }
 
     /// Prints an event as it stands in the journal, less secrets.

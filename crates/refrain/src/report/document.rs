@@ -5,7 +5,7 @@ use refrain_core::event::ClaimSource;
 use refrain_core::r#loop::Outcome;
 use refrain_core::spec::Millis;
 use refrain_core::view::report::{AgentUsed, BaseReport, Change, GateProof, Report};
-use refrain_core::view::{self, ApprovalWord, Iteration, Usage, with_yours};
+use refrain_core::view::{self, ApprovalWord, Iteration, StatusWord, Usage, Verification, with_yours};
 
 use super::parts::{Cell, Section, Tone, shown};
 use crate::render::event_text::words;
@@ -46,13 +46,20 @@ pub(crate) fn document(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> 
 }
 
 fn verdict(report: &Report) -> Cell {
-    let (tone, verified) = match report.verified {
-        Some(true) => (Tone::Good, "verified"),
-        Some(false) => (Tone::Bad, "not verified"),
-        None => (Tone::Plain, "unverified"),
-    };
     let signed = if report.signed == Some(false) { ", unsigned" } else { "" };
-    Cell::new(tone, format!("{}, {verified}{signed}", report.status.as_str()))
+    verdict_on(report.status, report.verified, signed)
+}
+
+/// The status, and how the result is labelled.
+pub(super) fn verdict_on(status: StatusWord, verified: Option<bool>, more: &str) -> Cell {
+    let verification = Verification::of(status, verified);
+    let (tone, label) = match verification {
+        Verification::Verified => (Tone::Good, phrase::label(verification)),
+        Verification::Unverified => (Tone::Caution, phrase::label(verification)),
+        Verification::No => (Tone::Bad, "not verified"),
+        Verification::Pending => (Tone::Plain, "not verified yet"),
+    };
+    Cell::new(tone, format!("{}, {label}{more}", status.as_str()))
 }
 
 fn summary(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {

@@ -11,6 +11,8 @@ pub(crate) enum Tone {
     Code,
     /// It is as it should be.
     Good,
+    /// It is done, on somebody's word alone.
+    Caution,
     Bad,
     /// A number, or what stands in its place.
     Number,
@@ -97,6 +99,7 @@ impl Tone {
             Self::Plain => "plain",
             Self::Code => "code",
             Self::Good => "good",
+            Self::Caution => "caution",
             Self::Bad => "bad",
             Self::Number => "number",
         }

@@ -5,7 +5,7 @@ use refrain_core::plan::TaskStarted;
 use refrain_core::view::plan::{PlanStatus, TaskView, TaskWord};
 use refrain_core::view::report::Report;
 
-use super::document::Document;
+use super::document::{Document, verdict_on};
 use super::parts::{Cell, Section, Tone, shown};
 use crate::render::phrase;
 
@@ -15,15 +15,10 @@ pub(crate) fn plan_document(
     loops: &[(TaskStarted, Report)],
     clock: &dyn Fn(Timestamp) -> String,
 ) -> Document {
-    let (tone, verified) = match view.verified {
-        Some(true) => (Tone::Good, "verified"),
-        Some(false) => (Tone::Bad, "not verified"),
-        None => (Tone::Plain, "unverified"),
-    };
     let sections = [summary(view, clock), tasks(view, loops), waves(view, clock), open(view), evidence(view)];
     Document {
         title: format!("Report on plan {}", view.id),
-        verdict: Cell::new(tone, format!("{}, {verified}", view.status.as_str())),
+        verdict: verdict_on(view.status, view.verified, ""),
         reason: shown(&view.reason),
         sections: sections.into_iter().filter(|section| !section.blocks.is_empty()).collect(),
     }

@@ -31,7 +31,7 @@ fn shown(block: &Block, width: Option<usize>) -> String {
             let column = facts.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
             let row = |(name, cell): &(&'static str, Cell)| match cell.tone {
                 Tone::Code | Tone::Number => Row::exact(name, cell.text.clone()),
-                Tone::Plain | Tone::Good | Tone::Bad => Row::prose(name, cell.text.clone()),
+                Tone::Plain | Tone::Good | Tone::Caution | Tone::Bad => Row::prose(name, cell.text.clone()),
             };
             phrase::rows(&facts.iter().map(row).collect::<Vec<_>>(), "  ", column, width)
         }
@@ -89,6 +89,7 @@ fn quoted(quote: &Quote) -> String {
 fn painted(cell: &Cell, text: &str) -> String {
     match cell.tone {
         Tone::Good => text.green().to_string(),
+        Tone::Caution => text.yellow().to_string(),
         Tone::Bad => text.red().to_string(),
         Tone::Plain | Tone::Code | Tone::Number => text.to_owned(),
     }

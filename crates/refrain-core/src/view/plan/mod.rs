@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Kind, Runner, SCHEMA, Status, StatusWord, Usage, WaitView, money};
+use super::{Kind, Runner, SCHEMA, Status, StatusWord, Tone, Usage, Verification, WaitView, WaitsFor, money};
 use crate::gate::Check;
 use crate::ids::LoopId;
 use crate::plan::{PlanEnd, PlanLimits, PlanState, Stage, TaskId};
@@ -44,6 +44,8 @@ pub struct PlanStatus {
     pub reason: String,
     /// What a person has to do for it to go on; null where nothing.
     pub needs: Option<String>,
+    /// What has to happen before it continues; null if nothing has to.
+    pub waits_for: Option<WaitsFor>,
     /// Which adapter runs.
     pub agent: AgentKind,
     /// Which model it was told to use; null is its own choice.
@@ -212,6 +214,7 @@ pub fn status(
         verified: spec.verifies().then_some(word == StatusWord::Completed),
         reason: telling::reason(state, word),
         needs: telling::needs(state, word),
+        waits_for: waits_for(state),
         agent: spec.each.agent.kind,
         model: spec.each.agent.model.clone(),
         command: std::iter::once(&spec.each.agent.program).chain(&spec.each.agent.args).cloned().collect(),
@@ -256,12 +259,39 @@ pub fn status(
     }
 }
 
+/// What a blocked plan waits for.
+fn waits_for(state: &PlanState) -> Option<WaitsFor> {
+    match state.ended?.end {
+        PlanEnd::Blocked if state.hindered.is_some() => Some(WaitsFor::Setup),
+        PlanEnd::Blocked if state.handover.refused.is_some() => Some(WaitsFor::Repository),
+        PlanEnd::Blocked => Some(WaitsFor::Tasks),
+        PlanEnd::Completed
+        | PlanEnd::Cancelled
+        | PlanEnd::Paused
+        | PlanEnd::TimedOut
+        | PlanEnd::IterationCap
+        | PlanEnd::BudgetExceeded => None,
+    }
+}
+
 impl PlanStatus {
     /// The same of a plan whose runner is stopped.
     #[must_use]
     pub fn of_stopped_runner(mut self) -> Self {
         super::say_stopped(self.runner.as_mut(), &mut self.reason, &mut self.needs);
         self
+    }
+
+    /// How its result is labelled.
+    #[must_use]
+    pub fn verification(&self) -> Verification {
+        Verification::of(self.status, self.verified)
+    }
+
+    /// How its status is meant.
+    #[must_use]
+    pub fn tone(&self) -> Tone {
+        Tone::of(self.status, self.verified)
     }
 }
 

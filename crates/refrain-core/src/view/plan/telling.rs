@@ -2,7 +2,7 @@
 
 use crate::machine::Refusal;
 use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskState};
-use crate::view::telling::asked_by;
+use crate::view::telling::{asked_by, by_person, gone};
 use crate::view::{StatusWord, sum};
 
 /// So many of something.
@@ -30,7 +30,7 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
             format!("{by}, with {landed} of {} landed", tasks(all))
         }
         Some(PlanEnd::Paused) => {
-            let by = asked_by(state.paused_by, "by a person or a signal");
+            let by = asked_by(state.paused_by, by_person(state.is_pause_requested));
             format!("{by}, with {landed} of {} landed", tasks(all))
         }
         Some(PlanEnd::TimedOut) => {
@@ -46,7 +46,7 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
             format!("{spent} of {cap} spent, and {} not done", tasks(all - landed.min(all)))
         }
         Some(PlanEnd::Blocked) => blocked(state),
-        None if word == StatusWord::Crashed => "its runner is gone".to_owned(),
+        None if word == StatusWord::Crashed => gone("its runner", state.updated_at),
         None => at_work(state, all),
     }
 }

@@ -1,9 +1,11 @@
 //! What stands at the head of the page of a loop, or of a plan.
 
+use refrain_core::view::{Charset, StatusWord, Verification};
+
 /// How a loop, or a plan, stands, and what can be done with it.
 pub(super) struct Head {
     pub(super) id: String,
-    pub(super) status: &'static str,
+    pub(super) status: Label,
     pub(super) reason: String,
     pub(super) needs: String,
     /// Of a task of a plan: the plan, and the task in words.
@@ -17,6 +19,23 @@ pub(super) struct Head {
     pub(super) can_resume: bool,
     pub(super) can_steer: bool,
     pub(super) can_archive: bool,
+}
+
+/// The status, and the label of the result, in a word and its style.
+pub(super) struct Label {
+    pub(super) class: &'static str,
+    pub(super) text: &'static str,
+}
+
+impl Label {
+    pub(super) fn of(status: StatusWord, verified: Option<bool>) -> Self {
+        let verification = Verification::of(status, verified);
+        let class = match verification {
+            Verification::Verified | Verification::Unverified => verification.word(),
+            Verification::No | Verification::Pending => status.as_str(),
+        };
+        Self { class, text: verification.label_or(status, Charset::Unicode) }
+    }
 }
 
 /// How far it is.

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::figures::{ago, money};
 use super::frame::{Frame, page, shown};
+use super::head::Label;
 use crate::desk::{Filter, Row, STATUSES};
 use crate::http::api::Wants;
 use crate::http::app_state::AppState;
@@ -32,7 +33,7 @@ struct Shown {
     project: String,
     id: String,
     href: String,
-    status: &'static str,
+    status: Label,
     iterations: String,
     cost: String,
     at: String,
@@ -80,7 +81,7 @@ fn row(row: Row) -> Shown {
     Shown {
         href: format!("/p/{project}/{}", brief.id),
         id: brief.id.to_string(),
-        status: brief.status.as_str(),
+        status: Label::of(brief.status, brief.verified),
         iterations: progress(brief.iteration, brief.max_iterations),
         cost: money(usage.cost_usd, is_incomplete),
         at: brief.updated_at.to_string(),

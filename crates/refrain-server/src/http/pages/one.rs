@@ -8,13 +8,13 @@ use axum::response::Response;
 use refrain_app::verbs::Standing;
 use refrain_core::spec::Millis;
 use refrain_core::text::grouped;
-use refrain_core::view::{ApprovalWord, Gate, Iteration, Status, StatusWord, Usage, sum};
+use refrain_core::view::{ApprovalWord, Charset, Gate, Iteration, Status, StatusWord, Usage, sum};
 use refrain_engine::now;
 
 use super::chart::{Chart, chart};
 use super::figures::{ago, at, money};
 use super::frame::{Frame, page, shown};
-use super::head::{Head, Progress};
+use super::head::{Head, Label, Progress};
 use super::plan;
 use crate::desk::{Activity, Desk, Place, Refusal};
 use crate::http::api::At;
@@ -73,7 +73,7 @@ pub(super) async fn show(State(door): State<Arc<AppState>>, At(place): At<Place>
         Standing::Plan(status) => plan::show(frame, base, &status),
         Standing::Loop(status) => {
             let attempt = status.iterations.iter().flatten().next_back().map(|it| it.id().to_string());
-            let rows = status.iterations.iter().flatten().rev().map(row).collect();
+            let rows = status.iterations.iter().flatten().rev().map(|it| row(&status, it)).collect();
             let charts = charts(status.iterations.as_deref().unwrap_or_default());
             let head = head(&status);
             page(&Page { frame, base, head, goal, attempt, activity, charts, iterations: rows })
@@ -102,14 +102,7 @@ fn head(status: &Status) -> Head {
     let stopped = status.status.has_stopped() || status.status == StatusWord::Crashed;
     let is_final = matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
     let mut facts = vec![
-        (
-            "Verified",
-            match status.verified {
-                Some(true) => "yes: gates proved it".to_owned(),
-                Some(false) => "not yet".to_owned(),
-                None => "no gate decides".to_owned(),
-            },
-        ),
+        ("Verified", status.verification().label(Charset::Unicode).to_owned()),
         ("Agent", format!("{} {}", status.agent, status.model.as_deref().unwrap_or_default())),
         ("Command", status.command.join(" ")),
         ("Folder", status.worktree.clone()),
@@ -131,7 +124,7 @@ fn head(status: &Status) -> Head {
     let awaited = status.approval.as_ref().filter(|approval| approval.state == ApprovalWord::Awaited);
     Head {
         id: status.id.to_string(),
-        status: status.status.as_str(),
+        status: Label::of(status.status, status.verified),
         reason: status.reason.clone(),
         needs: status.needs.clone().unwrap_or_default(),
         task: status.task.as_ref().map(|it| (it.plan.to_string(), format!("{} {}", it.id, it.title))),
@@ -169,9 +162,10 @@ fn took(it: &Iteration) -> Option<Millis> {
     Some(Millis::from(it.ended_at?.duration_since(it.started_at).unsigned_abs()))
 }
 
-fn row(it: &Iteration) -> Row {
+fn row(status: &Status, it: &Iteration) -> Row {
+    let is_interrupted = status.is_interrupted(it);
     let outcome = it.outcome.map_or_else(
-        || "at work".to_owned(),
+        || if is_interrupted { "interrupted" } else { "at work" }.to_owned(),
         |outcome| {
             let word = serde_json::to_value(outcome).ok().and_then(|word| Some(word.as_str()?.to_owned()));
             let code = match (it.exit_code, it.signal) {
@@ -184,8 +178,13 @@ fn row(it: &Iteration) -> Row {
     );
     Row {
         name: it.id().to_string(),
-        took: took(it)
-            .map_or_else(|| ago(it.started_at, now()).replace(" ago", ", goes on"), |took| took.to_string()),
+        took: took(it).map_or_else(
+            || match is_interrupted {
+                true => String::new(),
+                false => ago(it.started_at, now()).replace(" ago", ", goes on"),
+            },
+            |took| took.to_string(),
+        ),
         outcome,
         tokens: tokens(&it.usage),
         cost: cost(&it.usage),

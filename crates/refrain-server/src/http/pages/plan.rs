@@ -13,7 +13,7 @@ use refrain_engine::now;
 use super::figures::{at, money};
 use super::frame::{Frame, page};
 use super::graph::{Graph, graph};
-use super::head::{Head, Progress};
+use super::head::{Head, Label, Progress};
 
 #[derive(Template)]
 #[template(path = "plan.html")]
@@ -120,7 +120,7 @@ fn head(status: &PlanStatus) -> Head {
     }
     Head {
         id: status.id.to_string(),
-        status: status.status.as_str(),
+        status: Label::of(status.status, status.verified),
         reason: status.reason.clone(),
         needs: status.needs.clone().unwrap_or_default(),
         task: None,

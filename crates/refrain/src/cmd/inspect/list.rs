@@ -11,7 +11,7 @@ use refrain_app::{Code, Context, RequestError};
 use refrain_core::LoopId;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
-use refrain_core::view::{DamagedWord, Kind, StatusWord};
+use refrain_core::view::{DamagedWord, Kind, StatusWord, Tone, Verification};
 use refrain_engine::{Brief, Detail, Listed};
 
 use crate::out;
@@ -87,12 +87,12 @@ fn print(loops: &[Listed], with_project: bool) {
 }
 
 fn line(into: &mut String, row: &Row<'_>, with_project: bool, coloured: bool) -> fmt::Result {
-    let Row { id, status, iteration, changed, project, reason } = row;
-    let mut word = format!("{:<14}", row.word());
+    let Row { id, standing, iteration, changed, project, reason } = row;
+    let (mut word, mut label) = (format!("{:<14}", row.word()), format!("{:<12}", row.label()));
     if coloured {
-        word = coloured_word(*status, &word);
+        (word, label) = (painted(*standing, &word), painted(*standing, &label));
     }
-    write!(into, "{id:<24} {word} {iteration:>7}  {changed:>12}  {reason}")?;
+    write!(into, "{id:<24} {word} {label} {iteration:>7}  {changed:>12}  {reason}")?;
     if with_project {
         write!(into, "  {project}")?;
     }
@@ -102,8 +102,8 @@ fn line(into: &mut String, row: &Row<'_>, with_project: bool, coloured: bool) ->
 /// A loop, in words.
 struct Row<'a> {
     id: Cow<'a, str>,
-    /// None if it is damaged.
-    status: Option<StatusWord>,
+    /// Its status, and whether gates verified the work; none if it is damaged.
+    standing: Option<(StatusWord, Option<bool>)>,
     iteration: String,
     changed: String,
     project: Cow<'a, str>,
@@ -112,7 +112,15 @@ struct Row<'a> {
 
 impl Row<'_> {
     fn word(&self) -> &'static str {
-        self.status.map_or(DamagedWord::Damaged.as_str(), StatusWord::as_str)
+        self.standing.map_or(DamagedWord::Damaged.as_str(), |(status, _)| status.as_str())
+    }
+
+    /// How its result is labelled; a dash if there is none yet.
+    fn label(&self) -> &'static str {
+        match self.standing.map(|(status, verified)| Verification::of(status, verified)) {
+            None | Some(Verification::Pending) => "-",
+            Some(verification) => phrase::label(verification),
+        }
     }
 }
 
@@ -120,7 +128,7 @@ fn row(listed: &Listed, now: Timestamp) -> Row<'_> {
     match listed {
         Listed::Loop(brief) => Row {
             id: brief.id.as_str().into(),
-            status: Some(brief.status),
+            standing: Some((brief.status, brief.verified)),
             iteration: phrase::progress(brief.iteration, brief.max_iterations),
             changed: ago(brief.updated_at, now),
             project: flat(&brief.project),
@@ -128,7 +136,7 @@ fn row(listed: &Listed, now: Timestamp) -> Row<'_> {
         },
         Listed::Damaged(damaged) => Row {
             id: flat(&damaged.id),
-            status: None,
+            standing: None,
             iteration: "-".to_owned(),
             changed: "-".to_owned(),
             project: flat(&damaged.project),
@@ -137,11 +145,9 @@ fn row(listed: &Listed, now: Timestamp) -> Row<'_> {
     }
 }
 
-fn coloured_word(status: Option<StatusWord>, word: &str) -> String {
-    match status {
-        Some(status) => phrase::coloured(status, word),
-        None => word.red().bold().to_string(),
-    }
+/// A text in the colour of a row.
+fn painted(standing: Option<(StatusWord, Option<bool>)>, text: &str) -> String {
+    phrase::coloured(standing.map_or(Tone::Bad, |(status, verified)| Tone::of(status, verified)), text)
 }
 
 fn ago(then: Timestamp, now: Timestamp) -> String {
@@ -197,10 +203,11 @@ fn table(rows: &[Row<'_>], width: usize) -> Vec<String> {
         right: false,
         paint: &table::plain,
     };
-    let status = |row: usize, cell: &str| coloured_word(rows[row].status, cell);
+    let status = |row: usize, cell: &str| painted(rows[row].standing, cell);
     let columns = [
         column("ID", Cut::No, |row| &row.id),
         Column { paint: &status, ..column("STATUS", Cut::No, |row| row.word()) },
+        Column { paint: &status, ..column("VERIFIED", Cut::No, |row| row.label()) },
         column("ITERATION", Cut::No, |row| &row.iteration),
         column("CHANGED", Cut::No, |row| &row.changed),
         column("REASON", Cut::End, |row| &row.reason),
@@ -217,7 +224,7 @@ mod tests {
     fn loops() -> Vec<Row<'static>> {
         let row = |id: &'static str, project: &'static str, status, reason: &'static str| Row {
             id: id.into(),
-            status: Some(status),
+            standing: Some((status, None)),
             iteration: "12/20".to_owned(),
             changed: "5m 3s ago".to_owned(),
             project: project.into(),
@@ -236,9 +243,10 @@ mod tests {
     }
 
     #[rstest]
-    #[case(200, &["ID", "STATUS", "ITERATION", "CHANGED", "REASON"], "as no gate checks it")]
-    #[case(80, &["ID", "STATUS", "ITERATION", "CHANGED", "REASON"], "…")]
-    #[case(60, &["ID", "STATUS", "ITERATION"], "12/20")]
+    #[case(200, &["ID", "STATUS", "VERIFIED", "ITERATION", "CHANGED", "REASON"], "as no gate checks it")]
+    #[case(100, &["ID", "STATUS", "VERIFIED", "ITERATION", "CHANGED", "REASON"], "…")]
+    #[case(80, &["ID", "STATUS", "VERIFIED", "ITERATION", "CHANGED"], "◐ unverified")]
+    #[case(60, &["ID", "STATUS", "VERIFIED"], "◐ unverified")]
     #[case(40, &["ID", "STATUS"], "completed")]
     #[case(30, &["ID"], "claude-4f2a")]
     #[case(10, &["ID"], "mend-the-…")]

@@ -9,7 +9,7 @@ use refrain_core::formats::mirror::{ForeignLoop, Promised, Standing};
 use refrain_core::r#loop::Outcome;
 use refrain_core::spec::Millis;
 use refrain_core::text::printable;
-use refrain_core::view::Status;
+use refrain_core::view::{Status, Tone};
 use refrain_engine::{ByKind, Located, Service};
 
 use crate::cmd::state_file::{self, StateFile};
@@ -46,16 +46,11 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
             }
         },
     };
-    show(context, &service, &id, args.json)
+    show(&service, &id, args.json)
 }
 
 /// Prints the status of this loop, or plan.
-pub(crate) fn show(
-    context: &Context,
-    service: &Service,
-    id: &LoopId,
-    json: bool,
-) -> Result<ExitCode, RequestError> {
+pub(crate) fn show(service: &Service, id: &LoopId, json: bool) -> Result<ExitCode, RequestError> {
     let standing = match service.standing(id) {
         Err(error) if json => return values::print_damaged(service, id, error),
         standing => standing?,
@@ -66,7 +61,7 @@ pub(crate) fn show(
             out::print(&text(&status, &service.locate(id)?, out::terminal_width()));
         }
         ByKind::Plan(status) => {
-            out::print(&board::text(&status, Art::of(context), refrain_engine::now()));
+            out::print(&board::text(&status, Art::current(), refrain_engine::now()));
         }
     }
     Ok(Code::Done.into())
@@ -99,6 +94,8 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
     let mut rows = vec![
         Row::exact("loop", status.id.to_string()),
         Row::prose("status", format!("{}: {}", status.status.as_str(), status.reason)),
+        Row::prose("question", status.question.clone().unwrap_or_default()).with_tone(Tone::Attention),
+        Row::exact("verified", phrase::label(status.verification()).to_owned()).with_tone(status.tone()),
         Row::prose("iteration", format!("{progress} ({} charged, {attempts})", status.charged)),
         Row::exact("runs", format!("{} ({})", words(status.command.iter()), status.agent)),
         Row::exact("in", status.worktree.clone()),
@@ -136,6 +133,7 @@ fn text(status: &Status, found: &Located, width: Option<usize>) -> String {
     let iterations = status.iterations.as_deref().unwrap_or_default();
     for iteration in &iterations[iterations.len().saturating_sub(10)..] {
         let took = match (iteration.ended_at, iteration.outcome) {
+            (None, _) if status.is_interrupted(iteration) => "interrupted".to_owned(),
             (None, _) => "running".to_owned(),
             // When it ended nobody saw.
             (Some(_), Some(Outcome::Lost)) => "lost".to_owned(),

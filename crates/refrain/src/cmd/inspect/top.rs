@@ -12,6 +12,7 @@ use refrain_app::verbs::steer::Steering;
 use refrain_app::{Code, Context, RequestError};
 use refrain_core::agent::AgentEvent;
 use refrain_core::r#loop::Grant;
+use refrain_core::view::Charset;
 use refrain_core::view::plan::PlanStatus;
 use refrain_core::{AttemptId, LoopId, LoopState};
 use refrain_engine::{FollowEvent, Service, chain};
@@ -20,9 +21,10 @@ use refrain_tui::{Act, Narrator, Objection, Program};
 use crate::cmd::control::{cancel, pause, steer};
 use crate::cmd::launch::resume::read_grant;
 use crate::out;
-use crate::plan::board::{self, Art};
+use crate::plan::board;
 use crate::render::agent_text::Said;
 use crate::render::narrator;
+use crate::values::charset;
 
 /// How much of a log is shown at once, in bytes.
 const LONGEST_LOG: u64 = 512 << 10;
@@ -43,7 +45,8 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         return Err(RequestError::usage(error).hint(instead));
     }
     let service = context.service()?;
-    let art = refrain_tui::Art { colour: out::is_coloured(), blocks: Art::of(context).has_blocks() };
+    let blocks = charset() == Charset::Unicode;
+    let art = refrain_tui::Art { colour: out::is_coloured(), blocks };
     let program = Arc::new(Verbs { context: context.clone() });
     refrain_tui::run(&service, args.all_projects, art, program)
         .map_err(|error| RequestError::new(Code::Failed, format!("the terminal cannot be used: {error}")))?;

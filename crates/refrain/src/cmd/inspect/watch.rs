@@ -26,9 +26,9 @@ pub(crate) struct Args {
 /// Says so where it is over because nobody drives it any more: the loop itself could not.
 fn gone(status: &Status) {
     if status.status == StatusWord::Crashed {
-        let word = phrase::coloured(status.status, status.status.as_str());
+        let word = phrase::coloured(status.tone(), status.status.as_str());
         let next = status.needs.as_deref().unwrap_or_default();
-        out::print(&format!("{word}: {}\n  next {next}\n", status.reason));
+        out::print(&format!("{word}: {}\n  next: {next}\n", status.reason));
     }
 }
 
@@ -37,14 +37,14 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     let service = context.service()?;
     let id = values::latest(&service, args.id.as_ref(), "refrain watch")?;
     let follower = match service.watch(&id)? {
-        ByKind::Plan(follower) => return plan::watch(context, &service, (&id, follower), args.events),
+        ByKind::Plan(follower) => return plan::watch(&service, (&id, follower), args.events),
         ByKind::Loop(follower) => follower,
     };
     let progress = (!args.events).then_some(Target::Stdout);
     let live = Live::new(Manner::of(context, progress), refrain_engine::now());
     // Scripts get every event; a person, how it stands and what comes.
     let follower = if args.events { follower } else { follower.joining() };
-    Screen::new(progress, args.events, live).run(follower);
+    Screen::new(progress, args.events, live).with_size(service.clone()).run(follower);
     if !args.events {
         gone(&service.status(&id)?);
     }

@@ -1,5 +1,5 @@
-//! `refrain demo`: the main job without any key or server. A real loop on a real little repository with a failing test;
-//! the agent is a small script that mends one thing an iteration.
+//! `refrain demo`: the main job without a key or a server. A real loop on a small repository with a failing test; the agent is
+//! a script that claims to be done too early, so that the gate refuses it once.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;
@@ -9,6 +9,7 @@ use std::{fmt, fs};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_app::options::begin::BeginArgs;
 use refrain_app::options::gates::GateArgs;
+use refrain_app::options::git::{Flow, GitArgs};
 use refrain_app::options::work::{TaskArgs, WorkArgs};
 use refrain_app::resolve::StartLoop;
 use refrain_app::verbs::start::start;
@@ -45,15 +46,24 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     git(&["config", "user.email", "demo@localhost"])?;
     git(&["add", "roman.sh", "test.sh"])?;
     git(&["commit", "--quiet", "--message", "A converter of numbers, with a failing test"])?;
-    out::print(&format!("A little repository in {dir}: roman.sh, and test.sh, which fails.\n\n"));
+    out::print(&format!("A small repository in {dir}: roman.sh, and test.sh, which fails.\n\n"));
 
-    let prompt = "Make ./test.sh pass. Output <promise>COMPLETE</promise> when it does.";
-    let gates = GateArgs { gate: vec![read("./test.sh")?], ..GateArgs::default() };
+    let prompt = "Make ./test.sh pass.";
+    let gates = GateArgs { gate: vec![read("tests=./test.sh")?], ..GateArgs::default() };
+    let git_args = GitArgs {
+        git_workflow: Some(Flow::Commit),
+        worktree: true,
+        branch_template: Some(read("roman-numerals")?),
+        ..GitArgs::default()
+    };
+    let agent = dir.join("agent.sh");
+    let quoted = shlex::try_quote(agent.as_str()).unwrap_or_default();
     let options = BeginArgs {
         task: TaskArgs { prompt: Some(prompt.to_owned()), ..TaskArgs::default() },
         name: Some(read("demo")?),
-        work: WorkArgs { command: Some(read("./agent.sh")?), gates, ..WorkArgs::default() },
+        work: WorkArgs { command: Some(read(&quoted)?), gates, ..WorkArgs::default() },
         max_iterations: Some(10),
+        git: git_args,
         ..BeginArgs::default()
     };
     let request = StartLoop { options, ..StartLoop::default() };
@@ -70,10 +80,10 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
         name => name.to_owned(),
     };
     let program = program.display();
-    let log = git(&["log", "--reverse", "--format=  %h %s"])?;
     out::print(&format!(
-        "\nWhat was done, in its own commits:\n{log}What it cost: nothing, the agent is a script.\nWhere to look:\n  \
-         cd {dir} && ./test.sh\n  {program} -C {dir} show demo\n  {program} -C {dir} logs demo\n"
+        "\nThe agent claimed to be done after iteration 1. ./test.sh failed, so the claim was refused.\nIt cost nothing: the agent \
+         is a script. Continue with:\n  {program} -C {dir} diff demo\n  {program} -C {dir} merge demo\n  {program} -C {dir} \
+         report demo\n"
     ));
     Ok(code)
 }

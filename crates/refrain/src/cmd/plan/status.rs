@@ -21,5 +21,5 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = args.which.latest(&service)?;
-    status::show(context, &service, &id, args.json)
+    status::show(&service, &id, args.json)
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use refrain_app::{Code, Context, RequestError};
+use refrain_app::{Code, RequestError};
 use refrain_core::LoopId;
 use refrain_core::view::StatusWord;
 use refrain_engine::{PlanFollower, Service};
@@ -14,7 +14,6 @@ use crate::render::phrase;
 
 /// Shows how the plan stands, and then all that happens until it has stopped; scripts get every event.
 pub(crate) fn watch(
-    context: &Context,
     service: &Service,
     (id, follower): (&LoopId, PlanFollower),
     events: bool,
@@ -23,15 +22,15 @@ pub(crate) fn watch(
     let progress = (!events).then_some(Target::Stdout);
     let past = if events { 0 } else { state.seq };
     if !events {
-        out::print(&board::text(&service.plan_status(id)?, Art::of(context), refrain_engine::now()));
+        out::print(&board::text(&service.plan_status(id)?, Art::current(), refrain_engine::now()));
     }
     let mut screen = PlanScreen::new(progress, events, past);
     screen.join(service, &state);
     screen.run(service, follower);
     let view = service.plan_status(id)?;
     if !events && view.status == StatusWord::Crashed {
-        let word = phrase::coloured(view.status, view.status.as_str());
-        out::print(&format!("{word}: {}\n  next {}\n", view.reason, view.needs.unwrap_or_default()));
+        let word = phrase::coloured(view.tone(), view.status.as_str());
+        out::print(&format!("{word}: {}\n  next: {}\n", view.reason, view.needs.unwrap_or_default()));
     }
     Ok(Code::Done.into())
 }

@@ -20,7 +20,7 @@ use refrain_engine::config::keys::Prompt;
 use refrain_engine::config::{Chosen, Settings};
 use refrain_engine::{Brief, Listed, Service};
 
-use crate::cmd::control::{approve, archive, cancel, pause, steer};
+use crate::cmd::control::{approve, archive, cancel, merge, pause, steer};
 use crate::cmd::launch::resume;
 use crate::render::phrase;
 use crate::{out, values};
@@ -84,12 +84,17 @@ const STARTS: [&str; 3] = ["start", "research", "implement"];
 type CouldBe = fn(&Brief) -> bool;
 
 /// Which loops each verb can mean, with an ID as without one.
-const MEANT: [(&str, CouldBe); 13] = [
+const MEANT: [(&str, CouldBe); 18] = [
+    ("answer", steer::could_be),
     ("approve", approve::could_be),
     ("archive", archive::could_be),
     ("cancel", cancel::could_be),
+    ("diff", any),
+    ("discard", archive::could_be),
     ("export", any),
     ("logs", any),
+    ("merge", merge::could_be),
+    ("open", any),
     ("pause", pause::could_be),
     ("report", any),
     ("resume", resume::could_be),

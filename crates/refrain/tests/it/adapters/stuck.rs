@@ -109,7 +109,7 @@ fn a_person_is_asked_where_that_is_wanted() {
     let status = sandbox.status("job");
     assert_eq!((&status["status"], &status["iteration"]), (&json!("blocked"), &json!(5)));
     let needs = status["needs"].as_str().unwrap();
-    assert!(needs.contains("refrain steer job TEXT") && needs.contains("refrain resume job"), "{needs}");
+    assert!(needs.contains("refrain answer job TEXT"), "{needs}");
     sandbox.refrain(&["steer", "job", "write good into work.txt"]).with_code(0);
     sandbox.refrain(&["resume", "job", "--max-iterations", "6"]).with_code(10);
     assert!(prompt(&sandbox, 6).contains("STEERING:\nwrite good into work.txt"));

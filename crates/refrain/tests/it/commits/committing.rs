@@ -74,8 +74,9 @@ fn each_iteration_is_a_commit_of_the_loops_own_changes() {
     <promise>COMPLETE</promise>
     · iteration 2 took [took]: it claims to be done
     · committed [commit]
-    completed after 2 iterations in [took]: the agent made its promise; unverified, as no gate checks it
-      next refrain show job, refrain logs job
+    ◐ unverified after 2 iterations in [took]: the agent made its promise; unverified, as no gate checks it
+      branch main, 2 files, +2 -0
+      next: refrain diff job, refrain report job, refrain logs job
     ");
 
     let log = sandbox.git(&["log", "--format=%s|%(trailers:separator=%x2c)"]);

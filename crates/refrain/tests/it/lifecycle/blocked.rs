@@ -24,15 +24,11 @@ fn an_agent_that_is_blocked_has_one_more_iteration_and_then_waits_for_a_person()
         (status["iteration"] == 2).then_some(status)
     });
     let needs = status["needs"].as_str().expect("a person can help already");
-    assert!(needs.contains("state.md") && needs.contains("refrain steer job"), "{needs}");
+    assert!(needs.contains("state.md") && needs.contains("refrain answer job TEXT"), "{needs}");
     assert!(!sandbox.kept_text("job", "0001", "prompt.md").contains("BLOCKED:"));
     gate.let_one_pass();
     let run = session.wait().with_code(14);
-    assert!(
-        run.stdout.contains("status: blocked") && run.stdout.contains("refrain resume job"),
-        "{}",
-        run.stdout
-    );
+    assert!(run.stdout.contains("refrain answer job TEXT"), "{}", run.stdout);
     let told = sandbox.kept_text("job", "0002", "prompt.md");
     assert!(told.contains("BLOCKED: .refrain/job/state.md says `status: blocked`"), "{told}");
     let status = sandbox.status("job");
@@ -52,10 +48,10 @@ fn what_it_needs_is_told_in_its_own_words() {
         format!("{ASKS}\nprintf '\\nThe \\033[31mkey is in the safe.\\n' >> \"$REFRAIN_STATE_FILE\"");
     let agent = sandbox.agent("agent", &script);
     let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "Open it."]).with_code(14);
-    assert!(run.stdout.contains("the agent is blocked: The key is in the safe."), "{}", run.stdout);
+    assert!(run.stdout.contains("the agent asks: The key is in the safe."), "{}", run.stdout);
     let reason = sandbox.status("job")["reason"].as_str().unwrap().to_owned();
     assert!(
-        reason.starts_with("the agent is blocked: The key is in the safe.") && !reason.contains('\u{1b}'),
+        reason.starts_with("the agent asks: The key is in the safe.") && !reason.contains('\u{1b}'),
         "{reason}"
     );
 }

@@ -113,8 +113,8 @@ fn a_refunded_attempt_is_shown_as_2_and_then_as_2_2() {
     I work on part 3
     <promise>COMPLETE</promise>
     · iteration 3 took [took]: it claims to be done
-    completed after 3 iterations in [took]: the agent made its promise; unverified, as no gate checks it
-      next refrain show job, refrain logs job
+    ◐ unverified after 3 iterations in [took]: the agent made its promise; unverified, as no gate checks it
+      next: refrain report job, refrain logs job
     ");
     let status = sandbox.refrain(&["status", "job"]).with_code(0);
     let rows: Vec<&str> = status.stdout.lines().filter(|line| line.starts_with("  ")).collect();
@@ -259,18 +259,51 @@ fn from_every_prefix_of_a_journal_the_loop_goes_on_to_its_end() {
 }
 
 #[test]
-fn demo_runs_the_main_job_without_any_key() {
+fn demo_refuses_a_claim_and_verifies_the_next_one() {
     let sandbox = sandbox();
     let dir = sandbox.root().join("demo");
     let run = sandbox.refrain(&["demo", "--dir", dir.to_str().unwrap()]).with_code(0);
-    for n in 1..=3 {
-        assert!(run.has_line(&format!("[loop demo iteration {n}/10]")), "{}", run.stdout);
+    assert!(run.has_line("[loop demo iteration 2/10]"), "{}", run.stdout);
+    for part in ["the claim is refused: gate tests failed", "✔ verified after 2 iterations", "1 file, +4 -0"]
+    {
+        assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
     }
-    assert!(run.stdout.contains("completed after 3 iterations"), "{}", run.stdout);
-    assert!(run.stdout.contains("What it cost") && !run.stdout.contains("unverified"), "{}", run.stdout);
+    let next = "  next: refrain diff demo, refrain merge demo, refrain report demo\n";
+    assert!(run.stdout.contains(next) && !run.stdout.contains("unverified"), "{}", run.stdout);
+    assert_eq!(
+        first_block(&sandbox),
+        normalized(&sandbox, &run.stdout),
+        "README.md shows what the demo prints"
+    );
     let program = env!("CARGO_BIN_EXE_refrain");
-    assert!(run.stdout.contains(&format!("{program} -C {} logs demo", dir.display())), "{}", run.stdout);
-    let log = sandbox.tool("git", &["log", "--format=%s"]).dir(&dir).run().with_code(0).stdout;
-    assert_eq!(log.lines().count(), 4, "{log}");
-    sandbox.refrain(&["demo", "--dir", dir.to_str().unwrap()]).with_code(2);
+    assert!(run.stdout.contains(&format!("{program} -C {} merge demo", dir.display())), "{}", run.stdout);
+    // What it says to type works.
+    let there = dir.to_str().unwrap();
+    let run_there = |args: &[&str]| sandbox.refrain(&[&["-C", there], args].concat()).with_code(0);
+    assert!(run_there(&["diff", "demo"]).stdout.contains("+take 40 XL"));
+    assert!(run_there(&["merge", "demo"]).stdout.contains("into main: fast-forward to "));
+    sandbox.tool("./test.sh", &[]).dir(&dir).run().with_code(0);
+    sandbox.refrain(&["demo", "--dir", there]).with_code(2);
+}
+
+/// The first example of the README.
+fn first_block(sandbox: &Sandbox) -> Vec<String> {
+    let readme = include_str!("../../../../../README.md");
+    let (_, block) = readme.split_once("```text\n$ refrain demo\n").expect("it begins with the demo");
+    normalized(sandbox, block.split_once("```").expect("the block ends").0)
+}
+
+/// What the demo says of its loop, without paths, and with times and the names of objects replaced.
+fn normalized(sandbox: &Sandbox, text: &str) -> Vec<String> {
+    let is_object = |word: &&str| word.len() == 10 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let replaced = |line: &str| {
+        let line = sandbox.redact(line);
+        line.split(' ')
+            .map(|word| if is_object(&word) { "[object]" } else { word })
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let lines = text.lines().skip_while(|line| *line != "loop demo");
+    let lines = lines.take_while(|line| !line.is_empty());
+    lines.filter(|line| !line.starts_with("  runs ") && !line.starts_with("  in ")).map(replaced).collect()
 }

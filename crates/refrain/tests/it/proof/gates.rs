@@ -85,8 +85,9 @@ fn a_lying_agent_is_refused_until_the_gate_passes() {
     1 passed
     · gate tests passed in [took]
     · proven: tree [tree]
-    completed after 3 iterations in [took]: the agent made its promise, and every required gate passed on tree [tree]
-      next refrain show job, refrain logs job
+    ✔ verified after 3 iterations in [took]: the agent made its promise, and every required gate passed on tree [tree]
+      2 files, +2 -0
+      next: refrain diff job, refrain report job, refrain logs job
     "#);
 
     let status = sandbox.status("job");

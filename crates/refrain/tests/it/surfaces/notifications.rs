@@ -34,7 +34,7 @@ fn a_command_is_told_when_a_loop_ends_or_needs_somebody() {
     sandbox.refrain(&start).with_code(0);
     assert_eq!(
         sandbox.note("told"),
-        "job completed\nRefrain loop job: completed\nthe agent made its promise; unverified, as no gate checks it\n"
+        "job completed\nRefrain loop job: ◐ unverified\nthe agent made its promise; unverified, as no gate checks it\n"
     );
     let fails = sandbox.agent("fails", "exit 1");
     sandbox
@@ -73,7 +73,7 @@ fn a_runner_of_its_own_tells_by_command_or_on_the_desktop() {
         [
             "--app-name=Refrain",
             "--",
-            "Refrain loop job: completed",
+            "Refrain loop job: ◐ unverified",
             "the agent made its promise; unverified, as no gate checks it"
         ]
     );
@@ -120,7 +120,7 @@ fn a_terminal_shows_it_and_rings() {
     let start = ["start", "--command", &agent, "--name", "job", "--notify", "p"];
     let (code, shown) = Terminal::open(&sandbox, &start, &[]).wait();
     assert_eq!(code, 0, "{shown}");
-    let said = "\u{1b}]9;Refrain loop job: completed: the agent made its promise; unverified, as no gate checks it\u{7}\u{7}";
+    let said = "\u{1b}]9;Refrain loop job: ◐ unverified: the agent made its promise; unverified, as no gate checks it\u{7}\u{7}";
     // The terminal that is closed echoes a line break.
     assert!(shown.trim_end().ends_with(said), "{shown:?}");
     // In a log it is no more than what was printed.

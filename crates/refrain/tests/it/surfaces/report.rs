@@ -137,7 +137,7 @@ fn a_person_reads_it_on_a_terminal() {
     proven(&sandbox);
     let shown = sandbox.refrain(&["report"]).with_code(0).stdout;
     for line in [
-        "Report on loop job: completed, verified",
+        "Report on loop job: completed, ✔ verified",
         "  by      the agent's promise",
         "  | 12 passed",
         "  | Mend the work.",
@@ -177,7 +177,7 @@ fn without_gates_and_repository_it_is_unverified_and_still_a_report() {
         assert_eq!(report[unknown], Value::Null, "{unknown}");
     }
     let shown = sandbox.refrain(&["report", "job"]).with_code(0).stdout;
-    assert!(shown.starts_with("Report on loop job: completed, unverified\n"), "{shown}");
+    assert!(shown.starts_with("Report on loop job: completed, ◐ unverified\n"), "{shown}");
     assert!(shown.contains("No gate was asked."), "{shown}");
     sandbox.refrain(&["verify", "job"]).with_code(0);
 }

@@ -5,7 +5,7 @@ use testkit::{Sandbox, eventually};
 
 use crate::{CLAIM, sandbox};
 
-const FIELDS: [&str; 34] = [
+const FIELDS: [&str; 36] = [
     "schema",
     "id",
     "kind",
@@ -28,6 +28,8 @@ const FIELDS: [&str; 34] = [
     "ended_at",
     "reason",
     "needs",
+    "waits_for",
+    "question",
     "wait",
     "completion_promise",
     "claim",
@@ -298,7 +300,7 @@ fn logs_and_watch_follow_a_loop_to_its_end() {
         "{logs}"
     );
     let watch = watch.wait().with_code(0).stdout;
-    for part in ["[loop job iteration 2/20]", "late 1", "late 2", "completed after 2 iterations"] {
+    for part in ["[loop job iteration 2/20]", "late 1", "late 2", "unverified after 2 iterations"] {
         assert!(watch.contains(part), "{part}: {watch}");
     }
     assert_eq!(events.wait().with_code(0).json_lines().len(), sandbox.journal("job").len());
@@ -329,13 +331,13 @@ fn who_comes_to_watch_is_told_how_it_stands_and_no_old_notices() {
         let lines: Vec<_> = text.lines().collect();
         assert!(text.contains("what was printed so far: refrain logs job"), "{text}");
         assert!(text.contains("· iteration 1 took"), "how it went: {text}");
-        assert!(lines.contains(&"early 2") && text.contains("completed after 2"), "what goes on: {text}");
+        assert!(lines.contains(&"early 2") && text.contains("unverified after 2"), "what goes on: {text}");
         for old in ["[loop job iteration 1/20]", "the next prompt will say", "rests until", "early 1"] {
             assert!(!text.contains(old), "{old}: {text}");
         }
     }
     let after = sandbox.refrain(&["watch", "job"]).with_code(0).stdout;
-    assert!(after.contains("· iteration 2 took") && after.contains("completed after 2"), "{after}");
+    assert!(after.contains("· iteration 2 took") && after.contains("unverified after 2"), "{after}");
 }
 
 #[test]
@@ -350,7 +352,7 @@ fn who_watches_a_loop_whose_runner_dies_is_told_what_to_do() {
     for run in [watch.wait(), sandbox.refrain(&["watch", "job"])] {
         let shown = run.with_code(0).stdout;
         assert!(shown.contains("crashed: its runner is gone"), "{shown}");
-        assert!(shown.ends_with("\n  next refrain resume job\n"), "{shown}");
+        assert!(shown.ends_with("\n  next: refrain resume job\n"), "{shown}");
     }
 }
 
@@ -433,7 +435,7 @@ fn what_an_agent_prints_is_shown_up_to_a_bound_and_kept_whole() {
     let sandbox = sandbox();
     let agent = sandbox.agent("agent", &format!("yes 0123456789 | head -n 300000\n{CLAIM}"));
     let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
-    assert!(run.stdout.contains("completed"), "the loop's own words are shown");
+    assert!(run.stdout.contains("◐ unverified after"), "the loop's own words are shown");
     assert!((1_000_000..1_600_000).contains(&run.stdout.len()), "{}", run.stdout.len());
     let log = sandbox.loop_dir("job").join("iterations/0001/output.log");
     let said = format!("what is printed from here on is left out here; all of it: {}", log.display());

@@ -108,15 +108,15 @@ fn a_mention_starts_a_loop_that_is_told_to_its_end() {
         said.text.contains("[█████░░░░░] · 2/4 · running") && said.button().is_some()
     });
     go.let_one_pass();
-    let end = format!(":white_check_mark: Loop `{id}` · [████████░░] · 3/4 · completed, unverified\n");
+    let end = format!(":large_yellow_circle: Loop `{id}` · [████████░░] · 3/4 · completed, ◐ unverified\n");
     let last = status(&slack, "the end", |said| said.text.starts_with(&end));
     assert_eq!((last.ts.as_str(), last.blocks.len()), (first.ts.as_str(), 0), "it is one message");
     let notes = slack.wait_for("the notes", |said| said.text.starts_with(":notebook:"));
     assert_eq!(notes.text, format!(":notebook: State of loop `{id}`\n## Progress\nstep 3 of &lt;all&gt;"));
     assert_eq!(notes.thread.as_deref(), Some(last.ts.as_str()));
     let ladder = slack.message(&asked);
-    assert_eq!(ladder.ladder, ["hourglass_flowing_sand", "arrows_counterclockwise", "white_check_mark"]);
-    assert!(ladder.reactions.iter().eq(["white_check_mark"]));
+    assert_eq!(ladder.ladder, ["hourglass_flowing_sand", "arrows_counterclockwise", "large_yellow_circle"]);
+    assert!(ladder.reactions.iter().eq(["large_yellow_circle"]));
     assert_eq!(posted(&slack).len(), 2);
     nothing_was_refused(&slack);
     sandbox.refrain(&["verify", &id]).with_code(0);
@@ -232,7 +232,7 @@ fn ends_of_loops_from_elsewhere_are_told_where_that_is_wanted() {
     sandbox.refrain(&["start", "--name", "done", "--quiet", "p"]).with_code(0);
     let fails = sandbox.agent("fails", "exit 1");
     sandbox.refrain(&["start", "--command", &fails, "--name", "weak", "-q", "p"]).with_code(14);
-    slack.wait_for("the end", |said| said.text.starts_with(":white_check_mark: Loop `done`"));
+    slack.wait_for("the end", |said| said.text.starts_with(":large_yellow_circle: Loop `done`"));
     let weak = slack.wait_for("what is needed", |said| said.text.contains("· blocked\n"));
     assert!(
         weak.text.contains("\n:raised_hand: ") && weak.text.contains("refrain resume weak"),

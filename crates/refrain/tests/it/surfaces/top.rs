@@ -158,7 +158,7 @@ fn a_list_is_filtered_opened_and_left_and_its_loops_go_on() {
     for size in [(80, 24), (120, 40), (40, 12)] {
         let mut top = Top::open(&sandbox, size, &[]);
         top.wait_for("mend-the");
-        top.wait_for("completed");
+        top.wait_for("unverified");
         let screen = top.screen();
         assert!(screen.lines().all(|line| line.chars().count() <= size.0.into()), "{screen}");
         top.terminal.type_keys("/docs\r");
@@ -215,7 +215,7 @@ fn it_is_drawn_in_sixteen_colours_or_in_none() {
     sandbox.wait_for_status("job", "completed");
     for (env, is_coloured) in [([("TERM", "xterm")], true), ([("NO_COLOR", "1")], false)] {
         let mut top = Top::open_with(&sandbox, (80, 24), &[], &env);
-        top.wait_for("completed");
+        top.wait_for("unverified");
         top.press("\r", "Activity");
         let text = top.quit();
         let colours = text.split("\x1b[").filter_map(|part| part.split_once('m'));
@@ -242,7 +242,7 @@ fn a_damaged_loop_is_named_and_the_others_are_seen() {
     testkit::write(&journal, "no journal\x1b[2J\n");
     let mut top = Top::open(&sandbox, (80, 24), &[]);
     top.wait_for("damaged");
-    top.wait_for("completed");
+    top.wait_for("unverified");
     top.press("G", "journal.jsonl");
     top.quit();
 }
@@ -253,7 +253,7 @@ fn what_an_agent_prints_controls_nothing() {
     start(&sandbox, "job", &format!("{HOSTILE}\n{CLAIM}"), &[]);
     sandbox.wait_for_status("job", "completed");
     let mut top = Top::open(&sandbox, (80, 24), &[]);
-    top.wait_for("completed");
+    top.wait_for("unverified");
     top.press("\r", "Activity");
     top.wait_for("claims to be done");
     let text = top.quit();

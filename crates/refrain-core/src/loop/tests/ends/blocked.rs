@@ -22,7 +22,7 @@ fn an_agent_that_is_blocked_gets_one_more_iteration_that_is_told_so_and_then_wai
     let status = view::status(&journal.state, Alive::DRIVEN);
     assert_eq!(status.status, StatusWord::Running);
     let needs = status.needs.expect("a person can help already");
-    assert!(needs.contains("state.md") && needs.contains("refrain steer mend TEXT"), "{needs}");
+    assert!(needs.contains("state.md") && needs.contains("refrain answer mend TEXT"), "{needs}");
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
     let journal = journal.starts();
     let prompt = told(&journal.state);
@@ -34,7 +34,7 @@ fn an_agent_that_is_blocked_gets_one_more_iteration_that_is_told_so_and_then_wai
     assert_eq!(status.status, StatusWord::Blocked);
     assert!(status.reason.contains("status: blocked"), "{}", status.reason);
     let needs = status.needs.expect("a person has to act");
-    assert!(needs.contains("refrain steer mend TEXT") && needs.contains("refrain resume mend"), "{needs}");
+    assert!(needs.contains("refrain answer mend TEXT"), "{needs}");
     let journal = journal.resumes();
     assert_eq!(journal.state.blocked, 0, "what it said is over");
     let journal = journal.starts();

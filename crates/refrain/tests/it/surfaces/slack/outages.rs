@@ -21,12 +21,12 @@ fn what_happens_while_slack_is_down_is_told_when_it_is_back() {
     sandbox.wait_for_status(&id, "completed");
     slack.wait_for_turned_away(4);
     slack.set_down(false);
-    let end = format!(":white_check_mark: Loop `{id}` · [████████░░] · 3/4 · completed");
+    let end = format!(":large_yellow_circle: Loop `{id}` · [████████░░] · 3/4 · completed");
     let last = status(&slack, "the end", |said| said.text.starts_with(&end));
     assert_eq!(last.ts, first.ts);
     slack.wait_for("the notes", |said| said.text.starts_with(":notebook:"));
     let reactions = slack.message(&asked).reactions;
-    assert!(reactions.iter().eq(["white_check_mark"]), "{reactions:?}");
+    assert!(reactions.iter().eq(["large_yellow_circle"]), "{reactions:?}");
     assert_eq!(posted(&slack).len(), 2);
     assert!(
         serve.stderr().contains("Slack: ") && serve.stderr().contains("it is told later"),
@@ -101,7 +101,7 @@ fn a_serve_that_is_killed_is_as_if_it_had_not_been() {
     let third = serve(&sandbox, &slack);
     status(&slack, "the end", |said| said.text.contains("· 3/4 · completed"));
     slack.wait_for("the notes", |said| said.text.starts_with(":notebook:"));
-    slack.wait_for("its sign", |said| said.ts == asked && said.reactions.iter().eq(["white_check_mark"]));
+    slack.wait_for("its sign", |said| said.ts == asked && said.reactions.iter().eq(["large_yellow_circle"]));
     assert_eq!(posted(&slack).len(), 2, "{:#?}", posted(&slack));
     third.kill();
     slack.drop_socket();
@@ -151,5 +151,5 @@ fn a_loop_that_goes_on_is_told_on_in_its_message() {
     let done = status(&slack, "the end", |said| said.text.contains("· 6/8 · completed"));
     assert_eq!(done.ts, capped.ts);
     slack.wait_for("the notes again", |said| said.text.contains("step 6 of"));
-    slack.wait_for("its sign", |said| said.ts == asked && said.reactions.iter().eq(["white_check_mark"]));
+    slack.wait_for("its sign", |said| said.ts == asked && said.reactions.iter().eq(["large_yellow_circle"]));
 }

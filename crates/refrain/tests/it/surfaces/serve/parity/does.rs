@@ -30,7 +30,7 @@ pub(super) fn status(world: &World, row: &Row) {
         assert_eq!((&told["id"], &told["status"]), (&json!(id), &json!("completed")));
         assert_eq!(world.gets(row, id), told);
         assert_eq!(world.tool(row, json!({"loop_id": id}))["loop"]["status"], "completed");
-        world.shows(row, id, "completed");
+        world.shows(row, id, "verified");
     }
 }
 

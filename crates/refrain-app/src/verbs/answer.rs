@@ -1,0 +1,47 @@
+//! Answering a loop: its agent gets the text with its next attempt, and a loop that has stopped continues.
+
+use refrain_core::LoopId;
+use refrain_core::r#loop::Grant;
+use refrain_engine::{ByKind, Runner, Service};
+
+use super::Slow;
+use super::resume::{self, Resumed};
+use super::steer::{Steering, steer};
+use crate::{Action, Context, RequestError};
+
+/// What an answer came to.
+pub enum Answered {
+    /// The loop had stopped, and may be driven.
+    Runner(Box<Runner>),
+    /// Its runner passes the text on.
+    Sent,
+}
+
+/// Sends the text to the loop, and takes it over if it has stopped.
+pub fn answer(
+    context: &Context,
+    service: &Service,
+    id: &LoopId,
+    answer: &Steering,
+    slow: Slow<'_>,
+) -> Result<Answered, RequestError> {
+    context.check_on(Action::Answer, service, id)?;
+    answer.check()?;
+    if let ByKind::Plan(_) = service.find(id)? {
+        let error = format!("{id} is a plan; accepted by refrain answer are loops");
+        return Err(
+            RequestError::usage(error).hint(format!("refrain list --plan {id} shows the loops of its tasks"))
+        );
+    }
+    let grant = Grant::default();
+    resume::check(context, service, id, &grant)?;
+    let has_stopped = service.status(id)?.has_stopped();
+    steer(context, service, id, answer, slow)?;
+    if !has_stopped {
+        return Ok(Answered::Sent);
+    }
+    Ok(match resume::resume(context, service, id, (&grant, false), Slow::Wait)? {
+        Resumed::Runner(runner) => Answered::Runner(runner),
+        Resumed::Hurried => Answered::Sent,
+    })
+}

@@ -1,0 +1,151 @@
+//! How a result is labelled: one word, one glyph and one tone for all surfaces.
+
+use super::StatusWord;
+
+/// What the gates say of the result of a loop or plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verification {
+    /// It completed, and its required gates passed on exactly that work.
+    Verified,
+    /// It completed on the agent's word.
+    Unverified,
+    /// It stopped without a result.
+    No,
+    /// It has no result yet: it is at work, or continues once it gets what it waits for.
+    Pending,
+}
+
+/// The characters that a surface can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charset {
+    Unicode,
+    /// ASCII only.
+    Ascii,
+}
+
+/// How a status is meant; each surface has a colour for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// It is verified.
+    Good,
+    /// It is at work.
+    Active,
+    /// A person should look at it.
+    Attention,
+    /// Something broke.
+    Bad,
+}
+
+impl Verification {
+    /// Of a loop or plan with this status whose gates said this.
+    #[must_use]
+    pub fn of(status: StatusWord, verified: Option<bool>) -> Self {
+        match status {
+            StatusWord::Completed if verified == Some(true) => Self::Verified,
+            StatusWord::Completed => Self::Unverified,
+            StatusWord::Cancelled
+            | StatusWord::IterationCap
+            | StatusWord::BudgetExceeded
+            | StatusWord::TimedOut
+            | StatusWord::Stuck
+            | StatusWord::Failed => Self::No,
+            StatusWord::Running
+            | StatusWord::Waiting
+            | StatusWord::Paused
+            | StatusWord::Blocked
+            | StatusWord::Crashed => Self::Pending,
+        }
+    }
+
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Verified => "verified",
+            Self::Unverified => "unverified",
+            Self::No => "no",
+            Self::Pending => "not yet",
+        }
+    }
+
+    /// The glyph and the word.
+    #[must_use]
+    pub fn label(self, charset: Charset) -> &'static str {
+        match (self, charset) {
+            (Self::Verified, Charset::Unicode) => "✔ verified",
+            (Self::Verified, Charset::Ascii) => "[v] verified",
+            (Self::Unverified, Charset::Unicode) => "◐ unverified",
+            (Self::Unverified, Charset::Ascii) => "[~] unverified",
+            (Self::No | Self::Pending, _) => self.word(),
+        }
+    }
+
+    /// The label of a result, else the status: where there is room for one of them.
+    #[must_use]
+    pub fn label_or(self, status: StatusWord, charset: Charset) -> &'static str {
+        match self {
+            Self::Verified | Self::Unverified => self.label(charset),
+            Self::No | Self::Pending => status.as_str(),
+        }
+    }
+}
+
+impl Tone {
+    /// Of a loop or plan with this status whose gates said this. Only what is verified is good.
+    #[must_use]
+    pub fn of(status: StatusWord, verified: Option<bool>) -> Self {
+        match status {
+            StatusWord::Completed if verified == Some(true) => Self::Good,
+            StatusWord::Running | StatusWord::Waiting => Self::Active,
+            StatusWord::Failed | StatusWord::Crashed => Self::Bad,
+            StatusWord::Completed
+            | StatusWord::Paused
+            | StatusWord::Blocked
+            | StatusWord::Cancelled
+            | StatusWord::IterationCap
+            | StatusWord::BudgetExceeded
+            | StatusWord::TimedOut
+            | StatusWord::Stuck => Self::Attention,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_completed_loop_whose_gates_passed_is_verified() {
+        use StatusWord as Word;
+        use Verification::{No, Pending, Unverified, Verified};
+        for (status, verified, result, tone) in [
+            (Word::Completed, Some(true), Verified, Tone::Good),
+            (Word::Completed, Some(false), Unverified, Tone::Attention),
+            (Word::Completed, None, Unverified, Tone::Attention),
+            (Word::Cancelled, Some(true), No, Tone::Attention),
+            (Word::Stuck, Some(false), No, Tone::Attention),
+            (Word::IterationCap, None, No, Tone::Attention),
+            (Word::Failed, None, No, Tone::Bad),
+            (Word::Crashed, Some(true), Pending, Tone::Bad),
+            (Word::Blocked, Some(true), Pending, Tone::Attention),
+            (Word::Running, Some(false), Pending, Tone::Active),
+        ] {
+            assert_eq!(
+                (Verification::of(status, verified), Tone::of(status, verified)),
+                (result, tone),
+                "{status:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_label_has_a_glyph_in_both_charsets() {
+        for (result, labels) in [
+            (Verification::Verified, ["✔ verified", "[v] verified"]),
+            (Verification::Unverified, ["◐ unverified", "[~] unverified"]),
+            (Verification::No, ["no", "no"]),
+        ] {
+            assert_eq!([Charset::Unicode, Charset::Ascii].map(|charset| result.label(charset)), labels);
+        }
+        assert_eq!(Verification::No.label_or(StatusWord::Stuck, Charset::Ascii), "stuck");
+    }
+}

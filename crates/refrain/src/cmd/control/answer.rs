@@ -1,0 +1,45 @@
+//! `refrain answer`.
+
+use std::process::ExitCode;
+
+use refrain_app::verbs::Slow;
+use refrain_app::verbs::answer::{Answered, answer};
+use refrain_app::verbs::steer::Steering;
+use refrain_app::{Action, Code, Context, RequestError};
+use refrain_core::LoopId;
+
+use crate::cmd::launch::resume;
+use crate::out;
+use crate::run::ShowArgs;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Which loop
+    id: LoopId,
+    /// The answer, at most 8192 bytes
+    #[arg(value_name = "TEXT", required = true)]
+    words: Vec<String>,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+const EXAMPLES: &str = "Examples:
+  refrain answer docs-3f9c \"Use the staging database.\"
+  refrain answer docs-3f9c --detach \"Skip that file.\"";
+
+/// Hands the text over and drives the loop, here or in a process of its own.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    if args.show.detach {
+        context.check(Action::Detach)?;
+    }
+    let (id, text) = (&args.id, args.words.join(" "));
+    match answer(context, &service, id, &Steering { text }, Slow::Note(&mut out::tell_slow))? {
+        Answered::Runner(runner) => resume::drive(context, &service, *runner, &args.show),
+        Answered::Sent => {
+            out::print(&format!("{id} gets the answer with its next attempt\n"));
+            Ok(Code::Done.into())
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! `refrain diff`.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::process::ExitCode;
+
+use owo_colors::OwoColorize;
+use refrain_app::{Code, Context, RequestError};
+use refrain_core::LoopId;
+use refrain_engine::{ByKind, Differences, chain, tool};
+
+use crate::{out, values};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// Which loop [default: the one that was touched last]
+    id: Option<LoopId>,
+    /// Show only the files and how many lines of each
+    #[arg(long)]
+    stat: bool,
+    /// Show what this iteration changed, as far as it was committed or verified
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    iteration: Option<u32>,
+}
+
+const EXAMPLES: &str = "Examples:
+  refrain diff
+  refrain diff docs-3f9c --stat";
+
+/// Prints the differences, on a terminal through the user's pager.
+pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
+    let service = context.service()?;
+    let id = values::latest(&service, args.id.as_ref(), "refrain diff")?;
+    if let ByKind::Plan(_) = service.find(&id)? {
+        let error = format!("{id} is a plan; accepted by refrain diff are loops");
+        return Err(
+            RequestError::usage(error).hint(format!("refrain list --plan {id} shows the loops of its tasks"))
+        );
+    }
+    let Differences { note, is_shown, stat, diff } = service.differences_of(&id, args.iteration)?;
+    if !is_shown {
+        return Err(RequestError::new(Code::Failed, format!("{id}: {note}")));
+    }
+    out::tell_note(format!("{id}: {note}"));
+    match if args.stat { stat } else { diff } {
+        text if text.trim().is_empty() => out::tell_note("there are no differences".to_owned()),
+        text if args.stat => out::print(&text),
+        text => page(context, &coloured(&text))?,
+    }
+    Ok(Code::Done.into())
+}
+
+/// A patch in the colours of git.
+fn coloured(patch: &str) -> String {
+    let paint = |line: &str| match line.as_bytes() {
+        [b'd', b'i', b'f', b'f', ..] | [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => {
+            line.bold().to_string()
+        }
+        [b'@', b'@', ..] => line.cyan().to_string(),
+        [b'+', ..] => line.green().to_string(),
+        [b'-', ..] => line.red().to_string(),
+        _ => line.to_owned(),
+    };
+    patch.lines().map(|line| paint(line) + "\n").collect()
+}
+
+/// Shows a text in the pager that the environment names, `less` by default; prints it if standard output is no terminal.
+fn page(context: &Context, text: &str) -> Result<(), RequestError> {
+    let pager = context.variable("PAGER").unwrap_or("less -FRX");
+    if out::terminal_width().is_none() || pager == "cat" || context.variable("TERM") == Some("dumb") {
+        out::print(text);
+        return Ok(());
+    }
+    let failed = |error: std::io::Error| RequestError::new(Code::Failed, format!("the pager: {error}"));
+    let mut file = tempfile::Builder::new().prefix("refrain-diff-").tempfile().map_err(failed)?;
+    let shown =
+        if out::is_coloured() { text.to_owned() } else { anstream::adapter::strip_str(text).to_string() };
+    file.write_all(shown.as_bytes()).map_err(failed)?;
+    // The variable is a command of the user's shell, as everywhere; the text is only its input.
+    let script = format!("{pager} < \"$1\"");
+    let args = [OsStr::new("-c"), OsStr::new(&script), OsStr::new("sh"), file.path().as_os_str()];
+    if !tool::at_terminal("sh", &args, context.dir.as_std_path())
+        .map_err(|error| RequestError::new(Code::Failed, format!("the pager: {}", chain(&error))))?
+    {
+        out::print(text);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_has_the_colours_of_git() {
+        let painted = coloured("diff --git a/x b/x\n@@ -1 +1 @@\n-old\n+new\n same\n");
+        let lines: Vec<_> = painted.lines().collect();
+        assert!(lines[0].contains("\u{1b}[1m") && lines[1].contains("\u{1b}[36m"), "{painted:?}");
+        assert!(lines[2].contains("\u{1b}[31m") && lines[3].contains("\u{1b}[32m"), "{painted:?}");
+        assert_eq!(lines[4], " same");
+    }
+}

@@ -1,0 +1,246 @@
+//! What a person does with a loop that has stopped: answer it, look at its differences, merge its branch or discard it.
+
+use serde_json::{Value, json};
+use testkit::{Sandbox, write};
+
+use crate::{CLAIM, sandbox};
+
+/// An agent that adds a file, and claims.
+const ADDS: &str = "echo work > work.txt";
+
+/// A loop in a worktree of its own, verified by a gate.
+fn verified(sandbox: &Sandbox, id: &str, gate: &str) {
+    let agent = sandbox.agent(id, &format!("{ADDS}\n{CLAIM}"));
+    let start = ["start", "--command", &agent, "--name", id, "--worktree", "--git-workflow", "commit"];
+    let run = sandbox
+        .refrain(&[&start[..], &["--branch-template", "work-{loop}", "--gate", gate, "Add work."]].concat());
+    let out = run.with_code(0).stdout;
+    for part in ["✔ verified after 1 iteration", &format!("  branch work-{id}, 1 file, +1 -0\n")] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    assert!(
+        out.contains(&format!("  next: refrain diff {id}, refrain merge {id}, refrain report {id}\n")),
+        "{out}"
+    );
+}
+
+fn head(sandbox: &Sandbox, revision: &str) -> String {
+    sandbox.git(&["rev-parse", revision]).trim().to_owned()
+}
+
+#[test]
+fn an_answer_steers_and_resumes() {
+    let sandbox = sandbox();
+    let script = format!(
+        "case \"$*\" in *'Use staging.'*) {CLAIM}; exit;; esac\n\
+         sed -i '/^question:/d; s/^status:.*/status: blocked\\nquestion: Which database: A or B?/' \"$REFRAIN_STATE_FILE\""
+    );
+    let agent = sandbox.agent("agent", &script);
+    let run = sandbox.refrain(&["start", "--command", &agent, "--name", "job", "Migrate."]).with_code(14);
+    assert!(
+        run.stdout.contains("blocked after 2 iterations")
+            && run.stdout.contains("the agent asks: Which database: A or B?")
+    );
+    assert!(
+        run.stdout.contains("next: answer it and continue with refrain answer job TEXT\n"),
+        "{}",
+        run.stdout
+    );
+    let status = sandbox.status("job");
+    assert_eq!(
+        (&status["waits_for"], &status["question"]),
+        (&json!("answer"), &json!("Which database: A or B?"))
+    );
+    let shown = sandbox.refrain(&["status", "job"]).with_code(0).stdout;
+    assert!(
+        shown.contains("question     Which database: A or B?\n") && shown.contains("verified     not yet\n"),
+        "{shown}"
+    );
+
+    sandbox.refrain(&["answer", "job"]).with_code(2);
+    sandbox.refrain(&["answer", "ghost", "x"]).with_code(3);
+    sandbox.refrain(&["answer", "job", " "]).with_code(2);
+    let run = sandbox.refrain(&["answer", "job", "Use", "staging."]).with_code(0);
+    assert!(run.stdout.contains("◐ unverified after 3 iterations"), "{}", run.stdout);
+    let status = sandbox.status("job");
+    assert_eq!((&status["waits_for"], &status["question"]), (&Value::Null, &Value::Null));
+    sandbox.refrain(&["answer", "job", "More."]).with_code(17);
+}
+
+#[test]
+fn a_loop_says_who_paused_it_and_when_it_crashed() {
+    let sandbox = sandbox();
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent("agent", "echo x >> $NOTES/began; read -r _ < $GATES/go");
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", "job", "p"]);
+    sandbox.wait_for_note("began");
+    sandbox.refrain(&["pause", "job"]).with_code(0);
+    gate.let_one_pass();
+    session.wait().with_code(16);
+    assert_eq!(sandbox.status("job")["reason"], "by a person");
+    let session = sandbox.spawn(&["resume", "job"]);
+    sandbox.wait_for_event("job", "loop.resumed");
+    testkit::eventually("the second attempt runs", || (sandbox.note("began") == "x\nx\n").then_some(()));
+    session.kill();
+    let status = sandbox.wait_for_status("job", "crashed");
+    let reason = status["reason"].as_str().unwrap();
+    assert!(
+        reason.starts_with("its runner is gone since ") && reason.contains("nothing is lost"),
+        "{reason}"
+    );
+    let shown = sandbox.refrain(&["status", "job"]).with_code(0).stdout;
+    assert!(shown.contains("  2      interrupted"), "{shown}");
+    sandbox.refrain(&["cancel", "job"]).with_code(0);
+    let shown = sandbox.refrain(&["status", "job"]).with_code(0).stdout;
+    assert!(shown.contains("verified     no\n"), "{shown}");
+}
+
+#[test]
+fn a_verified_branch_is_merged_as_a_fast_forward() {
+    let sandbox = sandbox();
+    verified(&sandbox, "job", "test -f work.txt");
+    let listed = sandbox.refrain(&["list"]).with_code(0).stdout;
+    assert!(listed.contains(" completed      ✔ verified "), "{listed}");
+    let ascii = sandbox.command(&["list"]).env("LC_ALL", "C").run().with_code(0).stdout;
+    assert!(ascii.contains(" completed      [v] verified "), "{ascii}");
+    let diff = sandbox.refrain(&["diff"]).with_code(0);
+    assert!(diff.stdout.contains("+++ b/work.txt\n@@ -0,0 +1 @@\n+work\n"), "{}", diff.stdout);
+    let stat = sandbox.refrain(&["diff", "job", "--stat"]).with_code(0).stdout;
+    assert!(stat.contains("work.txt | 1 +"), "{stat}");
+    let first = sandbox.refrain(&["diff", "job", "--iteration", "1"]).with_code(0).stdout;
+    assert!(first.contains("+work\n"), "{first}");
+    sandbox.refrain(&["diff", "job", "--iteration", "2"]).with_code(1);
+
+    // What is changed here and not committed stays.
+    write(&sandbox.project().join("README.md"), "mine\n");
+    let run = sandbox.refrain(&["merge", "job"]).with_code(0);
+    assert!(run.stdout.starts_with("merged work-job into main: fast-forward to "), "{}", run.stdout);
+    assert_eq!(head(&sandbox, "main"), head(&sandbox, "work-job"));
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), " M README.md\n");
+    let again = sandbox.refrain(&["merge", "job"]).with_code(0);
+    assert_eq!(again.stdout, "main has all of work-job already\n");
+}
+
+#[test]
+fn gates_decide_about_a_merge_with_what_was_committed_meanwhile() {
+    let sandbox = sandbox();
+    verified(&sandbox, "job", "test ! -f broken");
+    write(&sandbox.project().join("broken"), "");
+    sandbox.git(&["add", "broken"]);
+    sandbox.git(&["commit", "--quiet", "--message", "Break it"]);
+    let before = head(&sandbox, "main");
+    let refused = sandbox.refrain(&["merge", "job"]).with_code(1);
+    assert!(
+        refused.stderr.contains("gate test fails on the merged work; nothing was changed"),
+        "{}",
+        refused.stderr
+    );
+    assert_eq!(head(&sandbox, "main"), before);
+    sandbox.git(&["rm", "--quiet", "broken"]);
+    sandbox.git(&["commit", "--quiet", "--message", "Mend it"]);
+    let run = sandbox.refrain(&["merge", "job"]).with_code(0);
+    assert!(run.stdout.starts_with("merged work-job into main: merge commit "), "{}", run.stdout);
+    assert_eq!(sandbox.git(&["log", "-1", "--format=%s|%p"]).split(' ').count(), 4, "it has two parents");
+    assert_eq!(sandbox.git(&["status", "--porcelain"]), "");
+    sandbox.nobody_survives();
+}
+
+#[test]
+fn a_conflict_changes_nothing_and_a_squash_is_one_commit() {
+    let sandbox = sandbox();
+    verified(&sandbox, "job", "true");
+    write(&sandbox.project().join("work.txt"), "other\n");
+    sandbox.git(&["add", "work.txt"]);
+    sandbox.git(&["commit", "--quiet", "--message", "Other work"]);
+    let before = head(&sandbox, "main");
+    let refused = sandbox.refrain(&["merge", "job"]).with_code(1);
+    assert!(
+        refused.stderr.contains("work-job conflicts in work.txt; nothing was changed"),
+        "{}",
+        refused.stderr
+    );
+    assert!(refused.stderr.contains("refrain start --worktree"), "{}", refused.stderr);
+    assert_eq!((head(&sandbox, "main"), sandbox.git(&["status", "--porcelain"])), (before, String::new()));
+
+    sandbox.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
+    let run = sandbox.refrain(&["merge", "job", "--squash"]).with_code(0);
+    assert!(run.stdout.starts_with("merged work-job into main: one commit, "), "{}", run.stdout);
+    assert_eq!(
+        sandbox.git(&["log", "-1", "--format=%s|%(trailers:separator=%x2c)"]),
+        "Add work.|Refrain-Loop: job\n"
+    );
+}
+
+#[test]
+fn what_cannot_be_merged_says_why() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", &format!("{ADDS}\n{CLAIM}"));
+    let start = ["start", "--command", &agent, "-q", "--name"];
+    sandbox.refrain(&[&start[..], &["here", "p"]].concat()).with_code(0);
+    let refused = sandbox.refrain(&["merge", "here"]).with_code(17);
+    assert!(refused.stderr.contains("here has no branch of its own"), "{}", refused.stderr);
+    std::fs::remove_file(sandbox.project().join("work.txt")).unwrap();
+    let apart = ["apart", "--worktree", "--auto-commit", "p"];
+    sandbox.refrain(&[&start[..], &apart].concat()).with_code(0);
+    let refused = sandbox.refrain(&["merge", "apart"]).with_code(17);
+    assert!(refused.stderr.contains("apart is unverified: no gate verified it"), "{}", refused.stderr);
+    sandbox.refrain(&["merge"]).with_code(2);
+    sandbox.refrain(&["merge", "apart", "--unverified"]).with_code(0);
+    assert!(sandbox.project().join("work.txt").is_file());
+}
+
+#[test]
+fn a_discarded_branch_can_be_brought_back() {
+    let sandbox = sandbox();
+    for number in 1..=2 {
+        verified(&sandbox, "job", "true");
+        let tip = head(&sandbox, "work-job");
+        let run = sandbox.refrain(&["discard", "job"]).with_code(0);
+        assert!(
+            run.stderr.contains("for 30 days git branch work-job refs/refrain/discarded/job"),
+            "{}",
+            run.stderr
+        );
+        assert_eq!(sandbox.git(&["branch", "--list", "work-*"]), "");
+        let name = if number == 1 { "job".to_owned() } else { format!("job-{number}") };
+        assert_eq!(head(&sandbox, &format!("refs/refrain/discarded/{name}")), tip);
+        sandbox.refrain(&["discard", "job"]).with_code(3);
+        // The next one has another commit.
+        sandbox.git(&["commit", "--quiet", "--allow-empty", "--message", "Next"]);
+    }
+    let gate = sandbox.gate("go");
+    let agent = sandbox.agent("agent", "echo x >> $NOTES/began; read -r _ < $GATES/go");
+    let session = sandbox.spawn(&["start", "--command", &agent, "--name", "busy", "p"]);
+    sandbox.wait_for_note("began");
+    sandbox.refrain(&["discard", "busy"]).with_code(17);
+    sandbox.refrain(&["cancel", "busy", "--now"]).with_code(0);
+    session.wait().with_code(15);
+    drop(gate);
+}
+
+#[test]
+fn open_starts_the_editor_in_the_folder_of_the_loop() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
+    let editor = sandbox.agent("editor", "pwd > $NOTES/opened; echo \"$1\" >> $NOTES/opened");
+    sandbox.command(&["open"]).env("EDITOR", &editor).run().with_code(0);
+    assert_eq!(sandbox.note("opened"), format!("{}\n.\n", sandbox.project().display()));
+    let failing = sandbox.agent("shell", "exit 3");
+    sandbox.command(&["open", "job", "--shell"]).env("SHELL", &failing).run().with_code(1);
+}
+
+#[test]
+fn a_short_timeout_without_a_unit_is_named() {
+    let sandbox = sandbox();
+    let agent = sandbox.agent("agent", CLAIM);
+    let start = |name: &str, timeout: &str| {
+        sandbox
+            .refrain(&["start", "--command", &agent, "--name", name, "--timeout", timeout, "p"])
+            .with_code(0)
+            .stderr
+    };
+    assert!(start("a", "20").contains("--timeout 20 is 20 seconds for each attempt"));
+    assert!(!start("b", "20s").contains("seconds for each"));
+    assert!(!start("c", "600").contains("seconds for each"));
+}
