@@ -1,5 +1,6 @@
-//! Options that would have no effect are refused: nobody should believe in a limit, or a check, that is not there. When each
-//! option of each verb has one is data, in [`table`]; only what is typed is looked at, as a configured default may have none.
+//! Options that would have no effect are refused, so that a user does not rely on a limit or a check that is not there.
+//! The conditions of each option of each verb are data, in [`table`]; only typed options are checked, as a configured
+//! default may have no effect.
 
 mod table;
 

@@ -236,8 +236,8 @@ pub fn refuse_approval(
     if spec.approval { Err(RequestError::usage(who().then(": ").then(why))) } else { Ok(()) }
 }
 
-/// Takes the configured key back where nothing waits for a person, and says so: it is meant for loops, and whoever set it for
-/// all of them still wants the others to begin.
+/// Takes the configured key back if nothing waits for a person here, and says so: it is meant for loops, and a user who
+/// set it for all of them still wants the others to begin.
 pub fn forget_approval(settings: &mut Settings, why: &str) -> Option<String> {
     let is_configured = settings.config.start.require_approval.take() == Some(true);
     is_configured.then(|| format!("{} does not count here: {why}", who(false, settings, "require-approval")))

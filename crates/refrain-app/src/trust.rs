@@ -80,7 +80,7 @@ impl Trustable {
     }
 }
 
-/// Refuses commands of the repository that nobody trusts.
+/// Refuses commands of the repository that are not trusted.
 pub fn check<'a>(
     context: &Context,
     service: &Service,

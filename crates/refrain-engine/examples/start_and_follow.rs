@@ -17,8 +17,8 @@ use refrain_engine::{FollowEvent, Follower, Host, Service, Signals, keeper};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine starts this very program again, under another name, as the loop's keeper: the small process that starts
-    // its agents and lets nobody survive. So this comes first.
+    // The engine starts this program again, under another name, as the loop's keeper: the small process that starts its
+    // agents and lets none of them survive. So this check comes first.
     let mut words = std::env::args();
     if words.next().as_deref() == Some(keeper::KEEPER_NAME) {
         return Ok(keeper::run()?);
@@ -74,8 +74,8 @@ fn spec(
     }))?)
 }
 
-/// Says what is to be seen, in order, until the loop has stopped. It reads what is on disk, so however slow it is, it holds
-/// nobody up.
+/// Prints the events in order until the loop has stopped. It reads what is on disk, so however slow it is, it delays no
+/// other process.
 fn watch(mut follower: Follower) -> Result<(), refrain_engine::JournalError> {
     while let Some(sight) = follower.look()? {
         match sight {

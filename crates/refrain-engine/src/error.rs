@@ -102,7 +102,7 @@ pub enum EngineError {
         /// Why not.
         source: Box<EngineError>,
     },
-    /// There is nowhere to publish, or nobody may: what is missing.
+    /// There is nowhere to publish, or no permission to: what is missing.
     #[error("nothing could be published: {0}")]
     Unpublishable(String),
     /// Another runner drives the loop.
@@ -189,7 +189,7 @@ pub enum EngineError {
     /// The ledger of the money that loops share.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// Somebody took a task out of its file.
+    /// The task was removed from its file.
     #[error("task {0} does not stand in its file any more")]
     TaskGone(TaskId),
     /// The task file names a command that it did not name when the plan was started.
@@ -197,13 +197,13 @@ pub enum EngineError {
         "its verification {0:?} is new in the task file and is not trusted: refrain trust shows it and asks, then refrain plan resume; or plan resume --yes"
     )]
     UntrustedCommand(String),
-    /// The worktree of a task belongs to somebody else.
+    /// The worktree of a task is in use by another loop or process.
     #[error("{0} is used by somebody else")]
     SlotTaken(Utf8PathBuf),
     /// The worktree of a task holds something that only a person can take away.
     #[error("{0} holds what somebody else left in it: {1}; look there, and take that away")]
     SlotHeld(Utf8PathBuf, String),
-    /// The worktree of a task is gone, or was another's meanwhile, before anybody looked at what its agent had made in it.
+    /// The worktree of a task is gone, or was used by another loop, before the agent's work in it was examined.
     #[error(
         "what its agent made in {folder} was taken out of there before anybody could look at it; look for it in the branches \
          wip/slot-…, then refrain cancel {id}, and let the plan go on"
@@ -266,10 +266,10 @@ pub enum GateProgramFault {
 /// Why a plugin cannot be installed or removed. Nothing was touched.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// Nobody knows where the agent's home is.
+    /// The agent's home is unknown.
     #[error("HOME is not set, so there is no place for the plugin of {0}")]
     NoHome(AgentKind),
-    /// Somebody else's file stands where one of ours belongs.
+    /// The path of a Refrain file is taken by a file of another origin.
     #[error("{0} is there already, and refrain did not write it")]
     Taken(Utf8PathBuf),
     /// A file of the person's is not what it should be.

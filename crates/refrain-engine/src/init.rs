@@ -215,7 +215,7 @@ fn partly(before: &[Prepared], failed: &Utf8Path, source: EngineError) -> Engine
     }
 }
 
-/// Writes it; one that somebody made meanwhile is left as it is.
+/// Writes it; a file that was created meanwhile is left as it is.
 fn carry(top: &Utf8Path, file: &mut Prepared) -> Result<(), EngineError> {
     let path = top.join(&file.path);
     match &file.fate {

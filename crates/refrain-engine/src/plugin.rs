@@ -23,7 +23,7 @@ use crate::{EngineError, Host};
 pub struct PluginWork {
     /// What changes, in the order in which it does.
     pub changes: Vec<PluginChange>,
-    /// Files of ours that somebody changed, which are left as they are.
+    /// Files of Refrain's that were changed by others, which are left as they are.
     pub kept: Vec<Utf8PathBuf>,
     /// How agents call this program: by its name where that leads to it, else by its path.
     pub program: String,

@@ -82,14 +82,14 @@ impl Service {
         let (name, mut journal) = (session.id.clone(), runner.journal);
         journal.push(Event::SessionBound(session), now())?;
         journal.commit(Durability::Synced)?;
-        // Behind the record: a note of what no session drives is forgotten by whoever sees it.
+        // After the record: any reader forgets a note of a loop that no session drives.
         sessions::note(self.project(), &id, name.as_deref())?;
         let state = journal.state();
         mirror::write(&state.spec, &mirror::files(state, None));
         Ok(id)
     }
 
-    /// Has a session go on with a loop that stands still, whoever drove it before, under a new total where one is given.
+    /// Has a session resume a stopped loop, whatever drove it before, under a new total if one is given.
     ///
     /// # Errors
     /// [`EngineError`] where another session or a runner drives it, or its state does not allow it; it is unchanged then.
@@ -200,7 +200,7 @@ impl Service {
                     Next::Prover if provers < PROVERS => {
                         drop(lock);
                         provers += 1;
-                        // Whoever else waits for the same proof may have been faster.
+                        // Another process that waits for the same proof may have been faster.
                         match self.prove(&dir, id) {
                             Err(error) if provers == PROVERS => return Err(error),
                             Ok(()) | Err(_) => {}
@@ -338,7 +338,7 @@ impl Service {
     /// Ends a session's loop whose session says that its iterations are used up.
     ///
     /// # Errors
-    /// [`EngineError`] where it is driven by somebody else, or cannot be recorded.
+    /// [`EngineError`] if another process drives it, or it cannot be recorded.
     pub fn cap_in_session(&self, id: &LoopId) -> Result<LoopState, EngineError> {
         let dir = self.locate(id)?.dir;
         let lock = RunnerLock::try_take(&dir)?;
@@ -388,7 +388,8 @@ fn wait_for_change(file: &Utf8Path, at_most: Duration) {
     }
 }
 
-/// How long nobody looks whether a prover is still there: it may be silent, and its last word is written before it leaves.
+/// How often to check whether a prover is still there: it may be silent, and its last message is written before it
+/// leaves.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

@@ -325,7 +325,7 @@ fn is_apart(spec: &Spec) -> bool {
     matches!(spec.git.checkout, Checkout::Worktree { .. })
 }
 
-/// Whether it may have to wait for somebody: for the provider of an agent that says what it meets with, or for a remote.
+/// Whether it may have to wait: for the provider of an agent that reports its errors, or for a remote.
 fn waits(spec: &Spec) -> bool {
     spec.agents().any(|agent| agent.streams()) || spec.git.workflow.publishes()
 }

@@ -38,7 +38,7 @@ pub struct Prepared {
     pub dir: Utf8PathBuf,
     pub source: Source,
     pub spec: PlanSpec,
-    /// What was chosen where nobody said, and by whom.
+    /// What was chosen by default, and by whom.
     pub notes: Vec<String>,
     /// The commands of the repository that a run would start.
     commands: Vec<RepositoryCommand>,

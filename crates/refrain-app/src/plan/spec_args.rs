@@ -58,7 +58,7 @@ impl SpecArgs {
     }
 }
 
-/// A task file in one of SCUD's shapes is no plan that anybody could read.
+/// A task file in one of SCUD's shapes is data, not a readable plan.
 fn is_document(path: &Utf8PathBuf) -> bool {
     !matches!(path.extension(), Some("json" | "scg"))
 }

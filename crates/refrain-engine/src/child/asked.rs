@@ -1,5 +1,5 @@
-//! An agent that is asked something beside a loop: it only reads, in a session of its own, and what it says last is the answer.
-//! It has a keeper as every agent has: it does not outlive whoever asks, however that ends.
+//! A one-shot agent call beside a loop: the agent only reads, in a session of its own, and its last message is the
+//! answer. It has a keeper as every agent has: it does not outlive its caller, however that ends.
 
 use std::io;
 use std::sync::Arc;
@@ -79,7 +79,7 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
     let heard = ear.conclude(ending.exit, &printed);
     let said = conclusion::message(&heard, &log, &ending, &printed).map_err(nothing)?;
     for raw in [log, stderr] {
-        // The answer is what is kept; whoever asks next here removes what is left.
+        // Only the answer is kept. If this fails, the next call removes the file.
         let _ = refrain_files::remove(&raw);
     }
     Ok(Answer { said, cost: heard.report.and_then(|report| report.cost).map(|(_, cost)| cost) })
@@ -88,7 +88,7 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
 /// What all processes of an asked agent bear, with the file of what it is asked: should its keeper die, they are known by it.
 const MARK: &str = "REFRAIN_QUESTION_FILE";
 
-/// Whoever hears an asked agent.
+/// Output listener of a one-shot agent call.
 struct Asked(OutputParser);
 
 impl Listener for Asked {
@@ -98,7 +98,8 @@ impl Listener for Asked {
     }
 }
 
-/// Runs it to its end, or to that of its time. With the supervisor goes the keeper, and with that whoever is left.
+/// Runs the agent to its end, or until its time is up. The keeper goes with the supervisor, and with the keeper every
+/// process that is left.
 fn run(
     keeper: KeeperSpec,
     job: Job<Asked>,
@@ -108,7 +109,7 @@ fn run(
     let unasked = |error| EngineError::Process("the agent cannot be asked", error);
     let (sender, reports) = mpsc::channel();
     let report = move |report| {
-        // Whoever asks has had enough.
+        // The caller no longer listens.
         let _ = sender.send(report);
     };
     let supervisor = Supervisor::start(keeper, report).map_err(unasked)?;

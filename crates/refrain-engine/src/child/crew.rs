@@ -17,15 +17,15 @@ use crate::driver::pulse::LiveProgress;
 use crate::host::Host;
 use crate::service::shared_files::SharedFiles;
 
-/// The supervisor, where there is one, and the loop's locks, which are not free before everybody is gone. Whoever drops this
-/// has everybody ended, and waits for nobody: many may be dropped at once, on a thread that others need.
+/// The supervisor, if there is one, and the loop's locks, which stay held until all processes are gone. Dropping this
+/// ends all processes without waiting for them: many may be dropped at once, on a thread that others need.
 pub(crate) struct SupervisorHandle {
     at_work: Option<(Supervised, Locks)>,
     runtime: Handle,
 }
 
 impl SupervisorHandle {
-    /// Nobody yet. Called on a runtime, which is to live until all that it drives is over.
+    /// No supervisor yet. Called on a runtime, which must live until all that it drives is over.
     pub(crate) fn new() -> Self {
         Self { at_work: None, runtime: Handle::current() }
     }
@@ -45,7 +45,7 @@ impl SupervisorHandle {
         Ok(self.at_work.insert(at_work).0.sender.clone())
     }
 
-    /// Starts a process. There is a supervisor: whoever made the job was told by [`Self::ready`] whom it reports to.
+    /// Starts a process. There is a supervisor: the caller got the sender for the job's reports from [`Self::ready`].
     pub(crate) fn run(&self, job: Job<ChildOutput>) {
         if let Some((supervised, _)) = &self.at_work {
             supervised.supervisor.run(job);

@@ -30,7 +30,7 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
             KNOWN.into_iter().map(|kind| scope.spawn(move || of_kind(kind, &place))).collect();
         asked.into_iter().flat_map(|asked| asked.join().unwrap_or_default()).collect()
     });
-    // Whoever uses one agent need not be logged in to all that are installed.
+    // A user of one agent need not be logged in to all that are installed.
     let is_ready = |finding: &Finding| finding.subject == Subject::Login && finding.grade == Grade::Ok;
     if findings.iter().any(is_ready) {
         let logins = findings.iter_mut().filter(|finding| finding.subject == Subject::Login);

@@ -1,4 +1,4 @@
-//! The money that loops share: whether the ledger can be read, and what nobody will settle who lives.
+//! The money that loops share: whether the ledger can be read, and which reservations no living runner will settle.
 
 use refrain_core::budget::Reservation;
 use refrain_core::view::checkup::{Finding, Subject};

@@ -1,4 +1,4 @@
-//! What can be mended without a person's judgement: nothing that anybody could still want is lost by it.
+//! What can be mended without a person's judgement: it loses nothing that a user could still want.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Git as a loop will find it: the program, the repository, who commits, what is under way in it, locks that nobody holds,
-//! and the worktrees that were made for loops. It is only asked; nothing here changes a repository unless told to.
+//! Git as a loop will find it: the program, the repository, who commits, what is under way in it, stale locks, and the
+//! worktrees that were made for loops. It is only asked; nothing here changes a repository unless told to.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -21,7 +21,7 @@ use crate::{Service, chain};
 const OLDEST: (u32, u32) = (2, 41);
 /// How long git may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A lock that is younger may be somebody's who is just at it.
+/// The process that took a younger lock may still be at work.
 const FRESH: Duration = Duration::from_secs(10 * 60);
 /// Locks that keep git from committing: in the git folder of a worktree, and in the common one.
 const LOCKS: [&str; 4] = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock"];
@@ -137,7 +137,7 @@ fn worktrees(service: &Service, repository: &Arc<Repository>) -> Vec<Found> {
     let Ok(all) = repository.worktrees() else { return vec![] };
     let home = &service.host().state_home;
     let home = home.canonicalize_utf8().unwrap_or_else(|_| home.clone());
-    // Those of the pool are nobody's for long, and mended when they are needed.
+    // Worktrees of the pool change hands often, and are repaired when they are needed.
     let pool = service.project().pool(&home);
     let is_of_a_loop = |tree: &Worktree| tree.path.starts_with(&home) && !tree.path.starts_with(&pool);
     let ours: Vec<Worktree> = all.into_iter().filter(is_of_a_loop).collect();

@@ -1,5 +1,5 @@
-//! Processes that still bear a loop's mark though nobody drives that loop: its runner and keeper died in one instant. Those
-//! of every project are found, as they are looked for on the whole machine.
+//! Processes that still bear a loop's mark though no runner drives that loop: its runner and keeper died in one
+//! instant. Those of every project are found, as the whole machine is searched.
 
 use std::collections::BTreeMap;
 

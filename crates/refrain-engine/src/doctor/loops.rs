@@ -1,5 +1,5 @@
-//! The loops of this project: every byte of their journals, runners that died, requests that nobody heard, doorbells that
-//! are none, and what the clock says of them.
+//! The loops of this project: every byte of their journals, runners that died, requests that no runner read, doorbells
+//! that are none, and what the clock says of them.
 
 use std::os::unix::fs::FileTypeExt;
 

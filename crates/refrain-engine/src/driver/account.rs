@@ -47,7 +47,7 @@ impl Account {
         if closed.until > now {
             return Some(closed);
         }
-        // A lock that cannot be had at all holds nobody up.
+        // A lock that cannot be taken at all delays no loop.
         match self.gate.try_probe() {
             Ok(None) => {
                 self.is_tried = true;
@@ -71,7 +71,7 @@ impl Account {
         if self.is_tried { LOOK_SOON } else { LOOK_AGAIN }
     }
 
-    /// The provider answered the attempt in flight: what was waited for is over for all, unless somebody met a new fault
+    /// The provider answered the attempt in flight: the wait is over for all loops, unless another loop met a new fault
     /// since.
     pub(crate) fn answered(&mut self) {
         if self.seen.is_some() && self.gate.closed() == self.seen {

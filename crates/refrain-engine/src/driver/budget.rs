@@ -65,8 +65,8 @@ impl BudgetReservation {
         }
     }
 
-    /// What is to be asked before a step of which `agent` costs the money; none where nobody has to be asked. The user's
-    /// caps are read anew: who lowers one means the loops that run.
+    /// The question to ask before a step of which `agent` costs the money; none if there is nothing to ask. The user's
+    /// caps are read anew, because a lowered cap applies to running loops too.
     pub(crate) fn question(
         &mut self,
         state: &LoopState,
@@ -75,7 +75,7 @@ impl BudgetReservation {
     ) -> Result<Option<Question>, EngineError> {
         let tells = agent.tells_cost();
         let caps = match self.user.read() {
-            // Whoever costs nothing that is known goes on, whatever is wrong with the configuration.
+            // An agent without known costs continues, whatever is wrong with the configuration.
             Err(_) if !tells => Caps::default(),
             caps => caps?,
         };
@@ -105,7 +105,7 @@ impl BudgetReservation {
         let allowance = match answer {
             Ok(allowance) => allowance,
             Err(error) if is_capped => return Err(error.into()),
-            // Without a cap nobody is held up: doctor tells.
+            // Without a cap the loop is not held up: doctor reports it.
             Err(_) => return Ok(None),
         };
         self.held = wish.map(|_| Held { run, allowance });
@@ -169,7 +169,7 @@ fn take_back(ledger: &mut Ledger, own: &Utf8Path, costs: &[Option<Usd>]) {
     }
 }
 
-/// What the agents of a loop cost that nobody drives: of one that was in flight, what its stream says.
+/// What the agents of a loop without a runner cost: for one that was in flight, what its stream says.
 fn costs_of(dir: Utf8PathBuf) -> Option<Vec<Option<Usd>>> {
     let dir = LoopDir(dir);
     let mut state = journal::read(&dir).ok()?.state;

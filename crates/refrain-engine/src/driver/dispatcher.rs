@@ -40,7 +40,7 @@ use crate::service::mirror;
 use crate::service::shared_files::SharedFiles;
 use crate::{EngineError, now};
 
-/// The shortest wait for which nobody is kept. To start a keeper takes a few milliseconds.
+/// The shortest wait during which no keeper is kept alive. To start a keeper takes a few milliseconds.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
 /// What a loop's own work says.
@@ -148,7 +148,8 @@ impl<'a> Drive<'a> {
         self.driver.host.git_env(&self.driver.journal.state().spec)
     }
 
-    /// Sees to it that somebody can start a process of the loop's; where its listeners say what it uses.
+    /// Starts the supervisor of the loop's processes if there is none yet, and connects its listeners to the files and
+    /// the pulse.
     fn ready_crew(&mut self) -> Result<mpsc::Sender<ChildEvent>, EngineError> {
         let Self { crew, driver: Driver { journal, host, pulse, locks, .. }, files, .. } = self;
         crew.ready((&journal.state().spec, journal.dir()), host, (pulse, files), locks)

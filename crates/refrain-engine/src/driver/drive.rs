@@ -13,9 +13,9 @@ use std::sync::Arc;
 impl Runner {
     /// Drives the loop until it stops, and says how it stands then. `ready` is called once the takeover is on disk.
     ///
-    /// One thread can drive many: what it returns need not be moved to another (`spawn_local`), and whatever blocks is done on
-    /// the runtime's own threads for that. Whoever drops it ends the loop's processes as if this process had died: the loop
-    /// has crashed, and its locks are free once they are gone, which is when the runtime is, at the latest.
+    /// One thread can drive many: the returned future need not be `Send` (`spawn_local`), and blocking work runs on the
+    /// runtime's own threads for that. Dropping it ends the loop's processes as if this process had died: the loop has
+    /// crashed, and its locks are free once the processes are gone, at the latest when the runtime is.
     ///
     /// # Errors
     /// [`EngineError`] where it cannot go on: what is on disk is what happened, and `resume` goes on from there.
@@ -31,7 +31,7 @@ impl Runner {
         state
     }
 
-    /// The same, where somebody else is to [`note`] it.
+    /// The same, if the caller is to [`note`] it.
     pub(crate) async fn drive_unnoted(
         self,
         host: &Host,

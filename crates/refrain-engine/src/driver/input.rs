@@ -86,7 +86,7 @@ where
         .await?;
         pulse.update(|beat| beat.journal = committed.length);
         ready();
-        // What came while nobody drove the machine comes first.
+        // Drain the inbox before the first step: requests may have come before there was a runner.
         let (look_again, watch) = (true, DelayedFileWatch::later());
         Ok(Self { host, journal, locks, pulse, signals, look_again, doorbell, watch })
     }
@@ -226,7 +226,8 @@ where
         true
     }
 
-    /// Runs what blocks where blocking is allowed; the locks are held until it is done, whoever waits for it.
+    /// Runs blocking work where blocking is allowed; the locks are held until it is done, even if the future is
+    /// dropped.
     pub(crate) fn blocking<T, W>(&self, work: W) -> impl Future<Output = T> + use<T, W, M, L>
     where
         T: Send + 'static,

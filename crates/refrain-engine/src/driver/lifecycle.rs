@@ -179,7 +179,7 @@ impl Service {
         Ok(runner)
     }
 
-    /// The same, whoever drove it.
+    /// The same, even if a live session drives it.
     pub(crate) fn let_go_on_anyhow(
         &self,
         id: &LoopId,

@@ -11,8 +11,8 @@ use crate::EngineError;
 /// The locks of a loop that is driven, as all who hold them share them.
 pub(crate) type Locks = Arc<RunnerLocks>;
 
-/// What a loop holds while it is driven: its share in its worktree, and the right to drive it. Everybody who does something
-/// for it holds it too, so that it is not free before they are done, whoever was dropped meanwhile.
+/// What a loop holds while it is driven: its share in its worktree, and the right to drive it. All work done for it
+/// shares this, so that the locks are not free before that work is done, even if the runner is dropped meanwhile.
 #[derive(Debug)]
 pub(crate) struct RunnerLocks {
     worktree: Mutex<WorktreeLock>,

@@ -1,5 +1,6 @@
-//! How a runner tells the screen in its own process that there is something new: how long the journal is on disk, and
-//! that more was printed. Never what: whoever is woken reads the files, at its own pace, and nobody waits for it.
+//! How a runner wakes the screen in its own process when there is something new: how long the journal is on disk, and
+//! that more was printed. Never the content: the screen reads the files at its own pace, and the runner does not wait
+//! for it.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;

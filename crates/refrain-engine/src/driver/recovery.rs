@@ -36,7 +36,7 @@ fn told<'a>(spec: &'a Spec, prompt: &'a str, prompt_file: &'a Utf8Path) -> Call<
     Call { spec, prompt, prompt_file, env: &[], budget, capped: false, schema, clock, root: false }
 }
 
-/// What is heard of an agent whose end nobody saw, in what is kept of its output, and how long that is; nothing of one that
+/// Parses the kept output of an agent whose end no runner saw, and says how long that output is; none for an agent that
 /// does not stream.
 fn hear_again(spec: &Spec, prompt_file: &Utf8Path, log: &Utf8Path) -> Option<(ParsedOutput, u64)> {
     let prompt = read_text(prompt_file).ok()?;
@@ -56,8 +56,8 @@ fn hear_again(spec: &Spec, prompt_file: &Utf8Path, log: &Utf8Path) -> Option<(Pa
     Some((ear.adopt()?, total))
 }
 
-/// What an attempt in flight came to, of which nobody saw the end: its result where its stream holds the agent's last
-/// word, else what is known of what it used.
+/// The result of an attempt in flight of which no runner saw the end: its result if its stream holds the agent's last
+/// message, else what is known of its usage.
 fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
     // Its process may not be on record yet: what it printed is on disk before anything else of it is.
     let flight = state.in_flight()?;
@@ -79,7 +79,7 @@ fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
     })
 }
 
-/// What an agent that judged used, of which nobody saw the end.
+/// The usage of a judging agent of which no runner saw the end.
 fn overhear(state: &LoopState, dir: &LoopDir) -> Option<AgentReport> {
     let log = match state.proving() {
         Some(proving) => {

@@ -1,4 +1,4 @@
-//! The right to drive a loop, as a value: whoever holds it drives it, or hands it on.
+//! The right to drive a loop, as a value: its holder drives the loop, or hands it on.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the process that drives a loop is told, by signals or by whoever hosts it, and what that asks of the loop.
+//! What signals, or the host of a loop, ask of the process that drives it, and what that means for the loop.
 
 use refrain_core::event::Urgency;
 use refrain_proc::detach;
@@ -18,7 +18,7 @@ pub enum Signals {
     Foreground,
     /// Without one: the same, but SIGHUP is ignored.
     Detached,
-    /// Not at all: the process belongs to somebody else, who asks through the service.
+    /// Not at all: the process belongs to a host, which asks through the service.
     None,
     /// Not at all: the process drives other loops too, and says here when this one is to pause. All else is asked through the
     /// service.
@@ -67,7 +67,7 @@ impl SignalSources {
         })
     }
 
-    /// What was wished before anybody listened.
+    /// A wish from before the loop listened.
     pub(crate) fn standing(&mut self) -> Option<Wish> {
         self.wishes.as_mut()?.borrow_and_update().map(Wish::Pause)
     }

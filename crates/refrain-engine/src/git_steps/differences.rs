@@ -18,7 +18,7 @@ use crate::git_steps::repository::{marked, pinned};
 use crate::service::redact::Redactor;
 use crate::{EngineError, Service};
 
-/// So long git has for each answer: somebody waits for them.
+/// How long git may take for each answer: a user waits for it.
 const LONGEST: Duration = Duration::from_secs(60);
 /// How many files are named that are left out.
 const MOST_NAMED: usize = 20;
@@ -94,8 +94,8 @@ impl Service {
     }
 }
 
-/// The commit that it began at, and whether that is on record. Where nothing was to be committed or proven nobody took the
-/// base: then the head's own log says where it was.
+/// The commit that it began at, and whether that is on record. If nothing was to be committed or proven, no base was
+/// taken: then the head's own log says where it was.
 fn began(state: &LoopState, repository: &Repository) -> Result<(Option<Oid>, bool), GitError> {
     match &state.git.base {
         Some(_) => Ok((state.git.began.clone(), true)),

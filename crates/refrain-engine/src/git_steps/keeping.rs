@@ -52,7 +52,7 @@ pub(crate) fn save(
     });
     match saved {
         Ok((Saved { branch, commit }, mixed, repository)) => {
-            // The branch is what counts. Whoever stops the push has it all the same.
+            // The branch is what counts. It is kept even if the push is stopped.
             let pushed = repository.push_branch(PushRequest {
                 branch: &branch,
                 since: state.git.began.as_ref().or(base.and_then(|base| base.head.as_ref())),
@@ -70,7 +70,7 @@ pub(crate) fn save(
     }
 }
 
-/// The branch: named after the last iteration's end, so that whoever repeats the step looks for the same.
+/// The branch: named after the last iteration's end, so that a repeated step looks for the same one.
 fn branch(state: &LoopState) -> String {
     let last = state.last_charged().map_or(state.updated_at, |last| last.ended_at);
     format!("wip/ralph-fail-{}-{}", state.spec.id, git_words::stamp(last))

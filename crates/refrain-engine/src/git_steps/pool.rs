@@ -29,7 +29,7 @@ pub(crate) struct Sized {
 }
 
 impl Sized {
-    /// Whether it may be cleaned: nobody uses it, and it is not held.
+    /// Whether it may be cleaned: it is not in use, and it is not held.
     fn is_free(&self) -> bool {
         !self.found.is_taken && self.found.held.is_empty()
     }
@@ -53,12 +53,12 @@ pub(crate) fn sized(project: &Project, state_home: &Utf8Path) -> Vec<Sized> {
     all
 }
 
-/// How much room those take that nobody uses.
+/// How much room the unused ones take.
 pub(crate) fn unused(all: &[Sized]) -> u64 {
     all.iter().filter(|slot| !slot.found.is_taken).map(|slot| slot.bytes).sum()
 }
 
-/// Makes room until those that nobody uses take no more than `budget` bytes: what git ignores goes first, from the one that
+/// Makes room until the unused ones take no more than `budget` bytes: what git ignores goes first, from the one that
 /// was unused for longest on, then whole worktrees. One that is held, or has work in it that is nowhere else, stays.
 pub(crate) fn tidy(
     project: &Project,
@@ -115,7 +115,7 @@ pub(crate) fn give_back(
     Ok(value)
 }
 
-/// Takes one that may be cleaned; none where it may not, or somebody was faster.
+/// Takes one that may be cleaned; none if it may not, or another process was faster.
 fn take(project: &Project, state_home: &Utf8Path, slot: &Sized) -> Result<Option<Slot>, DiskError> {
     if slot.is_free() { Slot::take_number(project, state_home, slot.found.number) } else { Ok(None) }
 }

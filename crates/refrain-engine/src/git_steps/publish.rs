@@ -1,6 +1,7 @@
-//! What a loop does outside: its steps that talk to a remote or a forge, each answered with what came of it. Each looks first
-//! whether it is done already, so that whoever repeats it does it once. What comes next, and what is waited for, is decided in
-//! `refrain-core`; how git and the forges are asked stands in `refrain-git`; what must be there before a loop begins, in `start`.
+//! What a loop does outside: its steps that talk to a remote or a forge, each with its result. Each looks first whether
+//! it is done already, so that a repeated step does it once. What comes next, and what is waited for, is decided in
+//! `refrain-core`; how git and the forges are asked is in `refrain-git`; what must be there before a loop begins, in
+//! `start`.
 
 mod start;
 mod token;
@@ -254,7 +255,7 @@ impl Desk<'_> {
         let upstream = self.upstream(self.branch()?)?;
         let (forge, request) = (self.forge(&upstream)?, self.request()?);
         let found = self.at_forge(&forge)?;
-        // Where somebody was quicker, there is nothing to say any more.
+        // If the request was closed or merged in between, there is nothing left to say.
         if found.state == State::Open {
             let body = pull_request::retold(&found.body, &self.said().1, &self.state.spec.id);
             forge.describe(request.number, None, &body)?;

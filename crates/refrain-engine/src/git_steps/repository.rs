@@ -142,7 +142,7 @@ impl Drop for Work {
     }
 }
 
-/// The environment with the loop's mark: git and its hooks are ended with the rest by whoever takes the loop over.
+/// The environment with the loop's mark: a runner that takes the loop over ends git and its hooks with the rest.
 pub(crate) fn marked(env: &[(OsString, OsString)], spec: &Spec) -> Vec<(OsString, OsString)> {
     let mark = environment::mark(spec);
     let mark = mark.split_once('=').map(|(name, value)| (name.into(), value.into()));
@@ -295,7 +295,7 @@ impl Job {
         Event::WorktreeReleased { kept: release(&self.state, &self.dir, open, |error| self.say(error)) }
     }
 
-    /// What went wrong. Whoever abandons a step does not look at what it says: else it was the time.
+    /// What went wrong. A cancelled step says that its time was up: when a step is abandoned, its message is not read.
     fn say(&self, error: &GitError) -> String {
         say(error, self.longest)
     }
@@ -335,7 +335,7 @@ pub(crate) fn pin(spec: &mut Spec, repository: &Repository) -> Result<(), GitErr
     Ok(())
 }
 
-/// What of a loop's changes a tree shows, for whoever judges them; none where there is no repository.
+/// What of a loop's changes a tree shows, for a judge of them; none if there is no repository.
 pub(crate) fn changes(
     spec: &Spec,
     began: Option<&Oid>,
@@ -359,7 +359,7 @@ pub(crate) fn release(
     say: impl FnOnce(&GitError) -> String,
 ) -> Option<String> {
     let spec = &state.spec;
-    // The agent's notes are in nobody's commit.
+    // The agent's notes are in no commit.
     let kept = refrain_store::project::worktree::notes(spec);
     if let Some(Err(error)) =
         kept.map(|notes| refrain_store::write_nofollow(&dir.state_file(), notes.as_bytes()))
@@ -378,8 +378,8 @@ pub(crate) fn release(
     }
 }
 
-/// Makes the worktree of a loop that is to go on anew, from its branch, where the folder is gone; says whether it was. What
-/// was not committed in it is lost: whoever deleted it wanted that, or nobody can help it.
+/// Makes the worktree of a loop that is to be resumed anew, from its branch, if the folder is gone; says whether it
+/// was. What was not committed in it is lost: the user who deleted it wanted that, or it cannot be helped.
 pub(crate) fn restore(state: &LoopState, env: &[(OsString, OsString)]) -> Result<bool, EngineError> {
     let Checkout::Worktree { branch, .. } = &state.spec.git.checkout else { return Ok(false) };
     let worktree = &state.spec.worktree;

@@ -1,5 +1,5 @@
-//! What a loop leaves behind when it has ended: read from its journal once that says so, by whoever drove it. It can change
-//! nothing about the loop, and what goes wrong is only told.
+//! The memories of a loop that has ended: its runner reads them from the journal once that says so. This can change
+//! nothing about the loop, and errors are only reported.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,7 +12,7 @@ use crate::git_steps::keeping::logins;
 use crate::service::redact::Redactor;
 use crate::{Host, chain};
 
-/// Why a loop left nothing behind, for whoever drove it: known once it has been driven.
+/// Why a loop left no memories, for its runner: known once it has been driven.
 #[derive(Clone, Debug, Default)]
 pub struct Remembrance(Arc<OnceLock<String>>);
 
@@ -80,7 +80,7 @@ impl Past {
 /// Remembers what there is to remember of a loop that has ended; what it left before, when it ended for the first time, is
 /// replaced. Answers with what went wrong.
 pub(crate) fn remember(host: &Host, dir: &LoopDir) -> Option<String> {
-    // What cannot be read is told by whoever asks for the loop.
+    // What cannot be read is reported when the loop itself is asked for.
     let past = Past::read(host, dir).ok()?;
     past.state.spec.memory.as_ref()?;
     let memories = past.memories();

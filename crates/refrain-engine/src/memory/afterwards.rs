@@ -1,5 +1,5 @@
-//! What is done about a loop that is over in a process of its own, where the user's own file asks for it: whoever drove the loop
-//! starts that process and does not wait for it. It can change nothing about the loop; what goes wrong stands in the loop's
+//! What is done in a process of its own about a loop that is over, if the user's own file asks for it: the runner
+//! starts that process and does not wait for it. It can change nothing about the loop; errors are in the loop's
 //! `runner.log`.
 
 use std::io;
@@ -32,7 +32,7 @@ const LESSONS: &str = "lessons";
 pub enum Afterwards {
     /// So many memories came of it.
     Remembered(usize),
-    /// There was nothing to ask, or somebody was asked already.
+    /// There was nothing to ask, or an agent was asked already.
     Nothing,
 }
 
@@ -44,9 +44,9 @@ pub(crate) fn begin(host: &Host, dir: &LoopDir) {
     if !judges && !reflects {
         return;
     }
-    // What cannot be read is told by whoever asks for the loop.
+    // What cannot be read is reported when the loop itself is asked for.
     let Ok(state) = journal::read(dir).map(|snapshot| snapshot.state) else { return };
-    // Of a plan's tasks many end at once: what each leaves is remembered, and nobody is paid to look back on it.
+    // Of a plan's tasks many end at once: what each leaves is remembered, and no agent is paid to look back on it.
     let is_alone = state.spec.task.is_none();
     let leaves_something = is_alone && state.spec.memory.is_some() && !after(&state, &[]).is_empty();
     let is_wanted = (judges && leaves_something) || (reflects && is_of_use(&state));
@@ -54,14 +54,14 @@ pub(crate) fn begin(host: &Host, dir: &LoopDir) {
         return;
     }
     let words = ["-C", state.spec.project.as_str(), "memory", "consolidate", state.spec.id.as_str()];
-    // It says itself what goes wrong, as far as it gets; that it was not started harms nobody.
+    // It reports its own errors, as far as it gets; if it cannot be started, nothing breaks.
     let _ = detach::start(&host.program, "refrain", &words.map(str::to_owned), &host.env, &dir.runner_log())
         .map(Detached::reap);
 }
 
 impl Service {
-    /// Asks a judge what there is to learn from a loop that is over, and remembers that. About one end of a loop one judge is
-    /// asked, whoever asks again.
+    /// Asks a judge what there is to learn from a loop that is over, and remembers that. One judge is asked about one
+    /// end of a loop, even if this is called again.
     ///
     /// # Errors
     /// [`EngineError`] where it cannot be asked, says something else than was asked for, or nothing can be kept.

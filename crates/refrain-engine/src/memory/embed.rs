@@ -59,7 +59,7 @@ impl Embedder {
     /// The one that the user's own file names, and why there is none although it does. `variables` says whether those of the
     /// environment count.
     pub(super) fn of(host: &Host, variables: bool) -> (Option<Self>, Option<String>) {
-        // A file that cannot be read is told by whoever reads all of it.
+        // A file that cannot be read is reported by the reader of all of it.
         let Some(of) = OwnMemory::read(&host.config_home).embeddings else { return (None, None) };
         match Self::new(host, of, variables) {
             Ok(embedder) => (Some(embedder), None),
@@ -106,7 +106,7 @@ impl Embedder {
     }
 
     async fn ask(&self, texts: &[String]) -> Result<Answer, EmbedError> {
-        // Its URL may hold what is nobody's business.
+        // Its URL may hold secrets.
         let failed = |error: reqwest::Error| {
             EmbedError::Answer(format!("did not answer: {}", chain(&error.without_url())))
         };
@@ -171,7 +171,7 @@ pub(super) fn catch_up(
     let Some((false, missing)) = known else { return Ok(None) };
     let texts: Vec<String> =
         [fit_to_send(goal)].into_iter().chain(missing.iter().map(|it| it.text.clone())).collect();
-    // On a thread of its own: whoever asks may have a runtime, in which no other can be waited for.
+    // On a thread of its own: the caller may have a runtime, in which no other can be waited for.
     let made = std::thread::scope(|scope| scope.spawn(|| embedder.embed(&texts)).join());
     let mut vectors =
         made.unwrap_or_else(|_| Err(EmbedError::Answer("cannot be asked".to_owned())))?.into_iter();

@@ -1,5 +1,6 @@
-//! Memories of loops that are over, for surfaces ([`Service`]), for a loop that begins ([`recall`]) and for one that has ended
-//! ([`after`]). Whatever is wrong with them, a loop begins, runs and ends as without them, and somebody is told so.
+//! Memories of loops that are over, for surfaces ([`Service`]), for a loop that begins ([`recall`]) and for one that
+//! has ended ([`after`]). If anything is wrong with them, a loop begins, runs and ends as without them, and the problem
+//! is reported.
 
 mod after;
 mod afterwards;

@@ -28,7 +28,7 @@ use crate::driver::recovery;
 use crate::{EngineError, Service};
 use refrain_core::LoopId;
 
-/// How much is shown of what an agent had printed before somebody came to watch, in bytes.
+/// How much of an agent's earlier output a new follower shows, in bytes.
 const CATCH_UP: u64 = 8 << 10;
 /// How much of what is no stream of events is shown while it is printed, in bytes of each log: a terminal is no place for more.
 const MOST_SHOWN: u64 = 1 << 20;
@@ -48,7 +48,7 @@ pub enum FollowEvent {
         /// The bytes, cut anywhere.
         bytes: Vec<u8>,
     },
-    /// All that was of before has been seen by somebody who joins; what comes is news.
+    /// A new follower has shown all that was there before; what comes is news.
     Joined,
     /// Nothing, for as long as the follower's patience lasts.
     Quiet,
@@ -131,8 +131,8 @@ impl Follower {
         Self::new(journal.dir().clone(), JournalReader::of_own(journal, pulse), past)
     }
 
-    /// Follows a loop that another process drives, or nobody, from its first event on; with all that its agents printed,
-    /// or else only what they print from now on.
+    /// Follows a loop that another process drives, or that has no runner, from its first event on; with all that its
+    /// agents printed, or else only what they print from now on.
     pub(crate) fn of(dir: LoopDir, all_output: bool) -> Result<Self, DiskError> {
         let reader = JournalReader::of(&dir)?;
         Ok(Self { caught_up: all_output, all: all_output, ..Self::new(dir, reader, 0) })
@@ -242,7 +242,7 @@ impl Follower {
         if let Event::LoopEnded(_) = record.event {
             self.over = self.reader.queue.is_empty();
         }
-        // What was printed by attempts that were over when somebody came to watch need not scroll by.
+        // The output of attempts that were over before the follower came need not scroll by.
         let is_seen = (record.seq > self.past || self.joins)
             && (self.caught_up || !self.reader.queue.iter().any(ends_attempt));
         if let Event::AttemptStarted(id) = record.event {

@@ -68,7 +68,7 @@ impl Service {
             goal: clean(&spec.prompt),
             state_file: spec.state_file(),
             says: match is_completed(&state) {
-                // The file follows once whoever drove the loop goes.
+                // The file follows once the runner goes.
                 true => Some(WorkStatus::Done),
                 false => noted.as_deref().and_then(|text| state_file::status(text, id)),
             },

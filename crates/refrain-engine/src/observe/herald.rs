@@ -23,7 +23,7 @@ use crate::observe::webhook::{PATIENCE, Webhook};
 use crate::service::redact::Redactor;
 use crate::{EngineError, PlanRunner, Runner, Service};
 
-/// Somebody who tells of a loop, or a plan, as long as that is driven here.
+/// Sends notices of a locally driven loop or plan.
 #[derive(Debug)]
 pub struct Notifier(JoinHandle<Option<String>>);
 
@@ -42,7 +42,7 @@ pub struct Audience {
     pub longest: Option<Millis>,
     /// A webhook, of all that it is owed.
     pub webhook: Option<Webhook>,
-    /// Whoever is told of what happens from here on.
+    /// Receives the notices of what happens from here on.
     pub tell: Box<dyn FnMut(&Notice) + Send>,
 }
 
@@ -124,8 +124,8 @@ fn wait(pulse: &LiveProgress, beat: ProgressSnapshot, post: Option<&mut Post>, d
 }
 
 impl Service {
-    /// Tells the webhook what it is owed by loops and plans that nobody drives. Answers with why something is still owed; after
-    /// the first that it does not take nothing more is tried.
+    /// Sends the webhook what it is owed by loops and plans that have no runner. Returns why something is still owed;
+    /// after the first notice that it does not take nothing more is tried.
     pub fn deliver_owed(
         &self,
         longest: Option<Millis>,
@@ -145,7 +145,7 @@ impl Service {
     }
 }
 
-/// Tells the webhook what it is owed of one journal, unless somebody drives what that is of.
+/// Sends the webhook what it is owed of one journal, unless a runner drives its loop or plan.
 fn deliver<S: NoticeCheck>(
     dir: &LoopDir,
     longest: Option<Millis>,
@@ -157,7 +157,7 @@ fn deliver<S: NoticeCheck>(
         return Ok(None);
     }
     let mut watch = Watch::<S>::new(Tail::new(dir), longest);
-    // One that is damaged is told by whoever asks for it.
+    // A damaged journal is reported when the loop itself is asked for.
     let Ok(notices) = watch.look(bytes) else { return Ok(None) };
     let begun = Post::begin(webhook.clone(), dir, 0);
     let mut post = begun.map_err(|error| EngineError::Process("nothing can be sent", error))?;
@@ -193,7 +193,7 @@ impl<S: NoticeCheck> Watch<S> {
             self.state = S::begin(record).ok();
             return None;
         };
-        // One that does not fit was not written by us; whoever reads it whole says so.
+        // A record that does not fit was not written by Refrain; a full read of the journal reports it.
         state.apply(record).ok()?;
         let notice = state.notice(record, &mut self.lookout)?;
         Some(redacted(notice, &Redactor::new(state.spec(), [])))

@@ -38,7 +38,7 @@ impl<E: DeserializeOwned> JournalReader<E> {
         Self { tail: Tail::of(journal), wake: Wake::LiveProgress(pulse), queue: VecDeque::new() }
     }
 
-    /// Of one that another process drives, or nobody.
+    /// Of one that another process drives, or that has no runner.
     pub(crate) fn of(dir: &LoopDir) -> Result<Self, DiskError> {
         let notice = Notice::new()?;
         notice.watch(&dir.journal());

@@ -1,9 +1,9 @@
-//! Looking out over all loops and plans of several projects at once: that something was recorded, or printed, and where. What
-//! it was is read by whoever wants to know. Nothing is looked at while nothing happens.
+//! Watches all loops and plans of several projects at once: that something was recorded, or printed, and where.
+//! Subscribers read what it was. Nothing is looked at while nothing happens.
 //!
-//! The system's watches are for others too: of the loops that nobody drives only those are watched that were touched last.
-//! Whoever goes on with another has that told to who watches the folder of all (`store/notice`), and then it is looked which
-//! have grown.
+//! The system's watches are for others too: of the loops without a runner only those are watched that were touched
+//! last. A runner that resumes another one notifies the watcher of the folder of all loops (`store/notice`), and that
+//! looks which journals have grown.
 
 #[cfg(test)]
 mod tests;
@@ -67,7 +67,7 @@ pub struct JournalWatcher {
     /// By the path that is watched.
     journals: BTreeMap<Utf8PathBuf, Journal>,
     outputs: BTreeMap<Utf8PathBuf, Printing>,
-    /// How many are watched where nobody drives any; how many may be before some are let go of.
+    /// How many without a runner are watched; how many may be before some are let go of.
     bound: usize,
     most: usize,
     /// What the system had no watches left for, and when it was last looked at.
@@ -302,7 +302,7 @@ impl JournalWatcher {
         }
     }
 
-    /// Gives watches back where there are too many, of what nobody drives: those that were touched last keep theirs.
+    /// Gives watches of loops without a runner back if there are too many: those that were touched last keep theirs.
     fn let_go(&mut self) {
         let mut watched: Vec<_> = self.journals.iter().filter(|(_, journal)| journal.is_watched).collect();
         if watched.len() <= self.most {

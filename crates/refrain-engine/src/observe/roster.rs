@@ -320,7 +320,7 @@ impl Watched {
                 let records: Vec<Record> = tail.next(u64::MAX).ok()?;
                 for record in &records {
                     match state {
-                        // A damaged journal is told by whoever reads it whole.
+                        // A damaged journal is reported by a full read of it.
                         Some(state) if record.seq > 1 => drop(state.apply(record)),
                         // The first again: it was written back.
                         Some(_) | None => *state = LoopState::begin(record).ok().map(Box::new),

@@ -97,7 +97,7 @@ fn token(
             (secret(&path)?.ok_or(SlackTokenError::Missing(variable, path, begins))?, place)
         }
     };
-    // Two tokens that were exchanged are refused here, and not by Slack with a word that nobody understands.
+    // Two tokens that were swapped are refused here, because Slack's own error would not explain it.
     let is_fit = token.starts_with(begins) && token.bytes().all(|c| c.is_ascii_graphic());
     if is_fit { Ok(token) } else { Err(SlackTokenError::Unfit(place, begins)) }
 }

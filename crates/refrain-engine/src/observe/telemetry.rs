@@ -123,7 +123,7 @@ impl Variables<'_> {
         self.get("OTEL_SDK_DISABLED").is_some_and(|(_, set)| set.eq_ignore_ascii_case("true"))
     }
 
-    /// Where a kind is posted to; none where nobody named a collector, or wants another exporter for it.
+    /// The URL a kind is posted to; none if no collector is named, or another exporter is wanted for it.
     fn target(&self, signal: &Signal, configured: Option<&str>) -> Result<Option<Target>, TelemetryError> {
         let is_elsewhere = |said: &str| !said.split(',').any(|exporter| exporter.trim() == "otlp");
         if self.get(signal.exporter).is_some_and(|(_, said)| is_elsewhere(&said)) {
@@ -164,14 +164,14 @@ impl Variables<'_> {
 }
 
 impl Host {
-    /// The span that whoever started this process works in (`TRACEPARENT`): what is started here is a part of that.
+    /// The span that the parent process works in (`TRACEPARENT`): what is started here is a part of that.
     pub(crate) fn trace(&self) -> Option<Parent> {
         Variables(self).get("TRACEPARENT")?.1.parse().ok()
     }
 }
 
 impl Telemetry {
-    /// Whether somebody named a collector, right or wrong.
+    /// Whether a collector is named, even with an unusable value.
     pub(crate) fn is_wanted(configured: Option<&str>, host: &Host) -> bool {
         let variables = Variables(host);
         let named = [TRACES.endpoint, METRICS.endpoint, ENDPOINT];
@@ -222,7 +222,7 @@ impl Telemetry {
     async fn send(&self, target: &Target, body: String) -> Result<(), Refused> {
         let request = self.client.post(target.url.clone()).timeout(PATIENCE).headers(target.headers.clone());
         let answer = request.header(CONTENT_TYPE, "application/json").body(body).send().await;
-        // The URL may hold what is nobody's business.
+        // The URL may hold secrets.
         let answer = answer.map_err(|error| Refused {
             how: if error.is_connect() || error.is_builder() { Refusal::ForNow } else { Refusal::Unanswered },
             why: chain(&error.without_url()),

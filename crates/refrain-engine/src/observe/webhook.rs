@@ -105,7 +105,7 @@ impl Webhook {
             .body(body);
         match request.send().await {
             Ok(answer) => judged(&answer),
-            // The URL may hold what is nobody's business.
+            // The URL may hold secrets.
             Err(error) => Err(Undelivered::Again(chain(&error.without_url()), None)),
         }
     }

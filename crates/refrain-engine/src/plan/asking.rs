@@ -1,4 +1,4 @@
-//! What is asked of a plan that nobody drives, and of the loops of one that is driven.
+//! Requests to a plan without a runner, and to the loops of one that is driven.
 
 use refrain_agents::environment;
 use refrain_core::LoopState;
@@ -64,7 +64,7 @@ impl Service {
         cancelled
     }
 
-    /// Cancels the loops of a plan that nobody drives.
+    /// Cancels the loops of a plan without a runner.
     fn cancel_tasks(&self, state: &PlanState) -> Result<(), EngineError> {
         for (_, running) in state.running() {
             let is_over = |state: &LoopState| state.is_final();

@@ -126,7 +126,7 @@ impl<'a> PlanDrive<'a> {
     /// Drives the plan until it stops.
     pub(super) async fn run(mut self) -> Result<PlanState, EngineError> {
         if let Err(error) = self.go_on().await {
-            // Whoever takes the plan over finds its loops free.
+            // The next runner of the plan finds its loops free.
             self.hosted.shutdown().await;
             return Err(error);
         }

@@ -27,7 +27,7 @@ impl PlanFollower {
         Ok(Self { reader: JournalReader::of(&dir)?, dir })
     }
 
-    /// The next event; none once nobody drives the plan any more and all was seen.
+    /// The next event; none once the plan has no runner and all was seen.
     pub fn next_event(&mut self) -> Result<Option<Record<PlanEvent>>, EngineError> {
         loop {
             if let Some(record) = self.reader.queue.pop_front() {

@@ -157,7 +157,7 @@ impl Landing {
             };
             let (tree, paths) = match repository.merge(request)? {
                 Merge::Clean { tree } => {
-                    // Whoever was to settle a conflict may have left git's marks where they were.
+                    // The agent that was to settle a conflict may have left git's marks where they were.
                     let paths = match &task.again {
                         Some(Return::Conflict(paths)) => repository.with_markers(&tree, paths)?,
                         Some(Return::Failed(_) | Return::Tuned(_) | Return::Resumed) | None => Vec::new(),
@@ -249,8 +249,8 @@ impl Landing {
         }
     }
 
-    /// The branches of tasks that have landed are of no further use: those of these tasks, with the rounds that they took. Only
-    /// tidiness: one that stays is in nobody's way, and is taken away when the plan is over.
+    /// The branches of tasks that have landed are of no further use: those of these tasks, with the rounds that they
+    /// took. Only tidiness: one that stays does no harm, and is taken away when the plan is over.
     pub(super) fn retire(&self, spec: &PlanSpec, tasks: &[(TaskId, u32)]) {
         let rounds = tasks.iter().flat_map(|(id, rounds)| (1..=*rounds).map(move |round| (id, round)));
         let names: Vec<_> =
@@ -262,8 +262,8 @@ impl Landing {
         let _ = repository.retire_branches(&branches, |worktree| self.take_slot_of(worktree));
     }
 
-    /// The right to a worktree of the pool, so that nobody else begins in it while it is made to leave its branch: it would
-    /// leave theirs. None where somebody has it, or it is none of the pool.
+    /// The right to a worktree of the pool, so that no other loop begins in it while it is made to leave its branch: it
+    /// would leave the other loop's branch. None if it is in use, or is none of the pool.
     fn take_slot_of(&self, worktree: &Worktree) -> Option<Slot> {
         let number = worktree.path.parent()?.file_name()?.parse().ok()?;
         let real = |path: Utf8PathBuf| path.canonicalize_utf8().unwrap_or(path);
@@ -418,7 +418,7 @@ impl Landing {
                 };
                 anew = commit;
             }
-            // What the two come to nobody has seen.
+            // No gate has seen the merge of the two.
             let tree = repository.tree_of(&anew)?;
             if state.spec.each.has_hard_gates() && verified != Some(&tree) {
                 return Ok(HandingOver::ToVerify(tree));
@@ -527,7 +527,6 @@ fn subject(title: &str) -> String {
     if title.is_empty() { "A task without a title".to_owned() } else { clip(&title, SUBJECT).into_owned() }
 }
 
-/// What somebody wrote, in one line.
 fn line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,5 +1,4 @@
-//! What a plan left behind, for whoever looks back: its events, the loops of its tasks, and whether its journal is as it was
-//! written.
+//! A look back at a plan: its events, the loops of its tasks, and whether its journal is as it was written.
 
 use std::collections::HashSet;
 

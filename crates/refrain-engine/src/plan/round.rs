@@ -88,7 +88,7 @@ pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet, turns: 
     let (state, slot) = match prepared {
         Ok(Prepared::Over(state)) => (Ok(*state), None),
         Ok(Prepared::Drive(runner, slot)) => {
-            // Whoever told the others did not find it yet.
+            // The request to all loops was sent before this loop was there to receive it.
             let told = match quiet.get() {
                 Some(how) => {
                     let (host, dir) = (host.clone(), round.landing.loop_dir(&round.running.id));
@@ -136,7 +136,7 @@ impl Round {
         let mut was = None;
         loop {
             match self.make_ready(&repository, &slot, (&branch, &begin.at), was.as_ref()) {
-                // Of a runner that was killed, and has no loop there yet: nobody has worked on it.
+                // Of a runner that was killed before the loop was there: no agent has worked on it.
                 Err(GitError::BranchTaken(_)) if was.is_none() => {
                     was = Some(repository.branch_head(&branch)?.unwrap_or_else(|| begin.at.clone()));
                 }
@@ -175,8 +175,8 @@ impl Round {
         })
     }
 
-    /// Whoever else had the worktree while nobody drove the loop has left it on a branch of their own: it is brought back to
-    /// the loop's, with all that was committed there, and all that was known of it besides.
+    /// Another user of the worktree, while the loop had no runner, has left it on a branch of its own: it is brought
+    /// back to the loop's, with all that was committed there, and all that was known of it besides.
     fn bring_back(&self, slot: &Slot, state: &LoopState) -> Result<(), EngineError> {
         let repository = self.landing.repository(None)?;
         let branch = self.spec.branch(&self.task.card.id, self.running.round);
@@ -195,7 +195,7 @@ impl Round {
         let proving = state.proving().filter(|proving| proving.of.is_some());
         let candidate = proving.and_then(|proving| proving.candidate.as_ref());
         if proving.is_some() && candidate.is_none_or(|candidate| candidate.partial) {
-            // Nobody looked yet: a claim would stand for what it was not made of.
+            // No complete candidate was taken yet: the claim would cover another tree than the one it was made of.
             return Err(EngineError::WorkGone { id: self.running.id.clone(), folder: slot.folder() });
         }
         let last = || state.proof.as_ref().map(|proof| &proof.candidate);

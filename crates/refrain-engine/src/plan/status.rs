@@ -58,7 +58,7 @@ impl Service {
     }
 }
 
-/// How many tasks on at a time on this machine, where nobody says.
+/// The default number of concurrent tasks on this machine.
 #[must_use]
 pub fn usual_jobs() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,5 +1,5 @@
-//! What stands in the task file, kept in step with the journal. It is written as things happen, and read again when
-//! somebody else wrote it.
+//! Keeps the statuses in the task file in step with the journal. The file is written as things happen, and read again
+//! when another program or a person wrote it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,14 +58,14 @@ impl Statuses {
         self.tasks.clone()
     }
 
-    /// Whether somebody else wrote it, or took it away, since it was looked at last; or it was not looked at yet.
+    /// Whether another program wrote or removed it since the last look; or there was no look yet.
     pub(super) fn is_changed(&self) -> bool {
         !self.is_known || Stamp::at(&self.path).ok() != self.stamp
     }
 
-    /// Does `change` to a plan that nobody drives, and brings the file to where the plan stands then. What a person wrote
-    /// meanwhile is read before: what the change makes of a task is not to be taken for what was written of it. A file that
-    /// cannot be read or written does not keep a plan from being changed: that is recorded.
+    /// Does `change` to a plan without a runner, and brings the file to where the plan is then. What a person wrote
+    /// meanwhile is read before: what the change makes of a task is not to be taken for what was written of it. A file
+    /// that cannot be read or written does not keep a plan from being changed: that is recorded.
     pub(super) fn around(
         service: &Service,
         journal: &mut Journal<PlanState>,
@@ -129,7 +129,7 @@ impl Statuses {
         for change in changes.iter().filter(|change| !written.left.contains(&change.task)) {
             self.written.insert(change.task.clone(), (change.status, change.note.clone()));
         }
-        // What somebody else wrote in between is still to be read.
+        // What another program wrote in between is still to be read.
         if self.stamp == Some(written.found) {
             self.stamp = Some(written.stamp);
         }

@@ -1,5 +1,5 @@
-//! What a task that was tried in vain has left behind, and an agent that is asked what to make of it: it is to read only, as
-//! reviewers do, and gets a checkout of what has landed, so that what it writes all the same is nobody's.
+//! The history of a task that failed, and an agent that is asked what to make of it: it is to read only, as reviewers
+//! do, and gets a checkout of what has landed, so that anything it writes is discarded.
 
 use std::time::Duration;
 

@@ -33,7 +33,7 @@ pub(super) struct Verification {
     pub(super) dir: LoopDir,
     pub(super) host: Host,
     pub(super) of: Of,
-    /// Nobody else drives the plan before it is over.
+    /// Keeps other runners from the plan until this is over.
     pub(super) lock: Arc<RunnerLock>,
 }
 
@@ -238,7 +238,7 @@ async fn run_gate(
                 supervised.supervisor.stop(StopLadder::default());
                 continue;
             }
-            // Whoever could say it being gone says it, too.
+            // A dropped sender counts as a request to stop, too.
             _ = stopped.wait_for(|is_said| *is_said), if !is_unwanted => {
                 is_unwanted = true;
                 supervised.supervisor.stop(StopLadder::default());

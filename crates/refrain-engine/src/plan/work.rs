@@ -13,10 +13,10 @@ use super::landing::Landing;
 use super::verify::Verification;
 use crate::{EngineError, chain};
 
-/// Something that is being done for the plan. Dropped, it is ended; until then nobody else drives the plan.
+/// Work in progress for the plan. Dropping it ends the work; until then no other runner drives the plan.
 pub(super) struct Work {
     cancel: Cancel,
-    /// The same wish as `cancel`, for whoever awaits.
+    /// The same wish as `cancel`, for async code.
     stop: watch::Sender<bool>,
     handle: JoinHandle<Option<PlanEvent>>,
 }
@@ -83,7 +83,7 @@ pub(super) async fn done(work: &mut Option<Work>) -> Option<PlanEvent> {
 pub(super) fn outcome<T>(joined: Result<T, JoinError>) -> T {
     match joined {
         Ok(outcome) => outcome,
-        // Nobody cancels these tasks: it panicked, and so do we.
+        // These tasks are never cancelled: the task panicked, so this thread panics too.
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }

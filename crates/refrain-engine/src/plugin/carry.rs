@@ -26,7 +26,7 @@ pub(super) fn remove(plan: &Rehearsed, before: &Installed, folder: &Utf8Path) ->
     // From within.
     for made in before.folders.iter().rev() {
         if gone.iter().any(|path| path.starts_with(made)) {
-            // One that somebody uses is theirs from now on.
+            // A folder with other files in it is the user's from now on.
             plugins::remove_empty(made)?;
             noted.folders.remove(made);
         }

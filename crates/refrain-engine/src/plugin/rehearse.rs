@@ -81,7 +81,7 @@ fn with(
     Ok(Some((after, OwnSettings { agent, is_new, hash, splices })))
 }
 
-/// A text as it was before, to the byte where nobody changed it since.
+/// The text as it was before, to the byte if it is unchanged since.
 fn without(shared: &Shared, text: &str, own: &OwnSettings) -> Result<String, Misfit> {
     let exact = if plugins::hash(text) == own.hash { undo(text, &own.splices) } else { None };
     exact.map_or_else(|| settings::take(text, &shared.edits), Ok)

@@ -120,7 +120,7 @@ impl Service {
             if state.has_answered(&request.id) {
                 return Ok(state);
             }
-            // Nobody answers what can no longer be done: it came to an end in between.
+            // A request that is no longer possible gets no answer: the loop or plan ended in between.
             if let Err(why) = state.admits(&request.ask) {
                 inbox::remove(&dir.inbox().join(request.id.as_str()));
                 return Err(refused(why));
@@ -149,8 +149,8 @@ pub(crate) fn request(host: &Host, dir: &LoopDir, (ask, by): (Ask, Asker)) -> Re
     host.signing().sign_request(dir, Request { id, ask, by, signature: None })
 }
 
-/// Does what waits in the inbox of a machine that nobody drives, and returns its state then. With a runner alive, or an empty
-/// inbox, this does nothing.
+/// Does what waits in the inbox of a loop or plan without a runner, and returns its state then. With a runner alive, or
+/// an empty inbox, this does nothing.
 pub(crate) fn answer_without_runner<M: Unattended>(
     actor: &M::Actor,
     dir: &LoopDir,
@@ -180,7 +180,7 @@ impl Unattended for LoopState {
     }
 
     fn answer(host: &Host, journal: &mut Journal, requests: &[&Request]) -> Result<(), EngineError> {
-        // Nobody but its session ends a session's turn; only who cancels does not wait for that.
+        // Only the session ends its turn, except on cancel.
         let is_its_turn = journal.state().is_in_session() && journal.state().in_flight().is_some();
         let can_wait = |ask: &Ask| is_its_turn && !matches!(ask, Ask::Cancel(_));
         if requests.iter().any(|request| journal.state().is_new(request) && !can_wait(&request.ask)) {
@@ -209,8 +209,8 @@ impl Unattended for LoopState {
 }
 
 /// Takes a loop over from a runner that died: its processes are ended, its attempt is refunded, and the time without a
-/// runner is not the loop's own. Whoever calls has the lock. One that has stopped only gets the end that it was asked for:
-/// whoever asked may have died in between.
+/// runner does not count. The caller has the lock. One that has stopped only gets the end that it was asked for: the
+/// requesting process may have died in between.
 pub(crate) fn take_over(journal: &mut Journal, host: &Host) -> Result<(), EngineError> {
     let state = journal.state();
     let swept = (state.is_busy() || state.sweeping || state.is_committing()).then(|| {
@@ -242,7 +242,7 @@ fn finish_if_asked(journal: &mut Journal, host: &Host) -> Result<(), EngineError
                 journal.push(Event::WorktreeReleased { kept }, now())?;
             }
             Step::Finish(end) => journal.push(Event::LoopEnded(end), now())?,
-            // Nobody is there to finish the iteration: what it changed stays in the worktree.
+            // There is no runner to finish the iteration: what it changed stays in the worktree.
             Step::TakeCandidate | Step::Start(ChildId::Gate { .. }) | Step::Commit { .. }
                 if journal.state().cancel == Some(Urgency::AfterIteration) =>
             {
@@ -266,7 +266,7 @@ fn finish_if_asked(journal: &mut Journal, host: &Host) -> Result<(), EngineError
     }
 }
 
-/// Gives back the worktree of a loop that nobody drives, unless another loop works in it by now.
+/// Gives back the worktree of a loop without a runner, unless another loop works in it by now.
 fn release(journal: &Journal, host: &Host) -> Result<Option<String>, EngineError> {
     let spec = &journal.state().spec;
     let by = match WorktreeLock::claim(&Project::find(&spec.project)?, &spec.worktree, false)? {

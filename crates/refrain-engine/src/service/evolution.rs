@@ -41,7 +41,7 @@ pub enum EvolutionError {
     /// There is none of that name.
     #[error("there is no proposal {0}")]
     None(LoopId),
-    /// Somebody decided about it.
+    /// The proposal was accepted or refused.
     #[error("proposal {id} is {what} already")]
     Decided {
         id: LoopId,
@@ -114,7 +114,7 @@ impl Service {
             budget,
             limit: LIMIT,
         };
-        // About one end of a loop one agent is paid; where that cannot be noted, nobody is.
+        // One agent is paid about one end of a loop; if that cannot be noted, none is.
         let home = &self.host.data_home;
         let is_first = kept::make(home, |file| file.begin_asking(&state, PROPOSAL, now()));
         let answer = is_first.is_ok_and(|first| first).then(|| ask(&self.host, &question));
@@ -144,7 +144,7 @@ impl Service {
         Ok(Some(proposal))
     }
 
-    /// A checkout of what is committed, beside everybody's: what the agent writes all the same is nobody's. None without a
+    /// A separate checkout of what is committed: anything that the agent writes is discarded. None without a
     /// repository.
     fn beside(&self, spec: &Spec) -> Option<CleanCheckout> {
         let repository = repository::open(&self.project.root, &self.host.git_env(spec), spec).ok()?;
@@ -193,7 +193,7 @@ impl Service {
     /// What the file says that a proposal is for, as long as that is the same.
     fn current(&self, proposal: &Proposal) -> Result<String, EvolutionError> {
         let changed = || EvolutionError::Changed(proposal.file.clone());
-        // What lies on disk could be anybody's: it names one of two files, and nothing else.
+        // The proposal on disk is not trusted: it may name one of two files, and nothing else.
         let file = FILES.into_iter().find(|name| *name == proposal.file).ok_or_else(changed)?;
         let text = proposals::text_of(&self.path(file))?;
         match text.as_deref().map(hash) == proposal.made_for {

@@ -18,7 +18,7 @@ use crate::service::notes::close_notes;
 /// What is larger is no file of a mirror's, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// What a loop that somebody drives, or that has ended, looks like; `context` is what `context.md` says.
+/// What the mirrors of a driven or ended loop hold; `context` is the content of `context.md`.
 pub(crate) fn files(state: &LoopState, context: Option<&str>) -> Vec<Mirrored> {
     as_it_stands(state, true, context)
 }
@@ -28,7 +28,7 @@ fn as_it_stands(state: &LoopState, is_driven: bool, context: Option<&str>) -> Ve
     state.spec.mirrors.iter().map(|mirror| mirror.files(state, standing, context)).collect()
 }
 
-/// Writes these files. Nobody depends on it: what cannot be written is not.
+/// Writes these files. Nothing depends on them: what cannot be written is not.
 pub(crate) fn write(spec: &Spec, mirrored: &[Mirrored]) {
     mirrored.iter().for_each(|mirrored| put(spec, mirrored));
 }
@@ -40,7 +40,7 @@ pub(crate) fn open(spec: &Spec) {
     }
 }
 
-/// Whoever drove the loop goes. One that has not ended, and that no session drives, broke off.
+/// The runner goes. A loop that has not ended, and that no session drives, broke off.
 pub(crate) fn close(state: &LoopState, dir: &LoopDir) {
     close_notes(state, dir);
     if !state.spec.mirrors.is_empty() {
@@ -52,7 +52,7 @@ pub(crate) fn close(state: &LoopState, dir: &LoopDir) {
     }
 }
 
-/// Whether the lock of seed 004 is the loop's to write, and to take away: nobody else's who lives.
+/// Whether the loop may write and remove the lock of seed 004: no other living process has it.
 fn has_lock(spec: &Spec) -> bool {
     let own = identity::own().process.pid;
     spec.mirrors.contains(&Mirror::Ralph) && foreign_lock(spec).is_none_or(|pid| pid == own)
@@ -113,7 +113,7 @@ fn there(root: &Utf8Path, name: &Utf8Path) -> There {
     fs::read_to_string(path).map_or(There::Other, There::Text)
 }
 
-/// The files that mirrors of such a loop would write, were they not somebody else's: these mirrors are left out.
+/// The files that the mirrors of such a loop would write but that others wrote: these mirrors are omitted.
 #[must_use]
 pub fn left_to_others(spec: &Spec) -> Vec<Utf8PathBuf> {
     let is_others = |mirror: &&Mirror| match there(&mirror.root(spec), &mirror.first(&spec.id)) {
@@ -125,7 +125,8 @@ pub fn left_to_others(spec: &Spec) -> Vec<Utf8PathBuf> {
     others.map(|mirror| mirror.root(spec).join(mirror.first(&spec.id))).collect()
 }
 
-/// The process of another system that works in a loop's folder by its own lock, and lives. A lock of the dead is nobody's.
+/// The live process of another system that works in a loop's folder by its own lock. A dead process's lock does not
+/// count.
 #[must_use]
 pub fn foreign_lock(spec: &Spec) -> Option<i32> {
     let text = read_text(&lock(spec)).ok()?;

@@ -22,8 +22,8 @@ fn in_worktree(spec: &Spec) -> Option<Spec> {
     own.state_file().canonicalize_utf8().is_ok_and(|path| path == own.state_file()).then_some(own)
 }
 
-/// The front matter of the agent's notes says of a loop that is completed what the loop says, whoever claimed it. The notes
-/// are the agent's, so nothing depends on it: where they cannot be written they stay.
+/// Sets the front matter of the agent's notes of a completed loop to what the loop says, whatever the agent claimed.
+/// The notes are the agent's, so nothing depends on it: if they cannot be written they stay.
 pub(crate) fn close_notes(state: &LoopState, dir: &LoopDir) {
     if !is_completed(state) {
         return;

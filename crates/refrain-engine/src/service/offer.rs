@@ -15,7 +15,7 @@ use crate::{EngineError, Service};
 /// How many files of a folder without a repository are looked at: enough for any project, not for a home.
 const MOST: usize = 50_000;
 
-/// Folders of a plain folder that nobody looks into: what was installed or built.
+/// Folders that are skipped in a plain folder: what was installed or built.
 const PASSED_OVER: [&str; 4] = [".refrain", "node_modules", "target", "__pycache__"];
 
 impl Service {

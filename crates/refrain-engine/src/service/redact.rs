@@ -40,7 +40,7 @@ impl Redactor {
             let shown = &text[from.min(to)..to];
             at += line.len();
             let words = line.strip_suffix('\n').unwrap_or(line);
-            // The screen wants to see more of a key than its first line; here nobody waits for that.
+            // The screen needs more of a key than its first line; here lines are shown one by one.
             let begins = line.contains("-----BEGIN ") && line.contains("PRIVATE KEY");
             let found = match begins {
                 true => Some("a private key"),

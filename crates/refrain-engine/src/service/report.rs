@@ -1,5 +1,5 @@
-//! What a loop came to, gathered from its journal, its logs and its repository; and whether these still agree. Nothing is
-//! written, and nothing is asked of anybody but git here.
+//! The result of a loop, gathered from its journal, its logs and its repository; and whether these still agree. Nothing
+//! is written, and only git is asked.
 
 use std::collections::BTreeMap;
 
@@ -84,7 +84,7 @@ impl Case {
         let began = state.git.began.as_ref();
         let base_tree = began.and_then(|began| self.tree_of(began));
         let files = base.and_then(|_| {
-            // Without its beginning nobody knows what is new; where there was none, all is.
+            // Without a known start it is unknown what is new; without a first commit, all is.
             let from = if began.is_some() { Some(base_tree.as_ref()?) } else { None };
             self.files(from, report::tree(state, &trail)?)
         });

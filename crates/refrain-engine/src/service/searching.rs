@@ -17,7 +17,7 @@ use crate::{EngineError, Service};
 const STEP: u64 = 256 << 10;
 /// The longest line that is looked at whole, in bytes.
 const LONGEST_LINE: u64 = 16 << 20;
-/// How much is looked through at a time, in bytes: whoever wants to look on asks again.
+/// How much is searched at a time, in bytes: the caller asks again to continue.
 const MOST: u64 = 128 << 20;
 
 /// How far a search has come.
@@ -30,9 +30,9 @@ pub struct SearchResult {
 }
 
 impl Service {
-    /// Tells of what an attempt's agent said from byte `from` on that may have `wanted` in it, in whatever case, and at which
-    /// byte; until it is told to break off, or so much was looked through that somebody should be asked. None where nothing
-    /// was printed.
+    /// Reports what an attempt's agent said from byte `from` on that may have `wanted` in it, in any case, and at which
+    /// byte; until it is cancelled, or so much was searched that the caller should decide whether to continue. None if
+    /// nothing was printed.
     ///
     /// # Errors
     /// [`EngineError`] where there is no such loop, or it cannot be read.

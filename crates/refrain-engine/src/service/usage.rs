@@ -1,4 +1,4 @@
-//! What loops used, as one object: what `refrain usage --json` prints, and whoever asks from afar is told.
+//! What loops used, as one object: printed by `refrain usage --json`, and sent to remote callers.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

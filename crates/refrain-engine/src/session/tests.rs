@@ -223,7 +223,7 @@ impl Counter {
         }
     }
 
-    /// What happens, and whether its session goes on because of it; none where nobody is asked.
+    /// Applies an event, and says whether the session continues because of it; none if the session is not asked.
     fn after(&mut self, happens: Happens) -> Option<bool> {
         use Happens::*;
         let was = self.end;

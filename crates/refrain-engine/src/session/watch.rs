@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use camino::Utf8Path;
 
-/// Of a larger file nobody reads what it holds, in bytes.
+/// Larger files are not read, in bytes.
 const LARGEST: u64 = 16 << 20;
 
 /// What a file is known by: what it holds, so that one that was written again with the same is the same (seed 000 compares

@@ -22,7 +22,7 @@ const ID: usize = 12;
 /// What tells the hash of a cookie from that of a token.
 const COOKIE: &str = "refrain serve 2026-11-22 the cookie of a browser";
 
-/// What somebody shows to be let in; the one is never good as the other.
+/// The credential of a client; a token is never accepted as a cookie, nor the reverse.
 #[derive(Clone, Copy)]
 pub enum Pass<'a> {
     /// A program's, or a person's who types it.
@@ -77,12 +77,13 @@ impl Keys {
         Self { dir: state_home.join("serve") }
     }
 
-    /// Lets in whoever has this from now on, and clears away what is old. After a crash it is good or it is not, never half.
+    /// Accepts this credential from now on, and clears away what is old. After a crash it is good or it is not, never
+    /// half.
     pub fn add(&self, pass: Pass<'_>, at: Timestamp) -> Result<(), DiskError> {
         make_dir(&self.dir)?;
         let all = self.dir.read_dir_utf8().into_iter().flatten().flatten();
         for old in all.filter(|entry| is_over(entry.path(), at)) {
-            // One that stays lets nobody in either.
+            // An expired key that stays is not accepted either.
             let _ = fs::remove_file(old.path());
         }
         let text = match pass {
@@ -92,7 +93,7 @@ impl Keys {
         write_atomic(&self.place(pass), text.as_bytes())
     }
 
-    /// Those that let somebody in now, oldest first.
+    /// The keys that are accepted now, oldest first.
     #[must_use]
     pub fn list(&self, now: Timestamp) -> Vec<Key> {
         let all = self.dir.read_dir_utf8().into_iter().flatten().flatten();
@@ -112,13 +113,13 @@ impl Keys {
         Ok(true)
     }
 
-    /// Whether this was given out, and is still good. What cannot be read lets nobody in.
+    /// Whether this was given out, and is still good. A key that cannot be read is not accepted.
     #[must_use]
     pub fn has(&self, pass: Pass<'_>, now: Timestamp) -> bool {
         key(&self.place(pass)).is_some_and(|key| now < key.ends_at)
     }
 
-    /// Lets nobody in any more who was; how many there were.
+    /// Revokes all keys, and says how many there were.
     pub fn revoke(&self) -> Result<usize, DiskError> {
         let mut count = 0;
         for entry in self.dir.read_dir_utf8().into_iter().flatten().flatten() {

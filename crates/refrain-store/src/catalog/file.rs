@@ -19,7 +19,7 @@ use crate::journal;
 use crate::project::layout::{LoopDir, Project};
 use crate::{DiskError, OnPath};
 
-/// How long a reader waits for somebody who writes.
+/// How long a reader waits for a writer.
 const READER_WAITS: Duration = Duration::from_secs(2);
 /// How long a runner does: what it could not write, the next reader does.
 const RUNNER_WAITS: Duration = Duration::from_millis(100);
@@ -69,7 +69,7 @@ const STEPS: &[&str] = &[
         at_least INTEGER NOT NULL,
         PRIMARY KEY (loop, number)
     ) WITHOUT ROWID;",
-    // Nobody who lists thousands of loops asks for it.
+    // Lists of thousands of loops do not need it.
     "ALTER TABLE loops DROP COLUMN worktree",
     // What judges used is told, too: all is read anew.
     "DELETE FROM projects",
@@ -115,10 +115,10 @@ pub fn with<T>(
     }
 }
 
-/// Notes a loop that has stopped, for whoever looks next.
+/// Notes a loop that has stopped, for the next reader.
 ///
 /// # Errors
-/// [`CatalogError`], which harms nobody: what is not noted, the next reader finds.
+/// [`CatalogError`], which does no harm: the next reader finds what was not noted.
 pub fn note(data_home: &Utf8Path, dir: &LoopDir, signing: &Signing) -> Result<(), CatalogError> {
     let (Some(name), Some(shelf)) = (dir.0.file_name(), dir.0.parent()) else { return Ok(()) };
     let folder = fs::File::open(shelf).on("open", shelf)?;
@@ -193,8 +193,8 @@ fn aside_place(data_home: &Utf8Path) -> Utf8PathBuf {
     format!("{}.aside", path(data_home)).into()
 }
 
-/// Moves the catalog out of the way, for a person who wants to know what became of it. What SQLite keeps beside it goes
-/// first: it must never be found beside the next one. Whoever has it open goes on with what nobody finds any more.
+/// Moves the catalog out of the way, kept for inspection. The files that SQLite keeps beside it go first: they must
+/// never be found beside the next one. A process that has it open continues with the moved file.
 fn put_aside(data_home: &Utf8Path) {
     let path = path(data_home);
     for suffix in ["-wal", "-shm"] {

@@ -14,7 +14,7 @@ use refrain_core::{LoopId, LoopState};
 use super::CatalogError;
 use super::stamp::Stamp;
 
-/// What a list says of a loop, or of a plan, and the whole status object as text for whoever asks for that.
+/// What a list says of a loop, or of a plan, and the whole status object as text for callers that need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brief {
     pub id: LoopId,

@@ -1,11 +1,12 @@
 //! The catalog: what lists and sums need to know of every project's loops, in one SQLite file in the user's data home.
 //!
-//! It is derived from the journals and may be deleted at any time. Whoever reads it brings it up to date first: each
+//! It is derived from the journals and may be deleted at any time. Each reader brings it up to date first: each
 //! journal's [`Stamp`](stamp::Stamp) is compared with the one that its row was made from, and only what changed is read
 //! again. Of a loop that has not stopped the journal is always read, as its view depends on who is alive.
 //!
-//! A catalog that is damaged or that a newer version made is put aside and built anew; where it cannot be written or
-//! somebody writes for too long, the same work is done on one in memory. Only a project's own files can make it fail.
+//! A catalog that is damaged or that a newer version made is put aside and built anew; if it cannot be written, or
+//! another process writes for too long, the same work is done on one in memory. Only a project's own files can make it
+//! fail.
 //!
 //! The list of projects is not here but in [`projects`](crate::project::projects): deleting the catalog loses nothing.
 

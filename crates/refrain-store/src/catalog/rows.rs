@@ -155,7 +155,7 @@ pub(super) fn write(
     Ok(all.commit()?)
 }
 
-/// SQLite's numbers have a sign; nobody uses more than that.
+/// SQLite's numbers have a sign; no real number is larger than that.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -1,5 +1,5 @@
-//! One configuration file: read with care, as a project's file comes from whoever wrote the project; every key known, every
-//! value readable, each with its line.
+//! One configuration file: read with care, as a project's file comes from the authors of the project; every key known,
+//! every value readable, each with its line.
 
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read};
@@ -54,7 +54,7 @@ pub(super) fn user_place(config_home: &Utf8Path) -> Utf8PathBuf {
 /// place is one that everybody can write to.
 ///
 /// # Errors
-/// [`ConfigError`] where it is somebody else's, no file, too large or no UTF-8.
+/// [`ConfigError`] if it belongs to another user, or is no file, too large or no UTF-8.
 pub fn user_file(config_home: &Utf8Path) -> Result<Option<ConfigFile>, ConfigError> {
     let own = rustix::process::geteuid().as_raw();
     read(&user_place(config_home), OFlags::empty(), |meta| [own, 0].contains(&meta.uid()))
@@ -195,7 +195,7 @@ fn flatten(spans: &DeTable<'_>, values: &toml::Table, above: &mut Vec<String>, f
     }
 }
 
-/// What to say of a key that nobody knows; nothing of one that is known, or that stands where no table should be.
+/// The error for an unknown key; none for a known one, or one in place of a table.
 fn unknown(root: Table<'_>, path: &[String]) -> Option<String> {
     let (name, above) = path.split_last()?;
     let mut table = root;
@@ -331,7 +331,7 @@ fn is_web(url: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty()) && !url.contains(|c: char| c.is_control() || c.is_whitespace())
 }
 
-/// Whether it is an id of Slack's that begins so; a name would never fit anybody.
+/// Whether it is an id of Slack's that begins so; a name would never match a user.
 fn is_of_slack(id: &str, first: &str) -> bool {
     id.starts_with(|c| first.contains(c))
         && id.len() > 1

@@ -199,7 +199,7 @@ fn forget_agent(values: &mut Values) {
     values.retain(|path, given| Some(given.layer) != said || !(given.of_agent || describes(path)));
 }
 
-/// The values of a named agent as those of `[start]`; nothing where nobody has that name.
+/// The values of a named agent as those of `[start]`; empty if no agent has that name.
 fn expand(name: &str, agents: &Values) -> Values {
     let own = agents.iter().filter(|(path, _)| path[0] == "agents" && path[1] == name);
     own.map(|(path, given)| {

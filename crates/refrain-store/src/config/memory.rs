@@ -8,8 +8,8 @@ use super::file;
 use super::given::{ConfigError, Values};
 use super::keys::{Embeddings, Evolution, Signers};
 
-/// Tables and keys that a project's file may not have, trusted or not, and why: whoever wrote the project would decide that for
-/// everybody who works in it.
+/// Tables and keys that a project's file may not have, trusted or not, and why: its authors would decide for all who
+/// work in it.
 const THE_USERS: [(&[&str], &str); 6] = [
     (&["slack"], "it says who commands your loops"),
     (&["telemetry"], "it says where what your loops do is sent"),

@@ -35,7 +35,7 @@ pub enum Lack {
     /// A runner could not be woken.
     #[error("it has no FIFOs, so a runner could not be asked anything")]
     Fifos(#[source] io::Error),
-    /// Nobody could follow a loop.
+    /// No loop could be followed.
     #[error("changes of files cannot be noticed")]
     Notices(#[source] DiskError),
 }

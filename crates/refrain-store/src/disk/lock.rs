@@ -26,7 +26,7 @@ impl Drop for RunnerLock {
 }
 
 impl RunnerLock {
-    /// Takes the lock, or says by `None` that somebody else has it.
+    /// Takes the lock; `None` if another process has it.
     pub fn try_take(dir: &LoopDir) -> Result<Option<Self>, DiskError> {
         let path = dir.runner_lock();
         let file = open(&path)?;
@@ -86,11 +86,11 @@ pub struct WorktreeLock {
 /// What became of a claim on a worktree.
 #[derive(Debug)]
 pub enum Claimed {
-    /// Nobody else works there.
+    /// No other loop works there.
     Alone(WorktreeLock),
     /// Others work there too, which all of them allow.
     Beside(WorktreeLock, Vec<String>),
-    /// Somebody works there, and one of both needs it for itself.
+    /// Another loop works there, and one of both needs it for itself.
     Refused(Vec<String>),
 }
 
@@ -134,7 +134,7 @@ impl WorktreeLock {
         lock_of(&self.project, &self.worktree)
     }
 
-    /// Whether the lock file still has its name. Without it the lock keeps nobody out.
+    /// Whether the lock file still has its name. Without it the lock excludes no other process.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         identity(&self.path()) == self.file.metadata().ok().map(|meta| (meta.dev(), meta.ino()))
@@ -184,7 +184,8 @@ fn took(result: Result<(), TryLockError>) -> std::io::Result<bool> {
     }
 }
 
-/// Who signed, each once, less those that nobody drives any more: a name stays as long as anybody shares the worktree.
+/// The names in the lock file, each once, without those of loops that have no runner any more: a name stays as long as
+/// any loop shares the worktree.
 fn names(project: &Project, mut file: &File) -> Vec<String> {
     let mut text = String::new();
     let _ = file.rewind();

@@ -282,8 +282,8 @@ struct Named {
     name: String,
 }
 
-/// The marks of what a journal, of whatever, holds behind its first `at` bytes, and how many it holds then. Nothing is checked:
-/// this is for whoever wants to know that there is something to be read.
+/// The marks of a journal of any kind after its first `at` bytes, and its length in bytes then. Nothing is checked:
+/// this only tells a caller that there is something to be read.
 pub fn marks(dir: &LoopDir, at: u64) -> Result<(Vec<Mark>, u64), crate::DiskError> {
     let path = dir.journal();
     let file = File::open(&path).on("open", &path)?;
@@ -300,7 +300,7 @@ pub fn marks(dir: &LoopDir, at: u64) -> Result<(Vec<Mark>, u64), crate::DiskErro
     Ok((lines.filter_map(mark).collect(), from + whole as u64))
 }
 
-/// What the file holds from `at` on, at most `limit` bytes. Whoever writes it through the same handle is not disturbed.
+/// What the file holds from `at` on, at most `limit` bytes. A writer with the same handle is not disturbed.
 fn read_at(file: &File, at: u64, limit: u64) -> io::Result<Vec<u8>> {
     let there = file.metadata()?.len().saturating_sub(at).min(limit);
     let mut bytes = vec![0; usize::try_from(there).unwrap_or(usize::MAX)];

@@ -252,7 +252,7 @@ fn a_writer_whose_lock_was_deleted_takes_it_again_unless_another_has() {
     }
 }
 
-/// Another name keeps a file alive that nobody finds any more.
+/// A file with another name stays alive, but no reader finds it any more.
 #[test]
 fn a_journal_that_was_given_another_name_is_written_back() {
     let sandbox = sandbox();
@@ -351,7 +351,7 @@ fn a_reader_of_a_journal_that_was_written_back_begins_anew_if_it_read_what_is_go
     assert_eq!(seqs(&mut late), [1, 2, 3, 4, 5, 6]);
 }
 
-/// Whoever moves a project takes its loops along; nothing is made anew where it was.
+/// A project's loops are moved along with it; nothing is made anew where it was.
 #[test]
 fn a_journal_whose_folder_was_moved_goes_with_it() {
     let sandbox = sandbox();

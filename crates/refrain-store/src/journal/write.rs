@@ -220,8 +220,8 @@ impl<S: Machine> Journal<S> {
         !self.pending.is_empty()
     }
 
-    /// Whether the journal, as it was written, and the lock of its writer still lie in their folder. Without them nobody finds the
-    /// loop, and another could start under its name. The next commit writes the journal back.
+    /// Whether the journal, as it was written, and the lock of its writer still lie in their folder. Without them the
+    /// loop cannot be found, and another could start under its name. The next commit writes the journal back.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);

@@ -18,7 +18,7 @@ pub struct JudgesAsked {
 }
 
 impl MemoryFile {
-    /// Notes that somebody is about to be asked for `what` about the end of a loop; `false` where somebody was already.
+    /// Notes that an agent is about to be asked for `what` about the end of a loop; `false` if one was already.
     pub fn begin_asking(&mut self, of: &LoopState, what: &str, at: Timestamp) -> rusqlite::Result<bool> {
         let begun = self.db.execute(
             "INSERT OR IGNORE INTO asked (project, loop, started_at, seq, what, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",

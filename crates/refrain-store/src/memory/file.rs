@@ -12,7 +12,7 @@ use crate::disk::atomic::make_dir;
 use crate::disk::migration::migrate;
 use crate::{DiskError, OnPath};
 
-/// How long somebody who writes is waited for.
+/// How long to wait for another writer.
 const PATIENCE: Duration = Duration::from_millis(800);
 
 /// Only ever added to.
@@ -49,7 +49,7 @@ const STEPS: &[&str] = &[
         INSERT INTO words (words, rowid, text) VALUES ('delete', old.number, old.text);
         INSERT INTO words (rowid, text) VALUES (new.number, new.text);
     END;",
-    // Who was asked about which end of which loop, so that nobody is twice; and what that cost.
+    // Which end of which loop an agent was asked about, so that none is asked twice; and what that cost.
     "CREATE TABLE asked (
         project TEXT NOT NULL,
         loop TEXT NOT NULL,
@@ -144,7 +144,7 @@ fn put_aside(path: &Utf8Path, was: Option<u64>) -> Result<Utf8PathBuf, DiskError
     let free = free.unwrap_or(MOST_ASIDE);
     let place = aside_place(path, free);
     if inode(path) != was {
-        // Somebody else did that already.
+        // Another process did that already.
         return Ok(aside_place(path, free.saturating_sub(1).max(1)));
     }
     fs::rename(path, &place).on("move", path)?;

@@ -114,7 +114,8 @@ impl MemoryFile {
             gone += all.execute("DELETE FROM memories WHERE id = ?1", [id.as_str()])?;
         }
         all.commit()?;
-        // What was written last lies beside the file, until that is emptied too. Where somebody reads, the next one does it.
+        // What was written last lies beside the file, until that is emptied too. If another process reads, the next
+        // deletion empties it.
         let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         Ok(gone)
     }

@@ -98,7 +98,7 @@ pub fn hash(text: &str) -> String {
 /// [`DiskError`] where it is no file, cannot be read, or is no text of a sensible size.
 pub fn read(path: &Utf8Path) -> Result<Option<String>, DiskError> {
     let meta = match fs::metadata(path) {
-        // A link to nothing is somebody's, and would be replaced.
+        // A dangling link is the user's, and would be replaced.
         Err(error) if error.kind() == ErrorKind::NotFound && fs::symlink_metadata(path).is_err() => {
             return Ok(None);
         }
@@ -116,7 +116,7 @@ pub fn read(path: &Utf8Path) -> Result<Option<String>, DiskError> {
 /// so does the mode. A crash leaves the one text or the other.
 ///
 /// # Errors
-/// [`DiskError`], also where somebody else changed the file meanwhile; it is then as they left it.
+/// [`DiskError`], also if the file was changed meanwhile; it then stays as changed.
 pub fn write(path: &Utf8Path, before: Option<&str>, text: &str) -> Result<(), DiskError> {
     let is_current = || read(path).is_ok_and(|now| now.as_deref() == before);
     if before.is_some() {

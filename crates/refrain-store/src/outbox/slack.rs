@@ -19,7 +19,7 @@ pub struct Talk {
     pub thread: Option<String>,
     /// The message that asked for the loop; a command leaves none.
     pub trigger: Option<String>,
-    /// Nothing is said before it has stopped for the first time: somebody else started it.
+    /// Nothing is posted before it has stopped for the first time: it was not started from Slack.
     pub only_ends: bool,
     /// The status message.
     pub message: Sent,

@@ -44,7 +44,7 @@ impl Request {
         let path = dir.inbox().join(self.id.as_str());
         let bytes = serde_json::to_vec(self).map_err(std::io::Error::from).on("encode", &path)?;
         if bytes.len() as u64 > MOST {
-            // Nobody would ever read it, and whoever asked would wait for ever.
+            // No runner would read it, and the caller would wait for ever.
             return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge)).on("write", &path);
         }
         write_nofollow(&path, &bytes)?;
@@ -91,7 +91,7 @@ pub fn remove(path: &Utf8PathBuf) {
     let _ = refrain_files::remove(path);
 }
 
-/// Wakes the loop's runner, if there is one. Without one nobody needs to be woken.
+/// Wakes the loop's runner, if there is one.
 pub fn ring(dir: &LoopDir) {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let Ok(bell) = open(dir.doorbell().as_std_path(), flags, Mode::empty()) else { return };

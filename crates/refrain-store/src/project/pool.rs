@@ -29,7 +29,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The first that nobody has and that is not held.
+    /// The first that is free and not held.
     pub fn take(project: &Project, state_home: &Utf8Path) -> Result<Self, DiskError> {
         let home = project.pool(state_home);
         numbered::make_home(&home, project)?;
@@ -43,7 +43,7 @@ impl Slot {
         Err(ErrorKind::QuotaExceeded).on("find a free number in", &home)
     }
 
-    /// This very one, held or not; none where somebody else has it. So a plan that goes on finds a task where it was.
+    /// This very one, held or not; none if another process has it. So a resumed plan finds a task where it was.
     pub fn take_number(
         project: &Project,
         state_home: &Utf8Path,
@@ -116,7 +116,7 @@ pub struct Found {
     pub number: u32,
     /// Its folder, which the worktree lies in.
     pub dir: Utf8PathBuf,
-    /// Whether somebody has it. The question itself takes the lock for an instant.
+    /// Whether it is in use. The check itself takes the lock for an instant.
     pub is_taken: bool,
     /// Why it is passed over; nothing where it is not.
     pub held: Vec<String>,

@@ -16,7 +16,7 @@ pub fn note(project: &Project, id: &LoopId, session: Option<&str>) -> Result<(),
 
 /// Forgets that: it has stopped, or a runner drives it.
 pub fn forget(project: &Project, id: &LoopId) {
-    // A convenience: whoever finds it looks into the journal.
+    // A convenience: a reader of the note looks into the journal.
     let _ = refrain_files::remove(&project.sessions().join(id.as_str()));
 }
 

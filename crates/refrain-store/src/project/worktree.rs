@@ -26,7 +26,7 @@ pub struct WorktreeFiles {
     said: Option<WorkStatus>,
     /// The iteration that the state file names.
     iteration: u32,
-    /// Whether there may be a `context.md`: at first nobody knows.
+    /// Whether there may be a `context.md`: unknown at first.
     has_context: Option<bool>,
 }
 

@@ -33,7 +33,7 @@ impl AccountGate {
         self.dir.join(format!("{}.json", self.name))
     }
 
-    /// What the account waits for, as somebody last heard it; it may be over. A file that cannot be read says nothing.
+    /// What the account waits for, as last reported by a loop; it may be over. A file that cannot be read says nothing.
     #[must_use]
     pub fn closed(&self) -> Option<Wait> {
         serde_json::from_slice(&fs::read(self.path()).ok()?).ok()
@@ -55,7 +55,7 @@ impl AccountGate {
         }
     }
 
-    /// The right to try first; none while somebody else tries.
+    /// The right to try first; none while another process tries.
     pub fn try_probe(&self) -> Result<Option<Probe>, DiskError> {
         let path = self.dir.join(format!("{}.probe", self.name));
         make_dir(&self.dir)?;

@@ -59,8 +59,8 @@ impl LedgerFile {
         }
     }
 
-    /// Changes the ledger; nobody else reads or writes it meanwhile to change it. After a crash or a power loss it is as it
-    /// was or as it is to be; once this returns, as it is to be. What does not change it costs no write.
+    /// Changes the ledger; no other process changes it meanwhile. After a crash or a power loss it is as it was or as
+    /// it is to be; once this returns, as it is to be. What does not change it costs no write.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then as it was.

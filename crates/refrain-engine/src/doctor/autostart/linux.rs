@@ -57,7 +57,7 @@ impl Host {
     /// Has loops that a reboot interrupts go on by themselves, or no longer.
     ///
     /// # Errors
-    /// [`EngineError`] where a file cannot be written, or a unit of that name is somebody else's.
+    /// [`EngineError`] if a file cannot be written, or a unit of that name was not written by Refrain.
     pub fn switch_autostart(&self, on: bool) -> Result<AutostartChange, EngineError> {
         let failed = |what, kind: ErrorKind, why: &str| {
             EngineError::Process(what, io::Error::new(kind, why.to_owned()))

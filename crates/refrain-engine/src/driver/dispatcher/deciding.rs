@@ -9,7 +9,7 @@ use crate::EngineError;
 use crate::driver::budget::BudgetReservation;
 
 impl Drive<'_> {
-    /// What comes next. Whether the account waits is asked only where an attempt would start: whoever asks may become the
+    /// The next step. Whether the account waits is asked only if an attempt would start: the asking loop may become the
     /// one that tries first.
     pub(super) async fn decide(&mut self, now: Timestamp) -> Result<Step, EngineError> {
         if let Some(cost) = self.purse.as_ref().and_then(|purse| purse.due(self.driver.journal.state())) {

@@ -63,7 +63,7 @@ impl Drive<'_> {
 
     async fn hear(&mut self, event: ChildEvent) -> Result<(), EngineError> {
         match event {
-            // Only an attempt's number is of use to anybody: all else is found by its mark.
+            // Only an attempt's number is of use: all other processes are found by the loop's mark.
             ChildEvent::Started(_) if self.driver.journal.state().in_flight().is_none() => Ok(()),
             ChildEvent::Started(process) => {
                 self.driver.journal.push(Event::AttemptSpawned { process }, now())?;

@@ -1,4 +1,4 @@
-//! What must be there before a loop begins that publishes: where to, and somebody who may.
+//! What must be there before a publishing loop begins: a target, and permission to publish there.
 
 use std::ffi::OsString;
 

@@ -8,7 +8,7 @@ use super::*;
 use crate::now;
 use crate::session::tests::Place;
 
-/// Loops, and somebody who looks out over them and may watch so many.
+/// Loops, and a watcher over them that may watch at most `bound`.
 fn outlook(loops: usize, bound: usize) -> (Place, Vec<LoopId>, JournalWatcher) {
     let place = Place::new();
     let ids = (0..loops).map(|number| place.begin(number)).collect();

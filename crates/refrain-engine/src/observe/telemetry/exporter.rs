@@ -1,7 +1,7 @@
 //! An observer on a thread of its own in the runner's process: it reads a journal, sends what came to its end when an
-//! iteration, or a task, is over, and can change nothing. What a collector does not take for now is kept for the next time, and
-//! given up when the loop has stopped; what it refuses for good is given up at once. A span that is sent twice is known by its
-//! id; a sum is not, and is given up where nobody knows whether it was taken.
+//! iteration, or a task, is over, and can change nothing. What a collector does not take for now is kept for the next
+//! time, and given up when the loop has stopped; what it refuses for good is given up at once. A span that is sent
+//! twice is known by its id; a sum is not, and is given up if it is unknown whether it was taken.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,7 +21,7 @@ use crate::service::redact::Redactor;
 /// So many spans are kept for a collector that takes none; of more, the last. As many are sent at once.
 const KEPT: usize = 1000;
 
-/// Somebody who tells a collector of a loop, or of a plan and its loops, as long as that is driven here.
+/// Exports spans of a locally driven loop or plan.
 #[derive(Clone, Debug, Default)]
 pub struct Exporter(Arc<Mutex<Followed>>);
 
@@ -174,7 +174,7 @@ impl Owed {
             When::AtTheEnd(past) => {
                 self.held.extend(spans);
                 let held = if is_whole { std::mem::take(&mut self.held) } else { Vec::new() };
-                // Of a run that was over before somebody else told.
+                // Of a run that was over before this one, which another process exported.
                 if record.seq > past {
                     self.owe(held);
                 }
@@ -270,7 +270,7 @@ async fn maybe<T>(work: Option<impl Future<Output = T>>) -> Option<T> {
 }
 
 impl Owed {
-    /// Tells all of a loop's last run, which has ended: what nobody told while it went on.
+    /// Exports all of a loop's last run, which has ended: what was not exported while it ran.
     pub(super) fn tell_all(mut self, records: &[Record]) -> Option<String> {
         let ends = |record: &&Record| matches!(record.event, Event::LoopEnded(_));
         let last = records.iter().rev().find(ends).map_or(0, |record| record.seq);

@@ -8,8 +8,8 @@ use refrain_core::view::trace::{PlanTracer, Tracer};
 use std::io;
 use std::sync::Arc;
 impl Runner {
-    /// Has a collector told what happens to the loop from here on. Of one that a session drives all is told at once when it
-    /// ends: nobody is there for long.
+    /// Exports what happens to the loop from here on. A loop that a session drives is exported at once when it ends,
+    /// because no process lives long enough to follow it.
     ///
     /// # Errors
     /// Where nothing can be sent from here.
@@ -47,7 +47,7 @@ impl PlanRunner {
 }
 
 impl Telling {
-    /// The loop is about to be driven. What cannot be told harms nobody.
+    /// The loop is about to be driven. What cannot be exported does no harm.
     pub(crate) fn of(&self, runner: &Runner) {
         if let Ok(following) = runner.follow_for(self.telemetry.clone()) {
             self.exporter.add(following);

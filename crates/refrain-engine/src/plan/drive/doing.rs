@@ -20,7 +20,8 @@ use crate::plan::work::Work;
 use crate::{EngineError, chain, now};
 
 impl PlanDrive<'_> {
-    /// The record first; the loop once that is synced. The worktree's number is part of the record, and nobody else's before it.
+    /// The record first; the loop once that is synced. The worktree's number is part of the record, and the slot is
+    /// held before it.
     pub(super) async fn start(
         &mut self,
         task: usize,
@@ -112,7 +113,7 @@ impl PlanDrive<'_> {
         let host = self.driver.host.clone();
         let told = blocking(move || {
             let tell = |dir: &LoopDir| tell(&host, dir, how);
-            // Whoever can be told is told.
+            // One failed request does not keep the others from being sent.
             let told: Vec<_> = dirs.iter().filter(|dir| dir.exists()).map(tell).collect();
             told.into_iter().collect::<Result<(), _>>()
         });

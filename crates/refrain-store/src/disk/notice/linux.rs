@@ -46,10 +46,10 @@ const PRESENCE: WatchFlags = WatchFlags::DELETE_SELF.union(WatchFlags::MOVE_SELF
 const ALL: WatchFlags =
     PRESENCE.union(WatchFlags::MODIFY).union(WatchFlags::CREATE).union(WatchFlags::MOVED_TO);
 
-/// Tells whoever watches the folder above this one.
+/// Wakes the watchers of the folder above this one.
 pub(crate) fn tell_above(folder: impl AsFd) {
     let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-    // Only a change of both times is told above. Where it cannot be made nobody is told: a notice is a hint.
+    // Only a change of both times is reported above. If it cannot be made, no watcher is woken: a notice is a hint.
     let _ = futimens(folder, &Timestamps { last_access: now, last_modification: now });
 }
 
@@ -95,7 +95,7 @@ impl Notice {
 
     /// The same, and which of the paths may have changed.
     pub fn wait_for(&self, at_most: Option<Duration>) -> Vec<Utf8PathBuf> {
-        // What happened there before it was watched was seen by nobody.
+        // Changes from before it was watched again went unnoticed.
         let elsewhere = self.arm_again();
         if !elsewhere.is_empty() {
             return elsewhere;
@@ -191,7 +191,7 @@ mod tests {
         began.elapsed() < limit
     }
 
-    /// As its users do: whoever is woken looks, and waits again, until there is nothing new.
+    /// As its callers do: look when woken, and wait again, until there is nothing new.
     fn settle(notice: &Notice) {
         (0..4).for_each(|_| notice.wait(Some(Duration::ZERO)));
     }
@@ -290,7 +290,7 @@ mod tests {
         notice.watch(&path);
         fs::remove_file(&path).unwrap();
         assert!(wakes(&notice));
-        // Written back before it is watched again: nobody has looked since.
+        // Written back before it is watched again: it was not looked at since.
         let mut back = write(&path);
         back.write_all(b"two\n").unwrap();
         assert!(wakes(&notice));
