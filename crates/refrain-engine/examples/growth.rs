@@ -1,5 +1,5 @@
-//! How much a loop writes as it goes on, and how fast a long one opens: what `cargo xtask bench` asks of the library.
-//! Runs 1,010 iterations of an agent that changes a file, and prints one JSON object.
+//! How much a loop writes as it runs, and how fast a long one opens: what `cargo xtask bench` asks of the library. Runs
+//! 1,010 iterations of an agent that changes a file, and prints one JSON object.
 
 use std::error::Error;
 use std::time::Instant;

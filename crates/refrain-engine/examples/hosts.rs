@@ -1,6 +1,6 @@
-//! Many loops in one process, as `cargo xtask bench hosts` measures them: `hosts BASE LOOPS ITERATIONS PAUSE_MS PROGRAM`.
-//! Each works in a folder of its own below BASE. Without a pause all run to their cap. With one they are looked at while all
-//! of them wait, then they are told to pause; printed is one JSON object.
+//! Many loops in one process, as `cargo xtask bench hosts` measures them: `hosts BASE LOOPS ITERATIONS PAUSE_MS
+//! PROGRAM`. Each works in a folder of its own below BASE. Without a pause all run to their cap. With one they are
+//! measured while all of them wait, and then paused. Prints one JSON object.
 
 use std::error::Error;
 use std::fs;

@@ -23,7 +23,7 @@ const REPEATED: usize = 20_000;
 /// What the tasks of a plan hang on, by their places.
 type Shape = fn(usize) -> Vec<usize>;
 
-/// A hundred a wave; one behind the other; no order at all; all behind the first.
+/// A hundred a wave; one after the other; no order at all; all after the first.
 const SHAPES: [(&str, Shape); 4] = [
     ("layers", |task| match task / 100 {
         0 => Vec::new(),

@@ -82,7 +82,7 @@ fn watch(mut follower: Follower) -> Result<(), refrain_engine::JournalError> {
             FollowEvent::Event(record) => match record.event {
                 Event::IterationBegun { iteration, .. } => say(&format!("iteration {iteration} begins")),
                 Event::AttemptFinished(finished) => say(&format!("it ended with {:?}", finished.exit)),
-                // Whatever else happened has a variant of its own, too.
+                // Everything else that happens has a variant of its own, too.
                 _ => {}
             },
             FollowEvent::Output { bytes, .. } => {

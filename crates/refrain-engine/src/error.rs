@@ -29,7 +29,6 @@ pub fn chain(error: &dyn Error) -> String {
 /// What is asked of a loop, or of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopRequest {
-    /// To go on.
     Resume,
     /// To finish with what waits for a person.
     Approve,
@@ -235,7 +234,7 @@ fn at_work(by: &[String]) -> String {
     }
 }
 
-/// A gate, or a critic, whose program cannot be run.
+/// A gate, or a critic, with a program that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{owner}: {fault}{}", nearest.as_ref().map(|it| format!("; did you mean {it}?")).unwrap_or_default())]
 pub struct GateProgramError {

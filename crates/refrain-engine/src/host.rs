@@ -1,4 +1,4 @@
-//! What the engine is told of its surroundings: it looks for nothing by itself.
+//! What callers tell the engine of its surroundings: it looks for nothing by itself.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! `refrain init`: a project is made ready for loops. What is there stays byte for byte: files are made where there are none,
-//! or text is put behind what they hold, where that is safe; for everything else a person is told what to add. All is looked
+//! `refrain init`: a project is made ready for loops. Existing files stay byte for byte: files are made if there are
+//! none, or text is appended to them, if that is safe; for everything else a person is told what to add. All is looked
 //! at before anything is written.
 
 mod texts;
@@ -35,7 +35,7 @@ pub struct Prepared {
 pub enum Fate {
     /// It was not there, and holds this.
     Made(String),
-    /// This stands behind what it held.
+    /// This was appended to it.
     Added(String),
     /// It is there, and stays as it is.
     Left,
@@ -51,7 +51,7 @@ pub enum Fate {
 enum Found {
     Nothing,
     Text(String),
-    /// Nothing that text could be put behind.
+    /// Nothing that text could be appended to.
     Other(&'static str),
 }
 
@@ -59,8 +59,8 @@ impl Service {
     /// Makes the project ready for loops, or only says what that comes to.
     ///
     /// # Errors
-    /// [`EngineError`] where the project's files cannot be looked at, and nothing was touched; or where one cannot be written:
-    /// those before it are, and a second try goes on from there.
+    /// [`EngineError`] if the project's files cannot be looked at, and nothing was touched; or if one cannot be
+    /// written: those before it are, and a second try continues from there.
     pub fn init(&self, extras: Extras, is_rehearsal: bool) -> Result<Vec<Prepared>, EngineError> {
         let top = &self.project.worktree;
         let mut files = vec![self.configuration(top)?, section(top)?];
@@ -157,7 +157,7 @@ fn includes(line: &str) -> bool {
 fn tasks(top: &Utf8Path) -> Result<Prepared, EngineError> {
     let (folder, path) = (top.join(".vscode"), Utf8PathBuf::from(".vscode/tasks.json"));
     let text = texts::TASKS.to_owned();
-    // Behind a link lies what is not the project's.
+    // The target of a link is not the project's.
     let is_folder = match fs::symlink_metadata(&folder) {
         Ok(meta) => meta.is_dir(),
         Err(error) if error.kind() == ErrorKind::NotFound => true,
@@ -190,7 +190,7 @@ fn look(path: &Utf8Path) -> Result<Found, EngineError> {
     }
 }
 
-/// What is to be put behind a text so that `more` stands apart from it.
+/// What is to be appended to a text so that `more` is apart from it.
 fn behind(text: &str, more: &str) -> String {
     let apart = match text {
         "" => "",

@@ -46,8 +46,8 @@ impl Host {
     /// Puts an agent's plugin where that loads it from, if it is not there already; or only says what that would change.
     ///
     /// # Errors
-    /// [`EngineError::Plugin`] where something does not fit, and nothing was touched; [`EngineError::Disk`] where a file could not
-    /// be written: what is there by then is noted, and a second try goes on from there.
+    /// [`EngineError::Plugin`] if something does not fit, and nothing was touched; [`EngineError::Disk`] if a file
+    /// could not be written: what is there by then is noted, and a second try continues from there.
     pub fn install_plugin(&self, agent: AgentKind, is_rehearsal: bool) -> Result<PluginWork, EngineError> {
         let (program, plugin) = self.plugin_of(agent)?;
         let noted = Installed::read(&self.plugins())?;
@@ -78,7 +78,7 @@ impl Host {
         Ok(PluginStatus::of(agent, files.chain(settings).collect()))
     }
 
-    /// Where files of our own lie that programs are told of, and what was put where.
+    /// The folder of Refrain's own files that programs are pointed to, and the notes of what was installed.
     fn plugins(&self) -> Utf8PathBuf {
         self.data_home.join("plugins")
     }

@@ -31,16 +31,16 @@ use crate::service::asking::take_over;
 use crate::service::mirror;
 use crate::{EngineError, LoopRequest, Service, now};
 
-/// How often a prover is started for one question: one that dies again and again is told instead.
+/// How often a prover is started for one question: if it dies again and again, that is reported instead.
 const PROVERS: u32 = 3;
 
 /// How long a loop that is to begin waits for others to let go of its worktree.
 const MOMENT: Duration = Duration::from_secs(5);
 
-/// How a session's loop goes on.
+/// What a session's loop does next.
 #[derive(Clone, Debug)]
 pub enum Turn {
-    /// A turn of the session begins: what it is told, the counter's marker first.
+    /// A turn of the session begins: its prompt, with the counter's marker first.
     Next {
         /// The marker, on a line of its own: `[loop mend iteration 2/20]`.
         marker: String,
@@ -168,9 +168,9 @@ impl Service {
         Ok(journal::read(&self.locate(id)?.dir)?.state)
     }
 
-    /// The session ended its turn, or is to begin one: what comes next, waited for as long as `patience` allows. Without
-    /// anything said a turn under way goes on. What was said is about the loop as it was `seen`: of two that say it at once,
-    /// one is heard.
+    /// The session ended its turn, or is to begin one: what comes next, waited for as long as `patience` allows.
+    /// Without anything said a turn under way continues. What was said is about the loop as it was `seen`: if two
+    /// sessions say it at once, one of them counts.
     ///
     /// # Errors
     /// [`EngineError`] where it cannot be told; what is on disk is what happened.
@@ -192,7 +192,7 @@ impl Service {
         loop {
             if let Some(lock) = RunnerLock::try_take(&dir)? {
                 match self.step(&dir, turn, &mut said)? {
-                    // Who has something to say is told to wait; who waits already, waits.
+                    // A session that ended its turn gets the wait as an answer; one that waits already keeps waiting.
                     Next::Turn(Turn::Resting { until: then }) if waits => rests = Some(then),
                     Next::Turn(turn) => return Ok(turn),
                     // Two sessions at work in one folder are proven one after the other.

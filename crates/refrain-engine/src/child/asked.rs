@@ -54,7 +54,7 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
         (MARK, file.to_string()),
     ];
     let (log, stderr) = (file.with_extension("log"), file.with_extension("stderr.log"));
-    // What is heard is what this one says.
+    // Only the output of this run is to be read.
     for before in [&log, &stderr] {
         refrain_files::remove(before).map_err(unwritten)?;
     }
@@ -93,7 +93,7 @@ struct Asked(OutputParser);
 
 impl Listener for Asked {
     fn hear(&mut self, chunk: &[u8]) {
-        // What it used is told at the end.
+        // Its usage is reported at the end.
         let _ = self.0.hear(chunk);
     }
 }

@@ -33,7 +33,7 @@ pub(crate) struct Ending {
     /// How much it printed, in bytes.
     pub(crate) stdout: u64,
     pub(crate) stderr: u64,
-    /// It left processes behind.
+    /// Its processes outlived it.
     pub(crate) left: bool,
     /// Why not all that it printed was kept.
     pub(crate) output_error: Option<String>,
@@ -121,7 +121,7 @@ fn attempt(
     }
 }
 
-/// What was heard, as the journal keeps it.
+/// The parsed output, as the journal keeps it.
 pub(crate) fn finished(exit: Exit, heard: ParsedOutput) -> AttemptFinished {
     AttemptFinished {
         exit,
@@ -177,7 +177,7 @@ fn command(gate: GateFinished, log: &Utf8Path, expected_summaries: u32) -> GateF
     GateFinished { fingerprint, no_test, summaries, preview: clip(last, PREVIEW).into_owned(), ..gate }
 }
 
-/// Why the gate proved nothing, whatever its exit code is: it could not run, or its runners found no test.
+/// Why the gate proved nothing, independent of its exit code: it could not run, or its runners found no test.
 fn proved_nothing(said: &str, exit: Exit) -> Option<String> {
     let Exit::Code(code) = exit else { return None };
     cannot_run(said, code).or_else(|| found_no_test(said, code))

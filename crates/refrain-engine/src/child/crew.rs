@@ -30,7 +30,7 @@ impl SupervisorHandle {
         Self { at_work: None, runtime: Handle::current() }
     }
 
-    /// Sees to it that there is a supervisor; where it is told what else there is to say.
+    /// Starts the supervisor if there is none, and returns the sender for what else is to be reported.
     pub(crate) fn ready(
         &mut self,
         (spec, dir): (&Spec, &LoopDir),

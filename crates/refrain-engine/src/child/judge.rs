@@ -1,5 +1,5 @@
-//! Agents that judge, reviewers and critics: what they are told. They run read-only and afresh; what they are asked and what
-//! their answers amount to is decided in `core::review`.
+//! Agents that judge, reviewers and critics: their prompts and where these are kept. They run read-only and afresh;
+//! what they are asked and what their answers amount to is decided in `core::review`.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::child::judge_spec::{judging, told};
 use crate::child::{AgentRole, AgentStart, ChildEvent, ChildOutput, takes_schema};
 use crate::driver::budget;
 
-/// What a judge is told, and where what it says is kept.
+/// A judge's prompt, and where its output is kept.
 pub(crate) struct Brief {
     /// The loop's, with the judge as its agent.
     spec: Spec,

@@ -41,7 +41,7 @@ pub(crate) struct CleanCheckout {
     touched: Vec<Touched>,
 }
 
-/// The gates behind one attempt that run on one tree.
+/// The gates after one attempt that run on one tree.
 #[derive(Debug)]
 struct Verification {
     of: AttemptId,
@@ -83,7 +83,7 @@ impl CleanCheckout {
         repository.check_out_clean(CleanRequest { tree, over, folder: &folder, kept, index: &index, cancel })
     }
 
-    /// The gates that follow verify this tree behind this attempt, or are asked before the first one.
+    /// The gates that follow verify this tree after this attempt, or are asked before the first one.
     fn begin(&mut self, of: Option<AttemptId>, tree: &Oid) {
         self.verification = of.map(|of| match self.verification.take() {
             Some(current) if current.of == of && current.tree == *tree => current,

@@ -21,7 +21,7 @@ use crate::clock;
 
 /// By its path: what stands first in `PATH` may be the agent's work.
 const SHELL: &str = "/bin/sh";
-/// Both streams are one, in the order in which they come, whatever the command is.
+/// Both streams are one, in the order in which they come, for any command.
 const TOGETHER: &str = "exec /bin/sh -c \"$0\" 2>&1";
 
 /// The input of an agent, and the logs of its output.
@@ -117,7 +117,7 @@ pub(crate) fn command_job(
     }
 }
 
-/// The lock that a Gemini leaves behind and the next one waits 13 s for (agent-clis.md), and the variable by which a Gemini of
+/// The stale lock of a Gemini, for which the next one waits 13 s (agent-clis.md), and the variable by which a Gemini of
 /// the same home is found.
 #[derive(Debug)]
 pub(crate) struct GeminiLock {

@@ -26,7 +26,8 @@ pub(crate) struct Supervised {
     pub(crate) sender: mpsc::Sender<ChildEvent>,
 }
 
-/// Starts the supervisor of the loop in this folder, whose reports become events: what must block to be read is read on its thread.
+/// Starts the supervisor of the loop in this folder. Its reports become events: what must block to be read is read on
+/// its thread.
 pub(crate) fn supervise(
     spec: &Spec,
     host: &Host,

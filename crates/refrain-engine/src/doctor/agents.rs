@@ -62,7 +62,7 @@ fn of_kind(kind: AgentKind, place: &Place<'_>) -> Vec<Finding> {
         let program = &program;
         let asked: Vec<_> =
             questions.iter().map(|question| scope.spawn(move || ask(program, question, place))).collect();
-        // A program without a package around it has the version of whatever lies above, or none.
+        // A program without a package around it has the version of the package above it, or none.
         let tested = adapter.tested();
         let of_files = version::installed(program);
         let is_tested = of_files.as_deref().is_some_and(|version| tested.contains(&version));
@@ -112,7 +112,8 @@ fn version_in(said: &str) -> Option<&str> {
     said.split_whitespace().map(|word| word.trim_start_matches('v')).find(is_version)
 }
 
-/// What a Gemini left behind that was killed: each next one waits 13 s for it (agent-clis.md). A loop removes it by itself.
+/// The stale lock of a Gemini that was killed: each next one waits 13 s for it (agent-clis.md). A loop removes it by
+/// itself.
 fn gemini_lock(env: &[(OsString, OsString)]) -> Option<Found> {
     let path = camino::Utf8PathBuf::from_path_buf(gemini::lock(env)?).ok()?;
     let home = env.iter().rev().find(|(name, _)| name == "HOME").map(|(_, home)| home)?;

@@ -25,7 +25,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Whether it is about processes that were left behind.
+    /// Whether it is about leftover processes.
     pub(super) fn is_of_processes(&self) -> bool {
         self.finding.subject == Subject::Processes
     }

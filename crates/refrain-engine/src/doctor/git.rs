@@ -101,7 +101,7 @@ fn under_way(what: Operation) -> Finding {
     )
 }
 
-/// Git leaves its locks behind only when it is killed, and then does nothing until a person removes them.
+/// A git lock stays only when git is killed, and then blocks git until a person removes it.
 fn locks(worktrees: &[&Utf8PathBuf], folders: [&Utf8Path; 2]) -> Vec<Found> {
     // Of the main worktree both are the same, which may be written in two ways.
     let mut folders =
@@ -184,7 +184,7 @@ fn judge(tree: &Worktree, owner: Option<&LoopState>, repository: &Arc<Repository
     Some(Finding::warning(Subject::Worktrees, found, advice).about(path.as_str()).into())
 }
 
-/// How the loops of the project stand, those in the archive too; what cannot be read is told elsewhere.
+/// The states of the project's loops, those in the archive too; what cannot be read is reported elsewhere.
 fn states(service: &Service) -> Vec<LoopState> {
     let project = service.project();
     let archived = project.archive().read_dir_utf8().into_iter().flatten().flatten();

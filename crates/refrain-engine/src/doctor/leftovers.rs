@@ -17,7 +17,7 @@ const VARIABLES: [&str; 3] = ["REFRAIN_STATE_FILE", "REFRAIN_LOOP_ID", "REFRAIN_
 /// How many processes are named.
 const NAMED: usize = 5;
 
-/// What agents left behind. `of_gates` says that gates did.
+/// Leftover processes of agents. `of_gates` says that gates started them.
 pub(super) fn look(of_gates: bool) -> Vec<Found> {
     let mut loops: BTreeMap<String, Vec<Orphan>> = BTreeMap::new();
     for stray in stray::bearing(&VARIABLES) {

@@ -20,7 +20,7 @@ use crate::{Service, chain, now};
 
 /// Clocks of machines that share a disk differ by so much.
 const USUAL: SignedDuration = SignedDuration::from_secs(60);
-/// A runner that is well hears a request at once.
+/// A healthy runner takes a request at once.
 const PROMPT: SignedDuration = SignedDuration::from_secs(30);
 /// How many loops of one kind of trouble are named one by one.
 const NAMED: usize = 20;

@@ -1,5 +1,5 @@
-//! Which loops the end of the machine's last run interrupted: those whose runner vanished with it, and those that it was
-//! told to pause by the signal that the system sends to all when it goes down. What a person paused before stays paused.
+//! Which loops the end of the machine's last run interrupted: those whose runner vanished with it, and those that were
+//! paused by the signal that the system sends to all when it goes down. What a person paused before stays paused.
 //!
 //! Two files in the state home say what journals cannot: `boot` holds the run of the machine that was looked at last, and
 //! `end` was touched when it ended.
@@ -51,7 +51,7 @@ pub fn interrupted_by_reboot(host: &Host) -> Vec<(Service, LoopId)> {
             // What cannot be read is named by `doctor` and `list`.
             let Ok(snapshot) = journal::read(&dir) else { continue };
             let state = snapshot.state;
-            // The loop of a task goes on with its plan.
+            // The loop of a task is resumed with its plan.
             if state.spec.task.is_some() {
                 continue;
             }

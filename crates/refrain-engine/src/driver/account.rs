@@ -12,7 +12,7 @@ use refrain_core::r#loop::Outcome;
 use refrain_core::{LoopState, Spec};
 use refrain_store::{AccountGate, Probe};
 
-/// How long the others wait at a time while one tries. They go on as soon as that one has its first event.
+/// How long the others wait at a time while one tries. They continue as soon as that one has its first event.
 const WHILE_ONE_TRIES: Duration = Duration::from_secs(30);
 /// How often they look whether it has.
 const LOOK_SOON: Duration = Duration::from_secs(1);

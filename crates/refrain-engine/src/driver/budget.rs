@@ -1,5 +1,5 @@
-//! The money that all loops share, as one runner sees it: what is reserved for the agent that it is about to start, grows
-//! while that works, and is settled behind it. What is enough is decided by the core; the sums are in the ledger.
+//! The money that all loops share, as one runner sees it: what is reserved for the agent that it is about to start,
+//! grows while that works, and is settled after it. What is enough is decided by the core; the sums are in the ledger.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -150,8 +150,8 @@ impl BudgetReservation {
     }
 }
 
-/// What an agent is told of money: what it may spend, where there is a cap that it keeps itself; and whether there is any
-/// cap, for which it is to say early what it uses.
+/// The limits an agent is started with: what it may spend, if it keeps a cap itself; and whether there is any cap, for
+/// which it is to report its usage early.
 pub(crate) fn told(state: &LoopState, agent: &AgentSpec, shared: Option<Allowance>) -> (Option<Usd>, bool) {
     let handed = shared.filter(|_| agent.keeps_a_budget()).map(|allowance| allowance.amount);
     let budget = [state.budget(), handed].into_iter().flatten().min();

@@ -245,7 +245,7 @@ impl<'a> Drive<'a> {
         looked
     }
 
-    /// From here on another agent works, whose provider may be another too.
+    /// From here on another agent works, and its provider may be another too.
     fn change_agent(&mut self, now: Timestamp) -> Result<(), EngineError> {
         let Some(agent) = self.driver.journal.state().other_agent().cloned() else { return Ok(()) };
         self.driver.journal.push(Event::AgentChanged(Box::new(agent)), now)?;
@@ -256,7 +256,8 @@ impl<'a> Drive<'a> {
     /// Has git do the step, and waits for one input: that it is done, or something else.
     async fn work(&mut self, step: Step) -> Result<(), EngineError> {
         if self.work.is_none() {
-            // Whatever git does is behind what is on disk: a crash finds the step still to be done, and git looks first.
+            // Git works only after the step is on disk: after a crash the step is still to be done, and git looks
+            // first.
             self.commit(Durability::Synced).await?;
             let tools = Tools {
                 env: &self.git_env(),
@@ -266,7 +267,7 @@ impl<'a> Drive<'a> {
                 program: &self.driver.host.program,
                 longest: LONGEST,
                 locks: &self.driver.locks,
-                // A session goes on meanwhile, whatever it does.
+                // A session keeps working meanwhile.
                 follows: self.steps[1].filter(|_| self.driver.journal.state().session.is_none()),
             };
             self.work = Work::begin(step, self.driver.journal.state(), self.driver.journal.dir(), &tools)?;

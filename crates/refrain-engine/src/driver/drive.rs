@@ -18,7 +18,7 @@ impl Runner {
     /// crashed, and its locks are free once the processes are gone, at the latest when the runtime is.
     ///
     /// # Errors
-    /// [`EngineError`] where it cannot go on: what is on disk is what happened, and `resume` goes on from there.
+    /// [`EngineError`] if it cannot continue: what is on disk is what happened, and `resume` continues from there.
     pub async fn drive(
         self,
         host: &Host,

@@ -1,5 +1,5 @@
-//! What every runner has, whatever it drives: its journal, its locks, and how it hears of requests, signals and files. Every
-//! source of news becomes one [`Input`] in one select.
+//! What the runners of loops and plans have in common: a journal, locks, and the sources of requests, signals and file
+//! changes. Every source becomes one [`Input`] in one select.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -178,8 +178,8 @@ where
         Ok(was_restored)
     }
 
-    /// Looks after its own files: something happened to them, or they are watched from here on, with those that are only read.
-    /// `is_whole` says whether what else it holds is there.
+    /// Checks its own files: something happened to them, or they are watched from here on, with those that are only
+    /// read. `is_whole` says whether the other files that it holds are there.
     pub(crate) async fn keep_files(
         &mut self,
         held: Option<Utf8PathBuf>,

@@ -23,7 +23,7 @@ use refrain_store::project::projects;
 use refrain_store::project::sessions;
 use refrain_store::{Claimed, Journal, LoopDir, RunnerLock, WorktreeLock};
 
-/// What a person wants of a loop that is to go on, and the event that says so; or why not.
+/// What a person wants of a loop that is to be resumed, and the event that says so; or why not.
 pub(crate) type ResumeDecision<'a> = (LoopRequest, &'a dyn Fn(&LoopState) -> Result<Option<Event>, Refusal>);
 
 /// How many more names are tried where a made-up one is taken.
@@ -150,7 +150,7 @@ impl Service {
         is_untested.then(|| (version, tested.join(", ")))
     }
 
-    /// Takes a loop over to go on with it, under new totals where they are given. What its last runner left behind is
+    /// Takes a loop over to resume it, under new totals if they are given. Leftover processes of its last runner are
     /// ended first.
     ///
     /// # Errors

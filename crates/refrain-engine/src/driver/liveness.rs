@@ -1,4 +1,4 @@
-//! Whether the processes of a loop live: its runner, its session, an agent that was left behind.
+//! Whether the processes of a loop live: its runner, its session, a leftover agent.
 
 use camino::Utf8Path;
 use refrain_core::LoopState;

@@ -28,7 +28,7 @@ pub struct Runner {
     pub(crate) pulse: Arc<LiveProgress>,
     /// Why it was told less of earlier loops than it might have been.
     pub(crate) forgetful: Option<String>,
-    /// What goes wrong with what it leaves behind.
+    /// Why its memories could not be kept.
     pub(crate) remembrance: Remembrance,
     /// The events up to this one are of before it was started or resumed here.
     pub(crate) past: u64,
@@ -80,13 +80,13 @@ impl Runner {
         self.is_restored
     }
 
-    /// How many memories of earlier loops it is told.
+    /// How many memories of earlier loops its prompt has.
     #[must_use]
     pub fn recalled(&self) -> usize {
         self.journal.state().spec.memory.as_ref().map_or(0, |memory| memory.recalled.len())
     }
 
-    /// Why it is told less of earlier loops than it might be.
+    /// Why its prompt has fewer memories of earlier loops than it could.
     #[must_use]
     pub fn forgetful(&self) -> Option<&str> {
         self.forgetful.as_deref()

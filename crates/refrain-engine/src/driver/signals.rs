@@ -7,8 +7,8 @@ use tokio::sync::watch;
 
 use crate::EngineError;
 
-/// When the loops that listen to it are to pause; none while they are to go on. A wish that was said before a loop listened
-/// counts for it too, and the later one counts only where it is the more urgent one. Without its sender nothing is wished.
+/// When the loops that listen to it are to pause; none while they are to run. A wish from before a loop listened counts
+/// for it too, and a later one counts only if it is more urgent. Without its sender nothing is wished.
 pub type SignalRequests = watch::Receiver<Option<Urgency>>;
 
 /// How a runner takes the signals that its process gets.

@@ -20,7 +20,7 @@ use crate::{EngineError, Service};
 
 /// How long git may take for each answer: a user waits for it.
 const LONGEST: Duration = Duration::from_secs(60);
-/// How many files are named that are left out.
+/// How many omitted files are named.
 const MOST_NAMED: usize = 20;
 
 /// What a loop has changed so far.

@@ -99,7 +99,7 @@ fn as_ended(state: &LoopState, branch: &str, mixed: &[RepoPath]) -> LoopState {
     ended
 }
 
-/// What is told of the work, with no secrets in it.
+/// The texts about the work, with no secrets in them.
 struct Told {
     message: String,
     state: String,

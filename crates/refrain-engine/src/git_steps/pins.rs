@@ -56,7 +56,7 @@ fn find(spec: &Spec, folders: &[PathBuf], name: String) -> Program {
     let Some(path) = in_folders(folders, &name) else {
         return Program { name, path: None, blake3: None };
     };
-    // In the worktree by its own name, or by what is behind a link.
+    // In the worktree by its own name, or by the target of a link.
     let is_work = is_inside(&path, spec) || fs::canonicalize(&path).is_ok_and(|real| is_inside(&real, spec));
     let blake3 = (!is_work).then(|| hash(&path).unwrap_or_default());
     Program { name, path: Some(path.to_string_lossy().into_owned()), blake3 }

@@ -1,5 +1,5 @@
-//! The room that a project's pool of worktrees takes, kept within its budget: what is in them is asked of git, which one is
-//! whose of the store.
+//! The room that a project's pool of worktrees takes, kept within its budget: git knows what is in them, the store
+//! which project has which.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_git::{GitError, Removal, Repository};

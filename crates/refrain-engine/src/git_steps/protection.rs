@@ -17,7 +17,7 @@ use crate::git_steps::repository::Job;
 const MOST: usize = 200;
 
 impl Job {
-    /// The base, with what is protected, and what git is told to pass over, as it is now.
+    /// The base, with the protected paths and git's exclusions as they are now.
     pub(crate) fn with_protection(&self, repository: &Repository, base: Base) -> Result<Base, GitError> {
         let spec = &self.state.spec;
         let protected = match spec.protect.is_empty() {

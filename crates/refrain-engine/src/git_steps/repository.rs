@@ -1,5 +1,5 @@
-//! What a loop does in its repository: its steps that ask git, each done on a thread that may block and answered with the
-//! event that records it. What is committed and what is left out is decided in `refrain-git`.
+//! What a loop does in its repository: its steps that ask git, each done on a thread that may block and answered with
+//! the event that records it. What is committed and what is omitted is decided in `refrain-git`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -128,7 +128,7 @@ impl Work {
         Ok(done.map_err(|error| EngineError::Process("git's thread", error.into()))??)
     }
 
-    /// Ends it before its time, and whatever git started with it.
+    /// Ends it before its time, with every process that git started.
     pub(crate) fn abandon(&self) {
         self.cancel.cancel();
     }
@@ -160,7 +160,7 @@ pub(crate) struct Job {
     pub(crate) state_home: Utf8PathBuf,
     sweeper: Sweeper,
     longest: Duration,
-    /// The step right before this one: behind a look at the worktree nothing was run since.
+    /// The step right before this one: after a look at the worktree nothing was run since.
     follows: Option<Step>,
 }
 
@@ -403,7 +403,7 @@ pub(crate) fn settle(
     open: impl FnOnce() -> Result<Repository, GitError>,
 ) -> Result<Option<Repository>, EngineError> {
     if !spec.git.needs_base() && !spec.proves() {
-        // Whatever keeps git from saying it: such a loop has no other need of it.
+        // The error does not matter: such a loop has no other need of git.
         let Ok(repository) = open() else { return Ok(None) };
         spec.git.before = repository.survey().ok().map(Box::new);
         let _ = pin(spec, &repository);

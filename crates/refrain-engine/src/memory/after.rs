@@ -64,7 +64,7 @@ impl Past {
         self.redactor.clean(text)
     }
 
-    /// What it leaves behind by itself.
+    /// The memories from the loop itself.
     pub(crate) fn memories(&self) -> Vec<Memory> {
         let said: Vec<&str> = self.said.iter().map(String::as_str).collect();
         self.without_secrets(after(&self.state, &said))

@@ -22,7 +22,7 @@ use crate::{EngineError, Host, MemoryError, Service, now};
 
 /// How long a judge may take.
 const LIMIT: Duration = Duration::from_secs(600);
-/// How much of an agent's last message a judge is told, in bytes.
+/// How much of an agent's last message a judge gets, in bytes.
 const EXCERPT: u64 = 4 << 10;
 /// What a judge is asked for.
 const LESSONS: &str = "lessons";
@@ -36,8 +36,8 @@ pub enum Afterwards {
     Nothing,
 }
 
-/// Starts what is to be done about a loop that has ended, where something is: what is to be learnt of one that left something
-/// behind, and what is to be proposed for it. One that an agent started has nothing: what it would start ends with that agent.
+/// Starts what is to be done about a loop that has ended, if anything is: what is to be learnt from one with memories,
+/// and what is to be proposed for it. One that an agent started gets nothing: what it would start ends with that agent.
 pub(crate) fn begin(host: &Host, dir: &LoopDir) {
     let judges = OwnMemory::read(&host.config_home).judge.is_some();
     let reflects = Evolution::of_the_user(&host.config_home).agent.is_some();

@@ -1,4 +1,5 @@
-//! What a loop is told of earlier ones: found once, by its goal, before it begins, and pinned in its specification.
+//! The memories of earlier loops in a loop's prompt: found once, by its goal, before it begins, and pinned in its
+//! specification.
 
 use refrain_core::Spec;
 use refrain_core::memory::{MemorySpec, goal, rank, select};

@@ -61,7 +61,7 @@ pub struct Follower {
     reader: JournalReader<Event>,
     logs: Vec<Log>,
     runner: Option<Identity>,
-    /// Whose gates are run: of iteration 0 those that come before the first.
+    /// The attempt whose gates are run; of iteration 0 those that come before the first.
     last_attempt: AttemptId,
     /// What the loop is, once that was read.
     spec: Option<Box<Spec>>,

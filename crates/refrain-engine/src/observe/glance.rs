@@ -43,7 +43,7 @@ pub struct DetailView {
 pub struct Screen(Redactor);
 
 impl Screen {
-    /// The text without them: a line that looks like one is left out as a whole.
+    /// The text without them: a line that looks like one is omitted as a whole.
     #[must_use]
     pub fn clean(&self, text: &str) -> String {
         self.0.clean(text)
@@ -78,7 +78,7 @@ impl Service {
         })
     }
 
-    /// What takes secrets out of what is told of a loop, or a plan.
+    /// Takes secrets out of the texts about a loop, or a plan.
     pub fn screen(&self, id: &LoopId) -> Result<Screen, EngineError> {
         Ok(Screen(Redactor::new(&self.spec_of(id)?, [])))
     }

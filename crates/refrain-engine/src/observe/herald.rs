@@ -1,6 +1,6 @@
-//! Who tells of a loop, or a plan, what a person wants to hear who looks elsewhere: an observer on a thread of its own. It
-//! reads the journal and can change nothing about what it is of. A webhook is told at least once, from a cursor that is kept
-//! beside the journal: what was not delivered when the runner ends is for the next one, or for `resume --all` ([`post`]).
+//! Sends notices of a loop, or a plan: an observer on a thread of its own. It reads the journal and can change nothing
+//! about what it is of. A webhook gets each notice at least once, from a cursor that is kept beside the journal: what
+//! was not delivered when the runner ends is for the next one, or for `resume --all` ([`post`]).
 
 mod post;
 
@@ -28,17 +28,17 @@ use crate::{EngineError, PlanRunner, Runner, Service};
 pub struct Notifier(JoinHandle<Option<String>>);
 
 impl Notifier {
-    /// Waits until all is told, or that has to be left for later, and answers with why.
+    /// Waits until all is sent, or has to be left for later, and answers with why.
     #[must_use]
     pub fn finish(self) -> Option<String> {
-        // If it panicked, nothing more is told; the loop is what it is.
+        // If it panicked, nothing more is sent; the loop is unaffected.
         self.0.join().unwrap_or(None)
     }
 }
 
 /// Whom a herald tells.
 pub struct Audience {
-    /// Waits that are longer are told of.
+    /// Waits that are longer are reported.
     pub longest: Option<Millis>,
     /// A webhook, of all that it is owed.
     pub webhook: Option<Webhook>,

@@ -91,7 +91,7 @@ struct Printing {
 }
 
 impl JournalWatcher {
-    /// Over the projects that are `open`, from now on; also what agents print where it `hears`.
+    /// Watches the projects that `open` returns, from now on; also what agents print if it `hears`.
     pub fn new(open: impl Fn() -> Vec<Service> + Send + 'static, hears: bool) -> Result<Self, EngineError> {
         Self::bounded(Box::new(open), hears, WATCHED)
     }
@@ -364,7 +364,7 @@ fn journals(service: &Arc<Service>) -> impl Iterator<Item = (LoopRef, Metadata)>
     entries.flatten().filter_map(|entry| {
         let id = entry.file_name().parse().ok()?;
         let dir = LoopDir(entry.into_path());
-        // Where it has not begun, that is told when it does.
+        // One that has not begun is reported when it does.
         let meta = fs::metadata(dir.journal()).ok()?;
         Some((LoopRef { service: Arc::clone(service), id, dir }, meta))
     })

@@ -1,5 +1,5 @@
-//! A list of loops and plans that stays, and is told what changed of it. For surfaces that stay: what has stopped is
-//! read once, what is driven only as far as it is new, and while nothing changes nothing is done.
+//! A live list of loops and plans, and what changed in it. For surfaces that stay open: what has stopped is read once,
+//! what is driven only as far as it is new, and while nothing changes nothing is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -52,7 +52,7 @@ pub struct ListRow {
     pub said: Option<String>,
     /// Why it stands where it stands.
     pub reason: String,
-    /// What a person has to do for it to go on.
+    /// What a person has to do before it continues.
     pub needs: Option<String>,
 }
 

@@ -59,7 +59,7 @@ impl PlanRunner {
     /// takeover is on disk.
     ///
     /// # Errors
-    /// [`EngineError`] where it cannot go on: what is on disk is what happened, and `plan resume` goes on from there.
+    /// [`EngineError`] if it cannot continue: what is on disk is what happened, and `plan resume` continues from there.
     pub async fn drive(
         self,
         host: &Host,
@@ -91,7 +91,7 @@ impl<'a> PlanDrive<'a> {
         let PlanRunner { journal, lock, service, pulse, opened, telling } = runner;
         let env = environment::of_git(&journal.state().spec.each, host.env.iter().cloned());
         let each = journal.state().spec.each.clone();
-        // Before the first runner there was none that could have left processes behind.
+        // Before the first runner there was none that could have leftover processes.
         let may_be_left = journal.state().runner.is_some();
         let sweep = move || {
             if may_be_left {
@@ -217,7 +217,7 @@ impl<'a> PlanDrive<'a> {
         Ok(())
     }
 
-    /// The plan cannot go on by itself; what its tasks do is brought to an end, and nothing is lost.
+    /// The plan cannot continue by itself; what its tasks do is brought to an end, and nothing is lost.
     fn hinder(&mut self, error: &EngineError) -> Result<(), EngineError> {
         self.record(PlanEvent::Hindered { error: chain(error) })
     }

@@ -22,7 +22,7 @@ use crate::{Host, Service, chain};
 /// The longest subject of a commit that a title makes, in bytes.
 const SUBJECT: usize = 100;
 
-/// Who asks git for a plan.
+/// The plan's interface to git.
 #[derive(Clone, Debug)]
 pub(super) struct Landing {
     pub(super) project: Project,

@@ -46,8 +46,8 @@ pub(super) struct Round {
     pub(super) running: Running,
 }
 
-/// Whose turn it is to have its worktree made ready: as many at a time as there are processors. With all at once none of their
-/// agents would be at work before the last one could be.
+/// Permits to make a worktree ready: as many at a time as there are processors. With all at once none of their agents
+/// would be at work before the last one could be.
 pub(super) type Turns = Arc<Semaphore>;
 
 /// One for this machine.
@@ -63,7 +63,7 @@ enum Prepared {
     Over(Box<LoopState>),
 }
 
-/// What its loops are told when they start, if everything is to come to rest.
+/// The request that its loops get when they start, if everything is to come to rest.
 pub(super) type Quiet = Rc<Cell<Option<(Urgency, bool, Asker)>>>;
 
 /// What a new loop begins with.
@@ -205,7 +205,7 @@ impl Round {
         }
     }
 
-    /// The loop that there is: where it stopped, or was killed, it goes on, if it may.
+    /// The existing loop: it is resumed from where it stopped, or was killed, if it may be.
     fn take_up(&self, dir: &LoopDir) -> Result<Prepared, EngineError> {
         let state: LoopState = journal::read_believed(dir, &self.host.signing())?;
         let goes_on = match state.ended.map(|ended| ended.end) {

@@ -109,7 +109,7 @@ impl Service {
         }
     }
 
-    /// No other plan may be at the same tasks: one that runs, or that crashed and would go on with them.
+    /// No other plan may have the same tasks: one that runs, or that crashed and would resume with them.
     fn check_alone(&self, spec: &PlanSpec, own: Option<&LoopId>) -> Result<(), EngineError> {
         for id in self.plans()? {
             let Ok(other) = self.plan(&id) else { continue };
@@ -121,7 +121,7 @@ impl Service {
         Ok(())
     }
 
-    /// Takes a plan over to go on with it, under new totals where they are given.
+    /// Takes a plan over to resume it, under new totals if they are given.
     ///
     /// # Errors
     /// [`EngineError`]; the plan is unchanged then.
@@ -174,7 +174,7 @@ impl Service {
         Ok(dirs.iter().filter_map(|dir| dir.0.file_name()?.parse().ok()).collect())
     }
 
-    /// Says how a task that was used up is to go on, when the plan is resumed.
+    /// Says how a task that was used up continues, when the plan is resumed.
     ///
     /// # Errors
     /// [`EngineError`] where the plan is driven, or the task does not wait for that.

@@ -13,7 +13,7 @@ use refrain_store::{RunnerLock, journal};
 use crate::driver::liveness::{is_stopped, look};
 use crate::{EngineError, Service, now};
 
-/// The loops of so many tasks are read for what is told of those that are over: a plan may have thousands.
+/// How many finished loops of tasks are read for their details: a plan may have thousands.
 const LOOKED_INTO: usize = 100;
 
 impl Service {

@@ -196,7 +196,7 @@ impl Verification {
     }
 }
 
-/// The number of a gate's run, by which its log is called: each verification comes behind another event, and has as many
+/// The number of a gate's run, by which its log is called: each verification comes after another event, and has as many
 /// numbers as the gate may have runs, so that no log is another's.
 fn run_number(seq: u64, retries: u32, retry: u32) -> u32 {
     let first = seq.saturating_mul(u64::from(retries) + 1);
@@ -274,7 +274,7 @@ fn not_run(said: String) -> EngineError {
     EngineError::Process("its gates cannot be started", io::Error::other(said))
 }
 
-/// Ends what the verification of a runner before this one left behind.
+/// Ends leftover processes of an earlier runner's verification.
 pub(super) fn sweep_leftovers(each: &Spec) {
     let _ = sweep(&Mark { variables: environment::marks(each), session: None, keeper: None });
 }

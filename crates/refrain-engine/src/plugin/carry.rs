@@ -1,5 +1,5 @@
-//! What was rehearsed, done. What is ours is noted before it is written and until it is gone, so that a crash in between leaves
-//! nothing behind that the next call does not know.
+//! Carries out what was rehearsed. Each file of ours is noted before it is written and until it is gone, so that a
+//! crash in between leaves nothing that the next call does not know.
 
 use camino::Utf8Path;
 use refrain_store::DiskError;

@@ -94,7 +94,7 @@ pub(crate) trait Unattended: Machine {
 }
 
 impl Service {
-    /// Asks the machine in `dir`, and returns its state after it was heard.
+    /// Asks the loop or plan in `dir`, and returns its state after the request was taken.
     pub(crate) fn ask_machine<M: Unattended>(
         &self,
         dir: &LoopDir,

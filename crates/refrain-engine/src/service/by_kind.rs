@@ -1,4 +1,4 @@
-//! Loops and plans behind one interface: which of both an id names is found out here, and nowhere else.
+//! One interface for loops and plans: which of both an id names is found out here, and nowhere else.
 
 use camino::Utf8PathBuf;
 use refrain_core::event::{Ask, Asker};
@@ -67,9 +67,9 @@ impl Service {
         })
     }
 
-    /// Asks something of a loop, or a plan, for this asker, and returns its state after it was heard. A runner that lives is
-    /// asked; without one it is done here. `slow` is called with the runner if that does not answer: it hangs, is stopped, or
-    /// cannot be reached.
+    /// Asks something of a loop, or a plan, for this asker, and returns its state after the request was taken. A runner
+    /// that lives is asked; without one it is done here. `slow` is called with the runner if that does not answer: it
+    /// hangs, is stopped, or cannot be reached.
     ///
     /// # Errors
     /// [`EngineError::Refused`] where the state does not allow it, and it is unchanged; else what failed.

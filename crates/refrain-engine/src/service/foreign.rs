@@ -83,7 +83,8 @@ impl Service {
         Ok(serde_json::from_str(&text).map_or_else(|_| clean(&text), whole))
     }
 
-    /// What a session is told that begins a loop here while Claude Code's own plugin has one: that file is only looked at.
+    /// The note for a session that begins a loop here while Claude Code's own plugin has one: that file is only looked
+    /// at.
     #[must_use]
     pub fn advisory(&self, here: &Utf8Path) -> Option<&'static str> {
         let is_on = |folder: &Utf8Path| {

@@ -18,7 +18,7 @@ use crate::driver::recovery;
 use crate::service::redact::Redactor;
 use crate::{EngineError, Service};
 
-/// How much is read before a part of a log and behind it, in bytes, to see a secret that lies across its edge.
+/// How much is read before a part of a log and after it, in bytes, to see a secret that lies across its edge.
 const AROUND: u64 = 64 << 10;
 
 /// Something that was kept of an attempt.
@@ -28,9 +28,9 @@ pub enum Kept {
     Output,
     /// What it printed on standard error.
     Errors,
-    /// What a run of a gate behind it printed.
+    /// What a run of a gate after it printed.
     Gate(GateName, u32),
-    /// What a critic said behind it.
+    /// What a critic said after it.
     Critique,
 }
 
@@ -39,7 +39,7 @@ pub enum Kept {
 pub struct Part {
     /// The first byte of it.
     pub from: u64,
-    /// The byte behind it: where the next one begins.
+    /// The byte after it: where the next one begins.
     pub next: u64,
     /// How many bytes the log has now.
     pub total: u64,

@@ -1,6 +1,6 @@
-//! Files in which other systems look for a loop: written for them, never read back, and nothing depends on that. What stands
-//! in them, and whose one is that lies there already, is decided in `refrain_core::formats::mirror`. What a person asks for by name is
-//! in `foreign`.
+//! Files in which other systems look for a loop: written for them, never read back, and nothing depends on that. Their
+//! content, and the owner of one that is there already, is decided in `refrain_core::formats::mirror`. What a person
+//! asks for by name is in `foreign`.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -93,7 +93,7 @@ fn replace(path: &Utf8Path, text: &str) -> io::Result<()> {
 enum There {
     Nothing,
     Text(String),
-    /// No file of text, or it lies behind a link, which may lead anywhere.
+    /// No file of text, or it is reached through a link, which may lead anywhere.
     Other,
 }
 

@@ -1,4 +1,5 @@
-//! What must not leave with a report, or on a failure branch: values of variables that were set for the agent, and whatever looks like a secret.
+//! What must not leave with a report, or on a failure branch: values of variables that were set for the agent, and
+//! everything that looks like a secret.
 
 use std::ops::Range;
 
@@ -25,12 +26,12 @@ impl Redactor {
         Self { values }
     }
 
-    /// The text without them. A line that looks like one is left out as a whole, and a key with all its lines.
+    /// The text without them. A line that looks like one is omitted as a whole, and a key with all its lines.
     pub(crate) fn clean(&self, text: &str) -> String {
         self.clean_part("", text, "")
     }
 
-    /// A part of a text without them: what lies `before` it and `behind` it says what stands at its edges.
+    /// A part of a text without them: the text `before` and `behind` it decides about its edges.
     pub(crate) fn clean_part(&self, before: &str, part: &str, behind: &str) -> String {
         let whole = [before, part, behind].concat();
         let (text, part) = self.without_values(&whole, before.len()..before.len() + part.len());
@@ -128,7 +129,7 @@ mod tests {
         assert!(clean.starts_with("before\n[redacted: ") && clean.ends_with("]\nafter"), "{clean}");
     }
 
-    /// Whatever the parts, together they say what the whole says, and none has a piece of a secret.
+    /// For any parts: together they say what the whole says, and none has a piece of a secret.
     #[test]
     fn parts_hide_what_the_whole_hides() {
         let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");

@@ -23,7 +23,7 @@ const MOST: u64 = 128 << 20;
 /// How far a search has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchResult {
-    /// The byte from which it goes on.
+    /// The byte from which to continue.
     pub next: u64,
     /// How many bytes there are now.
     pub total: u64,
@@ -79,7 +79,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Looks through a part that begins at byte `at`; breaks off behind so many bytes of it.
+    /// Looks through a part that begins at byte `at`; breaks off after so many bytes of it.
     fn look(
         &mut self,
         bytes: &[u8],

@@ -21,7 +21,8 @@ const LOOKS: u32 = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
 impl Service {
-    /// Answers a session that ends its turn: one that a loop started itself where `is_inside`. Whatever is odd lets it go.
+    /// Answers a session that ends its turn: one that a loop started itself if `is_inside`. Any irregularity lets the
+    /// session go.
     #[must_use]
     pub fn at_stop(&self, agent: AgentKind, told: &Told, is_inside: bool) -> Answer {
         let mut stop = Stop {
@@ -67,8 +68,8 @@ impl Service {
         Answer::of(&state.spec.id, stands)
     }
 
-    /// What a session is told that starts, goes on, or was compacted: which loops it drives. None where there are none, or a
-    /// loop started it itself.
+    /// The context for a session that starts, continues, or was compacted: which loops it drives. None if there are
+    /// none, or a loop started it itself.
     #[must_use]
     pub fn at_start(&self, agent: AgentKind, told: &Told, is_inside: bool) -> Option<String> {
         if is_inside {

@@ -83,7 +83,7 @@ fn name(number: usize) -> String {
     format!("session-{number:02}")
 }
 
-/// What a hook of this session is told.
+/// The input of a hook of this session.
 fn told(session: &str, event: &str, message: &str, background: usize) -> Told {
     let background: Vec<_> = (0..background).map(|task| serde_json::json!({ "id": task })).collect();
     let input = serde_json::json!({
@@ -172,7 +172,7 @@ enum Happens {
     SaysDone,
     SaysCapped,
     IsCancelled,
-    /// The session is lost, and goes on with its loop.
+    /// The session is lost, and resumes with its loop.
     IsLost,
 }
 
@@ -259,7 +259,7 @@ impl Counter {
     }
 }
 
-/// Does it to the real one; what its session is told, where it is told something.
+/// Does it to the real one; the prompt of its session, if it gets one.
 fn take(place: &Place, number: usize, happens: Happens, is_over: bool) -> Option<String> {
     let (id, service) = (id_of(number), &place.service);
     let next = |turn| match turn {

@@ -1,4 +1,4 @@
-//! One turn of a session: what it left behind, and what it is told next.
+//! One turn of a session: its result, and the prompt of the next.
 
 use camino::Utf8Path;
 use refrain_core::event::{AttemptFinished, Event, Exit};
@@ -29,13 +29,13 @@ pub struct Said {
 
 /// What can be done with a loop between two turns.
 pub(super) enum Next {
-    /// The session is told this.
+    /// The session gets this turn.
     Turn(Turn),
     /// What comes next takes a runner.
     Prover,
 }
 
-/// What a turn that is over left behind.
+/// The result of a turn that is over.
 pub(super) fn over(
     state: &LoopState,
     dir: &LoopDir,
@@ -79,7 +79,7 @@ fn keep(path: &Utf8Path, text: &str) {
     let _ = refrain_files::write(path, text.as_bytes());
 }
 
-/// Goes on until it is the session's turn, the loop stands still, or a runner is needed.
+/// Continues until it is the session's turn, the loop has stopped, or a runner is needed.
 pub(super) fn go_on(
     journal: &mut Journal,
     mut look: impl FnMut(&Spec) -> Option<WorkDigest>,
@@ -125,7 +125,8 @@ pub(super) fn go_on(
     }
 }
 
-/// Everything that must be there before the session is told: the attempt's folder, its prompt, the files that it reads.
+/// Creates everything that must be there before the session gets its turn: the attempt's folder, its prompt, the files
+/// that it reads.
 fn tell(state: &LoopState, loop_dir: &LoopDir, id: AttemptId) -> Result<Turn, EngineError> {
     let quoted = quotes::read(&state.spec, loop_dir, &prompt::quotes(state));
     let prompt = prompt::assemble(state, Quoted(&quoted));

@@ -54,7 +54,7 @@ impl Host {
         Some((units.join(UNIT), units.join("default.target.wants").join(UNIT)))
     }
 
-    /// Has loops that a reboot interrupts go on by themselves, or no longer.
+    /// Switches on or off that loops are resumed after a reboot interrupts them.
     ///
     /// # Errors
     /// [`EngineError`] if a file cannot be written, or a unit of that name was not written by Refrain.

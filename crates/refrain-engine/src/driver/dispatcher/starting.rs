@@ -54,7 +54,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// The attempt in whose folder a child writes.
+    /// The attempt that a child writes to.
     fn attempt_of(&self, child: ChildId) -> Option<AttemptId> {
         let state = self.driver.journal.state();
         match child {
@@ -150,7 +150,7 @@ impl Drive<'_> {
     pub(super) fn lacks_ground(&self, step: Step) -> bool {
         let Step::Start(ChildId::Gate { gate, .. }) = step else { return false };
         let spec = &self.driver.journal.state().spec;
-        // An agent that reviews runs nothing, and is told what the candidate changes.
+        // An agent that reviews runs nothing, and gets the candidate's changes in its prompt.
         let runs = spec.gates.get(gate).is_some_and(|gate| matches!(gate.check, Check::Command(_)));
         spec.clean_checkout && runs && self.ready.as_ref().is_none_or(|(of, _)| *of != step)
     }

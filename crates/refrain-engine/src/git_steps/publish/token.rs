@@ -18,7 +18,7 @@ impl Host {
         secret(&self.config_home.join("github-token"))
     }
 
-    /// What git is run in, and forges are asked in, for this loop. A file that is no good is told of at the start.
+    /// The environment for git and forges of this loop. An unusable file is reported at the start.
     pub(crate) fn git_env(&self, spec: &Spec) -> Vec<(OsString, OsString)> {
         let mut env = environment::of_git(spec, self.env.iter().cloned());
         let token = self.github_token().ok().flatten();

@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::observe::webhook::{PATIENCE, Undelivered, Webhook};
 
-/// How long a runner goes on trying once its loop has stopped.
+/// How long a runner keeps trying once its loop has stopped.
 const AT_THE_END: Duration = Duration::from_secs(5);
 
 /// What a webhook is owed.

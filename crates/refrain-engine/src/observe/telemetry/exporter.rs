@@ -72,12 +72,12 @@ pub(crate) struct Telling {
     pub(super) exporter: Exporter,
 }
 
-/// What is told of a journal, and when.
+/// What is exported of a journal, and when.
 #[derive(Clone, Copy)]
 pub(super) enum When {
-    /// What comes behind this record, as it comes.
+    /// What comes after this record, as it comes.
     Behind(u64),
-    /// All since it was started, or resumed, when it ends behind this record.
+    /// All since it was started, or resumed, when it ends after this record.
     AtTheEnd(u64),
 }
 

@@ -1,4 +1,4 @@
-//! Runners that a collector is told of.
+//! Runners that are exported to a collector.
 
 use super::Telemetry;
 use super::exporter::{Exporter, Following, Owed, Telling, When, follow};

@@ -73,7 +73,7 @@ impl PlanDrive<'_> {
         for (task, _, slot) in std::mem::take(&mut self.begun) {
             self.host(task, Some(slot));
         }
-        // Behind all of them: while their agents work there is time for it.
+        // After all of them are started: while their agents work there is time for it.
         let (landing, turns) = (self.landing.clone(), Arc::clone(&self.turns));
         self.tidying.spawn_local(async move {
             let _turn = turns.acquire().await;

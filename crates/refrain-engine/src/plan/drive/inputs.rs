@@ -1,4 +1,4 @@
-//! What the runner of a plan hears: one handler turns every input into events.
+//! The inputs of a plan's runner: one handler turns each into events.
 
 use std::time::Duration;
 
@@ -78,13 +78,13 @@ impl PlanDrive<'_> {
         }
     }
 
-    /// The loops are told again to stop at once: each kills what it is stopping.
+    /// Tells the loops again to stop at once: each kills what it is stopping.
     async fn tell_again(&mut self) -> Result<(), EngineError> {
         let for_good = self.driver.journal.state().cancel.is_some();
         self.quieten(Urgency::Now, for_good).await
     }
 
-    /// Looks after the plan's own files, and the task file.
+    /// Checks the plan's own files, and the task file.
     async fn keep_files(&mut self) -> Result<(), EngineError> {
         let tasks = self.driver.journal.state().spec.tasks.clone();
         self.driver.keep_files(None, &[&tasks], true).await
