@@ -112,7 +112,7 @@ impl Action {
     pub fn permission(self) -> Permission {
         use Permission::{Anyone, OutsideAttempt, OwnLoops, StartedLoops};
         match self {
-            // The sweep behind an attempt ends what it started.
+            // The sweep after an attempt ends what it started.
             Self::Detach => OutsideAttempt(
                 "--detach from inside an attempt of {own}: the runner would be ended with that attempt",
             ),
@@ -124,7 +124,7 @@ impl Action {
             Self::Tune => OutsideAttempt("{own} cannot tune a plan from inside an attempt"),
             Self::Trust => OutsideAttempt("{own} cannot say what is trusted from inside an attempt"),
             Self::Serve => OutsideAttempt("{own} cannot let anybody in from inside an attempt"),
-            // Later loops are told what is remembered as a person's word.
+            // Later loops would trust a changed memory as a person's word.
             Self::ChangeMemories => OutsideAttempt("{own} cannot change memories from inside an attempt"),
             Self::ChangePlugins => OutsideAttempt("{own} cannot change plugins from inside an attempt"),
             Self::Repair => OutsideAttempt("--fix from inside an attempt of {own}"),

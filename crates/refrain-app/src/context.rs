@@ -54,7 +54,7 @@ impl Context {
         Ok(Service::open(dir, self.host.clone())?.trusting(once))
     }
 
-    /// Refuses what the caller may not do, whatever loop it is done with.
+    /// Refuses what the caller may not do with any loop.
     pub fn check(&self, action: Action) -> Result<(), RequestError> {
         self.caller.check(action, None)
     }

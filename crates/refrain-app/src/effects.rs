@@ -64,7 +64,7 @@ const fn holds(options: &'static str, holds: fn(&Spec) -> bool, text: &'static s
 /// What was typed for one verb.
 #[derive(Clone, Debug, Default)]
 pub struct Level {
-    /// The verb, as it is typed behind `refrain`.
+    /// The verb, as it is typed after `refrain`.
     pub verb: String,
     /// The long name of each option, or the id of a word, with its values; and the verb below this one.
     pub typed: BTreeMap<String, Vec<String>>,

@@ -79,7 +79,7 @@ pub enum Words {
     Stdin,
 }
 
-/// A loop to start: what is left out, the configuration says; what that leaves out is built in.
+/// A loop to start: what is omitted comes from the configuration, and then from the built-in defaults.
 #[derive(Debug, Default)]
 pub struct StartLoop {
     /// The task, in words.

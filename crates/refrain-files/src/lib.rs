@@ -156,7 +156,7 @@ impl Folder {
         }
     }
 
-    /// Makes a new file in it, in the place of whatever file or link has that name.
+    /// Makes a new file in it, in place of any file or link of that name.
     ///
     /// # Errors
     /// Where it cannot be made.
@@ -311,7 +311,7 @@ pub fn read_text(path: &Utf8Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
 
-/// Makes a new file in the place of whatever file or link has that path. Its folder is Refrain's own: it is made where it is
+/// Makes a new file in place of any file or link at that path. Its folder is Refrain's own: it is made if it is
 /// missing, or something else has its place.
 ///
 /// # Errors

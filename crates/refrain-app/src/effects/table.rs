@@ -243,7 +243,7 @@ const AS_STARTED: &str = "it has no effect without --from FILE: a loop keeps the
 
 /// What a session begins a loop with, or continues one.
 const SESSION: &[Row] = &[
-    // The session's command says these with whatever is typed behind it.
+    // The session's command passes these with the user's words after it.
     always("args lead mode agent session-id"),
     always("max resume resume-last loop"),
     without(

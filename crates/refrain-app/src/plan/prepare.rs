@@ -154,7 +154,7 @@ impl Prepared {
         self.source.graph.waves().iter().flatten().copied()
     }
 
-    /// What the agents are told.
+    /// The texts in the agents' prompts.
     pub fn texts(&self, context: &Context) -> Result<Texts<'_>, RequestError> {
         Texts::read(&self.spec).map_err(|error| unreadable(context, &self.spec, &error))
     }

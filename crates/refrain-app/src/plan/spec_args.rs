@@ -1,4 +1,4 @@
-//! What agents of tasks are told besides their task: the options of every verb of `plan` that has to do with it.
+//! The prompts of task agents besides their task: the options of every verb of `plan` that has to do with it.
 
 use camino::Utf8PathBuf;
 use refrain_core::plan::BriefSpec;

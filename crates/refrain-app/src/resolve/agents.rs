@@ -1,5 +1,5 @@
-//! Agents beside the one that a loop begins with: who goes on where it is stuck, who reviews, who criticises. Each is named
-//! as `--agent` names it: an adapter, or an agent of the configuration.
+//! Agents beside the one that a loop begins with: the one that takes over when it is stuck, the reviewer, the critic.
+//! Each is named as `--agent` names it: an adapter, or an agent of the configuration.
 
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, OutputFormat, PromptMode};
 use refrain_engine::config::{Command, Settings};

@@ -1,5 +1,5 @@
-//! What a loop's agent is told to do: a task, a mode, directions. Which of them come from the command line and which from the
-//! configuration is decided here; how a prompt is put together from them is the core's business.
+//! The prompt of a loop's agent: a task, a mode, directions. Which of them come from the command line and which from
+//! the configuration is decided here; how a prompt is put together from them is the core's business.
 
 use std::collections::BTreeMap;
 use std::io::Read;

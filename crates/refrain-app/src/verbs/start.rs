@@ -54,7 +54,7 @@ impl PreparedLoop {
         Ok(Self { service, settings, dir, spec, offered, named, notes })
     }
 
-    /// Starts it; `note` is told of loops that may be running beside it.
+    /// Starts it; `note` receives the loops that may be running beside it.
     pub fn start(self, context: &Context, note: Note<'_>) -> Result<StartedLoop, RequestError> {
         let Self { service, settings, dir, spec, offered, named, mut notes } = self;
         context.check(Action::Start)?;
@@ -142,7 +142,7 @@ pub fn not_shown(spec: &Spec) -> impl Iterator<Item = String> {
     })
 }
 
-/// What the loop is told of earlier ones: that costs tokens in each iteration.
+/// The notes about memories of earlier loops: they cost tokens in each iteration.
 fn memories(runner: &Runner) -> Vec<String> {
     let count = match runner.recalled() {
         0 => None,

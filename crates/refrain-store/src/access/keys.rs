@@ -15,7 +15,7 @@ use crate::{DiskError, OnPath, write_atomic};
 
 /// How long each is good for, in hours: 30 days, and then another is made.
 const HOURS: i64 = 24 * 30;
-/// What the file of a cookie says behind its time.
+/// What the file of a cookie has after its time.
 const BROWSER: &str = "browser";
 /// How much of a hash is an id: enough to tell tokens apart, and nothing to guess a token by.
 const ID: usize = 12;

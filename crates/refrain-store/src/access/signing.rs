@@ -163,7 +163,7 @@ impl Signing {
     /// Remembers the last record of the loop in `dir` that was signed. It is not synced: what a power loss takes of it is never more
     /// than the memory itself.
     pub(crate) fn remember(&self, dir: &LoopDir, last: &LastSigned) {
-        // Without it a cut tail does not show; the loop goes on.
+        // Without it a cut tail does not show; the loop continues.
         let _ = Self::try_remember(&self.place(dir), last);
     }
 

@@ -75,7 +75,7 @@ impl Trust {
         found.is_some_and(|found| found.project == project && found.hash == hash)
     }
 
-    /// Trusts this content from now on, whatever comes later. After a crash it is trusted or not, never half.
+    /// Trusts this content from now on. After a crash it is trusted or not, never half.
     pub fn grant(
         &self,
         project: &Utf8Path,

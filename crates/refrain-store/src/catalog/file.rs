@@ -71,11 +71,11 @@ const STEPS: &[&str] = &[
     ) WITHOUT ROWID;",
     // Lists of thousands of loops do not need it.
     "ALTER TABLE loops DROP COLUMN worktree",
-    // What judges used is told, too: all is read anew.
+    // The usage of judges is listed, too: all is read anew.
     "DELETE FROM projects",
     // Loops of tasks belong to their plan.
     "ALTER TABLE loops ADD COLUMN plan TEXT; DELETE FROM projects",
-    // Who pays is told, and a loop's mode.
+    // The payer and the mode of a loop are listed.
     "ALTER TABLE attempts ADD COLUMN pool TEXT; DELETE FROM projects",
     // What an agent never said makes sums incomplete, as what it could not say any more does.
     "DELETE FROM projects",

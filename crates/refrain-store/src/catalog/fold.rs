@@ -20,7 +20,7 @@ pub struct Brief {
     pub id: LoopId,
     /// What drives it.
     pub kind: Kind,
-    /// The plan whose task it is about.
+    /// The plan of the loop's task, if it has one.
     pub plan: Option<LoopId>,
     /// Where it stands.
     pub status: StatusWord,
@@ -39,7 +39,7 @@ pub struct Brief {
 }
 
 impl Brief {
-    /// Whether it is over: nothing more happens unless a person lets it go on.
+    /// Whether it is over: nothing more happens unless a person resumes it.
     #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.status.has_stopped()
@@ -95,7 +95,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// None of a loop that has not stopped, or whose end is unsigned: it may be believed later.
+    /// None for a loop that has not stopped, or if its end is unsigned: it may be believed later.
     pub(super) fn new(folder: String, stamp: Stamp, state: &LoopState) -> Result<Option<Self>, CatalogError> {
         let Some(ended) = state.ended.filter(|_| state.signatures.objection().is_none()) else {
             return Ok(None);
@@ -120,7 +120,8 @@ pub(super) struct Spending {
     pub(super) usage: Usage,
 }
 
-/// What each agent used that is over, whether it worked or judged. What could not be started used nothing, and is left out.
+/// The usage of each agent that is over, as a worker or a judge. What could not be started used nothing, and is
+/// omitted.
 pub(super) fn spendings(state: &LoopState) -> impl Iterator<Item = Spending> {
     let started = state.attempts.iter().filter(|attempt| attempt.outcome != Outcome::NotStarted);
     let judged = state.judged.iter().map(|judged| Spending {

@@ -1,4 +1,4 @@
-//! What the catalog promises: it says what the journals say, whatever became of its file.
+//! What the catalog promises: it says what the journals say, even after its file was damaged or deleted.
 
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::PermissionsExt;
@@ -41,7 +41,7 @@ fn id(name: &str) -> LoopId {
     name.parse().unwrap()
 }
 
-/// A loop of two attempts, whose agent tells the cost of the first; it has stopped where an end is given.
+/// A loop of two attempts; its agent reports the cost of the first. It has stopped if an end is given.
 fn make(project: &Project, name: &str, end: Option<End>) -> LoopDir {
     let dir = project.loop_dir(&id(name));
     let Event::LoopStarted(mut begin) = started() else { panic!("not a start") };

@@ -95,8 +95,8 @@ impl Catalog {
     }
 }
 
-/// The loops' folders of a shelf, each with the stamp of its journal, if there is one: what is written behind that is seen the next
-/// time.
+/// The loops' folders of a shelf, each with the stamp of its journal, if there is one: what is written after that is
+/// seen the next time.
 fn stamps(folder: &Utf8Path) -> Result<HashMap<String, Option<Stamp>>, CatalogError> {
     let dir = match File::open(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(HashMap::new()),

@@ -60,7 +60,7 @@ impl UserCaps {
     }
 }
 
-/// Whatever else is wrong in a file, its caps hold: a loop goes on, and what it may cost stays known.
+/// The caps of a file hold even if the rest of it is wrong: a loop continues, and what it may cost stays known.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct OnlyBudget {

@@ -26,7 +26,7 @@ pub(super) struct Layer {
     pub(super) config: Config,
 }
 
-/// A configuration file that could be read, whatever is in it.
+/// A configuration file that could be read, with any content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigFile {
     /// Where it lies.

@@ -28,7 +28,7 @@ pub struct Places<'a> {
     pub config_home: &'a Utf8Path,
     /// The user's state home for Refrain, where trust is kept.
     pub state_home: &'a Utf8Path,
-    /// The project, and the worktree of it whose file counts.
+    /// The project, and the worktree with the file that counts.
     pub project: &'a Project,
     /// The project's file counts for this request, whether it is trusted or not.
     pub trusts_once: bool,

@@ -30,8 +30,8 @@ pub(super) fn refuse_in_a_project(values: &Values, user_file: &Utf8Path) -> Resu
     refused.map_or(Ok(()), Err)
 }
 
-/// What the user's own file says of memories beside what any file may say; nothing where it cannot be read, whatever else is
-/// wrong in it.
+/// What the user's own file says of memories beside what any file may say; the default if it cannot be read. Errors
+/// elsewhere in it do not matter.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct OwnMemory {
@@ -51,7 +51,7 @@ impl OwnMemory {
 }
 
 impl Evolution {
-    /// What the user's own file says; nothing where it cannot be read, whatever else is wrong in it.
+    /// What the user's own file says; the default if it cannot be read. Errors elsewhere in it do not matter.
     #[must_use]
     pub fn of_the_user(config_home: &Utf8Path) -> Self {
         let file = file::user_file(config_home).ok().flatten();
@@ -59,7 +59,8 @@ impl Evolution {
     }
 }
 
-/// The public keys of other homes that the user's own file trusts; none where it cannot be read, whatever else is wrong in it.
+/// The public keys of other homes that the user's own file trusts; none if it cannot be read. Errors elsewhere in it do
+/// not matter.
 #[must_use]
 pub fn trusted_signers(config_home: &Utf8Path) -> Vec<PublicKey> {
     let file = file::user_file(config_home).ok().flatten();

@@ -2,8 +2,9 @@
 //! variables come to, each value with its origin ([`load`]). Whether a project's file counts is [`crate::access::trust`]'s to say;
 //! what a start makes of the values is not decided here.
 //!
-//! The `config` crate was weighed: it merges values whose lines are gone by then, and knows neither the names of keys nor
-//! the nearest one. `toml` keeps the place of every key, and the published schema, derived from the types, knows the rest.
+//! The `config` crate was weighed: it merges values after their lines are lost, and knows neither the names of keys nor
+//! the nearest one. `toml` keeps the place of every key, and the published schema, derived from the types, knows the
+//! rest.
 
 mod caps;
 mod file;

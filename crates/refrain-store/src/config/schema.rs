@@ -33,8 +33,7 @@ impl Known {
 }
 
 impl<'a> Table<'a> {
-    /// What is known of a key: its schema, `$ref` followed, also that of one that may be left out. None where there is no
-    /// such key.
+    /// What is known of a key: its schema, `$ref` followed, also that of an optional one. None if there is no such key.
     pub(super) fn key(self, key: &str) -> Option<&'a Value> {
         let found = self.own["properties"].get(key).or_else(|| {
             // Names of one's own: agents, prompts, gates, models.

@@ -58,8 +58,8 @@ pub fn create(path: &Utf8Path, bytes: &[u8]) -> Result<bool, DiskError> {
     }
 }
 
-/// Puts `bytes` behind what `path` holds, which is a file and no link. What it holds stays, whatever happens; a power loss
-/// may leave a part of what was added, until this returns.
+/// Appends `bytes` to the file at `path`, which is no link. Its old content stays in any case; a power loss may leave a
+/// part of what was added, until this returns.
 ///
 /// # Errors
 /// [`DiskError`]; a part may have been added then.

@@ -1,5 +1,5 @@
-//! What the ground is like that Refrain's data stands on: what a file system can do, tried out, how much room there is, and
-//! who may read there. Nothing stays behind of a trial. What only one operating system knows has a file of its own.
+//! The file system under Refrain's data: what it can do, tried out, how much room there is, and who may read there. A
+//! trial leaves nothing. What only one operating system knows has a file of its own.
 
 #[cfg_attr(target_os = "linux", path = "ground/linux.rs")]
 mod system;

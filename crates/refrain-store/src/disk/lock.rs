@@ -55,8 +55,8 @@ impl RunnerLock {
     }
 }
 
-/// The right to let a plan of a project begin, or go on, for as long as the value lives: that no other plan is at the same
-/// tasks stays true until it has.
+/// The right to start or resume a plan of a project, for as long as the value lives. Until it has begun, no other plan
+/// can take the same tasks.
 #[derive(Debug)]
 pub struct PlansLock(#[expect(dead_code, reason = "the lock is the open file")] File);
 

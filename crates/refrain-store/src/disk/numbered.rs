@@ -16,7 +16,7 @@ const OF: &str = "project";
 /// How often a lock is tried for: another process may hold it for a microsecond, only to see whether it is free.
 const TRIES: u32 = 50;
 
-/// Makes the folder that the numbers are in, and says whose it is.
+/// Makes the folder that the numbers are in, and notes its project there.
 pub(crate) fn make_home(home: &Utf8Path, project: &Project) -> Result<(), DiskError> {
     make_dir(home)?;
     let of = home.join(OF);

@@ -113,13 +113,13 @@ impl Written {
 #[derive(Debug)]
 pub(super) struct Disk {
     dir: LoopDir,
-    /// The folder that the file lies in, by whatever path.
+    /// The folder of the file, however it was reached.
     folder: Folder,
     file: Written,
     lock: AppendLock,
     /// Every byte of the journal, as this writer read and wrote it.
     own: Vec<u8>,
-    /// The file behind the last write; none if it is to be compared with `own`.
+    /// The file after the last write; none if it is to be compared with `own`.
     stamp: Option<Stamp>,
     /// The lock file of the runner, which is also the writer; none if the loop had no runner at first.
     held: Option<(u64, u64)>,

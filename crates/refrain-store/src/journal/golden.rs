@@ -455,7 +455,7 @@ fn a_journal_of_format_1_is_read_and_loses_nothing() {
     }
 }
 
-/// The records of a journal that was written once, whose chain of hashes is whole.
+/// The records of a journal that was written once, with a whole chain of hashes.
 fn stored(sandbox: &Sandbox, journal: &str) -> Vec<Record> {
     fs::create_dir_all(&sandbox.loop_dir.0).unwrap();
     crate::write_atomic(&sandbox.loop_dir.journal(), journal.as_bytes()).unwrap();

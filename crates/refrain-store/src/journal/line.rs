@@ -49,7 +49,7 @@ pub(crate) fn signed(line: &[u8], before: Hash) -> Option<(Hash, Option<Signatur
     Some((chain(before, unsigned), signature))
 }
 
-/// A line's body ends in its signature, whose parts have a fixed length.
+/// A line's body ends in its signature, with parts of fixed length.
 fn split_signature(body: &[u8]) -> Option<(&[u8], Signature)> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
     let (body, value) = body.strip_suffix(TAIL)?.split_last_chunk::<128>()?;
@@ -82,7 +82,7 @@ pub(crate) fn parse<E: DeserializeOwned>(line: &[u8]) -> Result<Record<E>, Strin
     serde_json::from_slice(line).map_err(|error| error.to_string())
 }
 
-/// The version of Refrain that a journal's first line names, whatever else that holds.
+/// The version of Refrain that a journal's first line names; the rest of the line is ignored.
 pub(crate) fn version(first: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct First {

@@ -33,7 +33,7 @@ pub struct Snapshot<S = LoopState> {
     pub(crate) signed: Vec<SignedLine>,
 }
 
-/// A line whose record is signed, or should be.
+/// A line with a record that is signed, or should be.
 #[derive(Clone, Debug)]
 pub(crate) struct SignedLine {
     pub(crate) kind: SignedKind,
@@ -71,7 +71,8 @@ pub fn records_as<S: Machine>(dir: &LoopDir) -> Result<Vec<Record<S::Event>>, Jo
     Ok(records)
 }
 
-/// Folds the journal of the loop in `dir`, every hash and every signature checked, and that it goes on from what was signed last.
+/// Folds the journal of the loop in `dir`, every hash and every signature checked, and that it continues from what was
+/// signed last.
 ///
 /// # Errors
 /// As [`read`]; [`JournalError::Damaged`] too if it is shorter than what was signed, or differs before.
@@ -213,7 +214,8 @@ impl<E: DeserializeOwned> Tail<E> {
         Self { path, written: None, file: None, at: 0, line: 0, last: Vec::new(), of: PhantomData }
     }
 
-    /// From the first record on, of a journal that this process writes: as it was written, whatever lies in its place.
+    /// From the first record on, of a journal that this process writes: as it was written, even if another file has its
+    /// place.
     #[must_use]
     pub fn of<S: Machine<Event = E>>(journal: &Journal<S>) -> Self {
         Self { written: Some(journal.written()), ..Self::new(journal.dir()) }

@@ -1,4 +1,5 @@
-//! What a journal promises: every byte counts, a torn tail is told from damage, and what is deleted comes back.
+//! What a journal promises: every byte counts, a torn tail is distinguished from damage, and what is deleted comes
+//! back.
 
 use std::fs;
 use std::io::Write;
@@ -150,7 +151,7 @@ fn any_single_changed_byte_is_found() {
             match whole(&sandbox.loop_dir, &unsigned(&sandbox.loop_dir)) {
                 Err(JournalError::Damaged { line, .. }) => {
                     let expected = 1 + good[..position].iter().filter(|byte| **byte == b'\n').count();
-                    // A line break that is no more joins two lines: the damage is told on the first.
+                    // A missing line break joins two lines: the damage is reported on the first.
                     assert_eq!(line as usize, expected, "byte {position}");
                 }
                 // Without its line break the last line is a write that was cut off: told, not passed over in silence.
@@ -266,7 +267,7 @@ fn a_journal_that_was_given_another_name_is_written_back() {
     assert_eq!(fs::read(sandbox.loop_dir.0.join("foreign-1")).unwrap(), b"something else\n");
 }
 
-/// A journal whose writer has the lock of its runner.
+/// A journal and its runner's lock.
 fn driven(dir: &LoopDir) -> (Journal, crate::RunnerLock) {
     let held = crate::RunnerLock::claim(dir).unwrap().unwrap();
     (sample(dir), held)

@@ -96,7 +96,7 @@ impl<S: Machine> Journal<S> {
                 return Err(JournalError::Taken(path.clone()));
             }
             let mut file = open(&dir, true)?;
-            // What another `start` left behind when it was killed in its first write is no loop.
+            // A first write that another `start` could not finish before it was killed is no loop.
             file.set_len(0).on("write", &path)?;
             if let Err(error) = file.write_all(&bytes).and_then(|()| file.sync_all()) {
                 let _ = file.set_len(0); // the disk is full, most likely: leave no half a loop
@@ -131,7 +131,7 @@ impl<S: Machine> Journal<S> {
         Self::load(dir, now, u64::MAX, Some(signing))
     }
 
-    /// Opens it as far as `length` bytes; what lies behind them is put aside.
+    /// Opens it as far as `length` bytes; what lies after them is put aside.
     fn load(
         dir: LoopDir,
         now: Timestamp,

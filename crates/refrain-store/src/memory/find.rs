@@ -48,7 +48,7 @@ impl MemoryFile {
         Ok(hits.into_values().collect())
     }
 
-    /// Those with words of the goal in them, whatever their endings.
+    /// Those with words of the goal in them, with any endings.
     fn by_words(
         &self,
         words: &[String],

@@ -33,7 +33,7 @@ pub struct Installed {
 /// A file that is ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnFile {
-    /// Whose plugin it belongs to.
+    /// The agent of the plugin it belongs to.
     pub agent: AgentKind,
     /// [`hash`] of what was written.
     pub hash: String,
@@ -45,11 +45,11 @@ pub struct OwnFile {
 /// What is ours in a file of the person's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnSettings {
-    /// Whose plugin it belongs to.
+    /// The agent of the plugin it belongs to.
     pub agent: AgentKind,
     /// Whether there was no such file before.
     pub is_new: bool,
-    /// [`hash`] of the whole file behind it: as long as that holds, the splices can be taken back to the byte.
+    /// [`hash`] of the whole file after the change: as long as that holds, the splices can be taken back to the byte.
     pub hash: String,
     /// What was done to it.
     pub splices: Vec<Splice>,

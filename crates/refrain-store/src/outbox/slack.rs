@@ -31,7 +31,8 @@ pub struct Talk {
     pub stop: Option<StopAsked>,
     /// What the agent noted, of which end, in milliseconds of the epoch.
     pub reply: Option<(i64, Sent)>,
-    /// All that the journal says in so many bytes, and so many events, is told: where it is not longer, nothing is owed.
+    /// All that the journal says in so many bytes, and so many events, was posted: if it is not longer, nothing is
+    /// owed.
     pub bytes: u64,
     /// The last of those events.
     pub seq: u64,
@@ -82,7 +83,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Those of the user whose state home this is; none where another process has them.
+    /// Those in this state home; none if another process has them.
     pub fn open(state_home: &Utf8Path) -> Result<Option<Self>, DiskError> {
         let folder = state_home.join("slack");
         make_dir(&folder)?;

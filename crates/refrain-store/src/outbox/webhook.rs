@@ -1,4 +1,5 @@
-//! What webhooks need of the disk: how far one was told of a loop, and the secret that what it is told is signed with.
+//! What webhooks need of the disk: up to where one got the notices of a loop, and the secret that these are signed
+//! with.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};

@@ -25,7 +25,7 @@ pub struct Request {
     /// Its id, made by the asker.
     pub id: RequestId,
     pub ask: Ask,
-    /// Who asks, by the request's own word.
+    /// The asker, by the request's own word.
     #[serde(default, skip_serializing_if = "Asker::is_person")]
     pub by: Asker,
     /// What shows that a person asks.
@@ -53,8 +53,8 @@ impl Request {
     }
 }
 
-/// The requests that wait, oldest id first, each with the file to remove once it is answered. What is no request (a
-/// foreign file, half a write of a killed asker, whatever an agent may put there) is none of ours and left alone.
+/// The requests that wait, oldest id first, each with the file to remove once it is answered. Other files (a foreign
+/// file, half a write of a killed asker, anything an agent may put there) are left alone.
 pub fn waiting(dir: &LoopDir) -> Result<Vec<(Request, Utf8PathBuf)>, DiskError> {
     let inbox = dir.inbox();
     let entries = match inbox.read_dir_utf8() {

@@ -36,7 +36,7 @@ const RUNNER_LOG: &str = "runner.log";
 /// The name of git's index there.
 const INDEX: &str = "index";
 
-/// The name of the pool among the worktrees of loops, whose names have no such sign.
+/// The name of the pool among the worktrees of loops. No loop's name has such a sign.
 pub(crate) const POOL: &str = "_pool";
 
 /// A project: the repository (its main worktree), else the folder; and where Refrain keeps its data on it.
@@ -246,9 +246,9 @@ impl LoopDir {
         AttemptDir(self.0.join(ITERATIONS).join(id.dir_name()))
     }
 
-    /// Removes links from the folder of the loop, and from that of an attempt, and whatever has the place of one of its folders
-    /// and is none. An agent can put them there. What is missing then is made again by its writer. A link in the place of the
-    /// journal stays: the journal's writer puts it aside as `foreign-N`, records that, and opens neither.
+    /// Removes links from the folder of the loop, and from that of an attempt, and anything else in the place of one of
+    /// its folders. An agent can put them there. What is missing then is made again by its writer. A link in the place
+    /// of the journal stays: the journal's writer puts it aside as `foreign-N`, records that, and opens neither.
     ///
     /// # Errors
     /// [`DiskError`] where something of it stays, or the folder of all loops is reached through a link.
@@ -320,7 +320,7 @@ impl AttemptDir {
         self.0.join("final.md")
     }
 
-    /// What a gate printed behind it, in its `run`-th run there.
+    /// What a gate printed after it, in its `run`-th run there.
     #[must_use]
     pub fn gate(&self, name: &GateName, run: u32) -> Utf8PathBuf {
         self.0.join(GATES).join(match run {
@@ -335,13 +335,13 @@ impl AttemptDir {
         self.0.join("touched.diff")
     }
 
-    /// What the checks printed that failed behind it, or what both sides of a conflict with the remote did.
+    /// What the checks printed that failed after it, or what both sides of a conflict with the remote did.
     #[must_use]
     pub fn outside(&self) -> Utf8PathBuf {
         self.0.join("outside.log")
     }
 
-    /// What a critic printed behind it.
+    /// What a critic printed after it.
     #[must_use]
     pub fn critique(&self) -> Utf8PathBuf {
         self.0.join("critique.log")

@@ -1,7 +1,7 @@
-//! The worktrees that the tasks of plans work in: which number is whose, as long as it is used; which are *held*, because
-//! something of value lies in them that only a person can take away; how large they are, and how long unused. They are
-//! numbered from 1 for each project, in the user's state home, and used again and again, for the caches in them. What lies
-//! in one is asked of git (`refrain-git`, `pool`).
+//! The worktrees that the tasks of plans work in: which number belongs to which task, as long as it is used; which are
+//! *held*, because something of value lies in them that only a person can take away; how large they are, and how long
+//! unused. They are numbered from 1 for each project, in the user's state home, and used again and again, for the
+//! caches in them. What lies in one is asked of git (`refrain-git`, `pool`).
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

@@ -51,7 +51,7 @@ pub fn of(project: &Project, session: &str) -> Result<Vec<LoopId>, DiskError> {
         let noted = fs::read(folder.join(id.as_str())).unwrap_or_default();
         noted.is_empty() || noted == session.as_bytes()
     };
-    // Whatever else lies there is none of ours: a FIFO would never end.
+    // Other things there are not Refrain's: a FIFO would never end.
     let files = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
     let names = files.filter_map(|entry| entry.file_name().parse().ok());
     let mut ids: Vec<LoopId> = names.filter(is_its).collect();

@@ -32,9 +32,9 @@ pub struct WorktreeFiles {
 
 impl WorktreeFiles {
     /// Writes what is missing, before every attempt, as agents clean up after themselves; what is there is not touched,
-    /// but for the number of the iteration, a `done` that came to nothing, and a `blocked` that a person lets go on from or that
-    /// was never said in this loop (`is_blocked` says that it holds): it is set back, so that it has to be said anew.
-    /// `context.md` holds what failed, and is there only then.
+    /// but for the number of the iteration, a `done` that came to nothing, and a `blocked` that a person has lifted or
+    /// that was never said in this loop (`is_blocked` says that it holds): it is set back, so that it has to be said
+    /// anew. `context.md` holds what failed, and is there only then.
     pub fn prepare(
         &mut self,
         spec: &Spec,

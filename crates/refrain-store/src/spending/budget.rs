@@ -34,7 +34,7 @@ pub struct LedgerFile {
 }
 
 impl LedgerFile {
-    /// That of the user whose state home this is.
+    /// The budget in this state home.
     #[must_use]
     pub fn new(state_home: &Utf8Path) -> Self {
         Self { dir: state_home.join("limits") }

@@ -25,7 +25,7 @@ pub fn find(project: &Project, tag: Option<&str>, plan: Option<&Utf8Path>) -> Re
         return Ok(found);
     }
     let tag = tag.map(str::to_owned).or_else(|| active(&folder));
-    // Its own file, whatever stands in those of the others.
+    // Its own file, independent of the contents of the others.
     if let Some(tag) = tag.as_ref().filter(|tag| !tag.contains('/')) {
         let own = folder.join(format!("{tag}.json"));
         if own.exists() && !ALL_TAGS.contains(&own.file_name().unwrap_or_default()) {

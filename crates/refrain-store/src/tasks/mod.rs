@@ -32,7 +32,7 @@ pub enum TasksError {
     /// There are no task files.
     #[error("there are no tasks in {0}")]
     Nothing(Utf8PathBuf),
-    /// It cannot be told whose tasks are meant.
+    /// It is unclear which tasks are meant.
     #[error("{folder} has the tags {}, and none of them is active", .known.join(", "))]
     Which {
         /// The folder of SCUD's files.

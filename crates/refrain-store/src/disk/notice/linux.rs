@@ -31,7 +31,7 @@ struct Watched {
 #[derive(Debug)]
 struct Watch {
     path: Utf8PathBuf,
-    /// What is told of the file there.
+    /// The events that are watched of the file there.
     flags: WatchFlags,
     /// The watch on what lies there now. The system watches files, not names: one that was deleted and written back is another
     /// file.
