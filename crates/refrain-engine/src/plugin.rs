@@ -36,9 +36,9 @@ pub struct PluginWork {
 pub struct PluginChange {
     /// The file.
     pub path: Utf8PathBuf,
-    /// What it held; none where it was not there.
+    /// What it held; none if it was not there.
     pub before: Option<String>,
-    /// What it holds then; none where it goes.
+    /// What it holds then; none if it goes.
     pub after: Option<String>,
 }
 

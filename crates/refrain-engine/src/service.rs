@@ -137,7 +137,7 @@ impl Service {
     /// Moves a stopped loop into the archive; returns where it lies then.
     ///
     /// # Errors
-    /// [`EngineError`] where it has not stopped, or cannot be moved.
+    /// [`EngineError`] if it has not stopped, or cannot be moved.
     pub fn archive(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
         let Located { dir, archived: false } = self.locate(id)? else { return Err(self.no_loop(id)) };
         let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))?;

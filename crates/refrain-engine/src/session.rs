@@ -92,7 +92,7 @@ impl Service {
     /// Has a session resume a stopped loop, whatever drove it before, under a new total if one is given.
     ///
     /// # Errors
-    /// [`EngineError`] where another session or a runner drives it, or its state does not allow it; it is unchanged then.
+    /// [`EngineError`] if another session or a runner drives it, or its state does not allow it; it is unchanged then.
     pub fn resume_in_session(
         &self,
         id: &LoopId,
@@ -173,7 +173,7 @@ impl Service {
     /// sessions say it at once, one of them counts.
     ///
     /// # Errors
-    /// [`EngineError`] where it cannot be told; what is on disk is what happened.
+    /// [`EngineError`] if it cannot be told; what is on disk is what happened.
     pub fn turn(
         &self,
         seen: &LoopState,

@@ -41,7 +41,7 @@ impl Folder {
     /// Opens a folder.
     ///
     /// # Errors
-    /// Where it is missing, or a part of the path is a link or no folder: the error names that part.
+    /// If it is missing, or a part of the path is a link or no folder: the error names that part.
     pub fn open(path: &Utf8Path) -> io::Result<Self> {
         system::open_folder(path.as_std_path()).map(Self).map_err(|error| explained(path, error))
     }
@@ -49,7 +49,7 @@ impl Folder {
     /// Opens a folder that may be reached through links: one that is the user's, and no agent can replace.
     ///
     /// # Errors
-    /// Where it is missing or no folder.
+    /// If it is missing or no folder.
     pub fn open_trusted(path: &Utf8Path) -> io::Result<Self> {
         let follow = FOLDER.difference(OFlags::NOFOLLOW);
         Ok(Self(rustix::fs::open(path.as_std_path(), follow, Mode::empty())?))
@@ -69,7 +69,7 @@ impl Folder {
     /// Opens the folder `name` in it.
     ///
     /// # Errors
-    /// Where it is missing, a link or no folder.
+    /// If it is missing, a link or no folder.
     pub fn child(&self, name: &str) -> io::Result<Self> {
         Ok(Self(openat(&self.0, single(name)?, FOLDER, Mode::empty())?))
     }
@@ -89,7 +89,7 @@ impl Folder {
     /// where there is no such folder then.
     ///
     /// # Errors
-    /// Where it can neither be opened nor removed.
+    /// If it can neither be opened nor removed.
     pub fn reclaim(&self, name: &str) -> io::Result<Option<Self>> {
         let name = single(name)?;
         match openat(&self.0, name, FOLDER, Mode::empty()) {
@@ -111,7 +111,7 @@ impl Folder {
     /// Removes each link in it whose name is not to be kept.
     ///
     /// # Errors
-    /// Where it cannot be listed, or one stays.
+    /// If it cannot be listed, or one stays.
     pub fn remove_links(&self, is_kept: fn(&[u8]) -> bool) -> io::Result<()> {
         for entry in Dir::read_from(&self.0)? {
             let entry = entry?;
@@ -140,7 +140,7 @@ impl Folder {
     /// Opens a regular file in it. A link, or what is no file, is an error.
     ///
     /// # Errors
-    /// Where it cannot be opened, or is no regular file.
+    /// If it cannot be opened, or is no regular file.
     pub fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
         // A FIFO would wait for its other end.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -159,7 +159,7 @@ impl Folder {
     /// Makes a new file in it, in place of any file or link of that name.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// If it cannot be made.
     pub fn create(&self, name: &str) -> io::Result<File> {
         // A file that is there may have another name elsewhere.
         self.remove(name)?;
@@ -169,7 +169,7 @@ impl Folder {
     /// Replaces the file `name` in it: a reader sees the old file or the new one, also after a power loss.
     ///
     /// # Errors
-    /// Where the new file cannot be written; the old one stays then.
+    /// If the new file cannot be written; the old one stays then.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.exchange(name, bytes, File::sync_all)?;
         self.sync()
@@ -222,7 +222,7 @@ impl Folder {
     /// Removes a file or a link in it; one that is missing is no error.
     ///
     /// # Errors
-    /// Where it stays: a folder does.
+    /// If it stays: a folder does.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.0, single(name)?, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -233,7 +233,7 @@ impl Folder {
     /// Removes a folder in it that holds only files; one that is missing is no error.
     ///
     /// # Errors
-    /// Where it stays.
+    /// If it stays.
     pub fn remove_folder(&self, name: &str) -> io::Result<()> {
         let Some(folder) = self.reclaim(name)? else { return Ok(()) };
         for entry in Dir::read_from(&folder.0)? {
@@ -248,7 +248,7 @@ impl Folder {
     /// Makes a FIFO in it; whether it did. What is there already stays.
     ///
     /// # Errors
-    /// Where the file system has none.
+    /// If the file system has none.
     pub fn make_fifo(&self, name: &str) -> io::Result<bool> {
         match mkfifoat(&self.0, single(name)?, PRIVATE) {
             Ok(()) => Ok(true),
@@ -342,7 +342,7 @@ pub fn remove(path: &Utf8Path) -> io::Result<()> {
 /// The folder and the name of what lies at a path.
 ///
 /// # Errors
-/// Where the path names nothing in a folder.
+/// If the path names nothing in a folder.
 pub fn split(path: &Utf8Path) -> io::Result<(&Utf8Path, &str)> {
     match (path.parent(), path.file_name()) {
         (Some(folder), Some(name)) => Ok((folder, name)),

@@ -157,7 +157,7 @@ fn worker(
     Ok(WorkArgs { agent: agent.clone(), command, model: model.clone(), ..WorkArgs::default() })
 }
 
-/// Which adapter will run; none where nothing says who works.
+/// Which adapter will run; none if nothing says who works.
 fn kind(work: &WorkArgs, settings: &Settings) -> Option<AgentKind> {
     let start = &settings.config.start;
     let program = work.command.as_ref().or(start.command.as_ref()).map(|command| command.program.as_str());

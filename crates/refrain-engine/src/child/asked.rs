@@ -41,7 +41,7 @@ pub(crate) struct Answer {
 /// Asks it, and waits for the answer.
 ///
 /// # Errors
-/// [`EngineError`] where it could not be started, or came to nothing.
+/// [`EngineError`] if it could not be started, or came to nothing.
 pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, EngineError> {
     let Question { spec, prompt, file, schema, budget, limit } = *question;
     let unwritten = |error| EngineError::Process("what the agent is asked cannot be written", error);

@@ -92,7 +92,7 @@ fn is_interrupted(state: &LoopState, dir: &LoopDir, ended: Option<Timestamp>) ->
     }
 }
 
-/// When the system told the loop's last runner to stop; none where a person was the first to ask for a pause, with a request
+/// When the system told the loop's last runner to stop; none if a person was the first to ask for a pause, with a request
 /// or with Ctrl-C, which asks for less at first.
 fn last_signal(records: &[Record]) -> Option<Timestamp> {
     let taken_over =

@@ -36,7 +36,7 @@ pub(crate) struct BudgetReservation {
 #[derive(Clone, Copy, Debug)]
 struct Held {
     run: u64,
-    /// None where no cap counts.
+    /// None if no cap counts.
     allowance: Option<Allowance>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Question {
     caps: Caps,
     day: Date,
     run: u64,
-    /// How much is to be reserved; none where it is only looked whether there is any.
+    /// How much is to be reserved; none if it is only looked whether there is any.
     wish: Option<Usd>,
     /// What the agents of this loop cost that ran.
     costs: Vec<Option<Usd>>,
@@ -91,7 +91,7 @@ impl BudgetReservation {
         }))
     }
 
-    /// Asks: what dead runners left is taken back, then money is reserved. Says what the shared caps allow; none where there
+    /// Asks: what dead runners left is taken back, then money is reserved. Says what the shared caps allow; none if there
     /// is no cap. Blocks.
     pub(crate) fn ask(&mut self, question: Question) -> Result<Option<Allowance>, EngineError> {
         let Question { caps, day, run, wish, costs } = question;

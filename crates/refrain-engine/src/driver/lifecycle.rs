@@ -96,7 +96,7 @@ impl Service {
     }
 
     /// What is made of a name that is free: the one that is given, else one that is made up, and another while that is taken.
-    /// `make` answers with none where it was taken meanwhile.
+    /// `make` answers with none if it was taken meanwhile.
     pub(crate) fn with_free_name<T>(
         &self,
         named: Option<&LoopId>,
@@ -121,7 +121,7 @@ impl Service {
         self.project.plan_dir(id).exists() || self.project.loop_dir(id).exists()
     }
 
-    /// Writes the first record: from here on the machine exists. None where another has that folder by now.
+    /// Writes the first record: from here on the machine exists. None if another has that folder by now.
     pub(crate) fn create<S: Machine>(
         &self,
         dir: LoopDir,
@@ -238,7 +238,7 @@ impl Service {
     /// Hands a loop to a process of its own that outlives this one; returns once that has taken over.
     ///
     /// # Errors
-    /// [`EngineError`] where it did not; the loop exists and can be resumed.
+    /// [`EngineError`] if it did not; the loop exists and can be resumed.
     pub fn detach(&self, runner: Runner, args: &[String]) -> Result<(LoopState, Detached), EngineError> {
         let Runner { journal, locks, .. } = runner;
         self.hand_over(&journal, locks, args)

@@ -40,7 +40,7 @@ impl Service {
     /// What the loop has changed so far: as its folder is now while that is its own, else as its last candidate shows it.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop, or git cannot be asked.
+    /// [`EngineError`] if there is no such loop, or git cannot be asked.
     pub fn differences(&self, id: &LoopId) -> Result<Differences, EngineError> {
         let dir = self.locate(id)?.dir;
         let whole = journal::whole(&dir, &self.host().signing())?;

@@ -68,7 +68,7 @@ pub(crate) fn is_inside(path: &Path, spec: &Spec) -> bool {
     path.strip_prefix(&spec.worktree).is_ok_and(|rest| !leads_out(rest))
 }
 
-/// What a file holds; nothing where it cannot be read, as for a program that may only be run.
+/// What a file holds; nothing if it cannot be read, as for a program that may only be run.
 fn hash(path: &Path) -> Option<String> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(File::open(path).ok()?).ok()?;

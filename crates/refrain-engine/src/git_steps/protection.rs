@@ -68,7 +68,7 @@ impl Job {
         repository.verify_protected(tree, &parts.collect())
     }
 
-    /// What is protected in a clean checkout, as it is now; none where nothing is.
+    /// What is protected in a clean checkout, as it is now; none if nothing is.
     pub(crate) fn protected_in(
         &self,
         repository: &Repository,

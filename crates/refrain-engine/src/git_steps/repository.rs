@@ -64,7 +64,7 @@ pub(crate) struct Tools<'a> {
 }
 
 impl Work {
-    /// Begins the step; none where it is no work for git.
+    /// Begins the step; none if it is no work for git.
     pub(crate) fn begin(
         step: Step,
         state: &LoopState,

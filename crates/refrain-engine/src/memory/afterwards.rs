@@ -64,7 +64,7 @@ impl Service {
     /// end of a loop, even if this is called again.
     ///
     /// # Errors
-    /// [`EngineError`] where it cannot be asked, says something else than was asked for, or nothing can be kept.
+    /// [`EngineError`] if it cannot be asked, says something else than was asked for, or nothing can be kept.
     pub fn look_back(&self, id: &LoopId, judge: &AgentSpec) -> Result<Afterwards, EngineError> {
         let unkept =
             |error: MemoryError| EngineError::Process("nothing can be remembered", io::Error::other(error));

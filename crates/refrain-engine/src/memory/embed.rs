@@ -156,7 +156,7 @@ impl Answer {
     }
 }
 
-/// The vector of a goal, and with the same question those of memories that have none of this model yet. None where nothing is
+/// The vector of a goal, and with the same question those of memories that have none of this model yet. None if nothing is
 /// remembered: then nothing is sent.
 ///
 /// # Errors

@@ -29,7 +29,7 @@ pub struct DetailView {
     pub goal: String,
     /// Where its `state.md` lies.
     pub state_file: Utf8PathBuf,
-    /// What stands there, less secrets and control characters; none where it is gone or is no file of its worktree's own.
+    /// What stands there, less secrets and control characters; none if it is gone or is no file of its worktree's own.
     pub notes: Option<String>,
     /// What the agent says there of its work.
     pub says: Option<WorkStatus>,
@@ -98,7 +98,7 @@ impl Service {
     /// Says when a loop's, or a plan's, journal or its `state.md` changes.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop, or no notices can be had.
+    /// [`EngineError`] if there is no such loop, or no notices can be had.
     pub fn changes(&self, id: &LoopId) -> Result<Changes, EngineError> {
         let (dir, state_file) = match self.find(id)? {
             ByKind::Plan(dir) => (dir.clone(), dir.state_file()),

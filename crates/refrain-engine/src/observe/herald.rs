@@ -50,7 +50,7 @@ impl Runner {
     /// Has what happens to the loop told.
     ///
     /// # Errors
-    /// Where nothing can be sent from here.
+    /// If nothing can be sent from here.
     pub fn herald(&self, audience: Audience) -> io::Result<Notifier> {
         herald(&self.journal, Arc::clone(&self.pulse), self.past, audience)
     }
@@ -60,7 +60,7 @@ impl PlanRunner {
     /// Has what happens to the plan told.
     ///
     /// # Errors
-    /// Where nothing can be sent from here.
+    /// If nothing can be sent from here.
     pub fn herald(&self, audience: Audience) -> io::Result<Notifier> {
         let (journal, pulse) = self.observed();
         herald(journal, pulse, journal.state().seq, audience)

@@ -327,7 +327,7 @@ impl fmt::Debug for JournalWatcher {
     }
 }
 
-/// What was recorded in these projects since then, oldest first: maybe a little more, never less; none where it is more than
+/// What was recorded in these projects since then, oldest first: maybe a little more, never less; none if it is more than
 /// `most`. Nothing is watched for it.
 #[must_use]
 pub fn recorded_since(services: Vec<Service>, then: Timestamp, most: usize) -> Option<Vec<News>> {

@@ -48,7 +48,7 @@ pub struct ListRow {
     pub cost_at_least: bool,
     /// Each gate, and whether it passed last.
     pub gates: Vec<(String, bool)>,
-    /// The last line that its agent said; none where that was not looked at.
+    /// The last line that its agent said; none if that was not looked at.
     pub said: Option<String>,
     /// Why it stands where it stands.
     pub reason: String,
@@ -102,7 +102,7 @@ struct Passed {
 }
 
 impl ListRow {
-    /// Of a row that has its object; none where that cannot be understood.
+    /// Of a row that has its object; none if that cannot be understood.
     fn of(brief: Brief, said: Option<String>) -> Option<Self> {
         let rest: Rest = serde_json::from_str(brief.object.as_deref()?).ok()?;
         let Brief { id, kind, status, iteration, max_iterations, updated_at, project, reason, .. } = brief;
@@ -195,7 +195,7 @@ impl LiveList {
     /// What is new since the last call: at first, and whenever loops came or went, all of it. Waits for that.
     ///
     /// # Errors
-    /// [`EngineError`] where nothing can be listed, or no notices can be had.
+    /// [`EngineError`] if nothing can be listed, or no notices can be had.
     pub fn look(&mut self) -> Result<LiveListChange, EngineError> {
         loop {
             let is_driven = self.listed().any(|watched| watched.is_driven);
@@ -308,7 +308,7 @@ impl Watched {
         Some(seen).filter(|seen| Some(seen) != before.as_ref())
     }
 
-    /// How it stands now; none where it cannot be read, or is gone.
+    /// How it stands now; none if it cannot be read, or is gone.
     fn glimpse(&mut self) -> Option<ListRow> {
         let seen = match &mut self.of {
             Of::Plan => {

@@ -9,7 +9,7 @@ use refrain_store::outbox::webhook::{SecretError, secret};
 use crate::{EngineError, Host, Service};
 
 impl Service {
-    /// What stands in Slack of a loop; none where it was never told there.
+    /// What stands in Slack of a loop; none if it was never told there.
     pub fn talk(&self, id: &LoopId) -> Result<Option<Talk>, EngineError> {
         Ok(Talk::read(&self.locate(id)?.dir))
     }
@@ -17,7 +17,7 @@ impl Service {
     /// Notes what stands there.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop, or it cannot be noted.
+    /// [`EngineError`] if there is no such loop, or it cannot be noted.
     pub fn note_talk(&self, id: &LoopId, talk: &Talk) -> Result<(), EngineError> {
         Ok(talk.write(&self.locate(id)?.dir)?)
     }

@@ -179,7 +179,7 @@ impl Telemetry {
         is_named && !variables.is_disabled()
     }
 
-    /// The collector that the variables of OpenTelemetry name, or else the configuration; none where neither does.
+    /// The collector that the variables of OpenTelemetry name, or else the configuration; none if neither does.
     pub fn new(configured: Option<&str>, host: &Host) -> Result<Option<Self>, TelemetryError> {
         let variables = Variables(host);
         if variables.is_disabled() {

@@ -309,7 +309,7 @@ impl Landing {
         Ok(PlanEvent::WaveCompleted { wave, commit: Some(commit), tasks, rest })
     }
 
-    /// The commit of a wave; none where its commits do not go without others.
+    /// The commit of a wave; none if its commits do not go without others.
     fn make_wave(
         &self,
         repository: &Repository,
@@ -451,7 +451,7 @@ impl Landing {
     }
 }
 
-/// What works of the same beginning come to that have nothing to do with each other; none where git has to merge them.
+/// What works of the same beginning come to that have nothing to do with each other; none if git has to merge them.
 fn merged_apart(
     repository: &Repository,
     tip: &Oid,

@@ -58,7 +58,7 @@ impl Service {
     /// Checks every byte of a plan's journal, and each loop of its tasks: the plan's verdict first.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such plan, or a journal cannot be read; one that is damaged is a verdict.
+    /// [`EngineError`] if there is no such plan, or a journal cannot be read; one that is damaged is a verdict.
     pub(crate) fn verify_plan(&self, id: &LoopId) -> Result<Vec<Verdict>, EngineError> {
         let dir = self.locate_plan(id)?;
         let own = match journal::records_as::<PlanState>(&dir) {

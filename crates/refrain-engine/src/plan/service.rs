@@ -148,7 +148,7 @@ impl Service {
     /// Hands a plan to a process of its own that outlives this one; returns once that has taken over.
     ///
     /// # Errors
-    /// [`EngineError`] where it did not; the plan exists and can be resumed.
+    /// [`EngineError`] if it did not; the plan exists and can be resumed.
     pub fn detach_plan(
         &self,
         runner: PlanRunner,
@@ -177,7 +177,7 @@ impl Service {
     /// Says how a task that was used up continues, when the plan is resumed.
     ///
     /// # Errors
-    /// [`EngineError`] where the plan is driven, or the task does not wait for that.
+    /// [`EngineError`] if the plan is driven, or the task does not wait for that.
     pub fn tune(&self, id: &LoopId, task: &TaskId, words: String) -> Result<PlanState, EngineError> {
         let dir = self.locate_plan(id)?;
         let _lock = self.runner_lock::<PlanState>(id, &dir)?;

@@ -72,7 +72,7 @@ impl<'a> Texts<'a> {
 /// The text of a file that agents are given, or that is the template for it.
 ///
 /// # Errors
-/// [`DiskError`] where it is no readable file of UTF-8 text, or longer than an agent takes.
+/// [`DiskError`] if it is no readable file of UTF-8 text, or longer than an agent takes.
 pub fn read_told(path: &Utf8Path) -> Result<String, DiskError> {
     let refused = |source| DiskError { action: "read", path: path.to_owned(), source };
     let meta = fs::metadata(path).map_err(refused)?;

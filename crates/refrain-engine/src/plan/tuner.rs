@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 const EXCERPT: u64 = 8 << 10;
 
 impl Service {
-    /// How a task of a plan was tried last; none where no round of it was begun.
+    /// How a task of a plan was tried last; none if no round of it was begun.
     pub fn tried(&self, plan: &PlanState, task: &TaskId) -> Result<Option<Tried>, EngineError> {
         let Some(state) = plan.task(task).filter(|task| task.rounds > 0) else { return Ok(None) };
         let id = plan.spec.loop_of(task, state.rounds);
@@ -63,7 +63,7 @@ impl Service {
     /// Asks an agent what the next one is to be told; returns its words, or its whole answer where it proposes none.
     ///
     /// # Errors
-    /// [`EngineError`] where it could not be started, or came to nothing.
+    /// [`EngineError`] if it could not be started, or came to nothing.
     pub fn propose(
         &self,
         plan: &PlanState,
@@ -107,7 +107,7 @@ fn tried(state: &LoopState, dir: &LoopDir, attempt: &Attempt) -> TriedAttempt {
     TriedAttempt { attempt: attempt.id.to_string(), said, failed: failed.collect() }
 }
 
-/// The end of a file; nothing where there is none.
+/// The end of a file; nothing if there is none.
 fn read(path: &Utf8Path) -> String {
     let end = output::read_end(path, EXCERPT).unwrap_or_default();
     String::from_utf8_lossy(&end).into_owned()

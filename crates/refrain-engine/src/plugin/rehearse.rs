@@ -57,7 +57,7 @@ pub(super) fn install(
     Ok(Rehearsed { changes, kept, noted })
 }
 
-/// The person's file with what is ours, and what is noted of that; none where it is there already.
+/// The person's file with what is ours, and what is noted of that; none if it is there already.
 fn with(
     agent: AgentKind,
     shared: &Shared,

@@ -72,7 +72,7 @@ impl Service {
     /// hangs, is stopped, or cannot be reached.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] where the state does not allow it, and it is unchanged; else what failed.
+    /// [`EngineError::Refused`] if the state does not allow it, and it is unchanged; else what failed.
     pub fn ask(
         &self,
         id: &LoopId,
@@ -133,7 +133,7 @@ impl Service {
     /// the loop says the same. Of a plan, its own verdict comes first, then those of its loops.
     ///
     /// # Errors
-    /// [`EngineError`] where it is not there or its journal cannot be read; one that is damaged is a verdict.
+    /// [`EngineError`] if it is not there or its journal cannot be read; one that is damaged is a verdict.
     pub fn verify(
         &self,
         id: &LoopId,

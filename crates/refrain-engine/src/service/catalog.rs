@@ -57,7 +57,7 @@ impl Service {
     /// The loops and plans of each of these projects, in no order, by one look into the catalog.
     ///
     /// # Errors
-    /// [`EngineError`] where nothing can be listed; a project that cannot be read is named among its rows.
+    /// [`EngineError`] if nothing can be listed; a project that cannot be read is named among its rows.
     pub fn list_each(services: &[Self], detail: Detail) -> Result<Vec<Vec<Listed>>, EngineError> {
         let Some(first) = services.first() else { return Ok(Vec::new()) };
         let work = |catalog: &mut Catalog| {

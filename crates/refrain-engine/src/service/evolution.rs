@@ -68,15 +68,15 @@ pub enum EvolutionError {
 #[derive(Clone, Debug)]
 pub struct Proposed {
     pub proposal: Proposal,
-    /// What it changes, as a patch; none where the file is another by now.
+    /// What it changes, as a patch; none if the file is another by now.
     pub patch: Option<String>,
-    /// Of loops before and after it was taken over, how many were proven done by their first iteration; none where it was not.
+    /// Of loops before and after it was taken over, how many were proven done by their first iteration; none if it was not.
     pub measured: Option<(FirstPass, FirstPass)>,
 }
 
 impl Service {
     /// Asks an agent what the project's instructions should say for what happened in a loop; what passes all gates is kept as a
-    /// proposal. None where it would change nothing.
+    /// proposal. None if it would change nothing.
     ///
     /// # Errors
     /// [`EvolutionError`]; nothing is kept then.

@@ -61,10 +61,10 @@ pub struct Heard {
 }
 
 impl Service {
-    /// What an attempt's agent was told; none where that is not there.
+    /// What an attempt's agent was told; none if that is not there.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop, or it cannot be read.
+    /// [`EngineError`] if there is no such loop, or it cannot be read.
     pub fn told(&self, id: &LoopId, attempt: AttemptId) -> Result<Option<String>, EngineError> {
         let dir = self.locate(id)?.dir;
         let redactor = Redactor::new(&journal::read(&dir)?.state.spec, []);
@@ -75,7 +75,7 @@ impl Service {
     /// What the loop was asked for.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop, or it cannot be read.
+    /// [`EngineError`] if there is no such loop, or it cannot be read.
     pub fn goal(&self, id: &LoopId) -> Result<String, EngineError> {
         let spec = journal::read(&self.locate(id)?.dir)?.state.spec;
         Ok(Redactor::new(&spec, []).clean(&printable(&spec.prompt)))
@@ -85,7 +85,7 @@ impl Service {
     /// there is no such log.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop, or it cannot be read.
+    /// [`EngineError`] if there is no such loop, or it cannot be read.
     pub fn printed(
         &self,
         id: &LoopId,

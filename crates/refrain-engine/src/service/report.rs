@@ -40,7 +40,7 @@ impl Service {
     /// that is given says the same.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop or its journal cannot be read; one that is damaged is a verdict.
+    /// [`EngineError`] if there is no such loop or its journal cannot be read; one that is damaged is a verdict.
     pub(crate) fn verify_loop(&self, id: &LoopId, given: Option<&Given>) -> Result<Verdict, EngineError> {
         let case = match Case::open(self, id) {
             Err(EngineError::Journal(error @ JournalError::Damaged { line, .. })) => {

@@ -35,7 +35,7 @@ impl Service {
     /// nothing was printed.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop, or it cannot be read.
+    /// [`EngineError`] if there is no such loop, or it cannot be read.
     pub fn search(
         &self,
         id: &LoopId,
@@ -119,7 +119,7 @@ impl Reader {
 /// What is looked for.
 struct Wanted {
     text: String,
-    /// Its words, where a stream of events has them as they are; none where it may write them in another way.
+    /// Its words, where a stream of events has them as they are; none if it may write them in another way.
     words: Vec<String>,
 }
 

@@ -138,7 +138,7 @@ impl Keys {
     }
 }
 
-/// What a file stands for; none where it does not say.
+/// What a file stands for; none if it does not say.
 fn key(path: &Utf8Path) -> Option<Key> {
     let own = rustix::process::geteuid().as_raw();
     // Where there is no home, the state home is a place that everybody can write to.

@@ -20,7 +20,7 @@ pub struct UserCaps {
     seen: Option<(Stamp, Caps)>,
 }
 
-/// A file that looks the same was not written since: inode, length, and time in seconds and nanoseconds. None where there
+/// A file that looks the same was not written since: inode, length, and time in seconds and nanoseconds. None if there
 /// is no file.
 type Stamp = Option<(u64, u64, i64, i64)>;
 

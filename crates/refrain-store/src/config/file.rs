@@ -35,10 +35,10 @@ pub struct ConfigFile {
     pub text: String,
 }
 
-/// The project's file: `refrain.toml` at the root of the worktree. None where there is none.
+/// The project's file: `refrain.toml` at the root of the worktree. None if there is none.
 ///
 /// # Errors
-/// [`ConfigError`] where it is no regular file (a link could show something else each time it is looked at), is too large or
+/// [`ConfigError`] if it is no regular file (a link could show something else each time it is looked at), is too large or
 /// no UTF-8.
 pub fn project_file(project: &Project) -> Result<Option<ConfigFile>, ConfigError> {
     let path = project.worktree.join("refrain.toml");

@@ -60,7 +60,7 @@ impl<'a> Table<'a> {
         self.own["properties"].get(key).is_some()
     }
 
-    /// The names of its keys, sorted: whether maps keep their order depends on what else is built in. None where they are
+    /// The names of its keys, sorted: whether maps keep their order depends on what else is built in. None if they are
     /// one's own.
     pub(super) fn names(self) -> Vec<&'a str> {
         let keys = self.own["properties"].as_object();

@@ -79,7 +79,7 @@ fn locks_hold(path: &std::path::Path) -> io::Result<bool> {
 pub struct Room {
     /// Bytes that the user may still write.
     pub bytes: u64,
-    /// Files that may still be made; none where the file system does not count them.
+    /// Files that may still be made; none if the file system does not count them.
     pub files: Option<u64>,
     /// Which file system.
     pub device: u64,
@@ -121,7 +121,7 @@ pub fn privacy(dir: &Utf8Path) -> Privacy {
 /// Lets only its owner look into `dir`.
 ///
 /// # Errors
-/// [`DiskError`] where that cannot be, also where `dir` is a link: an agent could have put it there.
+/// [`DiskError`] if that cannot be, also if `dir` is a link: an agent could have put it there.
 pub fn make_private(dir: &Utf8Path) -> Result<(), DiskError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = open(dir.as_std_path(), flags, Mode::empty()).on("make private", dir)?;

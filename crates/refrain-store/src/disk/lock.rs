@@ -171,7 +171,7 @@ fn lock_of(project: &Project, worktree: &Utf8Path) -> Utf8PathBuf {
     project.data.join("worktrees").join(format!("{}.lock", &name[..16]))
 }
 
-/// Which file lies at a path; none where there is none.
+/// Which file lies at a path; none if there is none.
 pub(crate) fn identity(path: &Utf8Path) -> Option<(u64, u64)> {
     path.symlink_metadata().ok().map(|meta| (meta.dev(), meta.ino()))
 }

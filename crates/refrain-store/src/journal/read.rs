@@ -49,7 +49,7 @@ pub(crate) struct SignedLine {
 /// Folds the journal of the loop in `dir`, every hash checked.
 ///
 /// # Errors
-/// [`JournalError`] where there is none, where a line is damaged, or where it cannot be read.
+/// [`JournalError`] if there is none, where a line is damaged, or if it cannot be read.
 pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
     read_as(dir)
 }

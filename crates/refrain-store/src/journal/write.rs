@@ -61,7 +61,7 @@ impl<S: Machine> Journal<S> {
     /// Makes a loop: its folder, and the first line of its journal, synced. The loop exists from then on.
     ///
     /// # Errors
-    /// [`JournalError::Taken`] where it exists already; else what could not be written, and then there is no loop.
+    /// [`JournalError::Taken`] if it exists already; else what could not be written, and then there is no loop.
     pub fn create(dir: LoopDir, started: S::Event, at: Timestamp) -> Result<Self, JournalError> {
         Self::make(dir, started, at, None)
     }
@@ -117,7 +117,7 @@ impl<S: Machine> Journal<S> {
     /// Opens a loop's journal to write it; a torn tail is moved aside and recorded. The caller has the right to write.
     ///
     /// # Errors
-    /// [`JournalError`] where there is none, where it is damaged, or where it cannot be written.
+    /// [`JournalError`] if there is none, where it is damaged, or if it cannot be written.
     pub fn open(dir: LoopDir, now: Timestamp) -> Result<Self, JournalError> {
         Self::load(dir, now, u64::MAX, None)
     }
@@ -187,7 +187,7 @@ impl<S: Machine> Journal<S> {
     /// Folds one more event into the state; it is on disk once the batch that holds it is written.
     ///
     /// # Errors
-    /// [`JournalError::Damaged`] where the event cannot follow; nothing changes then.
+    /// [`JournalError::Damaged`] if the event cannot follow; nothing changes then.
     pub fn push(&mut self, event: S::Event, at: Timestamp) -> Result<(), JournalError> {
         // A clock that was set back does not turn a journal around.
         let at = at.max(self.state.updated_at);

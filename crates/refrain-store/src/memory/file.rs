@@ -68,7 +68,7 @@ pub struct MemoryFile {
     pub(super) db: Connection,
 }
 
-/// Asks the user's memories; none where there are none yet, and then no file is made.
+/// Asks the user's memories; none if there are none yet, and then no file is made.
 pub fn look<T>(
     data_home: &Utf8Path,
     work: impl FnOnce(&mut MemoryFile) -> rusqlite::Result<T>,

@@ -59,7 +59,7 @@ impl Installed {
     /// What is noted in this folder.
     ///
     /// # Errors
-    /// [`DiskError`] where it cannot be read or understood: to write it anew would lose what is noted there.
+    /// [`DiskError`] if it cannot be read or understood: to write it anew would lose what is noted there.
     pub fn read(folder: &Utf8Path) -> Result<Self, DiskError> {
         let path = place(folder);
         let text = read(&path)?;
@@ -92,10 +92,10 @@ pub fn hash(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
-/// What a file holds; none where there is none.
+/// What a file holds; none if there is none.
 ///
 /// # Errors
-/// [`DiskError`] where it is no file, cannot be read, or is no text of a sensible size.
+/// [`DiskError`] if it is no file, cannot be read, or is no text of a sensible size.
 pub fn read(path: &Utf8Path) -> Result<Option<String>, DiskError> {
     let meta = match fs::metadata(path) {
         // A dangling link is the user's, and would be replaced.

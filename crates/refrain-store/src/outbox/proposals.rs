@@ -37,7 +37,7 @@ pub fn note(project: &Project, proposal: &Proposal) -> Result<(), DiskError> {
     write_nofollow(&path, format!("{text}\n").as_bytes())
 }
 
-/// A proposal; none where there is none of that name, or it cannot be understood.
+/// A proposal; none if there is none of that name, or it cannot be understood.
 #[must_use]
 pub fn read(project: &Project, id: &LoopId) -> Option<Proposal> {
     let text = fs::read(place(project, id).join("proposal.json")).ok()?;
@@ -54,7 +54,7 @@ pub fn list(project: &Project) -> Vec<Proposal> {
     found
 }
 
-/// What a file of the person's says; none where nothing is there. A link, or what is no text, is an error.
+/// What a file of the person's says; none if nothing is there. A link, or what is no text, is an error.
 pub fn text_of(path: &Utf8Path) -> Result<Option<String>, DiskError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

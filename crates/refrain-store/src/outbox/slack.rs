@@ -61,7 +61,7 @@ pub struct StopAsked {
 }
 
 impl Talk {
-    /// What stands of the loop; none where it was never told, or where that cannot be read.
+    /// What stands of the loop; none if it was never told, or if that cannot be read.
     #[must_use]
     pub fn read(dir: &LoopDir) -> Option<Self> {
         serde_json::from_slice(&fs::read(dir.slack()).ok()?).ok()

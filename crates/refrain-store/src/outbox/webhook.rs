@@ -25,7 +25,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// What is noted of the loop; none where no webhook was ever told of it, or where that cannot be read.
+    /// What is noted of the loop; none if no webhook was ever told of it, or if that cannot be read.
     #[must_use]
     pub fn read(dir: &LoopDir) -> Option<Self> {
         serde_json::from_slice(&fs::read(dir.webhook()).ok()?).ok()
@@ -49,10 +49,10 @@ pub enum SecretError {
     Unfit(Utf8PathBuf, &'static str),
 }
 
-/// What a file says that its owner alone can read, without white space around it; none where there is no file.
+/// What a file says that its owner alone can read, without white space around it; none if there is no file.
 ///
 /// # Errors
-/// [`SecretError`] where others may read it, or it is no short file of text.
+/// [`SecretError`] if others may read it, or it is no short file of text.
 pub fn secret(path: &Utf8Path) -> Result<Option<String>, SecretError> {
     let unfit = |why| Err(SecretError::Unfit(path.to_owned(), why));
     // A FIFO would never open.

@@ -43,7 +43,7 @@ pub fn find(project: &Project, id: &LoopId) -> Option<LoopDir> {
 /// Brings an archived loop back under its id.
 ///
 /// # Errors
-/// [`DiskError`], also where a loop of that id is there.
+/// [`DiskError`], also if a loop of that id is there.
 pub fn bring_back(project: &Project, archived: &LoopDir, id: &LoopId) -> Result<LoopDir, DiskError> {
     let dir = project.loop_dir(id);
     make_dir_nofollow(&project.loops())?;

@@ -55,7 +55,7 @@ impl Project {
     /// wait for a git process (1.2 ms, `perf.md` section 5).
     ///
     /// # Errors
-    /// [`DiskError`] where `dir` does not exist, is not UTF-8, or its `.git` cannot be read.
+    /// [`DiskError`] if `dir` does not exist, is not UTF-8, or its `.git` cannot be read.
     pub fn find(dir: &Utf8Path) -> Result<Self, DiskError> {
         let dir = dir.canonicalize_utf8().on("find the folder", dir)?;
         for folder in dir.ancestors() {
@@ -106,7 +106,7 @@ impl Project {
     /// Every loop that exists, by id: one whose journal has begun, or is damaged.
     ///
     /// # Errors
-    /// [`DiskError`] where the folder cannot be read; a missing one is no error, there are just no loops.
+    /// [`DiskError`] if the folder cannot be read; a missing one is no error, there are just no loops.
     pub fn loop_dirs(&self) -> Result<Vec<LoopDir>, DiskError> {
         dirs(&self.loops())
     }
@@ -251,7 +251,7 @@ impl LoopDir {
     /// of the journal stays: the journal's writer puts it aside as `foreign-N`, records that, and opens neither.
     ///
     /// # Errors
-    /// [`DiskError`] where something of it stays, or the folder of all loops is reached through a link.
+    /// [`DiskError`] if something of it stays, or the folder of all loops is reached through a link.
     pub fn remove_links(&self, of: Option<AttemptId>) -> Result<(), DiskError> {
         self.reclaim(of).on("remove the links in", &self.0)
     }

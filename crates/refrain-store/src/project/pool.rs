@@ -118,7 +118,7 @@ pub struct Found {
     pub dir: Utf8PathBuf,
     /// Whether it is in use. The check itself takes the lock for an instant.
     pub is_taken: bool,
-    /// Why it is passed over; nothing where it is not.
+    /// Why it is passed over; nothing if it is not.
     pub held: Vec<String>,
     /// When it was last let go, or taken.
     pub last_used: Option<SystemTime>,

@@ -143,7 +143,7 @@ pub fn needs(spec: &Spec, said: Option<WorkStatus>) -> Option<String> {
     state_file::needs(&read(&opened(spec)?)?)
 }
 
-/// What the agent noted in `state.md`; none where there is no such file.
+/// What the agent noted in `state.md`; none if there is no such file.
 #[must_use]
 pub fn notes(spec: &Spec) -> Option<String> {
     read(&opened(spec)?)

@@ -80,7 +80,7 @@ impl TaskFile {
     /// Reads it.
     ///
     /// # Errors
-    /// [`TasksError`] where it is not there, is no task file, or is malformed.
+    /// [`TasksError`] if it is not there, is no task file, or is malformed.
     pub fn read(&self) -> Result<Read, TasksError> {
         let (text, stamp) = whole(&self.path)?;
         let tasks = file::read(&text, self.shape, &self.tag).map_err(|source| self.malformed(source))?;

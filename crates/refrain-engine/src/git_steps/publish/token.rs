@@ -10,10 +10,10 @@ use refrain_store::outbox::webhook::{SecretError, secret};
 use crate::host::Host;
 
 impl Host {
-    /// What the file says; none where there is none.
+    /// What the file says; none if there is none.
     ///
     /// # Errors
-    /// [`SecretError`] where others may read it, or it is no secret.
+    /// [`SecretError`] if others may read it, or it is no secret.
     pub(crate) fn github_token(&self) -> Result<Option<String>, SecretError> {
         secret(&self.config_home.join("github-token"))
     }

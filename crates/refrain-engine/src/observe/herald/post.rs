@@ -50,7 +50,7 @@ impl Post {
         }
     }
 
-    /// How long until the next try; none where there is none.
+    /// How long until the next try; none if there is none.
     pub(super) fn wait(&self) -> Option<Duration> {
         let is_due = !self.owed.is_empty() && !self.is_refused;
         is_due.then(|| self.next.saturating_duration_since(Instant::now()))

@@ -12,7 +12,7 @@ impl Runner {
     /// because no process lives long enough to follow it.
     ///
     /// # Errors
-    /// Where nothing can be sent from here.
+    /// If nothing can be sent from here.
     pub fn export(&self, telemetry: Telemetry) -> io::Result<Exporter> {
         let exporter = Exporter::default();
         exporter.add(self.follow_for(telemetry)?);
@@ -31,7 +31,7 @@ impl PlanRunner {
     /// Has a collector told what happens to the plan, and to the loops of its tasks, from here on.
     ///
     /// # Errors
-    /// Where nothing can be sent from here.
+    /// If nothing can be sent from here.
     pub fn export(&mut self, telemetry: Telemetry) -> io::Result<Exporter> {
         let (journal, pulse) = self.observed();
         let redactor = Redactor::new(&journal.state().spec.each, []);

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::{DiskError, OnPath};
 
-/// Wakes when something below one of its paths changes, also where the path is deleted and comes back.
+/// Wakes when something below one of its paths changes, also if the path is deleted and comes back.
 #[derive(Debug)]
 pub struct Notice {
     inotify: OwnedFd,
