@@ -68,7 +68,7 @@ pub struct Level {
     pub verb: String,
     /// The long name of each option, or the id of a word, with its values; and the verb below this one.
     pub typed: BTreeMap<String, Vec<String>>,
-    /// How each is shown, where that is not `--NAME`.
+    /// How each is shown, if that is not `--NAME`.
     pub shown: BTreeMap<String, String>,
 }
 

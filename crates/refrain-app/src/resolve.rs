@@ -175,7 +175,7 @@ pub fn common(
     let critique = args.reviews.critique(worker, settings)?;
     let memory = memory(args.memory, &agent, &settings.config.memory);
     let spec = Spec {
-        // Replaced where no name is given: the service makes one up that is free.
+        // Replaced if no name is given: the service makes one up that is free.
         id: LoopId::derived(&agent.program, 0),
         prompt: String::new(),
         iteration_context: !args.no_iteration_context && start.iteration_context.unwrap_or(true),

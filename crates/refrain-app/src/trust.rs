@@ -130,7 +130,7 @@ pub(crate) fn of_source(source: &Source) -> impl Iterator<Item = RepositoryComma
     commands.map(move |command| RepositoryCommand { command, from: from.clone() })
 }
 
-/// What proves the tasks of a Cargo project where nothing says otherwise (seed 001).
+/// What proves the tasks of a Cargo project if nothing says otherwise (seed 001).
 pub(crate) fn of_cargo(source: &Source, dir: &Utf8Path) -> Option<RepositoryCommand> {
     let is_cargo = source.file.shape != Shape::Markdown && dir.join("Cargo.toml").is_file();
     is_cargo.then(|| RepositoryCommand::offered("cargo check && cargo test"))

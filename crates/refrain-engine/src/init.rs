@@ -114,7 +114,7 @@ fn section(top: &Utf8Path) -> Result<Prepared, EngineError> {
     Ok(Prepared { path, fate })
 }
 
-/// The targets: in the Makefile where there is none, else in a file that it includes.
+/// The targets: in the Makefile if there is none, else in a file that it includes.
 fn targets(top: &Utf8Path) -> Result<Vec<Prepared>, EngineError> {
     let made = |path: &str| Prepared { path: path.into(), fate: Fate::Made(texts::TARGETS.to_owned()) };
     let left = |path: &str| Prepared { path: path.into(), fate: Fate::Left };

@@ -55,7 +55,7 @@ impl Folder {
         Ok(Self(rustix::fs::open(path.as_std_path(), follow, Mode::empty())?))
     }
 
-    /// Opens a folder, which is made with its parents where it is missing: private to the user, and synced.
+    /// Opens a folder, which is made with its parents if it is missing: private to the user, and synced.
     pub fn make(path: &Utf8Path) -> io::Result<Self> {
         match Self::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -86,7 +86,7 @@ impl Folder {
     }
 
     /// Opens the folder `name` in it, which is Refrain's own. What has its place and is no folder is removed first; none
-    /// where there is no such folder then.
+    /// if there is no such folder then.
     ///
     /// # Errors
     /// If it can neither be opened nor removed.
@@ -100,7 +100,7 @@ impl Folder {
         }
     }
 
-    /// The same, and makes it where it is missing.
+    /// The same, and makes it if it is missing.
     pub fn reclaim_or_make(&self, name: &str) -> io::Result<Self> {
         match self.reclaim(name)? {
             Some(folder) => Ok(folder),

@@ -91,7 +91,7 @@ impl Prepared {
         Ok(Self { service, settings, dir, source, spec, notes, commands, source_args })
     }
 
-    /// The same, where it can be run as it is.
+    /// The same, if it can be run as it is.
     pub fn runnable(context: &Context, request: RunPlan, note: Note<'_>) -> Result<Self, RequestError> {
         let mut prepared = Self::of(context, request, note)?;
         context.typed.check_loop(&prepared.spec.each)?;
@@ -185,7 +185,7 @@ fn settings(context: &Context, service: &Service, work: &mut WorkArgs) -> Result
     Ok(choose(work)?)
 }
 
-/// Sees to it that something decides about each task, and about what has landed, where that is possible; returns what was
+/// Sees to it that something decides about each task, and about what has landed, if that is possible; returns what was
 /// chosen and by whom, and the commands of it that the repository names.
 fn prove(
     work: &mut WorkArgs,

@@ -25,7 +25,7 @@ const GRACE: Millis = Millis(30_000);
 /// What a loop may cost unless something is said or configured, in US dollars (seed 003).
 const COST: f64 = 5.0;
 
-/// An option by its long name, and its value, where it takes one.
+/// An option by its long name, and its value, if it takes one.
 pub(super) type GivenOption = (&'static str, Option<String>);
 
 impl Start {

@@ -73,7 +73,7 @@ pub fn with_model(
     Ok(AgentSpec { model: Some(model.to_owned()), price, ..worker.clone() })
 }
 
-/// An agent that judges, said as the name of an agent or as a command; the worker where nothing is said. It is to keep the
+/// An agent that judges, said as the name of an agent or as a command; the worker if nothing is said. It is to keep the
 /// loop's caps too.
 pub fn judge(
     who: &str,

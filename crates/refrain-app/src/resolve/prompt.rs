@@ -109,7 +109,7 @@ fn of_mode(name: &str, settings: &Settings) -> Result<String, RequestError> {
     })
 }
 
-/// Every mode by its name, sorted, with what the configuration says of it where it does.
+/// Every mode by its name, sorted, with what the configuration says of it if it does.
 pub fn modes(own: &BTreeMap<String, Prompt>) -> BTreeMap<&str, Option<&Prompt>> {
     let built_in = mode::BUILT_IN.iter().map(|(name, _)| (*name, None));
     built_in.chain(own.iter().map(|(name, prompt)| (name.as_str(), Some(prompt)))).collect()

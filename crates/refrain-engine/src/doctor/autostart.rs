@@ -1,5 +1,5 @@
 //! Going on after a reboot: a service of the user's own that resumes what the machine's end interrupted. It is there only
-//! where a person asked for it. One file an operating system, one interface: `Host::switch_autostart`, and a look at what is
+//! if a person asked for it. One file an operating system, one interface: `Host::switch_autostart`, and a look at what is
 //! there.
 
 #[cfg_attr(target_os = "linux", path = "autostart/linux.rs")]

@@ -80,7 +80,7 @@ impl Found {
         self.finding
     }
 
-    /// The finding as it is once it was mended, where it can be.
+    /// The finding as it is once it was mended, if it can be.
     pub(super) fn mended(self) -> Finding {
         let Self { finding, cure: Some(cure) } = self else { return self.finding };
         match cure.take() {

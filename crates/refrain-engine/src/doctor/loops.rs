@@ -150,7 +150,7 @@ fn of_loop(dir: &LoopDir, id: &LoopId, status: StatusWord, torn: u64) -> Vec<Fou
             say(Finding::problem(Subject::Requests, told, advice));
         }
     }
-    // A runner makes it where it is missing; what is something else keeps every runner from starting.
+    // A runner makes it if it is missing; what is something else keeps every runner from starting.
     let doorbell = std::fs::symlink_metadata(dir.doorbell()).ok();
     if is_free && doorbell.is_some_and(|meta| !meta.file_type().is_fifo()) {
         let told = "its doorbell is no FIFO: no runner can take it over";

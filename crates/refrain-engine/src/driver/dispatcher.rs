@@ -343,7 +343,7 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// What git did, once it is done; never, where it does nothing.
+/// What git did, once it is done; never, if it does nothing.
 async fn done(work: &mut Option<Work>) -> Result<Done, EngineError> {
     match work {
         Some(work) => work.done().await,

@@ -21,7 +21,7 @@ pub struct Runner {
     pub(crate) locks: Locks,
     /// Loops that work in the same worktree.
     pub(crate) neighbours: Vec<String>,
-    /// Its worktree, where git was asked about it already.
+    /// Its worktree, if git was asked about it already.
     pub(crate) opened: Option<Repository>,
     /// Its own worktree was gone, and was made anew from its branch.
     pub(crate) is_restored: bool,

@@ -72,7 +72,7 @@ impl SignalSources {
         self.wishes.as_mut()?.borrow_and_update().map(Wish::Pause)
     }
 
-    /// The next wish; never, where no signals are listened to.
+    /// The next wish; never, if no signals are listened to.
     pub(crate) async fn next(&mut self) -> Wish {
         async fn of(signal: &mut Option<Signal>) {
             let heard = match signal {

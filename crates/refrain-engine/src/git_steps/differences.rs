@@ -26,13 +26,13 @@ const MOST_NAMED: usize = 20;
 /// What a loop has changed so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
-    /// What is shown, and against what; where nothing can be shown, why.
+    /// What is shown, and against what; if nothing can be shown, why.
     pub note: String,
-    /// Whether anything can be shown: what follows may be empty all the same, where nothing is different.
+    /// Whether anything can be shown: what follows may be empty all the same, if nothing is different.
     pub is_shown: bool,
     /// The files, with how many lines.
     pub stat: String,
-    /// The differences, cut in the middle where they are long; of binary files only the names.
+    /// The differences, cut in the middle if they are long; of binary files only the names.
     pub diff: String,
 }
 

@@ -21,7 +21,7 @@ use crate::service::redact::Redactor;
 const STATE: &str = ".refrain-failure/state.json";
 const CONTEXT: &str = ".refrain-failure/context.md";
 
-/// Keeps the work of a loop that is about to give up, and pushes it where there is a remote.
+/// Keeps the work of a loop that is about to give up, and pushes it if there is a remote.
 pub(crate) fn save(
     state: &LoopState,
     dir: &LoopDir,

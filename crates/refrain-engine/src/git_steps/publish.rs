@@ -87,7 +87,7 @@ fn instant(until: Until, now: Timestamp) -> Option<Timestamp> {
 }
 
 impl Desk<'_> {
-    /// Does it, unless it is done; what git says where it fails is the error.
+    /// Does it, unless it is done; what git says if it fails is the error.
     pub(crate) fn publish(&self, effect: Effect) -> Result<PublishResult, GitError> {
         let done = match effect {
             Effect::Push => self.push(),
@@ -292,7 +292,7 @@ impl Desk<'_> {
                     let _ = writeln!(logs, "{}:\n{}\n", printable(&check.name), printable(&said));
                 }
                 self.note(&logs);
-                // A draft until it is proven, as it was; where that cannot be had, what the checks say is there all the same.
+                // A draft until it is proven, as it was; if that cannot be had, what the checks say is there all the same.
                 if found.state == State::Open && pull_request::is_own(&found.body, &self.state.spec.id) {
                     let _ = forge.draft(&found);
                 }
@@ -370,7 +370,7 @@ impl Desk<'_> {
     }
 }
 
-/// What is said where no forge is known.
+/// What is said if no forge is known.
 fn unknown_forge(upstream: &Upstream) -> String {
     format!(
         "pull requests are opened at GitHub with gh or a token and at GitLab with glab, and none of them is for {}",

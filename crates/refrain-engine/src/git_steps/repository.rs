@@ -394,7 +394,7 @@ pub(crate) fn restore(state: &LoopState, env: &[(OsString, OsString)]) -> Result
 
 /// Checks before anything is begun that the loop will find the repository that it needs, which `open` finds in the project, and
 /// fills in what its branch and worktree are called. The agent's program is the one that is found from where the loop was
-/// started. Returns the worktree that it works in, where git was asked about that.
+/// started. Returns the worktree that it works in, if git was asked about that.
 pub(crate) fn settle(
     spec: &mut Spec,
     project: &Project,

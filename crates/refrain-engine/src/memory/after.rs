@@ -17,7 +17,7 @@ use crate::{Host, chain};
 pub struct Remembrance(Arc<OnceLock<String>>);
 
 impl Remembrance {
-    /// Why nothing was remembered, where something was to be.
+    /// Why nothing was remembered, if something was to be.
     #[must_use]
     pub fn trouble(&self) -> Option<&str> {
         self.0.get().map(String::as_str)

@@ -1,4 +1,4 @@
-//! Vectors of texts, from an endpoint that the user's own file names: OpenAI's kind, or Ollama's. Without one, or where it does
+//! Vectors of texts, from an endpoint that the user's own file names: OpenAI's kind, or Ollama's. Without one, or if it does
 //! not answer, memories are found by their words alone.
 
 use std::time::Duration;
@@ -20,7 +20,7 @@ use crate::{Host, chain};
 const VARIABLE: &str = "REFRAIN_EMBEDDINGS_KEY";
 /// How long an endpoint may take.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How many memories are sent beside a goal, where they have no vector of its model yet.
+/// How many memories are sent beside a goal, if they have no vector of its model yet.
 const AT_ONCE: u32 = 64;
 /// The longest text that is sent, in bytes.
 const LONGEST: usize = 8_000;
@@ -183,7 +183,7 @@ pub(super) fn catch_up(
     Ok(own)
 }
 
-/// The goal without what looks like a secret, and without its tail where it is long.
+/// The goal without what looks like a secret, and without its tail if it is long.
 fn fit_to_send(goal: &str) -> String {
     let lines = goal.lines().filter(|line| secrets::screen(b"text", line.as_bytes(), None).is_none());
     let text = lines.collect::<Vec<_>>().join("\n");

@@ -272,7 +272,7 @@ impl Follower {
         }
     }
 
-    /// Opens the log of a gate or a critic; where that is an agent, its stream is read.
+    /// Opens the log of a gate or a critic; if that is an agent, its stream is read.
     fn open_judge(&mut self, path: Utf8PathBuf, agent: Option<AgentSpec>) {
         let agent = agent.filter(|agent| agent.streams() && !self.raw);
         let spec = self.spec.as_deref().zip(agent).map(|(spec, agent)| Spec { agent, ..spec.clone() });

@@ -286,7 +286,7 @@ impl JournalWatcher {
         self.without.remove(path);
     }
 
-    /// Watches what there were no watches for, where there are now; which paths these were, as any may have changed.
+    /// Watches what there were no watches for, if there are now; which paths these were, as any may have changed.
     fn try_again(&mut self) -> BTreeSet<Utf8PathBuf> {
         self.looked = Instant::now();
         let without = std::mem::take(&mut self.without);

@@ -177,7 +177,7 @@ impl Service {
         LiveList { service, everywhere, lookout: None, known: BTreeMap::new(), checked: Instant::now() }
     }
 
-    /// This project, and with it all that Refrain has worked in where that is asked.
+    /// This project, and with it all that Refrain has worked in if that is asked.
     fn with_others(&self, everywhere: bool) -> Vec<Self> {
         let mut services = vec![self.clone()];
         for root in if everywhere { self.known_projects() } else { Vec::new() } {
@@ -301,7 +301,7 @@ impl Watched {
         Self { service: Arc::clone(service), id: brief.id.clone(), dir, of, is_driven, seen: None }
     }
 
-    /// How it stands now, where that is not how it stood.
+    /// How it stands now, if that is not how it stood.
     fn other(&mut self) -> Option<ListRow> {
         let before = self.seen.take();
         let seen = self.glimpse()?;

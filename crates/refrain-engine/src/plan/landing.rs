@@ -50,7 +50,7 @@ impl Landing {
         Ok(Repository::open(folder, &self.env)?.with_pins(self.pins.as_deref()))
     }
 
-    /// The same, where git was asked about the project's repository already.
+    /// The same, if git was asked about the project's repository already.
     pub(super) fn knowing(self, opened: Option<Repository>) -> Self {
         if let Some(opened) = opened {
             self.found.get_or_init(|| opened);
@@ -128,7 +128,7 @@ impl Landing {
             return Ok(PlanEvent::BatchMerged { merged: Vec::new(), refused: Vec::new() });
         };
         let (mut merged, mut refused) = (Vec::new(), Vec::new());
-        // What the last of them came to; a commit only where another is merged onto it.
+        // What the last of them came to; a commit only if another is merged onto it.
         let mut top: Option<Oid> = None;
         let tasks = || tasks.iter().filter_map(|task| state.tasks.get(*task));
         let works: Vec<_> = tasks().filter_map(|task| task.head.as_ref().zip(task.onto.as_ref())).collect();

@@ -18,7 +18,7 @@ pub struct PlanRunner {
     pub(super) lock: RunnerLock,
     pub(super) service: Service,
     pub(super) pulse: Arc<LiveProgress>,
-    /// The project's repository, where git was asked about it already.
+    /// The project's repository, if git was asked about it already.
     pub(super) opened: Option<Repository>,
     /// Who has its loops told of.
     pub(crate) telling: Option<Telling>,

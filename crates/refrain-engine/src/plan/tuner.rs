@@ -60,7 +60,7 @@ impl Service {
         Some(repository.changes(state.onto.as_ref(), state.head.as_ref()?).ok()?.diff)
     }
 
-    /// Asks an agent what the next one is to be told; returns its words, or its whole answer where it proposes none.
+    /// Asks an agent what the next one is to be told; returns its words, or its whole answer if it proposes none.
     ///
     /// # Errors
     /// [`EngineError`] if it could not be started, or came to nothing.

@@ -42,7 +42,7 @@ pub(super) struct Verification {
 pub(super) enum Of {
     /// What so many of the batch come to.
     Batch(usize),
-    /// What is handed over, where that comes on top of what the person committed meanwhile.
+    /// What is handed over, if that comes on top of what the person committed meanwhile.
     HandOver,
 }
 

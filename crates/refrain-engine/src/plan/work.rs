@@ -73,7 +73,7 @@ impl Drop for Work {
     }
 }
 
-/// What came of the work, once it is done; never, where there is none.
+/// What came of the work, once it is done; never, if there is none.
 pub(super) async fn done(work: &mut Option<Work>) -> Option<PlanEvent> {
     let Some(work) = work else { return std::future::pending().await };
     outcome((&mut work.handle).await)

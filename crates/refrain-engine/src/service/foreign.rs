@@ -1,4 +1,4 @@
-//! Loops of other systems, and loops of Refrain's as others have them, where a person asks for it. Nothing of theirs is ever
+//! Loops of other systems, and loops of Refrain's as others have them, if a person asks for it. Nothing of theirs is ever
 //! written here.
 
 use std::fs::{self, File};

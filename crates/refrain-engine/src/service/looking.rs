@@ -81,7 +81,7 @@ impl Service {
         Ok(Redactor::new(&spec, []).clean(&printable(&spec.prompt)))
     }
 
-    /// At most `most` bytes of a log from its byte `from` on, or of its end; it ends with a line where it can. None where
+    /// At most `most` bytes of a log from its byte `from` on, or of its end; it ends with a line if it can. None where
     /// there is no such log.
     ///
     /// # Errors
@@ -162,8 +162,8 @@ fn cleaned(redactor: &Redactor, log: &Utf8Path, from: u64, bytes: &[u8]) -> Stri
     redactor.clean_part(&before, &part, &behind)
 }
 
-/// A part of a log, and how long that is: from the beginning of a line on where it is the end that is wanted, and to the end of
-/// one where there is one.
+/// A part of a log, and how long that is: from the beginning of a line on if it is the end that is wanted, and to the end of
+/// one if there is one.
 pub(crate) fn part(path: &Utf8Path, from: Option<u64>, most: u64) -> Option<(u64, Vec<u8>, u64)> {
     let (_, total) = output::read_part(path, 0, 0).ok()?;
     let begin = from.unwrap_or_else(|| total.saturating_sub(most));
@@ -179,7 +179,7 @@ pub(crate) fn part(path: &Utf8Path, from: Option<u64>, most: u64) -> Option<(u64
 }
 
 impl Service {
-    /// What an attempt's agent said, where that was a stream of events; `false` where it was not.
+    /// What an attempt's agent said, if that was a stream of events; `false` where it was not.
     pub fn said(
         &self,
         spec: &Spec,

@@ -7,7 +7,7 @@ use refrain_files::read_text;
 use refrain_store::project::worktree;
 use refrain_store::{LoopDir, write_nofollow};
 
-/// What the agent noted, from its worktree or, where that was given back, as it was kept. A link that the agent put in its
+/// What the agent noted, from its worktree or, if that was given back, as it was kept. A link that the agent put in its
 /// place would show any file of the person's, and is not followed.
 pub(crate) fn noted(spec: &Spec, dir: &LoopDir) -> Option<String> {
     match in_worktree(spec) {

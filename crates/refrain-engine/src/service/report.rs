@@ -306,7 +306,7 @@ fn another(then: &Seal, now: &Seal) -> String {
     }
 }
 
-/// The end of a log, fit to be read: from the begin of a line on, where it has more than one.
+/// The end of a log, fit to be read: from the begin of a line on, if it has more than one.
 fn last_lines(end: &[u8]) -> String {
     let is_cut = end.len() as u64 > END;
     let line = end.iter().position(|byte| *byte == b'\n').map(|at| at + 1);

@@ -15,7 +15,7 @@ use crate::{EngineError, Service, now};
 pub struct Used {
     /// The object.
     pub report: Report,
-    /// The same, by all that tells it apart but the day, where that is asked for.
+    /// The same, by all that tells it apart but the day, if that is asked for.
     pub series: Vec<(Series, Sum)>,
     /// The loops that could not be read, and are not in it.
     pub unread: Vec<Listed>,

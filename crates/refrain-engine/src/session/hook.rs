@@ -81,7 +81,7 @@ impl Service {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
-    /// The loops that this session drives; one that no session was named for yet is bound to it, where it was begun in the
+    /// The loops that this session drives; one that no session was named for yet is bound to it, if it was begun in the
     /// same process.
     fn loops_of_session(&self, agent: AgentKind, session: &str) -> Result<Vec<LoopState>, EngineError> {
         let noted = sessions::of(self.project(), session)?;

@@ -1,4 +1,4 @@
-//! The catalog as a file: opening it, putting it aside where it is of no use, and doing without it.
+//! The catalog as a file: opening it, putting it aside if it is of no use, and doing without it.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -145,7 +145,7 @@ impl Catalog {
         Ok(Self { db: connect(Connection::open_in_memory()?, READER_WAITS)?, unmade: None })
     }
 
-    /// The catalog's file, made where there is none.
+    /// The catalog's file, made if there is none.
     pub(super) fn writable(&mut self) -> Result<&mut Connection, CatalogError> {
         if let Some((path, patience)) = self.unmade.take() {
             make(&path).map_err(|_| {

@@ -34,7 +34,7 @@ pub struct Brief {
     pub project: Arc<str>,
     /// Why it stands where it stands, in one line.
     pub reason: String,
-    /// The status object without its iterations, one line of JSON; where it was asked for.
+    /// The status object without its iterations, one line of JSON; if it was asked for.
     pub object: Option<String>,
 }
 

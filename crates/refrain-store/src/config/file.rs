@@ -50,7 +50,7 @@ pub(super) fn user_place(config_home: &Utf8Path) -> Utf8PathBuf {
     config_home.join("config.toml")
 }
 
-/// The user's own file, which may be a link to where they keep such files. It must be theirs: where there is no home, its
+/// The user's own file, which may be a link to where they keep such files. It must be theirs: if there is no home, its
 /// place is one that everybody can write to.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! The layers of the configuration, from below: the user's file, the project's file where it is trusted, variables, and what
+//! The layers of the configuration, from below: the user's file, the project's file if it is trusted, variables, and what
 //! the command line says to run. Whole values replace each other, and whole entries of named tables do.
 //!
 //! What stands in one layer beside an `agent` or a `command` describes it, and goes with it when a higher layer names
@@ -63,7 +63,7 @@ pub struct Settings {
     pub config: Config,
     /// What became of the project's file.
     pub project_file: ProjectFile,
-    /// The caps that the project's file sets, where it counts.
+    /// The caps that the project's file sets, if it counts.
     pub project_caps: Caps,
     /// Where the user's file lies, or would.
     pub user_file: Utf8PathBuf,

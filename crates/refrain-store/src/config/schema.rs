@@ -44,7 +44,7 @@ impl<'a> Table<'a> {
         Some(target.unwrap_or(found))
     }
 
-    /// The table under a key, where that is one.
+    /// The table under a key, if that is one.
     pub(super) fn below(self, key: &str) -> Option<Self> {
         let own = self.key(key)?;
         let is_table = own["properties"].is_object() || own["additionalProperties"].is_object();

@@ -39,7 +39,7 @@ fn replace(
     open(dir).and_then(|dir| dir.replace(name, bytes)).on("write", path)
 }
 
-/// Makes `path` with `bytes`, with the mode that files of the person's have; whether it did: where something is there, even a
+/// Makes `path` with `bytes`, with the mode that files of the person's have; whether it did: if something is there, even a
 /// link that leads nowhere, that stays. After it returns, a crash or a power loss leaves the new file; before, none.
 ///
 /// # Errors
@@ -71,7 +71,7 @@ pub fn append(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
 }
 
 /// Replaces `path`, which is there, with `bytes`, as [`write_atomic`] does, and keeps its mode. `is_current` is asked last,
-/// when the new file is whole and synced; where it says no, nothing is replaced, and so it answers.
+/// when the new file is whole and synced; if it says no, nothing is replaced, and so it answers.
 ///
 /// # Errors
 /// [`DiskError`]; `path` is then as it was.

@@ -41,7 +41,7 @@ impl RunnerLock {
         Ok(Some(Self(file)))
     }
 
-    /// Takes the lock of a loop that may not exist yet: its folder is made where it is missing.
+    /// Takes the lock of a loop that may not exist yet: its folder is made if it is missing.
     pub fn claim(dir: &LoopDir) -> Result<Option<Self>, DiskError> {
         dir.remove_links(None)?;
         make_dir_nofollow(&dir.0)?;

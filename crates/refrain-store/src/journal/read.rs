@@ -108,7 +108,7 @@ fn open(dir: &LoopDir) -> Result<File, JournalError> {
     }
 }
 
-/// What is wrong where there is no first line: the journal is damaged, or there is no loop.
+/// What is wrong if there is no first line: the journal is damaged, or there is no loop.
 fn without_start(dir: &LoopDir) -> JournalError {
     match dir.has_remains() {
         true => JournalError::damaged(dir.journal(), 1, "the first record is missing or cut off"),
@@ -195,7 +195,7 @@ pub fn whole(dir: &LoopDir, signing: &Signing) -> Result<Whole, JournalError> {
 #[derive(Debug)]
 pub struct Tail<E = Event> {
     path: Utf8PathBuf,
-    /// The file that its writer writes, where that is in this process.
+    /// The file that its writer writes, if that is in this process.
     written: Option<Written>,
     /// The file that was read last, by its device and number.
     file: Option<(u64, u64)>,

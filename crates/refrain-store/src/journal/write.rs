@@ -117,7 +117,7 @@ impl<S: Machine> Journal<S> {
     /// Opens a loop's journal to write it; a torn tail is moved aside and recorded. The caller has the right to write.
     ///
     /// # Errors
-    /// [`JournalError`] if there is none, where it is damaged, or if it cannot be written.
+    /// [`JournalError`] if there is none, if it is damaged, or if it cannot be written.
     pub fn open(dir: LoopDir, now: Timestamp) -> Result<Self, JournalError> {
         Self::load(dir, now, u64::MAX, None)
     }

@@ -1,4 +1,4 @@
-//! The file itself: opening it, making it, putting it aside where it is damaged.
+//! The file itself: opening it, making it, putting it aside if it is damaged.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -77,7 +77,7 @@ pub fn look<T>(
     if !path.exists() { Ok(None) } else { with(&path, work).map(Some) }
 }
 
-/// The same, to keep something: the file is made where there is none.
+/// The same, to keep something: the file is made if there is none.
 pub fn make<T>(
     data_home: &Utf8Path,
     work: impl FnOnce(&mut MemoryFile) -> rusqlite::Result<T>,

@@ -1,4 +1,4 @@
-//! What is found for a goal: by its words, and by a vector where there is one. Vectors are compared one by one: of ten
+//! What is found for a goal: by its words, and by a vector if there is one. Vectors are compared one by one: of ten
 //! thousand that takes some hundredths of a second, and an index would take an extension.
 
 use std::collections::BTreeMap;
@@ -130,7 +130,7 @@ fn unpacked(bytes: &[u8]) -> Vec<f32> {
     numbers.iter().map(|number| f32::from_le_bytes(*number)).collect()
 }
 
-/// The columns, where another table has one of the same name.
+/// The columns, if another table has one of the same name.
 fn of_memories() -> String {
     COLUMNS.split(", ").map(|column| format!("memories.{column}")).collect::<Vec<_>>().join(", ")
 }

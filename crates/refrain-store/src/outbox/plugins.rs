@@ -68,7 +68,7 @@ impl Installed {
         })
     }
 
-    /// Notes it, before anything of it is done. It is whole and on disk when this returns; where nothing is left to note, there
+    /// Notes it, before anything of it is done. It is whole and on disk when this returns; if nothing is left to note, there
     /// is no file.
     pub fn write(&self, folder: &Utf8Path) -> Result<(), DiskError> {
         let path = place(folder);
@@ -137,7 +137,7 @@ pub fn write(path: &Utf8Path, before: Option<&str>, text: &str) -> Result<(), Di
     }
 }
 
-/// Removes a file, where there is one.
+/// Removes a file, if there is one.
 pub fn remove(path: &Utf8Path) -> Result<(), DiskError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", path),
@@ -146,7 +146,7 @@ pub fn remove(path: &Utf8Path) -> Result<(), DiskError> {
     }
 }
 
-/// Removes a folder, where it is there and empty.
+/// Removes a folder, if it is there and empty.
 pub fn remove_empty(folder: &Utf8Path) -> Result<(), DiskError> {
     match fs::remove_dir(folder) {
         Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {

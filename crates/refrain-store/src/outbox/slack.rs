@@ -15,7 +15,7 @@ use crate::{DiskError, LoopDir, OnPath, make_dir, write_atomic, write_nofollow};
 #[serde(default)]
 pub struct Talk {
     pub channel: String,
-    /// The thread in it, where it was asked for in one.
+    /// The thread in it, if it was asked for in one.
     pub thread: Option<String>,
     /// The message that asked for the loop; a command leaves none.
     pub trigger: Option<String>,

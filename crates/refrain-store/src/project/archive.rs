@@ -25,7 +25,7 @@ pub fn put_aside(project: &Project, id: &LoopId, ended_at: Timestamp) -> Result<
     Ok(free)
 }
 
-/// The archived loop of that id, the latest where there are several.
+/// The archived loop of that id, the latest if there are several.
 #[must_use]
 pub fn find(project: &Project, id: &LoopId) -> Option<LoopDir> {
     let entries = project.archive().read_dir_utf8().ok()?;

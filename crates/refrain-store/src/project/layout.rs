@@ -329,7 +329,7 @@ impl AttemptDir {
         })
     }
 
-    /// What was another in what is protected, as `git diff` tells it; there is no file where nothing was.
+    /// What was another in what is protected, as `git diff` tells it; there is no file if nothing was.
     #[must_use]
     pub fn touched(&self) -> Utf8PathBuf {
         self.0.join("touched.diff")
@@ -347,7 +347,7 @@ impl AttemptDir {
         self.0.join("critique.log")
     }
 
-    /// What it printed on standard error; there is no file where it printed nothing.
+    /// What it printed on standard error; there is no file if it printed nothing.
     #[must_use]
     pub fn stderr(&self) -> Utf8PathBuf {
         self.0.join("stderr.log")

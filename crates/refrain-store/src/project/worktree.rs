@@ -117,7 +117,7 @@ impl WorktreeFiles {
     }
 }
 
-/// Has the state file name the iteration that is about to begin, where it names one. Most numbers are as long as the one
+/// Has the state file name the iteration that is about to begin, if it names one. Most numbers are as long as the one
 /// before: then nothing but its digits is written, and what the agent noted cannot be lost with them.
 fn number(folder: &Folder, iteration: u32) -> io::Result<()> {
     let text = read(folder).unwrap_or_default();
@@ -136,7 +136,7 @@ fn number(folder: &Folder, iteration: u32) -> io::Result<()> {
     }
 }
 
-/// What an agent says there that it needs, where it says that it is blocked.
+/// What an agent says there that it needs, if it says that it is blocked.
 #[must_use]
 pub fn needs(spec: &Spec, said: Option<WorkStatus>) -> Option<String> {
     said.filter(|said| *said == WorkStatus::Blocked)?;

@@ -44,7 +44,7 @@ impl LedgerFile {
         self.dir.join("budget.json")
     }
 
-    /// The ledger as it is now; where there is none yet, nothing was spent.
+    /// The ledger as it is now; if there is none yet, nothing was spent.
     pub fn read(&self) -> Result<Ledger, LedgerError> {
         let path = self.path();
         let bytes = match fs::read(&path) {

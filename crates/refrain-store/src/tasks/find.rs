@@ -12,7 +12,7 @@ use crate::Project;
 /// SCUD's files of all tags.
 const ALL_TAGS: [&str; 2] = ["tasks.json", "tasks.scg"];
 
-/// Finds the task file of `tag`. A `plan` that has tasks of its own is that file where no tag is given; one in SCUD's shapes
+/// Finds the task file of `tag`. A `plan` that has tasks of its own is that file if no tag is given; one in SCUD's shapes
 /// always is.
 ///
 /// # Errors

@@ -106,7 +106,7 @@ impl Host {
         Ok(AutostartChange::On(Autostart { unit, link, is_started, lingers, left_out }))
     }
 
-    /// Where this program lies: by the name that leads to it, where there is one, as what that leads to is replaced by
+    /// Where this program lies: by the name that leads to it, if there is one, as what that leads to is replaced by
     /// another version one day.
     fn own_path(&self) -> io::Result<Utf8PathBuf> {
         let own = fs::canonicalize(&self.program)?;

@@ -125,7 +125,7 @@ pub(super) struct Owed {
     telemetry: Telemetry,
     runtime: Runtime,
     redactor: Redactor,
-    /// Spans whose journal has not ended yet, where that is waited for.
+    /// Spans whose journal has not ended yet, if that is waited for.
     held: Vec<Span>,
     traces: Vec<Span>,
     metrics: Vec<Span>,

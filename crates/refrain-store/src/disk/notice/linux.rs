@@ -61,7 +61,7 @@ impl Notice {
         Ok(Self { inotify, watched: Mutex::default() })
     }
 
-    /// Watches a file, or what a folder lists; of a path where nothing is, that something comes.
+    /// Watches a file, or what a folder lists; of a missing path, that something comes.
     pub fn watch(&self, path: &Utf8Path) {
         self.try_watch(path);
     }
