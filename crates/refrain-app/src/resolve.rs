@@ -1,5 +1,5 @@
-//! From options and configuration to a specification: what the command line leaves out, the configuration says; what that
-//! leaves out, is built in. Nothing past here sees an option that means "default".
+//! Makes a specification from options and configuration: an omitted option comes from the configuration, and then from
+//! the built-in defaults. Code after this never sees an option that means "default".
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::{Caps, Which};

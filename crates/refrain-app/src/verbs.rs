@@ -1,4 +1,4 @@
-//! What can be asked of loops and plans: a file for each verb, with its request and what it does.
+//! The actions on loops and plans: a file for each verb, with its request and its implementation.
 
 pub mod approve;
 pub mod archive;

@@ -1,6 +1,6 @@
-//! `refrain init`: a project is made ready for loops. Existing files stay byte for byte: files are made if there are
-//! none, or text is appended to them, if that is safe; for everything else a person is told what to add. All is looked
-//! at before anything is written.
+//! `refrain init` makes a project ready for loops. Existing files stay byte for byte: new files are made, or text is
+//! appended to existing ones if that is safe; for everything else the user is told what to add. All files are checked
+//! before anything is written.
 
 mod texts;
 

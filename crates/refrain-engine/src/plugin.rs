@@ -1,5 +1,5 @@
-//! Plugins of agents, put where those load them from and taken back. What belongs where says `refrain_agents::plugin`; what was
-//! put there is noted first (`refrain_store::outbox::plugins`), and everything is looked at before anything is touched.
+//! Installs and removes the plugins of agents. `refrain_agents::plugin` has their files and places; what is installed
+//! is noted first (`refrain_store::outbox::plugins`), and everything is checked before anything is changed.
 
 mod carry;
 mod rehearse;

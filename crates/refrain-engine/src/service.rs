@@ -1,4 +1,5 @@
-//! The one door for every surface: what can be done with loops, and seen of them.
+//! [`Service`], the interface for every surface: actions on the loops of a project, and views of them. Runners are in
+//! `driver`, plans in `plan`, live views in `observe`.
 
 pub(crate) mod asking;
 pub(crate) mod by_kind;

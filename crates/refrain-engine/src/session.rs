@@ -1,6 +1,6 @@
-//! Loops that an agent's own session drives. What lies between two of its turns is done here, in the process of a hook or of
-//! `tick`, which is to be over in milliseconds: there is no runtime. What takes longer (gates, commits, all that asks git) is
-//! left to a runner of the loop's own, a *prover*, which leaves it again where the session's turn comes.
+//! Loops that an agent's own session drives. The work between two of its turns is done in the process of a hook or of
+//! `tick`, which must end in milliseconds: there is no runtime. What takes longer (gates, commits, all that asks git)
+//! is left to a runner of the loop's own, a *prover*, which ends when the session's turn comes.
 
 mod hook;
 mod turn;

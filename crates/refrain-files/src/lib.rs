@@ -1,7 +1,7 @@
 //! Files and folders beneath a folder that an agent can write, where it can put a link in the place of anything.
 //!
-//! A [`Folder`] is opened by a path that has no link in it. All that happens in it is relative to its descriptor: nothing is
-//! written, renamed or removed where a link leads, also when the link is made meanwhile.
+//! A [`Folder`] is opened by a path that has no link in it. All operations are relative to its descriptor: nothing is
+//! written, renamed or removed through a link, even if the link is made meanwhile.
 
 #[cfg_attr(target_os = "linux", path = "linux.rs")]
 mod system;

@@ -1,4 +1,5 @@
-//! A loop's runner at work: one handler turns every input ([`crate::driver::input`]) into events; the core says what comes next.
+//! A loop's runner at work: one handler turns every input ([`crate::driver::input`]) into events, and the core decides
+//! the next step.
 
 mod deciding;
 mod handling;

@@ -1,6 +1,6 @@
-//! Memories of loops that are over, for surfaces ([`Service`]), for a loop that begins ([`recall`]) and for one that
-//! has ended ([`after`]). If anything is wrong with them, a loop begins, runs and ends as without them, and the problem
-//! is reported.
+//! Memories of finished loops: for surfaces ([`Service`]), for a loop that begins ([`recall`]) and for one that has
+//! ended ([`after`]). If anything is wrong with them, a loop begins, runs and ends as without them, and the problem is
+//! reported. The file is written by `refrain_store::memory`.
 
 mod after;
 mod afterwards;

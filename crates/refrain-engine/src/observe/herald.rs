@@ -1,6 +1,6 @@
-//! Sends notices of a loop, or a plan: an observer on a thread of its own. It reads the journal and can change nothing
-//! about what it is of. A webhook gets each notice at least once, from a cursor that is kept beside the journal: what
-//! was not delivered when the runner ends is for the next one, or for `resume --all` ([`post`]).
+//! Sends notices of a loop or a plan, from a thread of its own. It reads the journal and can change nothing in the
+//! loop. A webhook gets each notice at least once, from a cursor beside the journal: what was not delivered when the
+//! runner ends is left to the next one, or to `resume --all` ([`post`]).
 
 mod post;
 

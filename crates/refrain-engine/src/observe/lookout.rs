@@ -1,9 +1,9 @@
-//! Watches all loops and plans of several projects at once: that something was recorded, or printed, and where.
-//! Subscribers read what it was. Nothing is looked at while nothing happens.
+//! Watches all loops and plans of several projects at once, and reports that something was recorded or printed, and
+//! where. Subscribers read what it was. Nothing is read while nothing happens.
 //!
-//! The system's watches are for others too: of the loops without a runner only those are watched that were touched
-//! last. A runner that resumes another one notifies the watcher of the folder of all loops (`store/notice`), and that
-//! looks which journals have grown.
+//! The system's watches are limited: of the loops without a runner only the ones that were touched last are watched. A
+//! runner that resumes another loop notifies the watcher of the folder of all loops (`store/notice`), which then looks
+//! which journals have grown.
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
-//! Telling a collector of OpenTelemetry what happens to loops and plans: which one, and what it is sent (OTLP over HTTP, as
-//! JSON), as the variables of OpenTelemetry say it. Who sends it when is in [`exporter`].
+//! Sends spans and metrics of loops and plans to an OpenTelemetry collector (OTLP over HTTP, as JSON), as the variables
+//! of OpenTelemetry say. [`exporter`] decides when.
 
 mod exporter;
 mod runners;

@@ -1,5 +1,5 @@
-//! A plan's runner at work: as for a loop (`dispatcher`), one handler (`inputs`) turns it into events, the core says what comes next, and that is done (`doing`). The loops of the tasks run beside
-//! it, in the same process.
+//! A plan's runner at work: as for a loop (`dispatcher`), one handler (`inputs`) turns every input into events, the
+//! core decides the next step, and `doing` does it. The loops of the tasks run beside it, in the same process.
 
 mod doing;
 mod inputs;

@@ -1,9 +1,9 @@
-//! What is remembered of loops that are over: one SQLite file in the user's data home, for all projects.
+//! The memories of finished loops: one SQLite file in the user's data home, for all projects.
 //!
-//! Unlike the catalog it cannot be made again from the journals. So one that is damaged is put aside and never deleted,
-//! one that a newer version made is left alone, and a process that cannot reach it works without: no loop waits for it
-//! longer than a second, and none fails by it. It is opened when something is asked, and made when something is to be
-//! kept. What matters to a goal, and what becomes of what is said twice, is decided in `core::memory`.
+//! Unlike the catalog it cannot be made again from the journals. So a damaged one is put aside and never deleted, one
+//! of a newer version is left alone, and a process that cannot reach it works without: no loop waits for it longer than
+//! a second, and none fails by it. It is opened for a query, and made for the first memory. Which memories matter to a
+//! goal, and how duplicates are treated, is decided in `core::memory`.
 
 mod asked;
 mod file;

@@ -1,5 +1,5 @@
-//! Task files on disk: which file has a plan's tasks ([`find`]), and how it is read and changed while others read and change
-//! it too ([`TaskFile`]). What stands in one is [`refrain_core::plan::file`]'s to say.
+//! Task files on disk: which file has a plan's tasks ([`find`]), and how it is read and changed while others do so too
+//! ([`TaskFile`]). Their format is parsed by [`refrain_core::plan::file`].
 
 mod file;
 mod find;
