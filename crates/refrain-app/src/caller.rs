@@ -1,4 +1,4 @@
-//! Who makes a request, and what that caller may do.
+//! The caller of a request, and what it may do.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
@@ -9,7 +9,7 @@ use refrain_engine::keeper::EnclosingSupervisor;
 
 use crate::error::{Code, RequestError};
 
-/// Who makes a request. The surface says so: it is never read from what was sent, and is in no schema.
+/// The caller of a request. The surface sets it: it is never read from what was sent, and is in no schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// A person, or a program of theirs, on this machine.
@@ -63,7 +63,6 @@ pub enum Action {
     Cancel,
     /// Cancel every loop and plan of a project.
     CancelAll,
-    /// Tell an agent something.
     Steer,
     /// Say how a task continues.
     Tune,
@@ -107,7 +106,7 @@ pub enum Permission {
 }
 
 impl Action {
-    /// Who may do it.
+    /// The callers that may do it.
     #[must_use]
     pub fn permission(self) -> Permission {
         use Permission::{Anyone, OutsideAttempt, OwnLoops, StartedLoops};

@@ -17,7 +17,6 @@ pub struct Context {
     pub host: Host,
     /// How many loops the caller runs in: [`Caller`] says which is the nearest.
     pub depth: u32,
-    /// Who makes the request.
     pub caller: Caller,
     /// The options that the request has, for what has an effect on some loops only.
     pub typed: TypedOptions,

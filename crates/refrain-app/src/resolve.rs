@@ -151,8 +151,8 @@ pub fn spec(
     Ok(Resolved { spec, notes, offered })
 }
 
-/// What of a specification does not depend on what is to be done, and what a person should know of what proves it: who works,
-/// where, at which cost, and which gates there are.
+/// The part of a specification that does not depend on the goal, and notes on its gates: the agent, the folder, the
+/// limits, and the gates.
 pub fn common(
     context: &Context,
     args: &WorkArgs,
@@ -220,7 +220,7 @@ fn memory(said: Option<OnOff>, agent: &AgentSpec, configured: &Memory) -> Option
     is_on.then(|| MemorySpec { budget, recalled: Vec::new() })
 }
 
-/// Who said a value, for a refusal: the option, or the place in the configuration.
+/// The origin of a value, for a refusal: the option, or the place in the configuration.
 pub fn who(is_option: bool, settings: &Settings, name: &str) -> String {
     if is_option { format!("--{name}") } else { format!("{}: start.{name}", settings.origin(name)) }
 }
@@ -259,7 +259,7 @@ fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError
         let error = format!("{who}: an ACP agent gets its prompt in the protocol; accepted is auto");
         return Err(RequestError::usage(error));
     }
-    // What is configured for agents in general is nothing to a command that cannot be told.
+    // Defaults for agents in general do not apply to a command, which has no such options.
     let tellable = kind != AgentKind::Generic;
     for (is_given, flag) in [(args.model.is_some(), "--model"), (args.permissions.is_some(), "--permissions")]
     {

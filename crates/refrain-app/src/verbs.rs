@@ -23,7 +23,7 @@ use crate::error::{Code, RequestError};
 /// What a request to a loop or a plan came to.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It was heard, and stands like this.
+    /// The request was taken; this is the state after it.
     Answered(Box<ByKind<LoopState, PlanState>>),
     /// It is over already, as this word says.
     Over(&'static str),
@@ -40,7 +40,6 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// How it stands now.
     pub fn of(service: &Service, id: &LoopId) -> Result<Self, RequestError> {
         Ok(match service.standing(id)? {
             ByKind::Loop(status) => Self::Loop(Box::new(status)),

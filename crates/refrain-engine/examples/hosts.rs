@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
-/// For threads that have nothing to do any more, to end; and for how long those who sleep are watched.
+/// The time for idle threads to end; and for how long the sleeping loops are watched.
 const SETTLE: Duration = Duration::from_secs(3);
 
 fn main() -> Result<(), Box<dyn Error>> {

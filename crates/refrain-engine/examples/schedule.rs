@@ -17,7 +17,7 @@ use refrain_core::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode};
 use refrain_core::{LoopId, Machine, Spec};
 
 const JOBS: u32 = 8;
-/// So many tasks at least are measured at once.
+/// At least this many tasks are measured at once.
 const REPEATED: usize = 20_000;
 
 /// What the tasks of a plan hang on, by their places.

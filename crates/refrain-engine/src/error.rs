@@ -36,7 +36,7 @@ pub enum LoopRequest {
     Pause,
     /// To stop for good.
     Cancel,
-    /// To be told something.
+    /// To send the agent a message.
     Steer,
     /// To wait no longer.
     Hurry,
@@ -129,7 +129,7 @@ pub enum EngineError {
     #[error("{} in {worktree}, and {}", at_work(.by), if *.needs_alone { "a loop that commits or has gates needs its worktree for itself" } else { "it needs that for itself" })]
     WorktreeTaken {
         worktree: Utf8PathBuf,
-        /// Who works there, as far as known.
+        /// The loops that work there, as far as known.
         by: Vec<String>,
         /// Whether it is the new loop that needs it for itself.
         needs_alone: bool,
@@ -156,10 +156,10 @@ pub enum EngineError {
     },
     #[error(transparent)]
     Git(#[from] GitError),
-    /// Something is to be protected where nothing could tell whether it was touched.
+    /// Something is to be protected, but its changes could not be detected.
     #[error("what --protect names can only be told from what it was in a git repository")]
     Unprotected(#[source] GitError),
-    /// A name in a template stands for nothing.
+    /// A name in a template has no meaning.
     #[error(transparent)]
     Template(#[from] TemplateError),
     /// No gates can be looked for in so many files.

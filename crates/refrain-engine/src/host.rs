@@ -1,4 +1,4 @@
-//! What callers tell the engine of its surroundings: it looks for nothing by itself.
+//! The engine's surroundings, as the caller gives them: the engine looks for nothing by itself.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -69,7 +69,6 @@ impl Host {
         Ok(PluginWork { changes: plan.changes, kept: plan.kept, program, then: &[] })
     }
 
-    /// How an agent's plugin stands.
     pub fn plugin_status(&self, agent: AgentKind) -> Result<PluginStatus, EngineError> {
         let (_, Plugin { files, settings, .. }) = self.plugin_of(agent)?;
         let noted = Installed::read(&self.plugins())?;

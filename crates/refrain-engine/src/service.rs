@@ -126,11 +126,10 @@ impl Service {
         EngineError::NoLoop { id: id.clone(), project: self.project.root.clone(), nearest }
     }
 
-    /// How a loop stands.
     pub fn status(&self, id: &LoopId) -> Result<Status, EngineError> {
         let dir = self.locate(id)?.dir;
         let state = journal::read_signed(&dir, &self.host.signing())?.state;
-        // What cannot be read hides nothing else: doctor tells.
+        // What cannot be read hides nothing else: doctor reports it.
         let caps = if state.is_final() { None } else { self.shared_caps(state.spec.caps).ok() };
         Ok(Status { caps: caps.unwrap_or_default(), ..look(&dir, &state) })
     }

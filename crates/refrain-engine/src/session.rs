@@ -163,7 +163,7 @@ impl Service {
         Session { agent, id: id.map(str::to_owned), process, boot, host }
     }
 
-    /// How a loop stands, from its journal.
+    /// The state of a loop, from its journal.
     pub fn state(&self, id: &LoopId) -> Result<LoopState, EngineError> {
         Ok(journal::read(&self.locate(id)?.dir)?.state)
     }
@@ -173,7 +173,7 @@ impl Service {
     /// sessions say it at once, one of them counts.
     ///
     /// # Errors
-    /// [`EngineError`] if it cannot be told; what is on disk is what happened.
+    /// [`EngineError`] if the turn is unknown; what is on disk is what happened.
     pub fn turn(
         &self,
         seen: &LoopState,
@@ -246,7 +246,7 @@ impl Service {
         }
         let was_over = journal.state().ended.is_some();
         let next = go_on(&mut journal, |spec| look(spec).0)?;
-        // Who only asks is not to wait for the disk.
+        // A caller that only asks is not to wait for the disk.
         if !journal.is_written() {
             journal.commit(Durability::Synced)?;
         }
@@ -353,7 +353,7 @@ impl Service {
         }
         let was_over = journal.state().ended.is_some();
         if !was_over {
-            // One that was asked for so many, and did them, is completed by that.
+            // A loop of a fixed number of iterations is completed by reaching it.
             let next = next_step(journal.state(), &Live::default(), now());
             let end =
                 if let Step::Finish(end @ End::Completed { .. }) = next { end } else { End::IterationCap };

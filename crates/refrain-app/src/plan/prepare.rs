@@ -160,7 +160,7 @@ impl Prepared {
     }
 }
 
-/// A file that was named on the command line, and cannot be told.
+/// The error for a file of the command line that cannot be used in a prompt.
 fn unreadable(context: &Context, spec: &PlanSpec, error: &DiskError) -> RequestError {
     let flag = if spec.brief.document.as_ref() == Some(&error.path) { "--plan" } else { "--spec-file" };
     let path = error.path.strip_prefix(&context.dir).unwrap_or(&error.path);
@@ -169,7 +169,7 @@ fn unreadable(context: &Context, spec: &PlanSpec, error: &DiskError) -> RequestE
     RequestError::usage(Message::from(flag).then(why))
 }
 
-/// What is configured. Where nothing says who works, it is Claude Code: seed 001 knows no other.
+/// The settings. Without a configured agent it is Claude Code: seed 001 knows no other.
 fn settings(context: &Context, service: &Service, work: &mut WorkArgs) -> Result<Settings, RequestError> {
     let choose = |work: &WorkArgs| {
         let chosen = Chosen { agent: work.agent.as_deref(), command: work.command.is_some() };
@@ -185,7 +185,7 @@ fn settings(context: &Context, service: &Service, work: &mut WorkArgs) -> Result
     Ok(choose(work)?)
 }
 
-/// Sees to it that something decides about each task, and about what has landed, if that is possible; returns what was
+/// Makes sure that a gate decides about each task, and about what has landed, if that is possible; returns what was
 /// chosen and by whom, and the commands of it that the repository names.
 fn prove(
     work: &mut WorkArgs,

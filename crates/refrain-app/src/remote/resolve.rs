@@ -146,7 +146,7 @@ fn refused(option: &str, why: String) -> RequestError {
     RequestError::usage(Message::option(option).then(why))
 }
 
-/// Who works.
+/// The agent to run.
 fn worker(
     agent: &Option<String>,
     command: &Option<String>,
@@ -157,7 +157,7 @@ fn worker(
     Ok(WorkArgs { agent: agent.clone(), command, model: model.clone(), ..WorkArgs::default() })
 }
 
-/// Which adapter will run; none if nothing says who works.
+/// The adapter that will run; none if no agent is named.
 fn kind(work: &WorkArgs, settings: &Settings) -> Option<AgentKind> {
     let start = &settings.config.start;
     let program = work.command.as_ref().or(start.command.as_ref()).map(|command| command.program.as_str());

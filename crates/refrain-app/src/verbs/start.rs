@@ -79,7 +79,7 @@ impl PreparedLoop {
 }
 
 impl StartedLoop {
-    /// Drives the loop in this thread until it stops; returns how it stands then. Signals are the surface's own affair.
+    /// Drives the loop in this thread until it stops; returns its state then. Signals are the surface's own affair.
     pub fn drive(self, context: &Context) -> Result<LoopState, RequestError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| {
@@ -95,8 +95,8 @@ pub fn start(context: &Context, request: &StartLoop, note: Note<'_>) -> Result<S
     PreparedLoop::new(context, workspace, request)?.start(context, note)
 }
 
-/// Hands a loop to a process of its own: `refrain drive ID`. Returns once that has taken over, or, where the loop ends without
-/// an attempt, once it has ended; with how the loop stands.
+/// Hands a loop to a process of its own: `refrain drive ID`. Returns the loop's state once that has taken over, or, if
+/// the loop ends without an attempt, once it has ended.
 pub fn detach(
     context: &Context,
     (service, runner): (&Service, Runner),

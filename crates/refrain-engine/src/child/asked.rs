@@ -32,7 +32,7 @@ pub(crate) struct Question<'a> {
     pub(crate) limit: Duration,
 }
 
-/// What it said, and what that cost, as far as it told.
+/// Its answer, and the cost of that, as far as it is known.
 pub(crate) struct Answer {
     pub(crate) said: String,
     pub(crate) cost: Option<Usd>,

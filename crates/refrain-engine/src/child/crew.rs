@@ -1,5 +1,5 @@
-//! Who works for a loop: the supervisor of its processes, there only while it is needed. Its thread and its keeper come with
-//! the first process that the loop starts, and go while it waits for long: a loop that sleeps costs neither.
+//! The lazily started supervisor of a loop's processes. Its thread and its keeper come with the first process that the
+//! loop starts, and go during long waits: a loop that sleeps costs neither.
 
 use std::sync::Arc;
 
@@ -78,7 +78,7 @@ impl SupervisorHandle {
         }
     }
 
-    /// Has everybody go who is still there, and waits for that.
+    /// Ends all processes that are left, and waits for that.
     pub(crate) async fn dismiss(&mut self) {
         if let Some(at_work) = self.at_work.take() {
             // It panics with the thread only, which ends everybody too.

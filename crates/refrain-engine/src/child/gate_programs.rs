@@ -1,5 +1,5 @@
-//! Whether gates can run, as far as their first program tells: asked before anything of a loop or plan is created. Which word of
-//! a command is that program is said in `refrain_core::protect`; here it is looked up.
+//! Checks the first program of gates before anything of a loop or plan is created. Which word of a command is that
+//! program is decided in `refrain_core::protect`; here it is looked up.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -19,7 +19,7 @@ use refrain_store::LoopDir;
 use super::ChildOutput;
 use crate::clock;
 
-/// By its path: what stands first in `PATH` may be the agent's work.
+/// By its path: the first `sh` in `PATH` may be the agent's work.
 const SHELL: &str = "/bin/sh";
 /// Both streams are one, in the order in which they come, for any command.
 const TOGETHER: &str = "exec /bin/sh -c \"$0\" 2>&1";

@@ -24,7 +24,7 @@ pub(super) fn look(host: &Host) -> Vec<Found> {
     found
 }
 
-/// What is to be said of a reservation; nothing if its runner lives.
+/// The finding about a reservation; none if its runner lives.
 fn stale(it: &Reservation) -> Option<Finding> {
     let (found, advice) = match identity::is_alive(&it.runner) {
         Some(true) => return None,

@@ -1,5 +1,5 @@
-//! What is configured: whether the files and variables can be used, whether the project's file counts, and whether the
-//! programs and files are there that they name. What stands in them only a person can mend.
+//! The configuration: whether the files and variables can be used, whether the project's file counts, and whether the
+//! programs and files are there that they name. Only a person can mend their contents.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Git as a loop will find it: the program, the repository, who commits, what is under way in it, stale locks, and the
-//! worktrees that were made for loops. It is only asked; nothing here changes a repository unless told to.
+//! Git as a loop will find it: the program, the repository, the committer, operations in progress, stale locks, and the
+//! worktrees of loops. Git is only queried; nothing here changes a repository without `fix`.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

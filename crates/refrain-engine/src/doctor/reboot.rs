@@ -92,8 +92,8 @@ fn is_interrupted(state: &LoopState, dir: &LoopDir, ended: Option<Timestamp>) ->
     }
 }
 
-/// When the system told the loop's last runner to stop; none if a person was the first to ask for a pause, with a request
-/// or with Ctrl-C, which asks for less at first.
+/// When the system sent the loop's last runner its signal to stop; none if a person was the first to ask for a pause,
+/// with a request or with Ctrl-C, which asks for less at first.
 fn last_signal(records: &[Record]) -> Option<Timestamp> {
     let taken_over =
         |record: &Record| matches!(record.event, Event::RunnerStarted { .. } | Event::LoopResumed { .. });

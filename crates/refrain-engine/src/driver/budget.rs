@@ -186,7 +186,7 @@ fn today(now: Timestamp) -> Date {
 }
 
 impl Service {
-    /// How the caps stand that count for this project's loops; for one of them, with those that it was started with.
+    /// The state of the caps that count for this project's loops; for one of them, with those that it was started with.
     pub fn shared_caps(&self, pinned: Caps) -> Result<Vec<Standing>, EngineError> {
         let caps = UserCaps::new(&self.host.config_home).read()?.lower(pinned);
         if caps.is_none() {

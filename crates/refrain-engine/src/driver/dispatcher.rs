@@ -297,8 +297,8 @@ impl<'a> Drive<'a> {
         if self.driver.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
-        // A timer stands still while the machine sleeps and does not know that its clock was set: a wait of the loop's is
-        // looked at again now and then. All else is measured on the timer's own clock.
+        // A timer pauses while the machine sleeps and does not notice a changed clock: a wait of the loop's is checked
+        // again now and then. All else is measured on the timer's own clock.
         let waits = self.driver.journal.state().wait.is_some();
         let longest = match (waits, &self.account) {
             (true, Some(account)) => account.look_again(),

@@ -25,7 +25,7 @@ use crate::{EngineError, Host, now};
 /// How long a process that deletes a folder has to finish: a file that is made in it meanwhile would keep the folder.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// The longest that a timer runs: it stands still while the machine sleeps.
+/// The longest that a timer runs: it pauses while the machine sleeps.
 const LONGEST_TIMER: Duration = Duration::from_hours(24);
 
 /// What can happen to a runner; `T` is what its own work says.
@@ -259,7 +259,7 @@ where
             let (dir, state) = (journal.dir().clone(), journal.state().clone());
             last(&actor, &state)?;
             drop((journal, locks));
-            // An asker who came while the lock was still held waits for it: look once more.
+            // A caller that came while the lock was still held waits for it: look once more.
             Ok(answer_without_runner(&actor, &dir)?.unwrap_or(state))
         })
         .await

@@ -159,8 +159,8 @@ impl Service {
         self.let_go_on(id, proceed, (LoopRequest::Resume, &|state| state.resume(grant)))
     }
 
-    /// Takes a loop over that waits for a person's approval, who gives it: to the tree that begins with this name, where one
-    /// is named. What they approve of is looked at once more before it counts.
+    /// Takes over a loop that waits for approval, on a person's behalf: for the tree that begins with this name, if one
+    /// is named. The tree is checked once more before the approval counts.
     ///
     /// # Errors
     /// [`EngineError`]; the loop is unchanged then.

@@ -8,7 +8,7 @@ use refrain_store::{RunnerLock, WorktreeLock};
 
 use crate::EngineError;
 
-/// The locks of a loop that is driven, as all who hold them share them.
+/// The locks of a loop that is driven, shared by all their holders.
 pub(crate) type Locks = Arc<RunnerLocks>;
 
 /// What a loop holds while it is driven: its share in its worktree, and the right to drive it. All work done for it

@@ -20,7 +20,7 @@ use crate::child::judge_spec;
 use crate::clock;
 use crate::service::seal;
 
-/// A reader for the stream of an attempt that was told what is in this file.
+/// A reader for the stream of an attempt with this prompt file.
 pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn StreamDecoder>> {
     // A document is shown as it is: what its message is, is known only when it is whole.
     if spec.agent.output_format == OutputFormat::Json {
@@ -30,7 +30,7 @@ pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Str
     ear::dialect(&told(spec, &prompt, prompt_file))
 }
 
-/// What an agent was told that was started already, as far as that says how to read it.
+/// The call of an agent that was started already, as far as it is needed to read its stream.
 fn told<'a>(spec: &'a Spec, prompt: &'a str, prompt_file: &'a Utf8Path) -> Call<'a> {
     let (budget, schema, clock) = (None, None, &clock::ON_THE_WALL);
     Call { spec, prompt, prompt_file, env: &[], budget, capped: false, schema, clock, root: false }

@@ -26,7 +26,7 @@ pub struct Runner {
     /// Its own worktree was gone, and was made anew from its branch.
     pub(crate) is_restored: bool,
     pub(crate) pulse: Arc<LiveProgress>,
-    /// Why it was told less of earlier loops than it might have been.
+    /// Why its prompt has fewer memories of earlier loops than it could.
     pub(crate) forgetful: Option<String>,
     /// Why its memories could not be kept.
     pub(crate) remembrance: Remembrance,

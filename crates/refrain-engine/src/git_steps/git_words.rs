@@ -21,7 +21,7 @@ pub(crate) fn say(error: &GitError, longest: Duration) -> String {
     }
 }
 
-/// A time that can stand in the name of a branch.
+/// A time in a form that can be part of a branch name.
 pub(crate) fn stamp(at: Timestamp) -> String {
     at.to_zoned(TimeZone::system()).strftime("%Y%m%d-%H%M%S").to_string()
 }

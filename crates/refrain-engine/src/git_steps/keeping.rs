@@ -17,7 +17,7 @@ use crate::child::quotes;
 use crate::git_steps::git_words;
 use crate::service::redact::Redactor;
 
-/// Where it stands how the loop stood, as `refrain status --json` says it, and what failed.
+/// The state of the loop, as `refrain status --json` prints it, and what failed.
 const STATE: &str = ".refrain-failure/state.json";
 const CONTEXT: &str = ".refrain-failure/context.md";
 
@@ -81,11 +81,11 @@ fn as_ended(state: &LoopState, branch: &str, mixed: &[RepoPath]) -> LoopState {
     let mut ended = state.clone();
     let at = state.updated_at;
     let mut record = |event| {
-        // What does not fit is not told.
+        // If it does not fit, the message goes without it.
         let _ = ended.apply(&Record { seq: ended.seq + 1, at, event });
         next_step(&ended, &Live::default(), at)
     };
-    // Any commit will do: which it is is not told.
+    // Any commit will do: it is not shown.
     if let Ok(commit) = "0".repeat(40).parse()
         && let Step::Finish(end) = record(Event::WorkSaved {
             branch: branch.to_owned(),
@@ -144,7 +144,7 @@ pub(crate) fn each_text(value: &mut serde_json::Value, change: &impl Fn(&str) ->
     }
 }
 
-/// What failed, as the next iteration would have been told.
+/// What failed, as the next iteration's prompt would have had it.
 pub(crate) fn context(state: &LoopState, dir: &LoopDir) -> String {
     let ahead = context::ahead(state);
     let quoted = quotes::read(&ahead.spec, dir, &prompt::quotes(&ahead));

@@ -9,13 +9,11 @@ use refrain_store::{DiskError, Project, Slot};
 /// How many files and folders of one worktree are looked at for their size. What is larger than that is large.
 const MOST_FILES: usize = 200_000;
 
-/// The pool could not be looked after.
+/// The room for the pool could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PoolError {
-    /// The disk said no.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Git said no.
     #[error(transparent)]
     Git(#[from] GitError),
 }

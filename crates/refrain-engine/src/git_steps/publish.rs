@@ -148,7 +148,7 @@ impl Desk<'_> {
             Push::Pushed { .. } | Push::UpToDate { .. } => {
                 Ok(PublishResult::Pushed { remote: upstream.remote, branch: upstream.branch })
             }
-            // Of a branch that it made itself it is the only one who pushes, unless another has that name.
+            // Only this loop pushes a branch that it made itself, unless another has that name.
             Push::Behind { theirs } if spec.git.new_branch().is_some() && git.published.pushed.is_none() => {
                 halt(
                     Refusal::Conflict,

@@ -174,7 +174,7 @@ impl Job {
     fn ask<T>(&self, ask: impl FnOnce(&Repository) -> Result<T, GitError>) -> Result<T, GitError> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let repository = match opened.take() {
-            // Who could stop the last step stops this one no more.
+            // The cancellation of the last step does not stop this one.
             Some(repository) => {
                 repository.with_cancel(self.cancel.clone()).with_sweeper(Some(self.sweeper.clone()))
             }
@@ -210,7 +210,7 @@ impl Job {
         let LoopState { spec, git, .. } = &self.state;
         let nothing = Base::default();
         let taken = self.ask(|known| {
-            // Where git looks is looked at each time: an agent may have told it to look elsewhere.
+            // The place where git looks is checked each time: an agent may have made it look elsewhere.
             let found = match known.root() == spec.worktree && known.is_where_it_was() {
                 true => None,
                 false => Some(self.repository(&spec.worktree)?),
@@ -275,7 +275,7 @@ impl Job {
         keeping::save(&self.state, &self.dir, &self.env, open, &self.cancel)
     }
 
-    /// Git is asked anew: an agent may have told it to look elsewhere.
+    /// Git is asked anew: an agent may have made it look elsewhere.
     fn publish(&self, effect: Effect) -> Event {
         let result = self.repository(&self.state.spec.worktree).and_then(|repository| {
             let Self { state, dir, env, cancel, .. } = self;
@@ -318,7 +318,7 @@ pub(crate) fn pinned(repository: Repository, spec: &Spec) -> Repository {
     repository.with_pins(spec.git.pins.as_deref().or_else(|| is_new.then_some(&nothing)))
 }
 
-/// Who runs a git of the loop that runs programs of the user: hooks, filters, signing.
+/// The process that runs a git of the loop that runs programs of the user: hooks, filters, signing.
 pub(crate) fn sweeper(program: &Path, spec: &Spec, dir: &LoopDir) -> Sweeper {
     let scratch = dir.index().with_extension("tools");
     let (program, loop_dir) = (program.to_owned(), dir.0.clone());

@@ -21,7 +21,7 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(20);
 pub(crate) struct WorkWatch {
     snapshot: WorkSnapshot,
     worktree: Worktree,
-    /// Who runs a git that runs filters.
+    /// Runs a git that runs filters.
     sweeper: Option<Sweeper>,
 }
 
@@ -42,7 +42,7 @@ impl WorkWatch {
         Self { worktree, sweeper, ..Self::default() }
     }
 
-    /// Whether anything asks for it: a loop of exactly so many iterations is never stuck.
+    /// Whether anything needs it: a loop of a fixed number of iterations is never stuck.
     pub(crate) fn is_needed(spec: &Spec) -> bool {
         spec.until != Until::Count
     }

@@ -27,7 +27,7 @@ pub(super) fn configuration(offer: &Offer) -> String {
     text + &gates
 }
 
-/// A gate in comments; none that would not stand on a line.
+/// A gate in comments; none if it does not fit on a line.
 fn gate(gate: &GateSpec) -> Option<String> {
     let Check::Command(command) = &gate.check else { return None };
     // Of names of scripts and folders, which are data. What JSON needs quoted, TOML does, and in the same way.

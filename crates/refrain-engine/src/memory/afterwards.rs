@@ -30,7 +30,7 @@ const LESSONS: &str = "lessons";
 /// What came of a loop that a judge was asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Afterwards {
-    /// So many memories came of it.
+    /// This many memories were kept.
     Remembered(usize),
     /// There was nothing to ask, or an agent was asked already.
     Nothing,

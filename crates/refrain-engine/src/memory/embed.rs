@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const AT_ONCE: u32 = 64;
 /// The longest text that is sent, in bytes.
 const LONGEST: usize = 8_000;
-/// The longest answer that is read, in bytes: so many vectors, with room.
+/// The longest answer that is read, in bytes: a batch of vectors, with room.
 const LARGEST: usize = 32 << 20;
 
 /// Why there are no vectors. The memories are found by their words.
@@ -47,7 +47,6 @@ pub(super) enum EmbedError {
     File(#[from] MemoryError),
 }
 
-/// Who makes vectors.
 #[derive(Debug)]
 pub(super) struct Embedder {
     client: Client,

@@ -117,7 +117,7 @@ impl Shared {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells those who watch, for as long as the process lives.
+    /// Wakes the watchers, for as long as the process lives.
     fn run(&self) {
         loop {
             let touched = self.notice.wait_for(None);

@@ -37,7 +37,7 @@ const MOST_SHOWN: u64 = 1 << 20;
 #[derive(Debug)]
 pub enum FollowEvent {
     Event(Box<Record>),
-    /// An event of before: needed to know how the loop stands, not to be shown again.
+    /// An event of before: needed for the state of the loop, not to be shown again.
     Past(Box<Record>),
     /// Something that the agent of this attempt said, in its stream of events.
     Said(AgentEvent),
@@ -221,7 +221,7 @@ impl Follower {
         }
     }
 
-    /// How the loop stands that this is the state of: with who of it lives.
+    /// The status of the loop with this state, and which of its processes live.
     #[must_use]
     pub fn status(&self, state: &LoopState) -> Status {
         look(&self.dir, state)
@@ -322,7 +322,7 @@ impl Follower {
                 (FollowEvent::Output { stderr: false, bytes }, Some(stream)) => {
                     stream.push(&bytes, &mut |event| self.said.push_back(event));
                 }
-                // Beside a stream it is noise on a screen; what matters of it, the attempt's end tells.
+                // Beside a stream it is noise on a screen; what matters of it is in the attempt's end.
                 (FollowEvent::Output { stderr: true, .. }, Some(_)) if !self.all => {}
                 (sight, _) => return Some(sight),
             }

@@ -23,13 +23,12 @@ use crate::{ByKind, EngineError, Service};
 /// A loop at a glance.
 #[derive(Clone, Debug)]
 pub struct DetailView {
-    /// How it stands.
     pub status: Status,
     /// What it was asked to do.
     pub goal: String,
     /// Where its `state.md` lies.
     pub state_file: Utf8PathBuf,
-    /// What stands there, less secrets and control characters; none if it is gone or is no file of its worktree's own.
+    /// The content, less secrets and control characters; none if it is gone or is no file of its worktree's own.
     pub notes: Option<String>,
     /// What the agent says there of its work.
     pub says: Option<WorkStatus>,
@@ -83,8 +82,8 @@ impl Service {
         Ok(Screen(Redactor::new(&self.spec_of(id)?, [])))
     }
 
-    /// The folder of the project that a loop, or a plan, works in: of one in a worktree of its own, the one that this stands
-    /// for.
+    /// The folder of the project that a loop, or a plan, works in: of one in a worktree of its own, the folder that it
+    /// replaces.
     pub fn folder_of(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
         let spec = self.spec_of(id)?;
         if !spec.worktree.starts_with(&self.host.state_home) {

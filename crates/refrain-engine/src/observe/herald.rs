@@ -36,7 +36,7 @@ impl Notifier {
     }
 }
 
-/// Whom a herald tells.
+/// The receivers of notices.
 pub struct Audience {
     /// Waits that are longer are reported.
     pub longest: Option<Millis>,
@@ -47,7 +47,7 @@ pub struct Audience {
 }
 
 impl Runner {
-    /// Has what happens to the loop told.
+    /// Starts sending notices of the loop.
     ///
     /// # Errors
     /// If nothing can be sent from here.
@@ -57,7 +57,7 @@ impl Runner {
 }
 
 impl PlanRunner {
-    /// Has what happens to the plan told.
+    /// Starts sending notices of the plan.
     ///
     /// # Errors
     /// If nothing can be sent from here.
@@ -177,12 +177,12 @@ impl<S: NoticeCheck> Watch<S> {
         Self { tail, state: None, lookout: NoticeWatch::new(longest) }
     }
 
-    /// How far it has looked: through so many bytes.
+    /// How far it has looked: through `bytes` of the journal.
     fn seen(&self, bytes: u64) -> Told {
         Told { seq: self.state.as_ref().map_or(0, |state| state.seq), bytes }
     }
 
-    /// The notices of what came since the last look, as far as so many bytes.
+    /// The notices of what came since the last look, up to byte `bytes`.
     fn look(&mut self, bytes: u64) -> Result<Vec<Notice>, JournalError> {
         let records = self.tail.next(bytes)?;
         Ok(records.iter().filter_map(|record| self.see(record)).collect())

@@ -26,7 +26,7 @@ use refrain_store::{LoopDir, Project, RunnerLock};
 
 use crate::{EngineError, Service};
 
-/// So many are watched, and those that are driven.
+/// How many are watched at most, besides those that are driven.
 const WATCHED: usize = 1000;
 /// How often it is looked at what the system has no watches left for.
 const WITHOUT: Duration = Duration::from_secs(2);
@@ -40,7 +40,7 @@ pub enum News {
     Recorded(LoopRef, Mark),
     /// An agent printed something.
     Printed(LoopRef, AttemptId),
-    /// Loops went, or came as they were elsewhere: who shows a list makes it anew.
+    /// Loops went, or came from elsewhere: a list is to be made anew.
     Listed,
 }
 
@@ -267,7 +267,7 @@ impl JournalWatcher {
         over.iter().for_each(|(output, _)| self.unwatch(output));
     }
 
-    /// Watches a path, or sees to it that it is looked at from time to time.
+    /// Watches a path, or checks it from time to time if the system has no watch left.
     fn watch(&mut self, path: &Utf8Path) {
         let is_watched = self.notice.try_watch(path);
         if is_watched {

@@ -31,7 +31,6 @@ pub struct ListRow {
     pub project: Arc<str>,
     /// What drives it.
     pub kind: Kind,
-    /// Where it stands.
     pub status: StatusWord,
     /// Iterations begun; of a plan, those that all its tasks used.
     pub iteration: u32,
@@ -50,7 +49,6 @@ pub struct ListRow {
     pub gates: Vec<(String, bool)>,
     /// The last line that its agent said; none if that was not looked at.
     pub said: Option<String>,
-    /// Why it stands where it stands.
     pub reason: String,
     /// What a person has to do before it continues.
     pub needs: Option<String>,
@@ -301,14 +299,14 @@ impl Watched {
         Self { service: Arc::clone(service), id: brief.id.clone(), dir, of, is_driven, seen: None }
     }
 
-    /// How it stands now, if that is not how it stood.
+    /// Its row, if that is another than before.
     fn other(&mut self) -> Option<ListRow> {
         let before = self.seen.take();
         let seen = self.glimpse()?;
         Some(seen).filter(|seen| Some(seen) != before.as_ref())
     }
 
-    /// How it stands now; none if it cannot be read, or is gone.
+    /// Its row; none if it cannot be read, or is gone.
     fn glimpse(&mut self) -> Option<ListRow> {
         let seen = match &mut self.of {
             Of::Plan => {

@@ -1,5 +1,5 @@
-//! What a surface that speaks with Slack needs of loops and of this machine: what stands there of each loop, and the tokens.
-//! What is said there, and when, is the surface's business; nothing of it is known to a loop.
+//! What the Slack surface needs of loops and of this machine: the messages about each loop, and the tokens. Their
+//! content, and when they are posted, is the surface's business; loops do not depend on it.
 
 use camino::Utf8PathBuf;
 use refrain_core::LoopId;
@@ -9,12 +9,12 @@ use refrain_store::outbox::webhook::{SecretError, secret};
 use crate::{EngineError, Host, Service};
 
 impl Service {
-    /// What stands in Slack of a loop; none if it was never told there.
+    /// The messages in Slack about a loop; none if there were never any.
     pub fn talk(&self, id: &LoopId) -> Result<Option<Talk>, EngineError> {
         Ok(Talk::read(&self.locate(id)?.dir))
     }
 
-    /// Notes what stands there.
+    /// Stores these messages.
     ///
     /// # Errors
     /// [`EngineError`] if there is no such loop, or it cannot be noted.
@@ -22,8 +22,7 @@ impl Service {
         Ok(talk.write(&self.locate(id)?.dir)?)
     }
 
-    /// The loops of which Slack was not told all, by what their journals hold; and, with `all`, those that it was told
-    /// nothing of.
+    /// The loops with news for Slack, by what their journals hold; and, with `all`, those that were never posted.
     pub fn untold(&self, all: bool) -> Result<Vec<(LoopId, Option<Talk>)>, EngineError> {
         let mut found = Vec::new();
         for dir in self.project.loop_dirs()? {
@@ -41,9 +40,9 @@ impl Service {
 /// What Slack knows this app by. They are shown nowhere.
 #[derive(Clone)]
 pub struct SlackTokens {
-    /// Of the bot: who speaks.
+    /// The bot's token: it posts.
     pub bot: String,
-    /// Of the app: who listens.
+    /// The app's token: it listens.
     pub app: String,
 }
 

@@ -145,7 +145,7 @@ impl Variables<'_> {
         Ok(Some(Target { url, headers: headers.unwrap_or_default() }))
     }
 
-    /// What is said of who tells it, and what is odd about that.
+    /// The attributes of the sender, and what is odd about them.
     fn resource(&self) -> (Vec<(String, String)>, Option<String>) {
         let (mut attributes, mut odd) = (Vec::new(), None);
         if let Some((name, text)) = self.get("OTEL_RESOURCE_ATTRIBUTES") {
@@ -212,7 +212,7 @@ impl Telemetry {
         &self.notes
     }
 
-    /// Who tells of what bears this name: of each loop another one, as none of them knows what the others count.
+    /// The resource of this name: each loop has another one, as none of them knows what the others count.
     fn resource(&self, own: TraceId) -> Resource {
         let mut resource = self.resource.clone();
         resource.attributes.insert(0, ("service.instance.id".to_owned(), own.to_string()));
@@ -255,7 +255,7 @@ fn headers(text: &str) -> Option<HeaderMap> {
     pairs(text)?.into_iter().map(header).collect()
 }
 
-/// The text with `%20` and the like as what they stand for.
+/// The text with `%20` and the like decoded.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

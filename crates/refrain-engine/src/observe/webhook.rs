@@ -1,5 +1,5 @@
-//! Telling a webhook: one notice, posted as JSON and signed as Standard Webhooks has it (standardwebhooks.com), so that
-//! receivers find a library that checks it. When and how often is `herald`'s business.
+//! Posts one notice to a webhook as JSON, signed as Standard Webhooks has it (standardwebhooks.com), so that receivers
+//! find a library that checks it. `herald` decides when and how often.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// The longest time that a receiver may ask to be left alone for.
 const LONGEST_REST: Duration = Duration::from_secs(600);
 
-/// Why a webhook cannot be told anything.
+/// Why a webhook cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
     /// What is configured is no URL.

@@ -55,7 +55,7 @@ pub(super) struct PlanDrive<'a> {
 }
 
 impl PlanRunner {
-    /// Drives the plan, and the loops of its tasks, until it stops, and says how it stands then. `ready` is called once the
+    /// Drives the plan, and the loops of its tasks, until it stops, and returns its state. `ready` is called once the
     /// takeover is on disk.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ impl<'a> PlanDrive<'a> {
                 }
                 PlanStep::Verify { upto } => self.verify(Of::Batch(upto))?,
                 PlanStep::Abandon => {
-                    // It takes a moment, and who asked for it may ask for more.
+                    // It takes a moment, and the user may meanwhile ask for more.
                     self.work.iter().for_each(Work::abandon);
                     self.take(None).await?;
                 }

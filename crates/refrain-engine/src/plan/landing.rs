@@ -235,7 +235,8 @@ impl Landing {
         Ok(PlanEvent::BatchLanded { commits, refused, tip })
     }
 
-    /// Has it asked who commits, before several do at the same moment. Only haste: else each asks.
+    /// Has git find the committer once, before several tasks commit at the same moment. Only a speed-up: else each
+    /// asks.
     pub(super) fn prepare_commits(&self) {
         if let Ok(repository) = self.repository(None) {
             let _ = repository.prepare_commits();

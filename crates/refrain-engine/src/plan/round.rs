@@ -39,7 +39,7 @@ pub(super) struct Round {
     pub(super) spec: PlanSpec,
     /// When the plan was started.
     pub(super) started_at: Timestamp,
-    /// Who has the loop told of.
+    /// Exports the loop.
     pub(super) telling: Option<Telling>,
     pub(super) plan_dir: LoopDir,
     pub(super) task: TaskState,

@@ -20,7 +20,7 @@ pub struct PlanRunner {
     pub(super) pulse: Arc<LiveProgress>,
     /// The project's repository, if git was asked about it already.
     pub(super) opened: Option<Repository>,
-    /// Who has its loops told of.
+    /// Exports its loops.
     pub(crate) telling: Option<Telling>,
 }
 
@@ -31,7 +31,6 @@ impl PlanRunner {
         &self.journal.state().spec.id
     }
 
-    /// How it stands.
     #[must_use]
     pub fn state(&self) -> &PlanState {
         self.journal.state()
@@ -49,7 +48,7 @@ impl PlanRunner {
     }
 }
 
-/// Who drives a plan from here on.
+/// The event that this process drives a plan from here on.
 pub(super) fn own() -> PlanEvent {
     PlanEvent::RunnerStarted { runner: identity::own() }
 }

@@ -158,7 +158,6 @@ impl Service {
         self.hand_over(&journal, lock, args)
     }
 
-    /// How a plan stands.
     pub fn plan(&self, id: &LoopId) -> Result<PlanState, EngineError> {
         Ok(journal::read_as(&self.locate_plan(id)?)?.state)
     }

@@ -1,5 +1,5 @@
-//! What is shown of a plan, with what only the machine knows: whether its runner lives, how the loops of its tasks stand, and
-//! how many of them it is good for.
+//! The view of a plan, with what only the machine knows: whether its runner lives, the states of its tasks' loops, and
+//! how many of them the machine is good for.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::{EngineError, Service, now};
 const LOOKED_INTO: usize = 100;
 
 impl Service {
-    /// How a plan stands, for people and scripts.
+    /// The status of a plan, for people and scripts.
     pub fn plan_status(&self, id: &LoopId) -> Result<PlanStatus, EngineError> {
         let dir = self.locate_plan(id)?;
         let state: PlanState = journal::read_as(&dir)?.state;

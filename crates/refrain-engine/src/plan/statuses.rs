@@ -25,7 +25,7 @@ pub(super) struct Statuses {
     is_known: bool,
     /// The file as it was read, or written, last.
     stamp: Option<Stamp>,
-    /// What stands in it.
+    /// What is written in it.
     written: HashMap<TaskId, (TaskStatus, Option<Note>)>,
     /// The tasks, as they could be read last.
     tasks: Option<Arc<[Task]>>,
@@ -85,7 +85,7 @@ impl Statuses {
         Ok(())
     }
 
-    /// Reads it; the event says what stands in it, or why it cannot be used.
+    /// Reads it; the event has its content, or why it cannot be used.
     pub(super) fn read(&mut self) -> PlanEvent {
         // Also where it is not there: what is not there is not looked for again until it comes.
         (self.is_known, self.stamp) = (true, Stamp::at(&self.path).ok());
@@ -94,7 +94,7 @@ impl Statuses {
                 self.stamp = Some(read.stamp);
                 let tasks: Arc<[Task]> = read.tasks.tasks.into();
                 let event = PlanEvent::of_tasks(&tasks);
-                // Of what is refused nothing counts: what was read before stands.
+                // Of a refused file nothing counts: what was read before stays valid.
                 if let PlanEvent::TasksTaken { .. } = event {
                     let word = |task: &Task| (task.id.clone(), (task.status, task.note.clone()));
                     self.written = tasks.iter().map(word).collect();
@@ -106,13 +106,13 @@ impl Statuses {
         }
     }
 
-    /// What is to be written, as the plan stands.
+    /// What is to be written for the state of the plan.
     pub(super) fn changes(&self, state: &PlanState) -> Vec<Change> {
         let change = |task: &TaskState| {
             let (from, said) = self.written.get(&task.card.id)?;
             let (id, status) = (&task.card.id, state.status_of(task));
             let note = state.blocked_because(task).map(|reason| Note { reason, attempts: task.iterations });
-            // A note that stands there already is not another for a different number in it.
+            // A note that is there already is not another for a different number in it.
             let is_new = *from != status || said.is_some() != note.is_some();
             is_new.then(|| Change { task: id.clone(), from: *from, status, note })
         };

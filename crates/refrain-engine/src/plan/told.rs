@@ -50,7 +50,7 @@ impl<'a> Texts<'a> {
         Ok(Self { spec, document, files, verification })
     }
 
-    /// The specification of the task that stands there in the graph.
+    /// The specification of that task in the graph.
     #[must_use]
     pub fn brief(&self, graph: &Graph, at: usize) -> Brief {
         let sources = Sources {

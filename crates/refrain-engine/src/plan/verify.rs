@@ -40,7 +40,7 @@ pub(super) struct Verification {
 /// What is verified.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Of {
-    /// What so many of the batch come to.
+    /// The outcome of the first tasks of the batch.
     Batch(usize),
     /// What is handed over, if that comes on top of what the person committed meanwhile.
     HandOver,
@@ -128,8 +128,8 @@ impl Verification {
         cancel: Cancel,
         mut stopped: watch::Receiver<bool>,
     ) -> Result<Ran<FailedGate>, EngineError> {
-        // What the gates of a loop are started with, so are these: a loop without an agent. Who starts them comes while git
-        // writes the files.
+        // Started like the gates of a loop: a loop without an agent. The supervisor comes up while git writes the
+        // files.
         let each = &self.state.spec.each;
         let mut supervised = supervise(each, &self.host, None, &Arc::default(), &Arc::default())?;
         if each.gates.iter().any(|gate| gate.hard && matches!(gate.check, Check::Command(_))) {
@@ -150,7 +150,7 @@ impl Verification {
             }
             Err(_) => Ok(Ran::Stopped),
         };
-        // First everybody is gone who was started there.
+        // First all processes that were started there must be gone.
         blocking(move || drop(supervised)).await;
         let mut place = place?;
         let passed = matches!(ran, Ok(Ran::Passed));

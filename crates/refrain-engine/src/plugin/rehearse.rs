@@ -118,7 +118,7 @@ pub(super) fn remove(
     Ok(Rehearsed { changes, kept, noted })
 }
 
-/// The person's file without what is ours; gone if it was made for that and nothing else stands in it.
+/// The user's file without what is ours; gone if it was made for that and holds nothing else.
 fn bare(shared: &Shared, before: &Installed) -> Result<Option<PluginChange>, PluginError> {
     let Some(text) = read(&shared.path)? else { return Ok(None) };
     let own = before.settings.get(&shared.path);

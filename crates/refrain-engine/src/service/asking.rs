@@ -78,7 +78,7 @@ pub(crate) trait Unattended: Machine {
     /// What is left to do for the state that they led to.
     fn settle(actor: &Self::Actor, state: &Self, dir: &LoopDir) -> Result<(), EngineError>;
 
-    /// It has just ended here, and no runner's process tells of that.
+    /// It has just ended here, and no runner's process reports that.
     fn tell_end(_: &Host, _: &Self, _: &LoopDir) {}
 
     /// Whether a request is still to be done, and may be.

@@ -38,7 +38,6 @@ impl ByKind<Status, PlanStatus> {
 /// A plan with the reports on its loops.
 #[derive(Clone, Debug)]
 pub struct PlanReport {
-    /// How the plan stands.
     pub status: PlanStatus,
     /// The rounds of its tasks, the first first.
     pub rounds: Vec<(TaskStarted, Report)>,
@@ -51,7 +50,6 @@ impl Service {
         if dir.exists() { Ok(ByKind::Plan(dir)) } else { self.locate(id).map(ByKind::Loop) }
     }
 
-    /// How a loop, or a plan, stands.
     pub fn standing(&self, id: &LoopId) -> Result<ByKind<Status, PlanStatus>, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(_) => ByKind::Loop(self.status(id)?),
@@ -59,7 +57,7 @@ impl Service {
         })
     }
 
-    /// A loop at a glance; of a plan, how it stands.
+    /// A loop's detail view; of a plan, its status.
     pub fn overview(&self, id: &LoopId) -> Result<ByKind<DetailView, PlanStatus>, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(_) => ByKind::Loop(self.glance(id)?),

@@ -1,5 +1,5 @@
-//! What can be seen of many loops at once: lists and sums, of one project or of all. The catalog remembers the loops that
-//! have stopped; how the others stand is looked at anew.
+//! What can be seen of many loops at once: lists and sums, of one project or of all. The catalog remembers the loops
+//! that have stopped; the states of the others are read anew.
 
 use std::cmp::Reverse;
 
@@ -131,7 +131,7 @@ impl Service {
         Ok(catalog::with(&self.host.data_home, work)?)
     }
 
-    /// How each loop stands, the living looked at.
+    /// The row of each loop, with the running ones read anew.
     fn rows(&self, found: Vec<Found>) -> Result<Vec<Listed>, CatalogError> {
         let row = |found| {
             Ok(match found {

@@ -1,5 +1,5 @@
-//! Looking into a loop from afar: what an attempt was told, a part of what it printed.
-//! Secrets are taken out, as of a report: what is shown may leave the machine.
+//! Remote views of a loop: the prompt of an attempt, a part of what it printed. Secrets are taken out, as in a report:
+//! what is shown may leave the machine.
 
 use std::io::{ErrorKind, Read};
 
@@ -61,7 +61,7 @@ pub struct Heard {
 }
 
 impl Service {
-    /// What an attempt's agent was told; none if that is not there.
+    /// The prompt of an attempt's agent; none if that is not there.
     ///
     /// # Errors
     /// [`EngineError`] if there is no such loop, or it cannot be read.

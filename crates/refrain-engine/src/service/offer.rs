@@ -1,5 +1,5 @@
-//! What proves the work in this project, as far as that can be told from its files (`--auto-gates`): they are listed and
-//! read here, and judged in `refrain_core::formats::detect`.
+//! The gates of this project, as far as its files show them (`--auto-gates`): the files are listed and read here, and
+//! judged in `refrain_core::formats::detect`.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -7,7 +7,7 @@ use refrain_core::Spec;
 use refrain_core::spec::Secret;
 use refrain_secrets as secrets;
 
-/// The shortest value that is looked for: what is shorter is a number or a switch, and stands everywhere.
+/// The shortest value that is looked for: a shorter one is a number or a switch, and occurs everywhere.
 const SHORTEST: usize = 6;
 
 /// Takes secrets out of texts.

@@ -73,7 +73,7 @@ impl Case {
         Ok(Self { found, whole, repository })
     }
 
-    /// The report as it is, or was, when the journal had so many records.
+    /// The report as it is, or was, when the journal had this number of records.
     fn report(&self, records: usize, version: &str, runner: Option<bool>) -> Report {
         // All of them are folded already, and their signatures looked at.
         let before = fold(&self.whole.records[..records]).filter(|_| records < self.whole.records.len());

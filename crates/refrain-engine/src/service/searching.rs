@@ -79,7 +79,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Looks through a part that begins at byte `at`; breaks off after so many bytes of it.
+    /// Looks through a part that begins at byte `at`; a break holds how many bytes of it were searched.
     fn look(
         &mut self,
         bytes: &[u8],

@@ -19,17 +19,16 @@ pub struct Used {
     pub series: Vec<(Series, Sum)>,
     /// The loops that could not be read, and are not in it.
     pub unread: Vec<Listed>,
-    /// What else could not be told, which takes nothing from the sums.
+    /// What else could not be read, which takes nothing from the sums.
     pub untold: Vec<UnreportedUsage>,
 }
 
-/// Something beside the sums that could not be told.
+/// Something beside the sums that could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum UnreportedUsage {
     /// Which caps are configured.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// How the caps stand.
     #[error(transparent)]
     Caps(#[from] EngineError),
     /// What agents used that looked back on loops.

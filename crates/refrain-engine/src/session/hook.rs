@@ -14,7 +14,7 @@ use crate::{EngineError, Service};
 /// How long a hook waits for a proof: half of what its harness gives it, which the plugins set to 60 s.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often a transcript is looked into where the hook was not told the message: it may not be written yet.
+/// How often a transcript is looked into when the hook's input has no message: it may not be written yet.
 const LOOKS: u32 = 5;
 
 /// How long each of these looks is waited for.

@@ -62,7 +62,7 @@ impl Place {
         self.service.state(id).unwrap()
     }
 
-    /// What a hook is answered that was told this.
+    /// The answer to a hook with this input.
     fn hook(&self, told: &Told) -> Option<String> {
         match self.service.at_stop(AgentKind::Claude, told, false) {
             Answer::GoOn(text) => Some(text),

@@ -19,9 +19,9 @@ use crate::{EngineError, now};
 /// What a session said when it ended its turn.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
-    /// Its last message, as its agent told it.
+    /// Its last message, as its agent passed it on.
     pub message: String,
-    /// It says that the loop is done in so many words, which are no message: `tick finish`.
+    /// It claims the loop done by a command, not in a message: `tick finish`.
     pub claims: bool,
     /// It did nothing but speak.
     pub idle: bool,

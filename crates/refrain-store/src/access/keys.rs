@@ -1,5 +1,5 @@
-//! Who may come in over HTTP: the hashes of the tokens and cookies that were given out, one small file each in the user's
-//! state home, named after the hash. They themselves are kept nowhere.
+//! The credentials for HTTP: the hashes of the tokens and cookies that were given out, one small file each in the
+//! user's state home, named after the hash. The credentials themselves are not kept.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -19,13 +19,13 @@ const HOURS: i64 = 24 * 30;
 const BROWSER: &str = "browser";
 /// How much of a hash is an id: enough to tell tokens apart, and nothing to guess a token by.
 const ID: usize = 12;
-/// What tells the hash of a cookie from that of a token.
+/// Distinguishes the hash of a cookie from that of a token.
 const COOKIE: &str = "refrain serve 2026-11-22 the cookie of a browser";
 
 /// The credential of a client; a token is never accepted as a cookie, nor the reverse.
 #[derive(Clone, Copy)]
 pub enum Pass<'a> {
-    /// A program's, or a person's who types it.
+    /// A program's, or one that a person types.
     Token(&'a str),
     /// A browser's, which it sends to one host alone.
     Cookie {
@@ -138,7 +138,7 @@ impl Keys {
     }
 }
 
-/// What a file stands for; none if it does not say.
+/// The key in a file; none if it does not name one.
 fn key(path: &Utf8Path) -> Option<Key> {
     let own = rustix::process::geteuid().as_raw();
     // Where there is no home, the state home is a place that everybody can write to.

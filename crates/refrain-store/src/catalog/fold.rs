@@ -22,7 +22,6 @@ pub struct Brief {
     pub kind: Kind,
     /// The plan of the loop's task, if it has one.
     pub plan: Option<LoopId>,
-    /// Where it stands.
     pub status: StatusWord,
     /// Iterations begun.
     pub iteration: u32,
@@ -32,7 +31,7 @@ pub struct Brief {
     pub updated_at: Timestamp,
     /// The project's folder, which thousands of loops may share.
     pub project: Arc<str>,
-    /// Why it stands where it stands, in one line.
+    /// Why it has this status, in one line.
     pub reason: String,
     /// The status object without its iterations, one line of JSON; if it was asked for.
     pub object: Option<String>,

@@ -1,4 +1,4 @@
-//! What tells whether a journal was written since it was last read, without opening it.
+//! Detects whether a journal was written since it was last read, without opening it.
 
 use std::os::fd::BorrowedFd;
 

@@ -145,7 +145,7 @@ fn file(place: &Place) -> Utf8PathBuf {
     place.home.join("catalog.sqlite")
 }
 
-/// Writes other bytes, so that nothing but the content tells.
+/// Writes other bytes, so that only the content differs.
 #[expect(clippy::disallowed_methods, reason = "damage needs no crash promise")]
 fn overwrite(path: &Utf8Path, bytes: &[u8]) {
     let modified = fs::metadata(path).unwrap().modified().unwrap();

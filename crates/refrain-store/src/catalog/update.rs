@@ -21,9 +21,9 @@ use crate::project::layout::{LoopDir, Project};
 /// A loop that was found.
 #[derive(Debug)]
 pub enum Found {
-    /// It has stopped: its journal alone says how it stands.
+    /// It has stopped: its journal alone decides its status.
     Stopped(Box<Brief>),
-    /// It has not, or its end is unsigned: how it stands depends on who is alive too.
+    /// It has not, or its end is unsigned: its status depends on live processes too.
     Open(LoopDir, Box<LoopState>),
     /// Its journal cannot be read.
     Damaged {

@@ -47,7 +47,6 @@ pub enum ConfigError {
     /// Something in it, or a variable.
     #[error("{at}: {what}")]
     Wrong {
-        /// Where it stands.
         at: Origin,
         /// What is wrong, and what is accepted.
         what: String,

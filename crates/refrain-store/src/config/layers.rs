@@ -1,8 +1,8 @@
 //! The layers of the configuration, from below: the user's file, the project's file if it is trusted, variables, and what
 //! the command line says to run. Whole values replace each other, and whole entries of named tables do.
 //!
-//! What stands in one layer beside an `agent` or a `command` describes it, and goes with it when a higher layer names
-//! another. A named agent's own values stand right below the layer that names it.
+//! Values in one layer beside an `agent` or a `command` describe it, and go with it when a higher layer names another.
+//! A named agent's own values stand right below the layer that names it.
 
 use std::ffi::OsString;
 
@@ -32,7 +32,7 @@ pub struct Places<'a> {
     pub project: &'a Project,
     /// The project's file counts for this request, whether it is trusted or not.
     pub trusts_once: bool,
-    /// The environment. Empty inside an attempt: what stands there then was set for the agent, by Refrain or by others.
+    /// The environment. Empty inside an attempt: variables there were set for the agent, by Refrain or by others.
     pub variables: &'a [(OsString, OsString)],
 }
 

@@ -37,7 +37,7 @@ pub(super) fn refuse_in_a_project(values: &Values, user_file: &Utf8Path) -> Resu
 pub struct OwnMemory {
     /// What makes vectors.
     pub embeddings: Option<Embeddings>,
-    /// Who looks back on loops.
+    /// The agent that looks back on loops.
     pub judge: Option<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Why a value cannot stand where it stands, in words for people: by the schema, which knows of each key what is accepted.
-//! What the schema cannot say, like which durations there are, the readers of the values say themselves.
+//! Why a value is not accepted, in words for people: by the schema, which knows of each key what is accepted. What the
+//! schema cannot say, like which durations there are, the readers of the values say themselves.
 
 use serde_json::Value as Json;
 use toml::Value;

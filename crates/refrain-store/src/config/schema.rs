@@ -55,7 +55,7 @@ impl<'a> Table<'a> {
         self.key(key).is_some()
     }
 
-    /// Whether a key of this very name may stand in it; one's own names do not count.
+    /// Whether a key of this very name is accepted in it; one's own names do not count.
     pub(super) fn has_own(self, key: &str) -> bool {
         self.own["properties"].get(key).is_some()
     }

@@ -63,7 +63,7 @@ pub fn try_out(dir: &Utf8Path) -> Vec<Lack> {
     lacks
 }
 
-/// Whether one who opens the file a second time is kept out of the lock of the first.
+/// Whether a second open file is kept out of the lock of the first.
 fn locks_hold(path: &std::path::Path) -> io::Result<bool> {
     let first = File::create(path)?;
     first.lock()?;
@@ -93,7 +93,7 @@ pub fn room(dir: &Utf8Path) -> Result<Room, DiskError> {
     Ok(Room { bytes: stat.f_bavail.saturating_mul(stat.f_frsize), files, device })
 }
 
-/// Who may do what in a folder that is the user's own affair.
+/// The access to a folder that is the user's own affair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privacy {
     /// It is not there yet.
@@ -106,7 +106,6 @@ pub enum Privacy {
     Foreign(u32),
 }
 
-/// Who may look into `dir`.
 #[must_use]
 pub fn privacy(dir: &Utf8Path) -> Privacy {
     let Ok(meta) = fs::metadata(dir) else { return Privacy::Missing };

@@ -1,4 +1,5 @@
-//! Who may write. Lock files are never deleted: the lock is the open file, and ends with its holder, however that dies.
+//! Locks of writers. Lock files are never deleted: the lock is the open file, and ends with its holder, however that
+//! dies.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -11,7 +12,7 @@ use refrain_files::{OFlags, open_regular};
 use crate::project::layout::{LoopDir, Project};
 use crate::{DiskError, OnPath, make_dir_nofollow};
 
-/// How much of what those who share a worktree wrote down is read, in bytes.
+/// How much is read of the names of loops that share a worktree, in bytes.
 const MOST_NAMES: u64 = 4096;
 
 /// The right to drive a loop, for as long as the value lives.
@@ -48,7 +49,8 @@ impl RunnerLock {
         Self::try_take(dir)
     }
 
-    /// Whether no runner holds it. The question shares the lock for an instant, which [`Self::try_take`] tells from an owner.
+    /// Whether no runner holds it. The check shares the lock for an instant, which [`Self::try_take`] distinguishes
+    /// from an owner.
     #[must_use]
     pub fn is_free(dir: &LoopDir) -> bool {
         open_regular(&dir.runner_lock()).map_or(true, |file| file.try_lock_shared().is_ok())
@@ -79,7 +81,7 @@ pub struct WorktreeLock {
     project: Project,
     worktree: Utf8PathBuf,
     shared: bool,
-    /// Who signed.
+    /// The loop that is noted in the file.
     id: Option<LoopId>,
 }
 
@@ -102,13 +104,14 @@ impl Drop for WorktreeLock {
 }
 
 impl WorktreeLock {
-    /// Claims `worktree` for the loop `id`, with others where `shared` says so. Who has it is known by what they wrote down
-    /// and only for telling: the lock itself says whether.
+    /// Claims `worktree` for the loop `id`, with others if `shared`. The names in the file are only for messages: the
+    /// lock itself decides.
     pub fn claim(project: &Project, worktree: &Utf8Path, shared: bool) -> Result<Claimed, DiskError> {
         let folder = project.data.join("worktrees");
         make_dir_nofollow(&folder)?;
         let path = lock_of(project, worktree);
-        // Who shares it has it alone for an instant, and must not meet another claim in that: one claim after the other.
+        // A sharing claim has the lock alone for an instant, and must not meet another claim in that: one claim after
+        // the other.
         let claims = open(&folder.join("claims.lock"))?;
         claims.lock().on("lock", &folder)?;
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
@@ -140,8 +143,8 @@ impl WorktreeLock {
         identity(&self.path()) == self.file.metadata().ok().map(|meta| (meta.dev(), meta.ino()))
     }
 
-    /// Claims the worktree again if the lock file was deleted or replaced. Returns the names of those who claimed it meanwhile,
-    /// and one of both needs it for itself; the lock is then as it was.
+    /// Claims the worktree again if the lock file was deleted or replaced. Returns the names of loops that claimed it
+    /// meanwhile, if one of both needs it for itself; the lock is then as it was.
     pub fn renew(&mut self) -> Result<Result<(), Vec<String>>, DiskError> {
         if self.is_in_place() {
             return Ok(Ok(()));

@@ -93,7 +93,8 @@ pub fn read_believed<S: Machine>(dir: &LoopDir, signing: &Signing) -> Result<S, 
 }
 
 impl<S> Snapshot<S> {
-    /// Where the first record begins that should be signed and that no key signed, in bytes; with the last result that it stands on.
+    /// Where the first record begins, in bytes, that should be signed and has no signature; with the last result that
+    /// it is based on.
     pub(super) fn forged_from(&self, signatures: &Signatures) -> Option<u64> {
         let objection = signatures.objection().filter(|objection| objection.is_forged())?;
         self.signed.iter().find(|line| line.seq == objection.seq).map(|line| line.at)

@@ -154,7 +154,7 @@ fn any_single_changed_byte_is_found() {
                     // A missing line break joins two lines: the damage is reported on the first.
                     assert_eq!(line as usize, expected, "byte {position}");
                 }
-                // Without its line break the last line is a write that was cut off: told, not passed over in silence.
+                // Without its line break the last line is a write that was cut off: reported, not silently skipped.
                 Ok(found) => assert!(position == last && found.torn > 0, "byte {position}"),
                 Err(other) => panic!("byte {position}: {other}"),
             }

@@ -131,7 +131,7 @@ pub fn aside(data_home: &Utf8Path) -> Vec<Utf8PathBuf> {
     (1..=MOST_ASIDE).map(|number| aside_place(&path, number)).take_while(|place| place.exists()).collect()
 }
 
-/// So many are kept apart; a person who lets so many lie there has the last one replaced.
+/// How many are kept apart; after that the last one is replaced.
 const MOST_ASIDE: u32 = 100;
 
 fn aside_place(path: &Utf8Path, number: u32) -> Utf8PathBuf {

@@ -24,7 +24,7 @@ use crate::DiskError;
 /// Why memories could not be asked, or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// The file was damaged; it lies elsewhere now, and the next one who keeps something begins a new one.
+    /// The file was damaged; it lies elsewhere now, and the next write begins a new one.
     #[error("the file of memories was damaged and is put aside as {0}; sqlite3 may still read it")]
     Damaged(Utf8PathBuf),
     /// It is as a newer version has it.

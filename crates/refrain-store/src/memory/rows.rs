@@ -92,7 +92,7 @@ impl MemoryFile {
         found.filter_map(Result::transpose).collect()
     }
 
-    /// A loop was told these.
+    /// Notes that these are in a loop's prompt.
     pub fn used<'a>(
         &mut self,
         ids: impl Iterator<Item = &'a MemoryId>,

@@ -1,5 +1,5 @@
-//! What Slack needs of the disk: what stands there of a loop, so that nothing is lost and nothing is said twice, and what
-//! people asked for that is not done yet.
+//! What Slack needs of the disk: the messages about a loop, so that nothing is lost and nothing is posted twice, and
+//! requests of people that are not done yet.
 
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DiskError, LoopDir, OnPath, make_dir, write_atomic, write_nofollow};
 
-/// What stands in Slack of one loop: `slack.json` beside its journal.
+/// The messages in Slack about one loop: `slack.json` beside its journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Talk {
@@ -23,11 +23,11 @@ pub struct Talk {
     pub only_ends: bool,
     /// The status message.
     pub message: Sent,
-    /// What tells what the status message shows from all else that it could.
+    /// Identifies the content of the status message.
     pub shown: Option<String>,
-    /// The reaction that stands.
+    /// The current reaction.
     pub reaction: Option<String>,
-    /// Who pressed its button last.
+    /// The last press of its button.
     pub stop: Option<StopAsked>,
     /// What the agent noted, of which end, in milliseconds of the epoch.
     pub reply: Option<(i64, Sent)>,
@@ -61,21 +61,21 @@ pub struct StopAsked {
 }
 
 impl Talk {
-    /// What stands of the loop; none if it was never told, or if that cannot be read.
+    /// The messages about the loop; none if there were never any, or if that cannot be read.
     #[must_use]
     pub fn read(dir: &LoopDir) -> Option<Self> {
         serde_json::from_slice(&fs::read(dir.slack()).ok()?).ok()
     }
 
-    /// Notes it. A crash in front of it has Slack asked what stands there.
+    /// Notes it. After a crash before this, Slack is asked for its messages.
     pub fn write(&self, dir: &LoopDir) -> Result<(), DiskError> {
         let path = dir.slack();
         write_nofollow(&path, &json(&path, self)?)
     }
 }
 
-/// What people asked for and was not done yet, a file each: what is acknowledged is done, also by the next process. Who has
-/// it is the only process of the user's that speaks with Slack.
+/// Requests of people that are not done yet, a file each: what is acknowledged is done, also by the next process. Its
+/// holder is the only process of the user's that speaks with Slack.
 #[derive(Debug)]
 pub struct Pending {
     folder: Utf8PathBuf,

@@ -140,7 +140,7 @@ impl Project {
         state_home.join("checkouts").join(self.own_name())
     }
 
-    /// A name that tells it from all others of the user's.
+    /// A name that differs from those of all other projects of the user.
     #[must_use]
     pub fn own_name(&self) -> String {
         let hash = blake3::hash(self.root.as_str().as_bytes()).to_hex();
@@ -222,13 +222,13 @@ impl LoopDir {
         self.0.join("state.md")
     }
 
-    /// How far a webhook was told of the loop.
+    /// Up to where a webhook got the notices of the loop.
     #[must_use]
     pub fn webhook(&self) -> Utf8PathBuf {
         self.0.join("webhook.json")
     }
 
-    /// What stands in Slack of the loop.
+    /// The messages in Slack about the loop.
     #[must_use]
     pub fn slack(&self) -> Utf8PathBuf {
         self.0.join("slack.json")
@@ -302,7 +302,6 @@ impl LoopDir {
 pub struct AttemptDir(pub Utf8PathBuf);
 
 impl AttemptDir {
-    /// What the agent was told.
     #[must_use]
     pub fn prompt(&self) -> Utf8PathBuf {
         self.0.join("prompt.md")
@@ -329,7 +328,7 @@ impl AttemptDir {
         })
     }
 
-    /// What was another in what is protected, as `git diff` tells it; there is no file if nothing was.
+    /// Changes of protected paths, as `git diff` prints them; there is no file without any.
     #[must_use]
     pub fn touched(&self) -> Utf8PathBuf {
         self.0.join("touched.diff")

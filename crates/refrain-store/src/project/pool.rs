@@ -80,7 +80,7 @@ impl Slot {
         self.home.join(self.number.to_string())
     }
 
-    /// Has everybody pass over it from now on who does not ask for this very one, for these reasons.
+    /// Has all others skip it from now on, unless they ask for this very one, for these reasons.
     pub fn hold(&self, reasons: &[String]) -> Result<(), DiskError> {
         write_atomic(&held_file(&self.home, self.number), reasons.join("\n").as_bytes())
     }

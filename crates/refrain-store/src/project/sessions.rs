@@ -1,5 +1,5 @@
-//! Which loops sessions drive: one small file a loop, so that a hook need not read every journal of the project. Derived, a
-//! hint: what is true stands in the journal.
+//! Which loops sessions drive: one small file a loop, so that a hook need not read every journal of the project.
+//! Derived, a hint: the journal has the truth.
 
 use std::fs;
 use std::io::ErrorKind;

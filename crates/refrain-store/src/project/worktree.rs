@@ -85,8 +85,8 @@ impl WorktreeFiles {
         Ok(folder)
     }
 
-    /// What the agent says of its work: `done` where it has said so since the last look, `blocked` where that stands there. A
-    /// file that is gone or unreadable says nothing.
+    /// The agent's own status of its work: `done` if it has written so since the last look, `blocked` if that is
+    /// written. A file that is gone or unreadable says nothing.
     pub fn says(&mut self, spec: &Spec) -> Option<WorkStatus> {
         let folder = opened(spec)?;
         let now = folder.file(STATE, OFlags::RDONLY).and_then(|file| file.metadata()).ok()?;

@@ -22,7 +22,7 @@ pub struct AccountGate {
 pub struct Probe(#[expect(dead_code, reason = "the lock is the open file")] File);
 
 impl AccountGate {
-    /// The gate of the account that `account` tells from all others. That may hold secrets: only its hash is stored.
+    /// The gate of the account with this name. The name may hold secrets: only its hash is stored.
     #[must_use]
     pub fn new(state_home: &Utf8Path, account: &str) -> Self {
         let hash = blake3::hash(account.as_bytes()).to_hex();
@@ -39,14 +39,14 @@ impl AccountGate {
         serde_json::from_slice(&fs::read(self.path()).ok()?).ok()
     }
 
-    /// Tells all loops of the account to wait.
+    /// Has all loops of the account wait.
     pub fn close(&self, wait: Wait) -> Result<(), DiskError> {
         let path = self.path();
         make_dir(&self.dir)?;
         write_atomic(&path, &serde_json::to_vec(&wait).map_err(std::io::Error::from).on("encode", &path)?)
     }
 
-    /// Tells all loops of the account that the limit is over.
+    /// Ends the wait of all loops of the account.
     pub fn open(&self) -> Result<(), DiskError> {
         let path = self.path();
         match fs::remove_file(&path) {

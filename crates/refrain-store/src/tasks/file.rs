@@ -19,7 +19,7 @@ const LONGEST: u64 = 64 << 20;
 /// How often a change is tried while others change the file.
 const TRIES: u32 = 20;
 
-/// Where the tasks of a tag stand.
+/// The file with the tasks of a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskFile {
     /// The file.
@@ -146,7 +146,7 @@ impl Stamp {
     }
 }
 
-/// The text of a file that tasks, or what leads to them, could stand in.
+/// The text of a file that could hold tasks, or lead to them.
 pub(super) fn text(path: &Utf8Path) -> Result<String, TasksError> {
     whole(path).map(|(text, _)| text)
 }

@@ -16,7 +16,7 @@ const ALL_TAGS: [&str; 2] = ["tasks.json", "tasks.scg"];
 /// always is.
 ///
 /// # Errors
-/// [`TasksError`] if there is none, or it cannot be told which.
+/// [`TasksError`] if there is none, or it is unclear which.
 pub fn find(project: &Project, tag: Option<&str>, plan: Option<&Utf8Path>) -> Result<TaskFile, TasksError> {
     let folder = folder(project);
     if let Some(path) = plan

@@ -40,14 +40,14 @@ pub enum TasksError {
         /// The tags.
         known: Vec<String>,
     },
-    /// The file is none that tasks could stand in.
+    /// The file cannot be one of tasks.
     #[error("{path} {why}")]
     Unfit {
         /// The file.
         path: Utf8PathBuf,
         why: &'static str,
     },
-    /// What stands in it is malformed.
+    /// Its content is malformed.
     #[error("{path}")]
     Malformed {
         /// The file.

@@ -113,7 +113,7 @@ impl Host {
         let named = generic::in_path("refrain", &self.env).filter(|path| path.is_absolute());
         let named = named.filter(|path| fs::canonicalize(path).is_ok_and(|found| found == own));
         let path = Utf8PathBuf::from_path_buf(named.unwrap_or(own)).ok();
-        // It stands in a line of its own, too.
+        // It is written in a line of its own, too.
         path.filter(|path| !path.as_str().contains(char::is_control))
             .ok_or_else(|| io::Error::new(ErrorKind::InvalidFilename, "it cannot stand in a unit"))
     }

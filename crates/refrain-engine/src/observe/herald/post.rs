@@ -31,7 +31,7 @@ pub(super) struct Post {
 }
 
 impl Post {
-    /// Events up to `past` are nothing to a webhook that was never told of the loop.
+    /// Events up to `past` are not for a webhook that never got a notice of the loop.
     pub(super) fn begin(webhook: Webhook, dir: &LoopDir, past: u64) -> io::Result<Self> {
         let told = Told::read(dir).unwrap_or_else(|| {
             let told = Told { seq: past, bytes: 0 };

@@ -18,7 +18,7 @@ use super::{Refusal, Refused, Target, Telemetry};
 use crate::driver::pulse::{LiveProgress, ProgressSnapshot};
 use crate::service::redact::Redactor;
 
-/// So many spans are kept for a collector that takes none; of more, the last. As many are sent at once.
+/// How many spans are kept for a collector that takes none; of more, the last. As many are sent at once.
 const KEPT: usize = 1000;
 
 /// Exports spans of a locally driven loop or plan.
@@ -28,7 +28,7 @@ pub struct Exporter(Arc<Mutex<Followed>>);
 #[derive(Debug, Default)]
 struct Followed {
     now: Vec<Following>,
-    /// Why something was not told of what is over.
+    /// Why something that is over was not exported.
     trouble: Option<String>,
 }
 
@@ -60,12 +60,12 @@ impl Exporter {
     }
 }
 
-/// Why it did not tell all. If it panicked, nothing more of it is sent; the loop is what it is.
+/// Why it did not export all. If it panicked, nothing more of it is sent; the loop is unaffected.
 fn said(thread: JoinHandle<Option<String>>) -> Option<String> {
     thread.join().unwrap_or(None)
 }
 
-/// What a plan's runner needs to have the loops of its tasks told of, too.
+/// What a plan's runner needs to export the loops of its tasks, too.
 #[derive(Clone, Debug)]
 pub(crate) struct Telling {
     pub(super) telemetry: Telemetry,
@@ -241,7 +241,7 @@ impl Owed {
     }
 }
 
-/// Sends spans, so many at once as are taken; answers how many were, and why the others were not.
+/// Sends spans, as many at once as are taken; answers how many were, and why the others were not.
 async fn send_spans(
     telemetry: &Telemetry,
     target: &Target,

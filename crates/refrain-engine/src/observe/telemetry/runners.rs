@@ -28,7 +28,7 @@ impl Runner {
 }
 
 impl PlanRunner {
-    /// Has a collector told what happens to the plan, and to the loops of its tasks, from here on.
+    /// Exports what happens to the plan, and to the loops of its tasks, from here on.
     ///
     /// # Errors
     /// If nothing can be sent from here.

@@ -29,7 +29,7 @@ pub(crate) fn tell_of_session(host: &Host, state: &LoopState, dir: &LoopDir) {
 }
 
 impl Service {
-    /// Tells a collector of a loop's last run, which has ended; answers with what went wrong.
+    /// Exports a loop's last run, which has ended; answers with what went wrong.
     pub fn tell_whole(&self, id: &LoopId, telemetry: Telemetry) -> Result<Option<String>, EngineError> {
         let journal::Whole { records, state, .. } =
             journal::whole(&self.locate(id)?.dir, &self.host().signing())?;

@@ -1,5 +1,5 @@
-//! How a step is done that takes its time: loops are started, driven and told to rest, git and the gates are begun, the task
-//! file is written.
+//! The steps that take time: loops are started, driven and asked to rest, git and the gates are begun, the task file is
+//! written.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ impl PlanDrive<'_> {
         self.hosted.spawn_local(round::work(round, slot, Rc::clone(&self.quiet), Arc::clone(&self.turns)));
     }
 
-    /// Tells the loops to rest, or to end.
+    /// Asks the loops to rest, or to end.
     pub(super) async fn quieten(&mut self, urgency: Urgency, for_good: bool) -> Result<(), EngineError> {
         self.told = Some(urgency);
         let state = self.driver.journal.state();
@@ -166,7 +166,7 @@ impl PlanDrive<'_> {
         });
     }
 
-    /// Brings the task file to where the plan stands. One that cannot be written now is written when it was changed again.
+    /// Brings the task file to the state of the plan. One that cannot be written now is written after the next change.
     pub(super) async fn write_statuses(&mut self) -> Result<(), EngineError> {
         if !std::mem::take(&mut self.is_news) || self.driver.journal.state().tasks.is_empty() {
             return Ok(());

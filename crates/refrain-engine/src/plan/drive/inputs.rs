@@ -78,7 +78,7 @@ impl PlanDrive<'_> {
         }
     }
 
-    /// Tells the loops again to stop at once: each kills what it is stopping.
+    /// Asks the loops again to stop at once: each kills what it is stopping.
     async fn tell_again(&mut self) -> Result<(), EngineError> {
         let for_good = self.driver.journal.state().cancel.is_some();
         self.quieten(Urgency::Now, for_good).await

@@ -165,7 +165,7 @@ impl Notice {
         let add = |path: &Utf8Path, flags| inotify::add_watch(&self.inotify, path.as_std_path(), flags);
         match add(path, flags) {
             Ok(number) => Some(number),
-            // All watches are used up: a folder above would tell nothing of it.
+            // All watches are used up: a folder above would not help.
             Err(Errno::NOSPC) => None,
             Err(_) => {
                 let above = path.ancestors().skip(1).find_map(|folder| add(folder, ALL).ok());
