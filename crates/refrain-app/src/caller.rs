@@ -34,32 +34,24 @@ pub struct Attempt {
 /// How the loop of an attempt is related to the loop or plan that a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// It is the attempt's own loop.
     Own,
-    /// The attempt's loop started it.
     Started,
-    /// Neither.
     Other,
 }
 
 /// What a request does. Every verb of every surface is one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Start a loop or a plan.
     Start,
     /// Start or continue in a process that outlives the caller.
     Detach,
-    /// Continue a loop that has stopped.
     Resume,
     /// Continue a loop under other limits, one that waits for approval, or all loops.
     Extend,
-    /// Continue a plan.
     ResumePlan,
     /// Approve what a loop waits with.
     Approve,
-    /// Pause a loop or a plan.
     Pause,
-    /// Cancel a loop or a plan.
     Cancel,
     /// Cancel every loop and plan of a project.
     CancelAll,
@@ -202,7 +194,6 @@ impl Attempt {
         refrain_engine::is_driven_by(dir, supervisor.runner?).then_some(dir)
     }
 
-    /// How its loop is related to this loop or plan.
     pub(crate) fn relation(&self, service: &Service, id: &LoopId) -> Result<Relation, RequestError> {
         let (dir, parent) = service.family(id)?;
         // Without a supervisor among the ancestors, only the environment says which loop it is.

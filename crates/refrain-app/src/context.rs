@@ -53,7 +53,7 @@ impl Context {
         Ok(Service::open(dir, self.host.clone())?.trusting(once))
     }
 
-    /// Refuses what the caller may not do with any loop.
+    /// Refuses an action that the caller may not do, whatever the loop.
     pub fn check(&self, action: Action) -> Result<(), RequestError> {
         self.caller.check(action, None)
     }

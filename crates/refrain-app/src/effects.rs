@@ -22,7 +22,6 @@ pub struct Row {
     pub text: &'static str,
 }
 
-/// When an option has an effect.
 pub enum When {
     Always,
     /// Beside one of these.

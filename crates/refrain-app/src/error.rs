@@ -73,7 +73,7 @@ impl From<StatusWord> for Code {
     }
 }
 
-/// What went wrong, for a person.
+/// The error of a request, for a person.
 #[derive(Debug)]
 pub struct RequestError {
     code: Code,
@@ -84,7 +84,6 @@ pub struct RequestError {
 }
 
 impl RequestError {
-    /// An error of this kind, that says what failed.
     pub fn new(code: Code, message: impl Into<Message>) -> Self {
         Self { code, message: message.into(), hints: Vec::new(), lacks: None, is_fault: false }
     }
@@ -105,7 +104,7 @@ impl RequestError {
         Self { lacks: Some((used.to_owned(), flags.to_owned())), ..self }
     }
 
-    /// What is used up, where it is about that.
+    /// What is used up, if the error is about that.
     pub fn lacks(&self) -> Option<&(String, String)> {
         self.lacks.as_ref()
     }
@@ -126,7 +125,6 @@ impl RequestError {
         std::iter::once(&self.message).chain(&self.hints).flat_map(Message::options)
     }
 
-    /// What kind of error it is.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code
@@ -138,7 +136,6 @@ impl RequestError {
         self.is_fault
     }
 
-    /// What failed.
     #[must_use]
     pub fn message(&self) -> String {
         self.message.to_string()

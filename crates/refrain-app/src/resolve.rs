@@ -29,11 +29,9 @@ pub mod prompt;
 /// Where a loop is to work, and what is configured there.
 #[derive(Debug)]
 pub struct Workspace {
-    /// The project.
     pub service: Service,
     /// What is configured for loops in it.
     pub settings: Settings,
-    /// The folder.
     pub dir: Utf8PathBuf,
 }
 
@@ -86,16 +84,15 @@ pub struct StartLoop {
     pub words: Option<Words>,
     /// The name of its way of working.
     pub mode: Option<String>,
-    /// All else.
+    /// All other options.
     pub options: BeginArgs,
 }
 
-/// What a request comes to.
+/// The specification of a request, and notes on it.
 #[derive(Debug)]
 pub struct Resolved {
-    /// The specification.
     pub spec: Spec,
-    /// What the user should know of what proves it.
+    /// What the user should know about its gates.
     pub notes: Vec<String>,
     /// The commands of its gates that the project's files offer.
     pub offered: Vec<RepositoryCommand>,
@@ -289,7 +286,6 @@ fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError
     Ok(agent)
 }
 
-/// The adapter, the program and its arguments.
 fn program(args: &WorkArgs, settings: &Settings) -> Result<(AgentKind, String, Vec<String>), RequestError> {
     let start = &settings.config.start;
     let asked = start.agent.as_deref().and_then(AgentKind::named);
@@ -329,7 +325,7 @@ fn output_format(
     }
 }
 
-/// Refuses caps that could not be kept, before anything.
+/// Refuses caps that the agent cannot keep.
 fn admits(args: &WorkArgs, settings: &Settings, agent: &AgentSpec) -> Result<(), RequestError> {
     let start = &settings.config.start;
     let (cost, tokens) = (limit(args.max_cost, start.max_cost), limit(args.max_tokens, start.max_tokens));

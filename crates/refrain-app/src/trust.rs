@@ -13,7 +13,7 @@ use crate::plan::{Source, SourceArgs};
 use crate::repository_command::{RepositoryCommand, of_gates};
 use crate::{Context, RequestError};
 
-/// What of this repository can be trusted, as it is now.
+/// What can be trusted of this repository, as it is now.
 #[derive(Debug)]
 pub struct Trustable {
     /// The project's configuration, if it has one.
@@ -40,7 +40,6 @@ impl Trustable {
         Ok(Self { file, commands })
     }
 
-    /// Whether nothing is there to be trusted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.file.is_none() && self.commands.is_empty()
@@ -59,7 +58,6 @@ impl Trustable {
         }
     }
 
-    /// Whether all of it is trusted.
     #[must_use]
     pub fn is_trusted(&self, service: &Service) -> bool {
         self.contents().all(|content| service.trusts(content))

@@ -83,7 +83,7 @@ impl Driven {
         Ok(Self { journal, _lock: lock })
     }
 
-    /// Records what comes next; when that was, by the wall clock.
+    /// Records the next event, and returns when, by the wall clock.
     fn go_on(&mut self) -> Result<i128, Box<dyn Error>> {
         let state = self.journal.state();
         let next = match state.in_flight() {

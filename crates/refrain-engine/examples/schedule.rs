@@ -20,7 +20,7 @@ const JOBS: u32 = 8;
 /// At least this many tasks are measured at once.
 const REPEATED: usize = 20_000;
 
-/// What the tasks of a plan hang on, by their places.
+/// The dependencies of a plan's tasks, by their places.
 type Shape = fn(usize) -> Vec<usize>;
 
 /// A hundred a wave; one after the other; no order at all; all after the first.

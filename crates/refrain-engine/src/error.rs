@@ -26,7 +26,7 @@ pub fn chain(error: &dyn Error) -> String {
     }
 }
 
-/// What is asked of a loop, or of a plan.
+/// A request to a loop or a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopRequest {
     Resume,
@@ -58,23 +58,18 @@ impl fmt::Display for LoopRequest {
     }
 }
 
-/// What went wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// There is no such loop.
     #[error("no loop {id} in {project}")]
     NoLoop {
-        /// The id that was asked for.
         id: LoopId,
         /// The project that was looked in.
         project: Utf8PathBuf,
         /// The loop of that project that was probably meant.
         nearest: Option<LoopId>,
     },
-    /// There is no such plan.
     #[error("no plan {id} in {project}")]
     NoPlan {
-        /// The id that was asked for.
         id: LoopId,
         /// The project that was looked in.
         project: Utf8PathBuf,
@@ -111,17 +106,11 @@ pub enum EngineError {
         /// That runner, as far as known.
         pid: Option<i32>,
     },
-    /// Loops inside loops inside loops.
+    /// Loops are nested too deep.
     #[error("a loop may be started inside a loop, but not inside that one again")]
     TooDeep,
-    /// The loop's state does not allow it.
     #[error("{id} cannot {what}: {why}")]
-    Refused {
-        id: LoopId,
-        /// What was asked of it.
-        what: LoopRequest,
-        why: Refusal,
-    },
+    Refused { id: LoopId, what: LoopRequest, why: Refusal },
     /// A running loop cannot be put aside.
     #[error("loop {0} has not stopped")]
     NotStopped(LoopId),
@@ -134,7 +123,7 @@ pub enum EngineError {
         /// Whether it is the new loop that needs it for itself.
         needs_alone: bool,
     },
-    /// There is nothing that tasks could begin at.
+    /// There is no commit at which tasks could begin.
     #[error(
         "the repository at {0} has no commit yet, so that tasks could not begin at one; make one with `git commit`"
     )]
@@ -151,7 +140,6 @@ pub enum EngineError {
     TasksTaken {
         /// What they are called together.
         tag: String,
-        /// The plan.
         by: LoopId,
     },
     #[error(transparent)]
@@ -182,7 +170,6 @@ pub enum EngineError {
     Process(&'static str, #[source] io::Error),
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The catalog of all loops.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// The ledger of the money that loops share.
@@ -207,21 +194,13 @@ pub enum EngineError {
         "what its agent made in {folder} was taken out of there before anybody could look at it; look for it in the branches \
          wip/slot-…, then refrain cancel {id}, and let the plan go on"
     )]
-    WorkGone {
-        id: LoopId,
-        /// The worktree.
-        folder: Utf8PathBuf,
-    },
-    /// An agent's plugin.
+    WorkGone { id: LoopId, folder: Utf8PathBuf },
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    /// The tasks of a plan.
     #[error(transparent)]
     Tasks(#[from] TasksError),
-    /// The caps on it.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A file.
     #[error(transparent)]
     Disk(#[from] DiskError),
 }
@@ -240,7 +219,7 @@ fn at_work(by: &[String]) -> String {
 pub struct GateProgramError {
     /// `gate NAME`, or `the critic`.
     pub owner: String,
-    /// The program, as the command calls it.
+    /// The program, by the name in the command.
     pub program: String,
     /// Why it cannot be run.
     pub fault: GateProgramFault,
@@ -248,7 +227,6 @@ pub struct GateProgramError {
     pub nearest: Option<String>,
 }
 
-/// Why a program cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateProgramFault {
     /// No folder of `PATH` has it.
@@ -273,11 +251,7 @@ pub enum PluginError {
     Taken(Utf8PathBuf),
     /// A file of the person's is not what it should be.
     #[error("{path} cannot be changed: {why}")]
-    Misfit {
-        /// The file.
-        path: Utf8PathBuf,
-        why: Misfit,
-    },
+    Misfit { path: Utf8PathBuf, why: Misfit },
     /// A file of the person's cannot be read.
     #[error(transparent)]
     Unread(DiskError),

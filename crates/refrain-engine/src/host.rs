@@ -19,7 +19,6 @@ pub struct Host {
     pub state_home: Utf8PathBuf,
     /// The user's config home for Refrain.
     pub config_home: Utf8PathBuf,
-    /// The version of Refrain.
     pub version: String,
 }
 

@@ -21,16 +21,15 @@ pub struct Extras {
     pub vscode: bool,
 }
 
-/// A file, and what becomes of it.
+/// A file, and what `init` does with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
     /// Seen from the top of the worktree.
     pub path: Utf8PathBuf,
-    /// What becomes of it.
     pub fate: Fate,
 }
 
-/// What becomes of a file.
+/// What `init` does with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It was not there, and holds this.
@@ -47,7 +46,7 @@ pub enum Fate {
     },
 }
 
-/// What lies under a name.
+/// What exists at a path.
 enum Found {
     Nothing,
     Text(String),
@@ -215,7 +214,7 @@ fn partly(before: &[Prepared], failed: &Utf8Path, source: EngineError) -> Engine
     }
 }
 
-/// Writes it; a file that was created meanwhile is left as it is.
+/// Writes a file; one that was created meanwhile is left as it is.
 fn carry(top: &Utf8Path, file: &mut Prepared) -> Result<(), EngineError> {
     let path = top.join(&file.path);
     match &file.fate {

@@ -18,7 +18,7 @@ use refrain_store::outbox::plugins::{self, Installed};
 use crate::PluginError;
 use crate::{EngineError, Host};
 
-/// What installing or removing comes to.
+/// The changes of installing or removing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginWork {
     /// What changes, in the order in which it does.
@@ -27,18 +27,17 @@ pub struct PluginWork {
     pub kept: Vec<Utf8PathBuf>,
     /// How agents call this program: by its name where that leads to it, else by its path.
     pub program: String,
-    /// What the person has to do, or to know.
+    /// What the user has to do, or to know.
     pub then: &'static [&'static str],
 }
 
 /// A file that changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginChange {
-    /// The file.
     pub path: Utf8PathBuf,
-    /// What it held; none if it was not there.
+    /// Its content; none if it was not there.
     pub before: Option<String>,
-    /// What it holds then; none if it goes.
+    /// Its content then; none if it is removed.
     pub after: Option<String>,
 }
 
@@ -94,7 +93,7 @@ impl Host {
         Ok((program, plugin.ok_or(PluginError::NoHome(agent))?))
     }
 
-    /// How agents call this program.
+    /// The command by which agents call this program.
     fn called(&self) -> io::Result<String> {
         let own = fs::canonicalize(&self.program)?;
         let named = generic::in_path("refrain", &self.env).filter(|path| path.is_absolute());

@@ -29,7 +29,7 @@ use crate::EngineError;
 use crate::driver::liveness::look;
 use crate::host::Host;
 
-/// The door to one project's loops.
+/// The interface to one project's loops.
 #[derive(Clone, Debug)]
 pub struct Service {
     pub(crate) project: Project,
@@ -41,14 +41,12 @@ pub struct Service {
 /// A loop that was found.
 #[derive(Clone, Debug)]
 pub struct Located {
-    /// Its folder.
     pub dir: LoopDir,
-    /// Whether it lies in the archive.
     pub archived: bool,
 }
 
 impl Service {
-    /// The door to the project that `dir` lies in.
+    /// Opens the project that `dir` lies in.
     pub fn open(dir: &Utf8Path, host: Host) -> Result<Self, EngineError> {
         Ok(Self { project: Project::find(dir)?, host, trusts_once: false })
     }
@@ -76,7 +74,6 @@ impl Service {
         &self.project
     }
 
-    /// The host that it was opened with.
     #[must_use]
     pub fn host(&self) -> &Host {
         &self.host
@@ -98,12 +95,11 @@ impl Service {
         config::load(config::Places { config_home, state_home, project, trusts_once, variables }, chosen)
     }
 
-    /// What a loop was asked to do.
     pub fn spec(&self, id: &LoopId) -> Result<Spec, EngineError> {
         Ok(journal::read(&self.locate(id)?.dir)?.state.spec)
     }
 
-    /// Where a loop lies, in the archive too.
+    /// The folder of a loop, in the archive too.
     ///
     /// # Errors
     /// [`EngineError::NoLoop`], or [`EngineError::IsPlan`].
@@ -149,7 +145,6 @@ impl Service {
         Ok(aside)
     }
 
-    /// A loop's events.
     pub fn events(&self, id: &LoopId) -> Result<Vec<refrain_core::Record>, EngineError> {
         Ok(journal::records(&self.locate(id)?.dir)?)
     }

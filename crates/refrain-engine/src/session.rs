@@ -46,11 +46,11 @@ pub enum Turn {
         marker: String,
         prompt: String,
     },
-    /// The session is at it already.
+    /// The session is in this turn already.
     Under(Box<LoopState>),
-    /// What it did is still being proven.
+    /// Its last turn is still being proven.
     Proving,
-    /// There was nothing to do: its next turn begins then.
+    /// There was nothing to do: its next turn begins at `until`.
     Resting {
         until: Timestamp,
     },
@@ -224,7 +224,7 @@ impl Service {
         }
     }
 
-    /// Does what can be done at once; the loop's lock is held.
+    /// Does what can be done at once; the caller holds the loop's lock.
     fn step(
         &self,
         dir: &LoopDir,
@@ -268,7 +268,7 @@ impl Service {
         }
     }
 
-    /// Has a runner of its own do what a session cannot wait for.
+    /// Starts a prover for what a session cannot wait for.
     fn prove(&self, dir: &LoopDir, id: &LoopId) -> Result<(), EngineError> {
         let words = ["-C", self.project().worktree.as_str(), "drive", id.as_str()].map(str::to_owned);
         detach::start(&self.host().program, "refrain", &words, &self.host().env, &dir.runner_log())
@@ -368,7 +368,7 @@ impl Service {
         Ok(journal.state().clone())
     }
 
-    /// Whether Refrain can write what it keeps of the project.
+    /// Whether Refrain can write its files of the project.
     pub fn check_writable(&self) -> Result<(), EngineError> {
         let folder = self.project().sessions();
         refrain_store::make_dir_nofollow(&folder)?;
@@ -380,7 +380,7 @@ impl Service {
     }
 }
 
-/// Waits until a file is another, or for so long.
+/// Waits until a file is changed, or for `at_most`.
 fn wait_for_change(file: &Utf8Path, at_most: Duration) {
     if let Ok(notice) = Notice::new() {
         notice.watch(file);

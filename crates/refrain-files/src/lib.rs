@@ -27,7 +27,6 @@ const LARGEST_TEXT: u64 = 64 << 20;
 /// Only the user may read and write.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// A folder that is open.
 #[derive(Debug)]
 pub struct Folder(OwnedFd);
 
@@ -201,12 +200,12 @@ impl Folder {
         replaced
     }
 
-    /// Renames what is in it.
+    /// Renames an entry of it.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.rename_to(from, self, to)
     }
 
-    /// Renames what is in it into another folder.
+    /// Moves an entry of it into another folder.
     pub fn rename_to(&self, from: &str, folder: &Self, to: &str) -> io::Result<()> {
         Ok(renameat(&self.0, single(from)?, &folder.0, single(to)?)?)
     }
@@ -257,7 +256,7 @@ impl Folder {
         }
     }
 
-    /// Makes what it lists survive a power loss.
+    /// Syncs its list of entries to disk.
     pub fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::fsync(&self.0)?)
     }
@@ -339,7 +338,7 @@ pub fn remove(path: &Utf8Path) -> io::Result<()> {
     }
 }
 
-/// The folder and the name of what lies at a path.
+/// The folder and the name of a path.
 ///
 /// # Errors
 /// If the path names nothing in a folder.
@@ -350,7 +349,7 @@ pub fn split(path: &Utf8Path) -> io::Result<(&Utf8Path, &str)> {
     }
 }
 
-/// A name of something in a folder, and no path.
+/// Accepts a name in a folder, and no path.
 fn single(name: &str) -> io::Result<&str> {
     match name {
         "" | "." | ".." => Err(ErrorKind::InvalidInput.into()),

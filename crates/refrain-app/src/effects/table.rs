@@ -131,7 +131,6 @@ const BEGIN: &[Row] = &[
     ),
 ];
 
-/// What `start` takes besides.
 const START: &[Row] = &[
     always("scud-tag"),
     with("reviewer reviewer-model", "spec-gate", NO_SPEC),
@@ -148,7 +147,7 @@ const SUCCESS: &str =
     "not with a plan: the agents of its tasks claim with TASK_COMPLETE; accepted are --verify and --gate";
 const OWN: &str = "not with a plan: each task has its own worktree and branch, and Refrain merges the result into your branch";
 
-/// What `start --scud-tag` does not take.
+/// Options that `start --scud-tag` refuses.
 const NOT_OF_PLANS: &[Row] = &[
     without("words prompt prompt-file prompt-name", "scud-tag", PROMPTS),
     without("completion-promise no-promise promise-match", "scud-tag", PROMISES),
@@ -161,7 +160,7 @@ const NOT_OF_PLANS: &[Row] = &[
 
 const GIT: &str = "git-workflow auto-commit open-pr pr-and-merge commit-template create-branch no-create-branch branch-template worktree no-worktree base share-worktree";
 
-/// The same, where a plan is all that there is.
+/// The same, for verbs that only know plans.
 const OF_LOOPS: &[Row] = &[
     never("words prompt prompt-file prompt-name", PROMPTS),
     never("completion-promise no-promise promise-match", PROMISES),
@@ -188,7 +187,6 @@ const WORK: &[Row] = &[
 
 const NO_SPEC: &str = "it has no effect without a specification; add --spec-gate FILE";
 
-/// What checks the work.
 const GATES: &[Row] = &[
     // What is protected refuses a claim without a gate too.
     always(CHECKS),
@@ -210,7 +208,6 @@ const OF_MISSING: &[Row] = &[holds(
 /// How it is shown.
 const SHOW: &[Row] = &[always("detach json events quiet notify notify-command")];
 
-/// What `resume` takes.
 const RESUME: &[Row] = &[
     always("last all now from retry-for"),
     holds("reviewer reviewer-model", |spec| spec.gates.iter().any(GateSpec::is_review), NO_SPEC),
@@ -263,12 +260,10 @@ const SESSION: &[Row] = &[
 const RESUMED: &str = "resume resume-last";
 const CONTINUES: &str = "it has no effect on a loop that continues, which has its own; accepted beside --resume is --max-iterations";
 
-/// What `run` takes.
 const RUN: &[Row] = &[always(
     "max-iter dir non-interactive agent command model reviewer require-approval allow-missing-gates yes",
 )];
 
-/// What `plan run` takes.
 const PLAN: &[Row] = &[
     with("reviewer reviewer-model", "spec-gate", NO_SPEC),
     always("tag plan spec-file max-spec-tokens spec-template verify name max-iterations"),
@@ -289,7 +284,6 @@ const LOOK: &[Row] = &[
     always("memory no-iteration-context yes"),
 ];
 
-/// What `plan tune` takes.
 const TUNE: &[Row] = &[
     always("name tag words words-file reviewer accept resume"),
     with(
@@ -299,7 +293,6 @@ const TUNE: &[Row] = &[
     ),
 ];
 
-/// What `usage` takes.
 const USAGE: &[Row] = &[
     always("since by all-projects json format svg"),
     typed(
@@ -309,13 +302,11 @@ const USAGE: &[Row] = &[
     ),
 ];
 
-/// What `memory forget` takes.
 const FORGET: &[Row] = &[
     always("loop all"),
     with("all-projects yes", "all", "it has no effect without --all; add that, or leave it out"),
 ];
 
-/// What `serve` takes.
 const SERVE: &[Row] = &[
     always("port host behind-proxy tls-cert tls-key root open json"),
     with("tls-key", "tls-cert", "it has no effect without --tls-cert FILE; add that, or leave it out"),

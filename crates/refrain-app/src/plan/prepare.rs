@@ -21,7 +21,6 @@ use crate::{Context, Note, resolve, trust};
 /// How many specifications that are too long are named one by one.
 const NAMED: usize = 5;
 
-/// A plan to work on.
 #[derive(Debug, Default)]
 pub struct RunPlan {
     pub source: SourceArgs,
@@ -154,7 +153,6 @@ impl Prepared {
         self.source.graph.waves().iter().flatten().copied()
     }
 
-    /// The texts in the agents' prompts.
     pub fn texts(&self, context: &Context) -> Result<Texts<'_>, RequestError> {
         Texts::read(&self.spec).map_err(|error| unreadable(context, &self.spec, &error))
     }

@@ -17,7 +17,7 @@ use crate::options::work::TaskArgs;
 /// No agent takes a longer prompt (agent-clis.md, trap 1), in bytes.
 const LARGEST_PROMPT: u64 = 10 << 20;
 
-/// The whole of it.
+/// The whole prompt.
 pub fn prompt(context: &Context, request: &StartLoop, settings: &Settings) -> Result<String, RequestError> {
     let said = || said(context, request.words.as_ref(), &request.options.task, settings);
     let prompt = match &request.mode {
@@ -34,7 +34,7 @@ pub fn prompt(context: &Context, request: &StartLoop, settings: &Settings) -> Re
     })
 }
 
-/// The task that the command line says, if any.
+/// The task on the command line, if any.
 fn said(
     context: &Context,
     words: Option<&Words>,

@@ -15,17 +15,14 @@ use crate::{Context, Note, trust};
 /// A loop that can be started: nothing is begun yet.
 #[derive(Debug)]
 pub struct PreparedLoop {
-    /// The project.
     pub service: Service,
-    /// What is configured in it.
     pub settings: Settings,
     /// The folder that the loop works in.
     pub dir: Utf8PathBuf,
-    /// What it is started with.
     pub spec: Spec,
     /// The commands of its gates that the project's files offer.
     pub offered: Vec<RepositoryCommand>,
-    /// Its id, where the request has one.
+    /// Its id, if the request has one.
     pub named: Option<LoopId>,
     /// What the user should know of it.
     pub notes: Vec<String>,
@@ -33,20 +30,17 @@ pub struct PreparedLoop {
 
 /// A loop that was started or may continue, with the right to drive it.
 pub struct StartedLoop {
-    /// The project.
     pub service: Service,
-    /// What is configured in it.
     pub settings: Settings,
     /// The folder that the loop works in.
     pub dir: Utf8PathBuf,
-    /// Drives it.
     pub runner: Runner,
     /// What the user should know of it.
     pub notes: Vec<String>,
 }
 
 impl PreparedLoop {
-    /// What a request makes in this workspace.
+    /// Resolves a request in this workspace.
     pub fn new(context: &Context, workspace: Workspace, request: &StartLoop) -> Result<Self, RequestError> {
         let Workspace { service, settings, dir } = workspace;
         let Resolved { spec, notes, offered } = resolve::spec(context, request, &settings, &service, &dir)?;

@@ -18,16 +18,15 @@ use crate::child::AgentStart;
 use crate::child::conclusion::{self, Ending};
 use crate::{EngineError, Host};
 
-/// What is asked.
 pub(crate) struct Question<'a> {
     /// The loop's, with the judge as its agent ([`refrain_agents::judge::judge`]), where it is to look.
     pub(crate) spec: &'a Spec,
     pub(crate) prompt: &'a str,
     /// Where the prompt is kept; a schema is, beside it.
     pub(crate) file: &'a Utf8Path,
-    /// What the answer is held to, where the agent can be.
+    /// The schema of the answer, if the agent can be held to one.
     pub(crate) schema: Option<&'a str>,
-    /// What it may spend, likewise.
+    /// What it may spend, if the agent can be held to that.
     pub(crate) budget: Option<Usd>,
     pub(crate) limit: Duration,
 }

@@ -121,7 +121,6 @@ fn attempt(
     }
 }
 
-/// The parsed output, as the journal keeps it.
 pub(crate) fn finished(exit: Exit, heard: ParsedOutput) -> AttemptFinished {
     AttemptFinished {
         exit,
@@ -206,7 +205,7 @@ fn kept_message(
     Ok(message)
 }
 
-/// The final message, whole; or why there is none that counts.
+/// The whole final message; or why there is none that counts.
 pub(crate) fn message(
     heard: &ParsedOutput,
     log: &Utf8Path,

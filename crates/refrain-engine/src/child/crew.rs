@@ -66,7 +66,7 @@ impl SupervisorHandle {
         }
     }
 
-    /// What the supervisor says next; never, if there is none.
+    /// The supervisor's next event; never, if there is none.
     pub(crate) async fn news(&mut self) -> ChildEvent {
         let news = match &mut self.at_work {
             Some((supervised, _)) => supervised.news.recv().await,

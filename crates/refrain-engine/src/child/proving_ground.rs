@@ -110,7 +110,7 @@ impl CleanCheckout {
         let _ = write_atomic(&self.place.kept(), &self.kept.to_bytes());
     }
 
-    /// Lets it go. The next one that has it finds what is kept.
+    /// Releases it. The next user of it finds what is kept.
     pub(crate) fn leave(self) {
         self.store();
         self.place.leave();

@@ -24,7 +24,6 @@ const SHELL: &str = "/bin/sh";
 /// Both streams are one, in the order in which they come, for any command.
 const TOGETHER: &str = "exec /bin/sh -c \"$0\" 2>&1";
 
-/// The input of an agent, and the logs of its output.
 pub(crate) struct AgentStart {
     /// With the agent that is started as its agent.
     pub(crate) spec: Spec,

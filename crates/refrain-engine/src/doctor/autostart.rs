@@ -20,7 +20,6 @@ pub enum AutostartChange {
 /// The service, as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Autostart {
-    /// The unit's file.
     pub unit: Utf8PathBuf,
     /// The link by which systemd starts it.
     pub link: Utf8PathBuf,

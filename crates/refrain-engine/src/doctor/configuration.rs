@@ -77,7 +77,7 @@ fn judge<'a>(named: &'a Option<String>, config: &Config) -> Option<&'a str> {
     }
 }
 
-/// What is missing of that which the settings name.
+/// Files and programs that the settings name and that are missing.
 fn named(service: &Service, settings: &Settings) -> Vec<Finding> {
     let env = environment::of_person(service.host().env.iter().cloned());
     let dir = &service.project().worktree;

@@ -97,7 +97,7 @@ impl Found {
 }
 
 impl Cure {
-    /// Mends it; says what was done, or why it could not be.
+    /// Mends it; returns what was done, or why it could not be.
     fn take(self) -> Result<String, String> {
         match self {
             Self::EndProcesses { variable, dir } => {

@@ -18,7 +18,7 @@ use super::leftovers;
 use crate::driver::liveness::look as view;
 use crate::{Service, chain, now};
 
-/// Clocks of machines that share a disk differ by so much.
+/// The usual difference between the clocks of machines that share a disk.
 const USUAL: SignedDuration = SignedDuration::from_secs(60);
 /// A healthy runner takes a request at once.
 const PROMPT: SignedDuration = SignedDuration::from_secs(30);

@@ -19,7 +19,6 @@ const LOOK_SOON: Duration = Duration::from_secs(1);
 /// How often any other wait is looked at again.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// A runner's view of the gate of its account.
 #[derive(Debug)]
 pub(crate) struct Account {
     gate: AccountGate,
@@ -61,7 +60,6 @@ impl Account {
         }
     }
 
-    /// Whether the gate is open.
     pub(crate) fn is_open(&self) -> bool {
         self.gate.closed().is_none()
     }

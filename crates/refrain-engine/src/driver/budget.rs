@@ -18,14 +18,13 @@ use crate::driver::recovery;
 use crate::host::Host;
 use crate::{EngineError, Service, now};
 
-/// A loop's hand in the money that all share.
+/// A loop's reservation of the money that all loops share.
 #[derive(Debug)]
 pub(crate) struct BudgetReservation {
     file: LedgerFile,
     user: UserCaps,
     /// What the project's file said when the loop was started.
     pinned: Caps,
-    /// The loop's folder.
     of: Utf8PathBuf,
     project: String,
     runner: Identity,
@@ -48,7 +47,7 @@ pub(crate) struct Question {
     run: u64,
     /// How much is to be reserved; none if it is only looked whether there is any.
     wish: Option<Usd>,
-    /// What the agents of this loop cost that ran.
+    /// The costs of this loop's agents that have run.
     costs: Vec<Option<Usd>>,
 }
 
@@ -112,7 +111,7 @@ impl BudgetReservation {
         Ok(allowance)
     }
 
-    /// What the agent that runs may use in all.
+    /// What the running agent may use in total.
     pub(crate) fn allowance(&self) -> Option<Allowance> {
         self.held?.allowance
     }

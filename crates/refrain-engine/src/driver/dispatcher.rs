@@ -44,11 +44,10 @@ use crate::{EngineError, now};
 /// The shortest wait during which no keeper is kept alive. To start a keeper takes a few milliseconds.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
-/// What a loop's own work says.
+/// The events of a loop's own work.
 enum News {
-    /// Its agent's supervisor says something.
+    /// From its agent's supervisor.
     Agent(ChildEvent),
-    /// Git is done.
     Repository(Done),
 }
 
@@ -64,7 +63,6 @@ struct Flight {
     output_lost: bool,
 }
 
-/// A runner at work.
 pub(crate) struct Drive<'a> {
     driver: Driver<'a, LoopState, RunnerLocks>,
     crew: SupervisorHandle,
@@ -320,7 +318,7 @@ impl<'a> Drive<'a> {
         self.handle(input).await
     }
 
-    /// The loop has stopped: everybody is gone before the lock is free.
+    /// The loop has stopped: all processes are gone before the lock is free.
     async fn let_go(mut self) -> Result<LoopState, EngineError> {
         if self.driver.journal.has_pending() {
             self.commit(Durability::Synced).await?;

@@ -28,13 +28,12 @@ const SETTLE: Duration = Duration::from_millis(50);
 /// The longest that a timer runs: it pauses while the machine sleeps.
 const LONGEST_TIMER: Duration = Duration::from_hours(24);
 
-/// What can happen to a runner; `T` is what its own work says.
+/// What can happen to a runner; `T` is the type of its own work's events.
 pub(crate) enum Input<T> {
     /// Its own work: agents, git, the loops of tasks.
     Own(T),
     /// A request came into the inbox.
     Bell,
-    /// A signal came.
     Signal(Wish),
     /// Something happened to its files.
     Files,
@@ -42,7 +41,7 @@ pub(crate) enum Input<T> {
     Time,
 }
 
-/// A runner at work, as far as loops and plans have it in common.
+/// The part of a runner at work that loops and plans have in common.
 pub(crate) struct Driver<'a, M, L> {
     pub(crate) host: &'a Host,
     /// On the heap, as the state is large and futures hold what they are given several times over.

@@ -116,7 +116,6 @@ impl Service {
         Err(EngineError::NameTaken(id))
     }
 
-    /// Whether a loop or a plan has this name.
     pub(crate) fn is_name_taken(&self, id: &LoopId) -> bool {
         self.project.plan_dir(id).exists() || self.project.loop_dir(id).exists()
     }
@@ -225,7 +224,7 @@ impl Service {
         Ok(Runner::new(journal, lock, share, past))
     }
 
-    /// The right to drive what lies in `dir`.
+    /// The right to drive the loop or plan in `dir`.
     pub(crate) fn runner_lock<M: Machine>(
         &self,
         id: &LoopId,
@@ -244,7 +243,7 @@ impl Service {
         self.hand_over(&journal, locks, args)
     }
 
-    /// The process of its own claims these locks.
+    /// Releases the locks and starts a detached process that claims them.
     pub(crate) fn hand_over<S: Machine>(
         &self,
         journal: &Journal<S>,

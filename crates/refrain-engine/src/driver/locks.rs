@@ -29,7 +29,7 @@ impl RunnerLocks {
         self.worktree().path()
     }
 
-    /// Whether the share in the worktree still keeps others out.
+    /// Whether the share in the worktree still keeps other loops out.
     pub(crate) fn has_worktree(&self) -> bool {
         self.worktree().is_in_place()
     }
@@ -45,5 +45,5 @@ impl RunnerLocks {
     }
 }
 
-/// A loop's share in its worktree, and whom it shares it with.
+/// A loop's share in its worktree, and the loops it shares it with.
 pub(crate) type Share = (WorktreeLock, Vec<String>);

@@ -5,7 +5,7 @@
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What is new.
+/// How far the journal and the output are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProgressSnapshot {
     /// The journal's length up to which it is committed.

@@ -62,7 +62,6 @@ impl Runner {
         &self.journal.state().spec.id
     }
 
-    /// Where the loop works.
     #[must_use]
     pub fn worktree(&self) -> &Utf8Path {
         &self.journal.state().spec.worktree
@@ -98,7 +97,7 @@ impl Runner {
         self.remembrance.clone()
     }
 
-    /// Whether the loop will stop without doing anything.
+    /// Whether the loop will stop without running anything.
     #[must_use]
     pub fn ends_at_once(&self) -> bool {
         matches!(next_step(self.journal.state(), &Live::default(), now()), Step::Finish(_))

@@ -23,7 +23,6 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// How many omitted files are named.
 const MOST_NAMED: usize = 20;
 
-/// What a loop has changed so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
     /// What is shown, and against what; if nothing can be shown, why.
@@ -103,7 +102,7 @@ fn began(state: &LoopState, repository: &Repository) -> Result<(Option<Oid>, boo
     }
 }
 
-/// What is shown, in words.
+/// The description of what is shown.
 fn note(began: Option<&Oid>, known: bool, left_out: Option<&[LeftOut]>, is_open: bool) -> String {
     let from = began.map_or("nothing, as it began without a commit".to_owned(), |head| {
         format!("commit {}", &head.as_str()[..head.as_str().len().min(12)])

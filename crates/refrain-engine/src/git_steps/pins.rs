@@ -46,7 +46,6 @@ pub(crate) fn folders(spec: &Spec, env: &[(OsString, OsString)]) -> Vec<PathBuf>
     std::env::split_paths(&path).map(|folder| spec.working_dir.as_std_path().join(folder)).collect()
 }
 
-/// Where a program of this name is found.
 pub(crate) fn in_folders(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| is_executable(&meta));
     folders.iter().map(|folder| folder.join(name)).find(is_program)

@@ -32,7 +32,7 @@ pub(crate) use start::settle;
 const MOST_CHECKS: usize = 5;
 const MOST_OF_A_LOG: usize = 4 << 10;
 
-/// What a loop publishes with.
+/// A loop's connection to its remote and forge.
 pub(crate) struct Desk<'a> {
     pub(crate) state: &'a LoopState,
     pub(crate) dir: &'a LoopDir,
@@ -41,7 +41,7 @@ pub(crate) struct Desk<'a> {
     pub(crate) repository: &'a Repository,
 }
 
-/// Why it was not done: what a loop records of it.
+/// Why a publishing step was not done, as the loop records it.
 enum Halt {
     Result(PublishResult),
     Git(GitError),
@@ -113,7 +113,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Where a branch is published.
+    /// The remote and its branch that a branch is pushed to.
     fn upstream(&self, branch: &str) -> Result<Upstream, Halt> {
         match self.repository.upstream(branch)? {
             Some(upstream) => Ok(upstream),
@@ -215,7 +215,7 @@ impl Desk<'_> {
         }
     }
 
-    /// What the pull request says: its title, and its body.
+    /// The title and the body of the pull request.
     fn said(&self) -> (String, String) {
         let redactor = Redactor::new(&self.state.spec, None);
         let body = pull_request::body(self.state, |text| redactor.clean(text));
@@ -321,7 +321,7 @@ impl Desk<'_> {
         }
     }
 
-    /// What keeps it from being merged.
+    /// The refusal to merge it, with the reasons.
     fn unmergeable(&self, forge: &Forge, why: &[MergeBlocker], said: String) -> Result<PublishResult, Halt> {
         let is = |wanted: &[MergeBlocker]| why.iter().any(|it| wanted.contains(it));
         let named: Vec<_> = why.iter().map(|it| squeeze(&printable(&it.to_string()))).collect();
@@ -370,7 +370,7 @@ impl Desk<'_> {
     }
 }
 
-/// What is said if no forge is known.
+/// The message for an unknown forge.
 fn unknown_forge(upstream: &Upstream) -> String {
     format!(
         "pull requests are opened at GitHub with gh or a token and at GitLab with glab, and none of them is for {}",

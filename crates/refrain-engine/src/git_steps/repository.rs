@@ -31,7 +31,7 @@ use crate::{EngineError, chain, now};
 /// The loop's worktree, once git has been asked about it: it remembers what need not be asked in each iteration.
 pub(crate) type Opened = Arc<Mutex<Option<Repository>>>;
 
-/// A step of a loop's that asks git, being done.
+/// A git step of a loop, in progress.
 pub(crate) struct Work {
     pub(crate) step: Step,
     until: Instant,
@@ -39,19 +39,18 @@ pub(crate) struct Work {
     handle: JoinHandle<Result<Done, DiskError>>,
 }
 
-/// What came of it.
+/// The result of a git step.
 pub(crate) enum Done {
     Recorded(Event),
     /// What the step needs is there, or why it is not: only now it is recorded and done.
     Ready(Step, Ready),
 }
 
-/// What the work of a loop is done with.
+/// The tools for the git steps of a loop.
 pub(crate) struct Tools<'a> {
-    /// Git's environment.
     pub(crate) env: &'a [(OsString, OsString)],
     pub(crate) opened: &'a Opened,
-    /// Where gates run that are not to run in the worktree.
+    /// The folder of gates that do not run in the worktree.
     pub(crate) ground: &'a CheckoutDir,
     pub(crate) state_home: &'a Utf8Path,
     /// The binary that becomes a keeper.
@@ -116,7 +115,7 @@ impl Work {
         Ok(Some(Self { step, until: Instant::now() + tools.longest, cancel, handle }))
     }
 
-    /// What came of it, once it is done.
+    /// The result, once it is done.
     pub(crate) async fn done(&mut self) -> Result<Done, EngineError> {
         let done = match timeout_at(self.until, &mut self.handle).await {
             Ok(done) => done,

@@ -17,7 +17,6 @@ use crate::{Host, chain};
 pub struct Remembrance(Arc<OnceLock<String>>);
 
 impl Remembrance {
-    /// Why nothing was remembered, if something was to be.
     #[must_use]
     pub fn trouble(&self) -> Option<&str> {
         self.0.get().map(String::as_str)
@@ -34,7 +33,7 @@ impl Remembrance {
 /// A loop that is over, as later ones may know of it: without what looks like a secret, in what was asked and said.
 pub(crate) struct Past {
     pub(crate) state: LoopState,
-    /// All that a person steered it with.
+    /// All messages of a person to its agent.
     pub(crate) said: Vec<String>,
     redactor: Redactor,
 }
@@ -59,7 +58,7 @@ impl Past {
         Ok(Self { state, said, redactor })
     }
 
-    /// Any other text of it.
+    /// Takes the secrets out of another text of it.
     pub(crate) fn clean(&self, text: &str) -> String {
         self.redactor.clean(text)
     }
@@ -70,7 +69,7 @@ impl Past {
         self.without_secrets(after(&self.state, &said))
     }
 
-    /// Those of these that do not look like a secret all the same.
+    /// These without those that still look like a secret.
     pub(crate) fn without_secrets(&self, mut memories: Vec<Memory>) -> Vec<Memory> {
         memories.retain(|it| self.clean(&it.text) == it.text);
         memories

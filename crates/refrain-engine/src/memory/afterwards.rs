@@ -24,10 +24,10 @@ use crate::{EngineError, Host, MemoryError, Service, now};
 const LIMIT: Duration = Duration::from_secs(600);
 /// How much of an agent's last message a judge gets, in bytes.
 const EXCERPT: u64 = 4 << 10;
-/// What a judge is asked for.
+/// The request to a judge.
 const LESSONS: &str = "lessons";
 
-/// What came of a loop that a judge was asked about.
+/// The result of asking a judge about a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Afterwards {
     /// This many memories were kept.

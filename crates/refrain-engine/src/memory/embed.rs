@@ -42,7 +42,6 @@ pub(super) enum EmbedError {
     /// It did not answer, or with something else.
     #[error("[memory] embeddings {0}, so memories are found by their words alone")]
     Answer(String),
-    /// The file of memories.
     #[error(transparent)]
     File(#[from] MemoryError),
 }
@@ -127,7 +126,7 @@ impl Embedder {
     }
 }
 
-/// What either kind answers with.
+/// The answer of either kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Answer {

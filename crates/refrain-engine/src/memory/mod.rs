@@ -23,7 +23,6 @@ use crate::{Service, chain, now};
 /// Why something is not remembered, or not found.
 #[derive(Debug, thiserror::Error)]
 pub enum RememberError {
-    /// The file of memories.
     #[error(transparent)]
     File(#[from] MemoryError),
     /// It has no words.
@@ -38,7 +37,7 @@ pub enum RememberError {
 #[derive(Debug)]
 pub struct MemoryCollector {
     pub found: Vec<Ranked>,
-    /// What could not be asked, and what is done about that.
+    /// What could not be done, and what happens instead.
     pub trouble: Option<String>,
 }
 
@@ -68,12 +67,12 @@ impl Service {
         Ok(MemoryCollector { found, trouble })
     }
 
-    /// All memories that are meant, the newest first.
+    /// The selected memories, newest first.
     pub fn memories(&self, which: &Which) -> Result<Vec<Memory>, MemoryError> {
         Ok(memory::look(&self.host().data_home, |file| file.list(which))?.unwrap_or_default())
     }
 
-    /// Has a person's words remembered of this project.
+    /// Remembers a person's words for this project.
     pub fn remember(&self, kind: Kind, words: &str, importance: f64) -> Result<Memory, RememberError> {
         let screened = words.lines().find_map(|line| secrets::screen(b"text", line.as_bytes(), None));
         if let Some(secret) = screened {
@@ -86,7 +85,7 @@ impl Service {
         kept.into_iter().next().ok_or(RememberError::Empty)
     }
 
-    /// Those of these that there are.
+    /// The memories with these ids.
     pub fn memories_named(&self, ids: &[MemoryId]) -> Result<Vec<Memory>, MemoryError> {
         Ok(memory::look(&self.host().data_home, |file| file.named(ids))?.unwrap_or_default())
     }

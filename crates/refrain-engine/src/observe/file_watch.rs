@@ -10,7 +10,7 @@ use refrain_store::disk::notice::Notice;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// What a process watches.
+/// The state that a watch and its thread share.
 struct Shared {
     notice: Notice,
     watched: Mutex<Vec<(Utf8PathBuf, Arc<Notify>)>>,

@@ -33,7 +33,7 @@ const CATCH_UP: u64 = 8 << 10;
 /// How much of what is no stream of events is shown while it is printed, in bytes of each log: a terminal is no place for more.
 const MOST_SHOWN: u64 = 1 << 20;
 
-/// Something to be seen.
+/// Something new for a follower.
 #[derive(Debug)]
 pub enum FollowEvent {
     Event(Box<Record>),
@@ -41,7 +41,7 @@ pub enum FollowEvent {
     Past(Box<Record>),
     /// Something that the agent of this attempt said, in its stream of events.
     Said(AgentEvent),
-    /// Something that it printed which is no event.
+    /// Output that is no event.
     Output {
         /// Whether it was on standard error.
         stderr: bool,
@@ -63,7 +63,7 @@ pub struct Follower {
     runner: Option<Identity>,
     /// The attempt whose gates are run; of iteration 0 those that come before the first.
     last_attempt: AttemptId,
-    /// What the loop is, once that was read.
+    /// The loop's specification, once it was read.
     spec: Option<Box<Spec>>,
     /// Streams are shown as they are.
     raw: bool,
@@ -76,7 +76,7 @@ pub struct Follower {
     past: u64,
     /// What the first look finds is of before, too.
     joins: bool,
-    /// All of that is about to have been seen.
+    /// The next report is that it has caught up.
     joined: bool,
     /// After how long nothing is worth a look of its own.
     patience: Option<Duration>,
@@ -103,7 +103,7 @@ struct Log {
     path: Utf8PathBuf,
     stderr: bool,
     at: u64,
-    /// So much of it was shown.
+    /// How much of it was shown.
     shown: u64,
 }
 
@@ -329,7 +329,7 @@ impl Follower {
         }
     }
 
-    /// What the stream's last line says, where it has no end.
+    /// The event in the stream's unfinished last line.
     fn end_stream(&mut self) -> Option<FollowEvent> {
         self.stream.take()?.end(&mut |event| self.said.push_back(event));
         self.said.pop_front().map(FollowEvent::Said)

@@ -20,17 +20,15 @@ use crate::service::notes::{is_completed, noted};
 use crate::service::redact::Redactor;
 use crate::{ByKind, EngineError, Service};
 
-/// A loop at a glance.
+/// The detail view of a loop.
 #[derive(Clone, Debug)]
 pub struct DetailView {
     pub status: Status,
-    /// What it was asked to do.
     pub goal: String,
-    /// Where its `state.md` lies.
     pub state_file: Utf8PathBuf,
     /// The content, less secrets and control characters; none if it is gone or is no file of its worktree's own.
     pub notes: Option<String>,
-    /// What the agent says there of its work.
+    /// The agent's own status in its `state.md`.
     pub says: Option<WorkStatus>,
     /// The last event that this shows.
     pub seq: u64,
@@ -50,7 +48,6 @@ impl Screen {
 }
 
 impl Service {
-    /// A loop at a glance.
     pub fn glance(&self, id: &LoopId) -> Result<DetailView, EngineError> {
         let Located { dir, .. } = self.locate(id)?;
         let bytes = fs::metadata(dir.journal()).map_or(0, |meta| meta.len());
@@ -130,7 +127,7 @@ pub struct Changes {
     seen: [Stamp; 2],
 }
 
-/// What has changed of a loop.
+/// What has changed in a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     pub journal: bool,

@@ -40,7 +40,7 @@ impl Notifier {
 pub struct Audience {
     /// Waits that are longer are reported.
     pub longest: Option<Millis>,
-    /// A webhook, of all that it is owed.
+    /// A webhook, for all that it is owed.
     pub webhook: Option<Webhook>,
     /// Receives the notices of what happens from here on.
     pub tell: Box<dyn FnMut(&Notice) + Send>,

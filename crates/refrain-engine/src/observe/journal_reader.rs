@@ -53,7 +53,7 @@ impl<E: DeserializeOwned> JournalReader<E> {
         }
     }
 
-    /// Reads what was committed since; answers with how far that is.
+    /// Reads what was committed since; returns how far that is.
     pub(crate) fn read(&mut self) -> Result<ProgressSnapshot, JournalError> {
         let beat = match &self.wake {
             Wake::LiveProgress(pulse) => pulse.beat(),
@@ -63,7 +63,7 @@ impl<E: DeserializeOwned> JournalReader<E> {
         Ok(beat)
     }
 
-    /// Waits for more than was seen at this beat.
+    /// Waits for more than this snapshot.
     pub(crate) fn wait(&self, beat: ProgressSnapshot, at_most: Option<Duration>) {
         match &self.wake {
             Wake::LiveProgress(pulse) => drop(pulse.wait(beat, at_most)),

@@ -33,10 +33,8 @@ const WITHOUT: Duration = Duration::from_secs(2);
 /// How long before a moment something may have been dated that was on disk only after it, in seconds.
 const SLACK: i64 = 10;
 
-/// Something new.
 #[derive(Clone, Debug)]
 pub enum News {
-    /// Something was recorded.
     Recorded(LoopRef, Mark),
     /// An agent printed something.
     Printed(LoopRef, AttemptId),
@@ -44,10 +42,8 @@ pub enum News {
     Listed,
 }
 
-/// A loop, or a plan, and where it is.
 #[derive(Clone, Debug)]
 pub struct LoopRef {
-    /// Its project.
     pub service: Arc<Service>,
     pub id: LoopId,
     pub(crate) dir: LoopDir,
@@ -60,7 +56,6 @@ pub struct JournalWatcher {
     open: Box<dyn Fn() -> Vec<Service> + Send>,
     /// What agents print is news too.
     hears: bool,
-    /// The list of projects.
     list: Option<Utf8PathBuf>,
     /// The folders that loops and plans come to, or go to.
     folders: BTreeMap<Utf8PathBuf, Arc<Service>>,
@@ -118,13 +113,13 @@ impl JournalWatcher {
         Ok(lookout)
     }
 
-    /// The projects that are looked out over, each once.
+    /// The watched projects, each once.
     pub(crate) fn services(&self) -> Vec<Arc<Service>> {
         let is_own = |(folder, service): &(&Utf8PathBuf, &Arc<Service>)| **folder == service.project.loops();
         self.folders.iter().filter(is_own).map(|(_, service)| Arc::clone(service)).collect()
     }
 
-    /// Waits for a change, at most so long; what is new.
+    /// Waits for a change, at most `at_most`, and returns the news.
     pub fn wait(&mut self, at_most: Option<Duration>) -> Vec<News> {
         let due = (!self.without.is_empty()).then(|| WITHOUT.saturating_sub(self.looked.elapsed()));
         let mut touched = self.notice.wait_for(at_most.into_iter().chain(due).min());

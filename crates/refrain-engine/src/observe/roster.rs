@@ -23,23 +23,20 @@ use crate::{EngineError, Service};
 /// How often it is made sure that the runners of what is driven still live.
 const ALIVE_CHECK: Duration = Duration::from_secs(2);
 
-/// A loop, or a plan, in a list that stays.
+/// A loop or a plan in the live list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListRow {
     pub id: LoopId,
     /// The project's folder.
     pub project: Arc<str>,
-    /// What drives it.
     pub kind: Kind,
     pub status: StatusWord,
     /// Iterations begun; of a plan, those that all its tasks used.
     pub iteration: u32,
-    /// The cap.
     pub max_iterations: Option<u32>,
     pub started_at: Timestamp,
     /// When the last event happened.
     pub updated_at: Timestamp,
-    /// When it stopped.
     pub ended_at: Option<Timestamp>,
     /// What it cost, in US dollars, as far as that is known.
     pub cost_usd: Option<f64>,
@@ -54,16 +51,13 @@ pub struct ListRow {
     pub needs: Option<String>,
 }
 
-/// One entry of the list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry {
-    /// A loop, or a plan.
     Seen(Box<ListRow>),
     /// One that cannot be read, or a project: its name, and why.
     Damaged(String, String),
 }
 
-/// What is new.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LiveListChange {
     /// The whole list, last touched first.
@@ -72,7 +66,7 @@ pub enum LiveListChange {
     Some(Vec<ListRow>),
 }
 
-/// What of a status object is in no [`Brief`].
+/// The parts of a status object that are in no [`Brief`].
 #[derive(Deserialize)]
 struct Rest {
     started_at: Timestamp,
@@ -100,7 +94,7 @@ struct Passed {
 }
 
 impl ListRow {
-    /// Of a row that has its object; none if that cannot be understood.
+    /// Of a row that has its object; none if that cannot be parsed.
     fn of(brief: Brief, said: Option<String>) -> Option<Self> {
         let rest: Rest = serde_json::from_str(brief.object.as_deref()?).ok()?;
         let Brief { id, kind, status, iteration, max_iterations, updated_at, project, reason, .. } = brief;
@@ -140,7 +134,6 @@ pub struct LiveList {
     checked: Instant,
 }
 
-/// What is known of a folder.
 #[derive(Debug)]
 enum Known {
     Listed(Box<Watched>),
@@ -156,7 +149,7 @@ struct Watched {
     of: Of,
     /// It has not stopped, as far as is known.
     is_driven: bool,
-    /// How it stood last.
+    /// Its last row.
     seen: Option<ListRow>,
 }
 

@@ -37,7 +37,7 @@ impl Service {
     }
 }
 
-/// What Slack knows this app by. They are shown nowhere.
+/// The tokens of this app. They are shown nowhere.
 #[derive(Clone)]
 pub struct SlackTokens {
     /// The bot's token: it posts.
@@ -52,16 +52,14 @@ impl std::fmt::Debug for SlackTokens {
     }
 }
 
-/// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum SlackTokenError {
-    /// Nothing says it.
+    /// It is not configured.
     #[error("there is no token of Slack; {0} or the file {1} holds one that begins with {2}")]
     Missing(&'static str, Utf8PathBuf, &'static str),
-    /// It is something else.
+    /// The value is no such token.
     #[error("{0} holds no token that begins with {1}")]
     Unfit(String, &'static str),
-    /// Its file.
     #[error(transparent)]
     Secret(#[from] SecretError),
 }

@@ -20,13 +20,12 @@ pub(crate) use whole::tell_of_session;
 /// How long a collector may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Why nothing can be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// What is said of a collector is no URL.
+    /// The URL of a collector is none.
     #[error("{0} is no URL of a collector; accepted is one of http or https, like http://localhost:4318")]
     Url(&'static str),
-    /// What is to be sent along is no header.
+    /// The headers are malformed.
     #[error("{0} is no list of headers; accepted is NAME=VALUE, with commas between them")]
     Headers(&'static str),
     /// The system has no certificates, say.
@@ -57,12 +56,11 @@ const METRICS: Signal = Signal {
     headers: "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
     protocol: "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
 };
-/// What holds for all that say nothing of their own.
+/// The variable that holds for all kinds without their own.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 const PROTOCOL: &str = "OTEL_EXPORTER_OTLP_PROTOCOL";
 
-/// A collector.
 #[derive(Clone, Debug)]
 pub struct Telemetry {
     traces: Option<Target>,
@@ -72,30 +70,30 @@ pub struct Telemetry {
     notes: Vec<String>,
 }
 
-/// Where one kind is posted to, and what goes along.
+/// Where one kind is posted to, and with which headers.
 #[derive(Clone, Debug)]
 struct Target {
     url: Url,
     headers: HeaderMap,
 }
 
-/// A collector did not take something.
+/// A collector refused something.
 #[derive(Debug)]
 struct Refused {
     why: String,
     how: Refusal,
 }
 
-/// How it did not.
+/// How it was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
-    /// Another time it may.
+    /// It may be accepted later.
     ForNow,
     /// It may have been taken all the same: there was no answer.
     Unanswered,
     /// It is too much at once.
     TooLarge,
-    /// It never will.
+    /// It will never be accepted.
     ForGood,
 }
 
@@ -206,7 +204,7 @@ impl Telemetry {
         Ok(Some(Self { traces, metrics, client, resource, notes }))
     }
 
-    /// What is odd about what was said of it, and done in another way.
+    /// Oddities of the configuration, and what is done instead.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
@@ -245,7 +243,7 @@ fn pairs(text: &str) -> Option<Vec<(String, String)>> {
     pairs.map(pair).collect()
 }
 
-/// Headers that are written so.
+/// Parses headers in this form.
 fn headers(text: &str) -> Option<HeaderMap> {
     let header = |(name, value): (String, String)| {
         let mut value = HeaderValue::from_str(&value).ok()?;

@@ -23,24 +23,23 @@ const IN_BASE64: &str = "whsec_";
 const SHORTEST: usize = 16;
 /// How long a receiver may take to answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest time that a receiver may ask to be left alone for.
+/// The longest pause that a receiver may ask for.
 const LONGEST_REST: Duration = Duration::from_secs(600);
 
 /// Why a webhook cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// What is configured is no URL.
+    /// The configured URL is none.
     #[error("[notify] webhook is no URL that can be posted to")]
     Url,
     /// There is nothing to sign with.
     #[error("there is no secret to sign with; {VARIABLE} or the file {0} holds one")]
     NoSecret(Utf8PathBuf),
-    /// What there is can be guessed, or is no base64.
+    /// The secret can be guessed, or is no base64.
     #[error(
         "the secret is no {SHORTEST} bytes long, or begins with {IN_BASE64} and is no base64; openssl rand -hex 32 makes one"
     )]
     Weak,
-    /// The file of the secret.
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// The system has no certificates, say.
@@ -48,7 +47,6 @@ pub enum WebhookError {
     Client(#[source] reqwest::Error),
 }
 
-/// Where notices are posted.
 #[derive(Clone, Debug)]
 pub struct Webhook {
     url: Url,
@@ -56,7 +54,6 @@ pub struct Webhook {
     client: Client,
 }
 
-/// Why a notice was not delivered.
 #[derive(Debug)]
 pub(crate) enum Undelivered {
     /// It may be taken later; not before so long, where the receiver said that.

@@ -39,7 +39,7 @@ pub(super) struct PlanDrive<'a> {
     statuses: Statuses,
     /// The loops that it drives.
     driven: BTreeSet<LoopId>,
-    /// What drives them. Dropped, they are ended.
+    /// The tasks that drive them. Dropped, they are ended.
     hosted: JoinSet<TaskEnded>,
     /// Tasks whose start is recorded, but not yet on disk: several that start together share one sync.
     begun: Vec<(usize, LoopId, Slot)>,
@@ -50,7 +50,7 @@ pub(super) struct PlanDrive<'a> {
     told: Option<Urgency>,
     work: Option<Work>,
     telling: Option<Telling>,
-    /// Something happened that may change what the task file is to say.
+    /// Something happened that may change the task file.
     is_news: bool,
 }
 
@@ -236,7 +236,7 @@ impl<'a> PlanDrive<'a> {
     }
 }
 
-/// Whether a step has something begin that takes its time.
+/// Whether a step starts work that takes time.
 fn is_beginning(step: &PlanStep) -> bool {
     match step {
         PlanStep::Start { .. }

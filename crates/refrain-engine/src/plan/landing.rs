@@ -475,7 +475,7 @@ fn merged_apart(
     Ok(trees.map(|trees| tasks.iter().zip(trees).map(merged).collect()))
 }
 
-/// What a hand-over came to.
+/// The result of a hand-over.
 pub(super) enum HandingOver {
     Told(PlanEvent),
     /// The person committed meanwhile: this tree is to be verified first.

@@ -13,7 +13,6 @@ use crate::{EngineError, Service};
 use crate::git_steps::repository;
 
 impl Service {
-    /// A plan's events.
     pub(crate) fn plan_events(&self, id: &LoopId) -> Result<Vec<Record<PlanEvent>>, EngineError> {
         Ok(journal::records_as::<PlanState>(&self.locate_plan(id)?)?)
     }

@@ -29,7 +29,7 @@ use refrain_core::event::{Asker, Urgency};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// All that a round needs to know.
+/// All that a round needs.
 pub(super) struct Round {
     pub(super) service: Service,
     pub(super) host: Host,
@@ -50,16 +50,16 @@ pub(super) struct Round {
 /// would be at work before the last one could be.
 pub(super) type Turns = Arc<Semaphore>;
 
-/// One for this machine.
+/// One semaphore for this machine.
 pub(super) fn turns() -> Turns {
     Arc::new(Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)))
 }
 
-/// What a round comes to before its loop is driven.
+/// The result of preparing a round, before its loop is driven.
 enum Prepared {
     /// The loop, and the worktree that it has.
     Drive(Box<Runner>, Slot),
-    /// The loop has stopped already, in this way.
+    /// The loop has stopped already, in this state.
     Over(Box<LoopState>),
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Begin {
     pub(super) conflicts: Vec<RepoPath>,
 }
 
-/// Has the round's loop driven, and says what came of it.
+/// Drives the round's loop, and returns its result.
 pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet, turns: Turns) -> TaskEnded {
     let host = round.host.clone();
     // It is never closed; without it there would only be less order.
@@ -282,7 +282,7 @@ impl Round {
         Ok(spec)
     }
 
-    /// What came of the loop, or why there is none.
+    /// The result of the loop, or why there is none.
     fn conclude(&self, state: Result<LoopState, EngineError>) -> TaskEnded {
         let task = self.task.card.id.clone();
         state.and_then(|state| self.ended(&state)).unwrap_or_else(|error| {

@@ -25,7 +25,6 @@ pub struct PlanRunner {
 }
 
 impl PlanRunner {
-    /// The plan.
     #[must_use]
     pub fn id(&self) -> &LoopId {
         &self.journal.state().spec.id

@@ -68,7 +68,7 @@ impl Service {
         Ok(repository.with_pins(spec.each.git.pins.as_deref()))
     }
 
-    /// Neither the tasks nor the name may be another's.
+    /// Refuses tasks and names that another plan has.
     fn check_free(&self, spec: &PlanSpec, named: Option<&LoopId>) -> Result<(), EngineError> {
         self.check_alone(spec, None)?;
         match named.filter(|id| self.is_name_taken(id)) {
@@ -162,7 +162,6 @@ impl Service {
         Ok(journal::read_as(&self.locate_plan(id)?)?.state)
     }
 
-    /// Whether a runner drives the plan.
     pub fn is_plan_driven(&self, id: &LoopId) -> Result<bool, EngineError> {
         Ok(!RunnerLock::is_free(&self.locate_plan(id)?))
     }
@@ -186,7 +185,7 @@ impl Service {
         Ok(journal.state().clone())
     }
 
-    /// Where a plan lies.
+    /// The folder of a plan.
     ///
     /// # Errors
     /// [`EngineError::NoPlan`], or [`EngineError::IsLoop`].

@@ -13,7 +13,7 @@ use refrain_store::{Journal, Project};
 
 use crate::{EngineError, Service, chain, now};
 
-/// The task file of a plan, as far as it is known.
+/// The last known state of a plan's task file.
 #[derive(Clone, Debug)]
 pub(super) struct Statuses {
     project: Project,
@@ -106,7 +106,7 @@ impl Statuses {
         }
     }
 
-    /// What is to be written for the state of the plan.
+    /// The changes that bring it to the state of the plan.
     pub(super) fn changes(&self, state: &PlanState) -> Vec<Change> {
         let change = |task: &TaskState| {
             let (from, said) = self.written.get(&task.card.id)?;

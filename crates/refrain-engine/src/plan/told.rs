@@ -32,7 +32,6 @@ pub struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// Reads them.
     pub fn read(spec: &'a PlanSpec) -> Result<Self, DiskError> {
         let document = spec.brief.document.as_deref().map(read_told).transpose()?;
         let document = document.map(|text| match spec.brief.document.as_ref() == Some(&spec.tasks) {
@@ -106,7 +105,7 @@ fn commands(spec: &PlanSpec) -> Vec<String> {
         .collect()
 }
 
-/// What happened before.
+/// What happened in earlier rounds.
 fn again(round: &Round, repository: &Repository, begin: &Begin) -> Result<Option<Again>, EngineError> {
     if !begin.conflicts.is_empty()
         && let Some((work, base)) = &round.task.before

@@ -26,7 +26,7 @@ use crate::child::proving_ground::CleanCheckout;
 use crate::child::{ChildEvent, Supervised, command_job, supervise};
 use crate::{EngineError, Host, chain, now};
 
-/// All that a verification needs to know.
+/// All that a verification needs.
 pub(super) struct Verification {
     pub(super) landing: Landing,
     pub(super) state: PlanState,
@@ -46,11 +46,11 @@ pub(super) enum Of {
     HandOver,
 }
 
-/// What came of a gate, or of all of them.
+/// The result of a gate, or of all of them.
 enum Ran<T> {
     Passed,
     Failed(T),
-    /// It was not wanted any more.
+    /// It was cancelled.
     Stopped,
 }
 
@@ -217,7 +217,6 @@ fn check_out(landing: &Landing, tree: &Oid, cancel: &Cancel) -> Result<CleanChec
     Ok(place)
 }
 
-/// Runs one gate once.
 async fn run_gate(
     supervised: &mut Supervised,
     of: &LoopState,

@@ -22,7 +22,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Has git do something where blocking is allowed.
+    /// Runs a git step where blocking is allowed.
     pub(super) fn of_git(
         landing: &Landing,
         state: &PlanState,
@@ -43,7 +43,7 @@ impl Work {
         })
     }
 
-    /// Has the verification run.
+    /// Runs a verification.
     pub(super) fn of_gates(verification: Verification) -> Result<Self, EngineError> {
         Self::begin(|cancel, stopped| spawn_local(verification.run(cancel, stopped)))
     }
@@ -73,13 +73,13 @@ impl Drop for Work {
     }
 }
 
-/// What came of the work, once it is done; never, if there is none.
+/// The result of the work, once it is done; never, if there is none.
 pub(super) async fn done(work: &mut Option<Work>) -> Option<PlanEvent> {
     let Some(work) = work else { return std::future::pending().await };
     outcome((&mut work.handle).await)
 }
 
-/// What a task of this process came to.
+/// The result of a task of this process.
 pub(super) fn outcome<T>(joined: Result<T, JoinError>) -> T {
     match joined {
         Ok(outcome) => outcome,

@@ -9,11 +9,11 @@ use refrain_store::outbox::plugins::{self, Installed, OwnFile, OwnSettings};
 
 use super::{PluginChange, PluginError, is_noted};
 
-/// What is to be done.
+/// The planned changes.
 pub(super) struct Rehearsed {
     pub(super) changes: Vec<PluginChange>,
     pub(super) kept: Vec<Utf8PathBuf>,
-    /// What is noted then.
+    /// The notes after them.
     pub(super) noted: Installed,
 }
 

@@ -48,7 +48,7 @@ impl<F: FnOnce(SlowRunner)> SlowRunnerNotice<F> {
         Self { began: Instant::now(), notify: Some(notify) }
     }
 
-    /// The runner has not answered yet.
+    /// Reports that the runner has not answered yet.
     pub(crate) fn look(&mut self, runner: Option<&Identity>) {
         let is_stopped = is_stopped(runner);
         if (is_stopped || self.began.elapsed() >= ASK_SLOW)
@@ -59,9 +59,9 @@ impl<F: FnOnce(SlowRunner)> SlowRunnerNotice<F> {
     }
 }
 
-/// A machine for which requests are done while no runner drives it.
+/// A machine whose requests are answered while it has no runner.
 pub(crate) trait Unattended: Machine {
-    /// What acts for it.
+    /// The type that acts for it.
     type Actor;
 
     fn actor(service: &Service) -> &Self::Actor;
@@ -75,13 +75,13 @@ pub(crate) trait Unattended: Machine {
         requests: &[&Request],
     ) -> Result<(), EngineError>;
 
-    /// What is left to do for the state that they led to.
+    /// Does what is left to do for the new state.
     fn settle(actor: &Self::Actor, state: &Self, dir: &LoopDir) -> Result<(), EngineError>;
 
     /// It has just ended here, and no runner's process reports that.
     fn tell_end(_: &Host, _: &Self, _: &LoopDir) {}
 
-    /// Whether a request is still to be done, and may be.
+    /// Whether a request is new and allowed.
     fn is_new(&self, request: &Request) -> bool {
         !self.has_answered(&request.id) && self.admits(&request.ask).is_ok()
     }

@@ -159,7 +159,7 @@ impl Service {
         Ok((dir.0, self.spec_of(id)?.parent))
     }
 
-    /// What a loop was asked to do, or each loop of a plan is.
+    /// The specification of a loop, or of each loop of a plan.
     pub(crate) fn spec_of(&self, id: &LoopId) -> Result<Spec, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(found) => journal::read(&found.dir)?.state.spec,

@@ -27,7 +27,7 @@ use crate::{EngineError, Service, now};
 
 /// How long an agent may think.
 const LIMIT: Duration = Duration::from_secs(600);
-/// What it is asked for.
+/// The request to the agent.
 const PROPOSAL: &str = "proposal";
 /// The files that agents read their instructions from, the first that is there.
 const FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -35,17 +35,17 @@ const FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 /// Why there is no proposal, or it was not taken over.
 #[derive(Debug, thiserror::Error)]
 pub enum EvolutionError {
-    /// What was proposed is refused.
+    /// The proposal is refused.
     #[error("what was proposed is refused: {0}")]
     Fault(#[from] Fault),
-    /// There is none of that name.
+    /// There is no proposal for this loop.
     #[error("there is no proposal {0}")]
     None(LoopId),
     /// The proposal was accepted or refused.
     #[error("proposal {id} is {what} already")]
     Decided {
         id: LoopId,
-        /// What became of it.
+        /// The decision.
         what: &'static str,
     },
     /// The file is another by now.
@@ -59,12 +59,11 @@ pub enum EvolutionError {
     /// The files cannot be read or written.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// All else.
+    /// Any other failure.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
-/// A proposal as it is shown.
 #[derive(Clone, Debug)]
 pub struct Proposed {
     pub proposal: Proposal,
@@ -159,7 +158,7 @@ impl Service {
         }
     }
 
-    /// The file that agents read here, and what it says.
+    /// The file of instructions for agents here, and its content.
     fn instructions(&self) -> Result<(&'static str, Option<String>), DiskError> {
         // One is often a link to the other.
         let is_file = |name: &&&str| fs::symlink_metadata(self.path(name)).is_ok_and(|meta| meta.is_file());
@@ -220,7 +219,7 @@ impl Service {
         self.decide(proposal, Standing::Applied)
     }
 
-    /// Has a proposal be none any more.
+    /// Withdraws a proposal.
     pub fn dismiss_proposal(&self, id: &LoopId) -> Result<Proposal, EvolutionError> {
         self.decide(self.open_proposal(id)?, Standing::Dismissed)
     }

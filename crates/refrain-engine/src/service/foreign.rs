@@ -19,7 +19,7 @@ use crate::{EngineError, Service};
 /// No state of a loop is larger, in bytes: a prompt may be long, and a thousand iterations have a summary each.
 const LARGEST: u64 = 32 << 20;
 
-/// Why a file of another system's cannot be gone on with.
+/// Why a loop cannot be resumed from a file of another system.
 #[derive(Debug, thiserror::Error)]
 pub enum ForeignError {
     /// It cannot be read.
@@ -27,12 +27,12 @@ pub enum ForeignError {
         "it cannot be read as the state of a loop: {0}; accepted is a file of UTF-8 text of at most {LARGEST} bytes"
     )]
     File(io::Error),
-    /// It says what cannot be taken.
+    /// It says something that cannot be taken over.
     #[error(transparent)]
     Unread(#[from] Unread),
 }
 
-/// What a file of another system says of a loop. It is only read.
+/// The loop that a file of another system describes. It is only read.
 pub fn found_in(path: &Utf8Path) -> Result<ForeignLoop, ForeignError> {
     Ok(mirror::read(&text_of(path).map_err(ForeignError::File)?)?)
 }

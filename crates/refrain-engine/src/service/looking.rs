@@ -21,12 +21,12 @@ use crate::{EngineError, Service};
 /// How much is read before a part of a log and after it, in bytes, to see a secret that lies across its edge.
 const AROUND: u64 = 64 << 10;
 
-/// Something that was kept of an attempt.
+/// A kept log of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// What its agent printed.
     Output,
-    /// What it printed on standard error.
+    /// What its agent printed on standard error.
     Errors,
     /// What a run of a gate after it printed.
     Gate(GateName, u32),
@@ -116,7 +116,7 @@ impl Service {
         Ok(Some(Part { from, next, total, text }))
     }
 
-    /// The same of what an agent says in its stream of events.
+    /// The same for an agent's stream of events.
     pub fn heard(
         &self,
         id: &LoopId,

@@ -15,7 +15,7 @@ use refrain_store::LoopDir;
 use crate::git_steps::keeping;
 use crate::service::notes::close_notes;
 
-/// What is larger is no file of a mirror's, in bytes.
+/// A larger file is no mirror, in bytes.
 const LARGEST: u64 = 64 << 20;
 
 /// What the mirrors of a driven or ended loop hold; `context` is the content of `context.md`.
@@ -33,7 +33,7 @@ pub(crate) fn write(spec: &Spec, mirrored: &[Mirrored]) {
     mirrored.iter().for_each(|mirrored| put(spec, mirrored));
 }
 
-/// A runner works there from here on.
+/// Opens the mirrors: a runner works there from now on.
 pub(crate) fn open(spec: &Spec) {
     if has_lock(spec) {
         let _ = replace(&lock(spec), &format!("{}\n", identity::own().process.pid));
@@ -89,7 +89,7 @@ fn replace(path: &Utf8Path, text: &str) -> io::Result<()> {
     Folder::make(folder)?.replace_unsynced(name, text.as_bytes())
 }
 
-/// What lies where a mirror would write.
+/// The state of the path that a mirror would write.
 enum There {
     Nothing,
     Text(String),

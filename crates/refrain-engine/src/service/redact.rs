@@ -10,7 +10,6 @@ use refrain_secrets as secrets;
 /// The shortest value that is looked for: a shorter one is a number or a switch, and occurs everywhere.
 const SHORTEST: usize = 6;
 
-/// Takes secrets out of texts.
 pub(crate) struct Redactor {
     values: Vec<String>,
 }

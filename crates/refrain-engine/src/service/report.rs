@@ -29,7 +29,6 @@ use crate::{EngineError, chain};
 const END: u64 = 2 << 10;
 
 impl Service {
-    /// The report on a loop.
     pub(crate) fn loop_report(&self, id: &LoopId) -> Result<Report, EngineError> {
         let case = Case::open(self, id)?;
         let all = case.whole.records.len();
@@ -56,7 +55,7 @@ impl Service {
     }
 }
 
-/// A loop that is reported on.
+/// A loop, and what is known of it for a report.
 struct Case {
     found: Located,
     whole: Whole,
@@ -298,7 +297,7 @@ fn fold(records: &[Record]) -> Option<LoopState> {
     Some(state)
 }
 
-/// What is wrong with a file that is not as it was.
+/// How a file differs from its seal.
 fn another(then: &Seal, now: &Seal) -> String {
     match now.bytes == then.bytes {
         true => "it is not as it was when it was sealed: as long, with another hash".to_owned(),

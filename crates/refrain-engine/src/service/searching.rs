@@ -20,7 +20,6 @@ const LONGEST_LINE: u64 = 16 << 20;
 /// How much is searched at a time, in bytes: the caller asks again to continue.
 const MOST: u64 = 128 << 20;
 
-/// How far a search has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchResult {
     /// The byte from which to continue.

@@ -10,10 +10,8 @@ use crate::config::{Chosen, ConfigError};
 use crate::service::catalog::Listed;
 use crate::{EngineError, Service, now};
 
-/// What loops used.
 #[derive(Debug)]
 pub struct Used {
-    /// The object.
     pub report: Report,
     /// The same, by all that tells it apart but the day, if that is asked for.
     pub series: Vec<(Series, Sum)>,
@@ -26,12 +24,12 @@ pub struct Used {
 /// Something beside the sums that could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum UnreportedUsage {
-    /// Which caps are configured.
+    /// The configured caps.
     #[error(transparent)]
     Config(#[from] ConfigError),
     #[error(transparent)]
     Caps(#[from] EngineError),
-    /// What agents used that looked back on loops.
+    /// The usage of agents that looked back on loops.
     #[error(transparent)]
     LookingBack(#[from] MemoryError),
 }

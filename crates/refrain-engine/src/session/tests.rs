@@ -155,7 +155,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
     }
 }
 
-/// What happens to a loop, or to its session.
+/// An event of a loop, or its session.
 #[derive(Clone, Copy, Debug)]
 enum Happens {
     Advances,

@@ -16,7 +16,7 @@ use crate::child::quotes;
 use crate::service::mirror;
 use crate::{EngineError, now};
 
-/// What a session said when it ended its turn.
+/// A session's report at the end of its turn.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
     /// Its last message, as its agent passed it on.
@@ -27,11 +27,11 @@ pub struct Said {
     pub idle: bool,
 }
 
-/// What can be done with a loop between two turns.
+/// The next thing to do between two turns.
 pub(super) enum Next {
     /// The session gets this turn.
     Turn(Turn),
-    /// What comes next takes a runner.
+    /// A runner is needed next.
     Prover,
 }
 

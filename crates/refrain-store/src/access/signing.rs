@@ -40,7 +40,6 @@ struct Own {
 /// The last record of a loop that was signed: a journal that does not hold it was cut, or written anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastSigned {
-    /// Its number.
     pub(crate) records: u64,
     /// The journal's length with it, in bytes.
     pub(crate) bytes: u64,

@@ -131,7 +131,6 @@ pub fn note(data_home: &Utf8Path, dir: &LoopDir, signing: &Signing) -> Result<()
 }
 
 impl Catalog {
-    /// The user's catalog; others may have it open too.
     fn open(data_home: &Utf8Path, patience: Duration) -> Result<Self, CatalogError> {
         let path = path(data_home);
         if path.exists() {

@@ -23,11 +23,9 @@ pub struct Brief {
     /// The plan of the loop's task, if it has one.
     pub plan: Option<LoopId>,
     pub status: StatusWord,
-    /// Iterations begun.
     pub iteration: u32,
     /// The cap; none is none.
     pub max_iterations: Option<u32>,
-    /// When the last event happened.
     pub updated_at: Timestamp,
     /// The project's folder, which thousands of loops may share.
     pub project: Arc<str>,
@@ -111,7 +109,7 @@ impl Row {
     }
 }
 
-/// What one agent used.
+/// The usage of one agent.
 pub(super) struct Spending {
     pub(super) at: Timestamp,
     pub(super) model: Option<String>,

@@ -25,7 +25,6 @@ pub use update::Found;
 
 use crate::DiskError;
 
-/// Why the catalog could not be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// It is damaged, or a newer version made it.

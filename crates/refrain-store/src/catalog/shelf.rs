@@ -4,12 +4,12 @@ use camino::Utf8PathBuf;
 
 use crate::project::layout::Project;
 
-/// Where a project keeps loops.
+/// A folder of a project's loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shelf {
     /// Those that run or have ended.
     Loops,
-    /// Those that were put aside.
+    /// Those in the archive.
     Archive,
 }
 

@@ -105,7 +105,7 @@ fn finished(tells: bool) -> AttemptFinished {
     }
 }
 
-/// What is found, in words, in order.
+/// What is found, as text, in order.
 fn seen(place: &Place) -> Vec<String> {
     let found = with(&place.home, |catalog| {
         catalog.update(&place.project, Shelf::Loops, Detail::Object, &signing(place))

@@ -26,12 +26,7 @@ pub enum Found {
     /// It has not, or its end is unsigned: its status depends on live processes too.
     Open(LoopDir, Box<LoopState>),
     /// Its journal cannot be read.
-    Damaged {
-        /// Its folder's name.
-        name: String,
-        /// What is wrong.
-        error: JournalError,
-    },
+    Damaged { name: String, error: JournalError },
 }
 
 impl Catalog {

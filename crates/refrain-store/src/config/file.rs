@@ -29,9 +29,7 @@ pub(super) struct Layer {
 /// A configuration file that could be read, with any content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigFile {
-    /// Where it lies.
     pub path: Utf8PathBuf,
-    /// What it holds, to the byte.
     pub text: String,
 }
 
@@ -45,7 +43,7 @@ pub fn project_file(project: &Project) -> Result<Option<ConfigFile>, ConfigError
     read(&path, OFlags::NOFOLLOW, |_| true)
 }
 
-/// Where the user's own file lies, or would.
+/// The path of the user's own file, which may be missing.
 pub(super) fn user_place(config_home: &Utf8Path) -> Utf8PathBuf {
     config_home.join("config.toml")
 }
@@ -104,7 +102,7 @@ fn read(
 }
 
 impl ConfigFile {
-    /// What it says, if all of it is known and can be used.
+    /// Its content, if all of it is known and can be used.
     ///
     /// # Errors
     /// [`ConfigError`] that names the line, the key, and what is accepted.
@@ -217,7 +215,7 @@ fn unknown(root: Table<'_>, path: &[String]) -> Option<String> {
     Some(format!("{name} is no key of {place}; {advice}"))
 }
 
-/// A path as TOML would have it.
+/// A path of keys in TOML's syntax.
 pub(super) fn key(path: &[String]) -> String {
     let is_bare = |name: &str| {
         !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-')

@@ -21,7 +21,7 @@ use super::variables;
 use crate::access::trust::{Content, Trust};
 use crate::project::layout::Project;
 
-/// Where to look.
+/// The folders to read from.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     /// The user's config home for Refrain.
@@ -36,7 +36,7 @@ pub struct Places<'a> {
     pub variables: &'a [(OsString, OsString)],
 }
 
-/// What the command line says to run.
+/// The agent that the command line names.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Chosen<'a> {
     /// `--agent`: an adapter or a named agent.
@@ -45,10 +45,8 @@ pub struct Chosen<'a> {
     pub command: bool,
 }
 
-/// What became of the project's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProjectFile {
-    /// There is none.
     Absent,
     /// It counts.
     Trusted(Utf8PathBuf),
@@ -61,11 +59,10 @@ pub enum ProjectFile {
 pub struct Settings {
     /// The values that hold: a named agent's are in `start`.
     pub config: Config,
-    /// What became of the project's file.
     pub project_file: ProjectFile,
     /// The caps that the project's file sets, if it counts.
     pub project_caps: Caps,
-    /// Where the user's file lies, or would.
+    /// The path of the user's file, which may be missing.
     pub user_file: Utf8PathBuf,
     /// The values as they were given, named agents under their names.
     pub(super) given: Values,
@@ -131,13 +128,13 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
 }
 
 impl Settings {
-    /// Where a value of `[start]` that holds comes from.
+    /// The origin of a value of `[start]` that holds.
     #[must_use]
     pub fn origin(&self, name: &str) -> Origin {
         self.resolved.get(&start(name)).map_or(Origin::Default, |given| given.origin.clone())
     }
 
-    /// Where a shared cap that holds comes from.
+    /// The origin of a shared cap that holds.
     #[must_use]
     pub fn origin_of_cap(&self, which: Which) -> Origin {
         let path = ["budget".to_owned(), which.key().to_owned()];
@@ -158,7 +155,6 @@ impl Settings {
         Err(ConfigError::Wrong { at: self.origin("agent"), what })
     }
 
-    /// What a model costs.
     #[must_use]
     pub fn price(&self, model: &str) -> Option<Price> {
         self.config.prices.get(model).copied().map(Price::from)

@@ -35,7 +35,7 @@ pub(super) fn refuse_in_a_project(values: &Values, user_file: &Utf8Path) -> Resu
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct OwnMemory {
-    /// What makes vectors.
+    /// The service that makes vectors.
     pub embeddings: Option<Embeddings>,
     /// The agent that looks back on loops.
     pub judge: Option<String>,

@@ -17,7 +17,6 @@ use crate::doctor::cure::Found;
 use crate::doctor::reboot;
 use crate::{EngineError, Host};
 
-/// The unit's name.
 const UNIT: &str = "refrain-resume.service";
 /// By its first line a unit is known to be ours.
 const OURS: &str = "# Written by refrain doctor --autostart on; refrain doctor --autostart off removes it.";

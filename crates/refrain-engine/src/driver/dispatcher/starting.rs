@@ -168,7 +168,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// From here on a child is watched.
+    /// Starts to watch a child.
     fn begin_flight(&mut self) -> Arc<Meter> {
         let pulse = Arc::clone(&self.driver.pulse);
         let meter = Arc::new(Meter::new(move || pulse.update(|beat| beat.prints += 1)));

@@ -10,7 +10,7 @@ use refrain_store::outbox::webhook::{SecretError, secret};
 use crate::host::Host;
 
 impl Host {
-    /// What the file says; none if there is none.
+    /// The token in the file; none without a file.
     ///
     /// # Errors
     /// [`SecretError`] if others may read it, or it is no secret.

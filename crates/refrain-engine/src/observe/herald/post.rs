@@ -15,7 +15,7 @@ use crate::observe::webhook::{PATIENCE, Undelivered, Webhook};
 /// How long a runner keeps trying once its loop has stopped.
 const AT_THE_END: Duration = Duration::from_secs(5);
 
-/// What a webhook is owed.
+/// The notices that a webhook is owed.
 pub(super) struct Post {
     webhook: Webhook,
     runtime: Runtime,

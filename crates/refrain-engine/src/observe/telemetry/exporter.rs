@@ -120,7 +120,7 @@ where
     Ok((thread, woken))
 }
 
-/// What a collector is owed.
+/// What is still to be sent to a collector.
 pub(super) struct Owed {
     telemetry: Telemetry,
     runtime: Runtime,
@@ -131,7 +131,7 @@ pub(super) struct Owed {
     metrics: Vec<Span>,
     /// Since when metrics are owed.
     since: Option<Timestamp>,
-    /// Why the last of it was not taken, and is kept.
+    /// Why the rest was not taken, and is kept.
     trouble: Option<String>,
     /// Why something is lost.
     lost: Option<String>,
@@ -154,7 +154,7 @@ impl Owed {
         })
     }
 
-    /// One more record; says whether what is owed is to be sent now.
+    /// Takes one more record; returns whether it is time to send.
     fn see<T: Traced>(&mut self, tracer: &mut Option<T>, record: &Record<T::Event>, when: When) -> bool {
         let spans = match tracer {
             None => {
@@ -261,7 +261,7 @@ async fn send_spans(
     (taken, None)
 }
 
-/// What there is to do, if there is something.
+/// Awaits the work, if there is any.
 async fn maybe<T>(work: Option<impl Future<Output = T>>) -> Option<T> {
     match work {
         Some(work) => Some(work.await),

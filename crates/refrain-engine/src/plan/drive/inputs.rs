@@ -15,7 +15,7 @@ use crate::{EngineError, now};
 /// How often the task file is looked at while nothing happens, if the system has no watch left for it.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What a plan's own work says.
+/// The events of a plan's own work.
 enum News {
     /// A loop of a task has stopped.
     Round(Box<TaskEnded>),
