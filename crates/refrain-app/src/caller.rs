@@ -166,7 +166,8 @@ impl Caller {
         }
     }
 
-    /// Refuses what this caller may not do; the relation is to the loop or plan that the action changes, if one is known yet.
+    /// Refuses what this caller may not do; the relation is to the loop or plan that the action changes, if one is
+    /// known yet.
     pub fn check(&self, action: Action, relation: Option<Relation>) -> Result<(), RequestError> {
         let Self::Attempt(attempt) = self else { return Ok(()) };
         let (text, is_allowed) = match action.permission() {

@@ -47,7 +47,8 @@ impl Context {
         !self.caller.is_attempt()
     }
 
-    /// The service of this folder's project. `once` says that this request trusts the project, which an attempt cannot say.
+    /// The service of this folder's project. `once` says that this request trusts the project, which an attempt cannot
+    /// say.
     pub fn open(&self, dir: &Utf8Path, once: bool) -> Result<Service, RequestError> {
         self.check(if once { Action::Trust } else { Action::Look })?;
         Ok(Service::open(dir, self.host.clone())?.trusting(once))

@@ -1,4 +1,5 @@
-//! The error of every request: what failed, why, and what to do next; and the exit code that scripts rely on (contract.md).
+//! The error of every request: what failed, why, and what to do next; and the exit code that scripts rely on
+//! (contract.md).
 
 mod message;
 

@@ -208,8 +208,8 @@ pub fn common(
     Ok(Resolved { spec, notes: proof.notes, offered: proof.offered })
 }
 
-/// What it has to do with memories: what is said, what is configured, else whether its agent is one that we know, as a command
-/// may be anything, and its prompt is its own.
+/// What it has to do with memories: what is said, what is configured, else whether its agent is one that we know, as a
+/// command may be anything, and its prompt is its own.
 fn memory(said: Option<OnOff>, agent: &AgentSpec, configured: &Memory) -> Option<MemorySpec> {
     let usual = if agent.kind.streams() { OnOff::On } else { OnOff::Off };
     let is_on = said.or(configured.recall.map(OnOff::from)).unwrap_or(usual) == OnOff::On;
@@ -378,8 +378,8 @@ fn limits(args: &WorkArgs, start: &Start, agent: &AgentSpec) -> Limits {
     }
 }
 
-/// The words that claim the work done, and where they count unless it was said: a stream's final message is known, all else
-/// is the whole output.
+/// The words that claim the work done, and where they count unless it was said: a stream's final message is known, all
+/// else is the whole output.
 fn promise(args: &PromiseArgs, start: &Start, agent: &AgentSpec) -> Result<Option<Promise>, RequestError> {
     let is_none = args.no_promise || args.completion_promise.is_none() && start.promise == Some(false);
     if is_none {

@@ -1,6 +1,6 @@
-//! Many loops that have stopped, in several projects, as `cargo xtask bench catalog` lists them; and beside them a file with
-//! the status object of each, which is what one would parse without a catalog.
-//! `catalog BASE LOOPS` fills BASE/projects, BASE/status and the list of projects in BASE/home.
+//! Many loops that have stopped, in several projects, as `cargo xtask bench catalog` lists them; and beside them a file
+//! with the status object of each, which is what one would parse without a catalog. `catalog BASE LOOPS` fills
+//! BASE/projects, BASE/status and the list of projects in BASE/home.
 //!
 //! `catalog BASE LOOPS RUNNING` makes RUNNING loops in the first project that look running until its input ends. For
 //! each line with a number it records one more event of the loop of that number, and prints the clock from just before,

@@ -1,6 +1,6 @@
-//! What it costs to decide: plans of many tasks to their end, every event applied and every step asked for, and nothing done
-//! besides. `cargo run --release -p refrain-engine --example schedule -- TASKS` prints one JSON object with the milliseconds
-//! of CPU that each shape of graph took, the least of five times.
+//! What it costs to decide: plans of many tasks to their end, every event applied and every step asked for, and nothing
+//! done besides. `cargo run --release -p refrain-engine --example schedule -- TASKS` prints one JSON object with the
+//! milliseconds of CPU that each shape of graph took, the least of five times.
 
 use std::collections::VecDeque;
 use std::error::Error;

@@ -42,7 +42,8 @@ pub struct PluginChange {
 }
 
 impl Host {
-    /// Puts an agent's plugin where that loads it from, if it is not there already; or only says what that would change.
+    /// Puts an agent's plugin where that loads it from, if it is not there already; or only says what that would
+    /// change.
     ///
     /// # Errors
     /// [`EngineError::Plugin`] if something does not fit, and nothing was touched; [`EngineError::Disk`] if a file

@@ -124,8 +124,8 @@ impl Service {
         }
     }
 
-    /// Refuses what would act for a session that works on a loop from outside of it: `around` is what the caller's variables
-    /// say of the session that it was started in.
+    /// Refuses what would act for a session that works on a loop from outside of it: `around` is what the caller's
+    /// variables say of the session that it was started in.
     pub fn refuse_another_session(
         &self,
         state: &LoopState,
@@ -139,8 +139,8 @@ impl Service {
         if is_its_own { Ok(()) } else { self.refuse_where_a_session_lives(state) }
     }
 
-    /// Records which session it is that drives a loop, now that it is known. Says whether it is this one: another session of
-    /// the same process may have been faster.
+    /// Records which session it is that drives a loop, now that it is known. Says whether it is this one: another
+    /// session of the same process may have been faster.
     fn bind(&self, id: &LoopId, session: &Session) -> Result<bool, EngineError> {
         let dir = self.locate(id)?.dir;
         let Some(_lock) = RunnerLock::try_take(&dir)? else { return Ok(false) };
@@ -214,7 +214,8 @@ impl Service {
                 return Ok(rests.map_or(Turn::Proving, |until| Turn::Resting { until }));
             }
             match &notice {
-                // Only now: the kernel takes up to 40 ms to close one. What happened meanwhile is seen in the next round.
+                // Only now: the kernel takes up to 40 ms to close one. What happened meanwhile is seen in the next
+                // round.
                 None => notice.insert(Notice::new()?).watch(&dir.journal()),
                 Some(notice) => {
                     let rest = rests.and_then(|until| Duration::try_from(until.duration_since(now())).ok());
@@ -296,8 +297,8 @@ impl Service {
 }
 
 impl Service {
-    /// Waits where a session has nothing to do: until one of these files is another, the loop does not run any more, or a
-    /// while is over that is longer each time in a row. Says which: `changed`, `not-running`, `timeout` (seed 000).
+    /// Waits where a session has nothing to do: until one of these files is another, the loop does not run any more, or
+    /// a while is over that is longer each time in a row. Says which: `changed`, `not-running`, `timeout` (seed 000).
     pub fn idle(&self, id: &LoopId, files: &[Utf8PathBuf]) -> Result<&'static str, EngineError> {
         let dir = self.locate(id)?.dir;
         let notice = Notice::new()?;

@@ -84,8 +84,8 @@ impl Folder {
         self.child(name)
     }
 
-    /// Opens the folder `name` in it, which is Refrain's own. What has its place and is no folder is removed first; none
-    /// if there is no such folder then.
+    /// Opens the folder `name` in it, which is Refrain's own. What has its place and is no folder is removed first;
+    /// none if there is no such folder then.
     ///
     /// # Errors
     /// If it can neither be opened nor removed.

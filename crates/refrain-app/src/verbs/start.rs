@@ -147,7 +147,8 @@ fn memories(runner: &Runner) -> Vec<String> {
     runner.forgetful().map(ToString::to_string).into_iter().chain(told).collect()
 }
 
-/// Loops that neither commit nor have gates may share a worktree; but the user who starts the second should know of the first.
+/// Loops that neither commit nor have gates may share a worktree; but the user who starts the second should know of the
+/// first.
 fn note_neighbours(runner: &Runner, note: Note<'_>) {
     let neighbours = runner.neighbours();
     if !neighbours.is_empty() {

@@ -1,5 +1,5 @@
-//! Where gates run with `--clean-checkout`: in a folder elsewhere that holds the candidate and nothing else of the worktree.
-//! How it comes to hold that is `refrain-git`'s, which folder it is `refrain-store`'s business.
+//! Where gates run with `--clean-checkout`: in a folder elsewhere that holds the candidate and nothing else of the
+//! worktree. How it comes to hold that is `refrain-git`'s, which folder it is `refrain-store`'s business.
 
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,9 +25,9 @@ pub(crate) type Ready = Result<Utf8PathBuf, String>;
 #[derive(Debug)]
 pub(crate) struct CleanCheckout {
     place: CleanPlace,
-    /// What gates left in it that ran before the first iteration: nothing else stays from one verification to the next, as
-    /// later gates run what the agent wrote. In memory, as an agent could write the file of it; what is there at first is
-    /// what the loop before left.
+    /// What gates left in it that ran before the first iteration: nothing else stays from one verification to the next,
+    /// as later gates run what the agent wrote. In memory, as an agent could write the file of it; what is there at
+    /// first is what the loop before left.
     kept: FolderSnapshot,
     /// What the gates left that verify the current candidate.
     verification: Option<Verification>,
@@ -91,8 +91,8 @@ impl CleanCheckout {
         });
     }
 
-    /// What is there now was left by gates: for the next one of their verification, or, if they ran on what is trusted, for
-    /// all that follow.
+    /// What is there now was left by gates: for the next one of their verification, or, if they ran on what is trusted,
+    /// for all that follow.
     pub(crate) fn keep(&mut self) {
         // Without a list the next gate has no caches.
         let list = FolderSnapshot::list(&self.place.folder()).unwrap_or_default();
@@ -132,7 +132,8 @@ fn locked(ground: &CheckoutDir) -> MutexGuard<'_, Option<CleanCheckout>> {
     ground.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A gate has ended: what it wrote is listed. Where something of it still runs, that is looked at again once it is gone.
+/// A gate has ended: what it wrote is listed. Where something of it still runs, that is looked at again once it is
+/// gone.
 pub(crate) fn keep(ground: &CheckoutDir, is_left: bool) {
     if let Some(checkout) = locked(ground).as_mut().filter(|checkout| checkout.is_used) {
         checkout.keep();
@@ -141,7 +142,8 @@ pub(crate) fn keep(ground: &CheckoutDir, is_left: bool) {
 }
 
 impl Job {
-    /// What the gates touched in the clean checkout that were asked about the candidate. Of one that is only taken now none was.
+    /// What the gates touched in the clean checkout that were asked about the candidate. Of one that is only taken now
+    /// none was.
     pub(crate) fn touched_by_gates(&self, repository: &Repository) -> Result<Vec<Touched>, GitError> {
         let mut ground = locked(&self.ground);
         let Some(checkout) = ground.as_mut() else { return Ok(Vec::new()) };
@@ -163,8 +165,8 @@ fn frozen(touched: &Touched) -> Option<&RepoPath> {
     }
 }
 
-/// Makes the ground hold the candidate that is to be proven; returns the folder in it that corresponds to the one that the
-/// agent works in.
+/// Makes the ground hold the candidate that is to be proven; returns the folder in it that corresponds to the one that
+/// the agent works in.
 pub(crate) fn prepare(job: &Job) -> Ready {
     let spec = &job.state.spec;
     let proving = job.state.proving();

@@ -88,8 +88,8 @@ pub(crate) fn takes_schema(agent: &AgentSpec) -> bool {
     ear::adapter(agent.kind).is_some_and(|adapter| adapter.takes_schema())
 }
 
-/// The job of a gate that is a command, after the attempt `of`; iteration 0 is before the first. `inherited` is the runner's
-/// own environment.
+/// The job of a gate that is a command, after the attempt `of`; iteration 0 is before the first. `inherited` is the
+/// runner's own environment.
 pub(crate) fn command_job(
     (state, inherited): (&LoopState, &[(OsString, OsString)]),
     (gate, command): (&GateSpec, &str),

@@ -1,5 +1,5 @@
-//! The agents' programs: where they are, which version, and what they and their files say of themselves. All are asked at
-//! once, with the environment that a loop would give them.
+//! The agents' programs: where they are, which version, and what they and their files say of themselves. All are asked
+//! at once, with the environment that a loop would give them.
 
 use std::ffi::OsString;
 use std::path::Path;

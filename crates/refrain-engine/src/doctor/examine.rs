@@ -9,8 +9,8 @@ use super::{
 use crate::Service;
 
 impl Service {
-    /// Looks at everything that could hinder a loop of this project. With `fix`, what can be mended safely is mended, and
-    /// the finding says what was done. `variables` as for [`settings`](Self::settings).
+    /// Looks at everything that could hinder a loop of this project. With `fix`, what can be mended safely is mended,
+    /// and the finding says what was done. `variables` as for [`settings`](Self::settings).
     #[must_use]
     pub fn examine(&self, fix: bool, variables: bool) -> Checkup {
         let found: Vec<Found> = std::thread::scope(|scope| {

@@ -1,8 +1,8 @@
 //! Which loops the end of the machine's last run interrupted: those whose runner vanished with it, and those that were
 //! paused by the signal that the system sends to all when it goes down. What a person paused before stays paused.
 //!
-//! Two files in the state home say what journals cannot: `boot` holds the run of the machine that was looked at last, and
-//! `end` was touched when it ended.
+//! Two files in the state home say what journals cannot: `boot` holds the run of the machine that was looked at last,
+//! and `end` was touched when it ended.
 
 use std::fs;
 
@@ -34,8 +34,8 @@ pub fn remember_this_boot(host: &Host) -> Result<(), EngineError> {
     Ok(write_atomic(&boot_file(host), identity::own().boot.as_bytes())?)
 }
 
-/// The loops of every known project that the end of the machine's last run interrupted, each with the door to its project.
-/// A second look in the same run of the machine finds none once it was remembered.
+/// The loops of every known project that the end of the machine's last run interrupted, each with the door to its
+/// project. A second look in the same run of the machine finds none once it was remembered.
 #[must_use]
 pub fn interrupted_by_reboot(host: &Host) -> Vec<(Service, LoopId)> {
     let (own, last) = (identity::own(), fs::read_to_string(boot_file(host)).ok());

@@ -90,8 +90,8 @@ impl BudgetReservation {
         }))
     }
 
-    /// Asks: what dead runners left is taken back, then money is reserved. Says what the shared caps allow; none if there
-    /// is no cap. Blocks.
+    /// Asks: what dead runners left is taken back, then money is reserved. Says what the shared caps allow; none if
+    /// there is no cap. Blocks.
     pub(crate) fn ask(&mut self, question: Question) -> Result<Option<Allowance>, EngineError> {
         let Question { caps, day, run, wish, costs } = question;
         let is_capped = !caps.is_none();

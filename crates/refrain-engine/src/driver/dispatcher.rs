@@ -220,8 +220,8 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The work now, none if it cannot be known in time, or nothing asks for it; and what git would run that is not as it was
-    /// pinned.
+    /// The work now, none if it cannot be known in time, or nothing asks for it; and what git would run that is not as
+    /// it was pinned.
     async fn look_at_work(&mut self) -> (Option<WorkDigest>, Vec<String>) {
         let Some(mut seen) = self.seen.take() else { return (None, Vec::new()) };
         let spec = self.driver.journal.state().spec.clone();
@@ -274,7 +274,8 @@ impl<'a> Drive<'a> {
         self.take(None).await
     }
 
-    /// The loop has something else to do than to wait for git: it is ended, with its hooks. What it had done by then counts.
+    /// The loop has something else to do than to wait for git: it is ended, with its hooks. What it had done by then
+    /// counts.
     async fn abandon_work(&mut self) -> Result<(), EngineError> {
         let Some(mut work) = self.work.take() else { return Ok(()) };
         work.abandon();

@@ -62,7 +62,8 @@ where
     M: Machine + Send + 'static,
     L: Send + Sync + 'static,
 {
-    /// Takes the machine over, on disk, with the event that says so, and does `also` beside that; `ready` is called then.
+    /// Takes the machine over, on disk, with the event that says so, and does `also` beside that; `ready` is called
+    /// then.
     pub(crate) async fn begin(
         (mut journal, locks, pulse): (Box<Journal<M>>, Arc<L>, Arc<LiveProgress>),
         (host, signals): (&'a Host, Signals),
@@ -134,8 +135,8 @@ where
         Ok(self.journal.push(M::event(asked), now())?)
     }
 
-    /// Turns what waits in the inbox into events, each once; only then the requests are gone. `heard` is called before each is
-    /// recorded.
+    /// Turns what waits in the inbox into events, each once; only then the requests are gone. `heard` is called before
+    /// each is recorded.
     pub(crate) async fn answer(&mut self, mut heard: impl FnMut(&M, &Ask)) -> Result<(), EngineError>
     where
         M: Unattended,
@@ -155,7 +156,8 @@ where
         Ok(())
     }
 
-    /// Everything so far is on disk. A journal that was deleted is written back, and that is recorded; says whether it was.
+    /// Everything so far is on disk. A journal that was deleted is written back, and that is recorded; says whether it
+    /// was.
     pub(crate) async fn commit(&mut self, durability: Durability) -> Result<bool, EngineError> {
         let batch = self.journal.batch(durability);
         let mut committed: Committed = match durability {
@@ -169,8 +171,8 @@ where
             self.journal.push(restored.event::<M>(), now())?;
             let batch = self.journal.batch(Durability::Synced);
             committed = self.blocking(move || batch.write()).await?;
-            // The doorbell went with it. If it is being deleted again, so is the journal, and the next commit comes by here
-            // once more.
+            // The doorbell went with it. If it is being deleted again, so is the journal, and the next commit comes by
+            // here once more.
             self.renew_doorbell();
         }
         self.pulse.update(|beat| beat.journal = committed.length);
@@ -213,8 +215,8 @@ where
         }
     }
 
-    /// Makes the doorbell anew if it was deleted; says whether it was. Where its whole folder is gone, the next commit writes it
-    /// back, and the doorbell with it.
+    /// Makes the doorbell anew if it was deleted; says whether it was. Where its whole folder is gone, the next commit
+    /// writes it back, and the doorbell with it.
     pub(crate) fn keep_doorbell(&mut self) -> bool {
         !Doorbell::is_in_place(self.journal.dir()) && self.renew_doorbell()
     }

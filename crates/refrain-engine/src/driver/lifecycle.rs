@@ -95,8 +95,8 @@ impl Service {
         })
     }
 
-    /// What is made of a name that is free: the one that is given, else one that is made up, and another while that is taken.
-    /// `make` answers with none if it was taken meanwhile.
+    /// What is made of a name that is free: the one that is given, else one that is made up, and another while that is
+    /// taken. `make` answers with none if it was taken meanwhile.
     pub(crate) fn with_free_name<T>(
         &self,
         named: Option<&LoopId>,

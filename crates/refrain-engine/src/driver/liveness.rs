@@ -20,7 +20,8 @@ pub(crate) fn alive(dir: &LoopDir, state: &LoopState) -> Alive {
     {
         return Alive { runner: is_session_alive(session), ..Alive::default() };
     }
-    // A process that lives may have given the loop up, and of one on another machine nothing is known: the lock says more.
+    // A process that lives may have given the loop up, and of one on another machine nothing is known: the lock says
+    // more.
     let alive = state.runner.as_ref().and_then(identity::is_alive);
     let runner = alive.filter(|alive| !alive || !RunnerLock::is_free(dir));
     let runner = runner.or_else(|| RunnerLock::is_free(dir).then_some(false));

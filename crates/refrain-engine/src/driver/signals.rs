@@ -20,8 +20,8 @@ pub enum Signals {
     Detached,
     /// Not at all: the process belongs to a host, which asks through the service.
     None,
-    /// Not at all: the process drives other loops too, and says here when this one is to pause. All else is asked through the
-    /// service.
+    /// Not at all: the process drives other loops too, and says here when this one is to pause. All else is asked
+    /// through the service.
     Given(SignalRequests),
 }
 

@@ -36,7 +36,8 @@ pub struct Differences {
 }
 
 impl Service {
-    /// What the loop has changed so far: as its folder is now while that is its own, else as its last candidate shows it.
+    /// What the loop has changed so far: as its folder is now while that is its own, else as its last candidate shows
+    /// it.
     ///
     /// # Errors
     /// [`EngineError`] if there is no such loop, or git cannot be asked.

@@ -1,5 +1,5 @@
-//! Where the programs of a loop's gates are found, and what they hold. Which of them are pinned, and which may be others
-//! than at the start, is said in `refrain_core::protect`.
+//! Where the programs of a loop's gates are found, and what they hold. Which of them are pinned, and which may be
+//! others than at the start, is said in `refrain_core::protect`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

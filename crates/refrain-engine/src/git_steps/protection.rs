@@ -1,5 +1,5 @@
-//! What a loop's base says of what is protected, and what of that a candidate touches. Which changes break a rule is said
-//! in `refrain_core::protect`; how they are found lives with git.
+//! What a loop's base says of what is protected, and what of that a candidate touches. Which changes break a rule is
+//! said in `refrain_core::protect`; how they are found lives with git.
 
 use std::path::Path;
 
@@ -107,7 +107,8 @@ impl Job {
         Ok(touched)
     }
 
-    /// The same as events have it. The lines are a convenience for the agent and for people: what was touched is on record.
+    /// The same as events have it. The lines are a convenience for the agent and for people: what was touched is on
+    /// record.
     fn keep(&self, touches: Touches) -> impl Iterator<Item = Touched> + use<> {
         let of = self.state.proving().map_or(AttemptId::BEFORE, Proving::folder);
         let _ = keep(&self.dir.attempt(of).touched(), &touches.lines);

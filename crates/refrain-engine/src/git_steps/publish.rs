@@ -292,7 +292,8 @@ impl Desk<'_> {
                     let _ = writeln!(logs, "{}:\n{}\n", printable(&check.name), printable(&said));
                 }
                 self.note(&logs);
-                // A draft until it is proven, as it was; if that cannot be had, what the checks say is there all the same.
+                // A draft until it is proven, as it was; if that cannot be had, what the checks say is there all the
+                // same.
                 if found.state == State::Open && pull_request::is_own(&found.body, &self.state.spec.id) {
                     let _ = forge.draft(&found);
                 }

@@ -169,7 +169,8 @@ impl Job {
         Ok(repository.with_sweeper(Some(self.sweeper.clone())))
     }
 
-    /// Asks the loop's worktree. Where that fails it is found anew the next time: an agent may have done anything to it.
+    /// Asks the loop's worktree. Where that fails it is found anew the next time: an agent may have done anything to
+    /// it.
     fn ask<T>(&self, ask: impl FnOnce(&Repository) -> Result<T, GitError>) -> Result<T, GitError> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let repository = match opened.take() {
@@ -309,8 +310,8 @@ pub(crate) fn open(
     Ok(pinned(Repository::open(folder, env)?, spec))
 }
 
-/// The repository, whose git runs what was pinned for the loop. If there was no repository at the start, an agent made it, and
-/// nothing of it is run.
+/// The repository, whose git runs what was pinned for the loop. If there was no repository at the start, an agent made
+/// it, and nothing of it is run.
 pub(crate) fn pinned(repository: Repository, spec: &Spec) -> Repository {
     let nothing = GitPins::default();
     let is_new = !spec.git.needs_base() && spec.git.before.is_none();
@@ -350,7 +351,8 @@ pub(crate) fn changes(
     Ok(Some(Changes { partial: candidate.partial, ..changes }))
 }
 
-/// Removes a loop's own worktree, and the branch that was made with it, if nothing is lost by that; else says why it is kept.
+/// Removes a loop's own worktree, and the branch that was made with it, if nothing is lost by that; else says why it is
+/// kept.
 pub(crate) fn release(
     state: &LoopState,
     dir: &LoopDir,
@@ -391,9 +393,9 @@ pub(crate) fn restore(state: &LoopState, env: &[(OsString, OsString)]) -> Result
     Ok(true)
 }
 
-/// Checks before anything is begun that the loop will find the repository that it needs, which `open` finds in the project, and
-/// fills in what its branch and worktree are called. The agent's program is the one that is found from where the loop was
-/// started. Returns the worktree that it works in, if git was asked about that.
+/// Checks before anything is begun that the loop will find the repository that it needs, which `open` finds in the
+/// project, and fills in what its branch and worktree are called. The agent's program is the one that is found from
+/// where the loop was started. Returns the worktree that it works in, if git was asked about that.
 pub(crate) fn settle(
     spec: &mut Spec,
     project: &Project,

@@ -1,5 +1,5 @@
-//! The work of a loop, looked at when an iteration begins and when its attempt has ended. What cannot be looked at is not
-//! known, which never stops a loop.
+//! The work of a loop, looked at when an iteration begins and when its attempt has ended. What cannot be looked at is
+//! not known, which never stops a loop.
 
 use std::ffi::OsString;
 use std::mem;

@@ -76,8 +76,8 @@ impl Past {
     }
 }
 
-/// Remembers what there is to remember of a loop that has ended; what it left before, when it ended for the first time, is
-/// replaced. Answers with what went wrong.
+/// Remembers what there is to remember of a loop that has ended; what it left before, when it ended for the first time,
+/// is replaced. Answers with what went wrong.
 pub(crate) fn remember(host: &Host, dir: &LoopDir) -> Option<String> {
     // What cannot be read is reported when the loop itself is asked for.
     let past = Past::read(host, dir).ok()?;

@@ -1,5 +1,5 @@
-//! Vectors of texts, from an endpoint that the user's own file names: OpenAI's kind, or Ollama's. Without one, or if it does
-//! not answer, memories are found by their words alone.
+//! Vectors of texts, from an endpoint that the user's own file names: OpenAI's kind, or Ollama's. Without one, or if it
+//! does not answer, memories are found by their words alone.
 
 use std::time::Duration;
 
@@ -54,8 +54,8 @@ pub(super) struct Embedder {
 }
 
 impl Embedder {
-    /// The one that the user's own file names, and why there is none although it does. `variables` says whether those of the
-    /// environment count.
+    /// The one that the user's own file names, and why there is none although it does. `variables` says whether those
+    /// of the environment count.
     pub(super) fn of(host: &Host, variables: bool) -> (Option<Self>, Option<String>) {
         // A file that cannot be read is reported by the reader of all of it.
         let Some(of) = OwnMemory::read(&host.config_home).embeddings else { return (None, None) };
@@ -154,8 +154,8 @@ impl Answer {
     }
 }
 
-/// The vector of a goal, and with the same question those of memories that have none of this model yet. None if nothing is
-/// remembered: then nothing is sent.
+/// The vector of a goal, and with the same question those of memories that have none of this model yet. None if nothing
+/// is remembered: then nothing is sent.
 ///
 /// # Errors
 /// [`EmbedError`]; what has a vector already keeps it.

@@ -1,6 +1,6 @@
-//! Files that a runner watches while it waits: those of its own that must not vanish, and the task file of a plan. All runners of a
-//! process share one thread and one descriptor of the system, which are there once the first of them asks: users have few such
-//! descriptors.
+//! Files that a runner watches while it waits: those of its own that must not vanish, and the task file of a plan. All
+//! runners of a process share one thread and one descriptor of the system, which are there once the first of them asks:
+//! users have few such descriptors.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,8 +25,8 @@ pub(crate) struct FileWatch {
 }
 
 impl FileWatch {
-    /// Watches that the files of `kept` stay in their places, and what is written to those of `read`. None if the system has no
-    /// watch left: then the caller has to look by itself.
+    /// Watches that the files of `kept` stay in their places, and what is written to those of `read`. None if the
+    /// system has no watch left: then the caller has to look by itself.
     pub(crate) fn of(kept: &[Utf8PathBuf], read: &[&Utf8Path]) -> Option<Self> {
         let shared = shared()?;
         let watch = Self { changed: Arc::default() };

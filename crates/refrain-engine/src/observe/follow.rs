@@ -30,7 +30,8 @@ use refrain_core::LoopId;
 
 /// How much of an agent's earlier output a new follower shows, in bytes.
 const CATCH_UP: u64 = 8 << 10;
-/// How much of what is no stream of events is shown while it is printed, in bytes of each log: a terminal is no place for more.
+/// How much of what is no stream of events is shown while it is printed, in bytes of each log: a terminal is no place
+/// for more.
 const MOST_SHOWN: u64 = 1 << 20;
 
 /// Something new for a follower.

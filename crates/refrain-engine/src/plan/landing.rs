@@ -1,5 +1,5 @@
-//! What git does for a plan: where it begins, merging what its tasks made, the line of what has landed, waves, and bringing
-//! the person's branch along. Each is answered with the event that records it.
+//! What git does for a plan: where it begins, merging what its tasks made, the line of what has landed, waves, and
+//! bringing the person's branch along. Each is answered with the event that records it.
 
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
@@ -243,7 +243,8 @@ impl Landing {
         }
     }
 
-    /// Makes the branches that tasks are about to begin on. Only haste: one that is not made here is made with its worktree.
+    /// Makes the branches that tasks are about to begin on. Only haste: one that is not made here is made with its
+    /// worktree.
     pub(super) fn prepare_branches(&self, branches: &[(String, Oid)]) {
         if let Ok(repository) = self.repository(None) {
             let _ = repository.prepare_branches(branches);
@@ -432,7 +433,8 @@ impl Landing {
         told(refused(why(&said, branch.as_deref())))
     }
 
-    /// What kept the plan's commits from being swept away is of no further use, nor are the branches of what has landed.
+    /// What kept the plan's commits from being swept away is of no further use, nor are the branches of what has
+    /// landed.
     pub(super) fn clear(&self, state: &PlanState) {
         let Ok(repository) = self.repository(None) else { return };
         let landed = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. }));

@@ -27,8 +27,8 @@ impl Service {
         Ok(started.collect())
     }
 
-    /// The branches with what the tasks of a plan left: those that they work on, and those that failed work, and what stood in
-    /// a worktree of the pool, was saved on. What cannot be asked of git says nothing.
+    /// The branches with what the tasks of a plan left: those that they work on, and those that failed work, and what
+    /// stood in a worktree of the pool, was saved on. What cannot be asked of git says nothing.
     pub(super) fn plan_branches(&self, state: &PlanState) -> Vec<String> {
         let id = &state.spec.id;
         let own = format!("refrain/{id}");

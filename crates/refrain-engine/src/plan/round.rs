@@ -124,7 +124,8 @@ impl Round {
             Some(slot) => slot,
             None => Slot::take(project, &self.host.state_home)?,
         };
-        // An agent that outlived its runner and its keeper may still write there. It is kept from others while we look on.
+        // An agent that outlived its runner and its keeper may still write there. It is kept from others while we look
+        // on.
         let mut passed_over = Vec::new();
         while slot.folder().exists() && stray::who_works_in(slot.folder().as_std_path()).is_some() {
             passed_over.push(slot);

@@ -19,8 +19,8 @@ use crate::git_steps::repository;
 use crate::{EngineError, LoopRequest, Service, now};
 
 impl Service {
-    /// Starts a plan: from here on it exists, and the value returned has the right to drive it. Where the name was made up,
-    /// another is made up until one is free.
+    /// Starts a plan: from here on it exists, and the value returned has the right to drive it. Where the name was made
+    /// up, another is made up until one is free.
     ///
     /// # Errors
     /// [`EngineError`]; nothing was begun then.

@@ -1,5 +1,5 @@
-//! The verification of what is about to land: the plan's own gates that are commands, on a clean checkout of the tree, one
-//! after the other until one fails.
+//! The verification of what is about to land: the plan's own gates that are commands, on a clean checkout of the tree,
+//! one after the other until one fails.
 
 use std::ffi::OsString;
 use std::io;
@@ -155,7 +155,8 @@ impl Verification {
         let mut place = place?;
         let passed = matches!(ran, Ok(Ran::Passed));
         blocking(move || {
-            // What passed lands, and is what the next tasks begin with. What failed may have been made to leave something for them.
+            // What passed lands, and is what the next tasks begin with. What failed may have been made to leave
+            // something for them.
             if passed {
                 place.keep();
             }

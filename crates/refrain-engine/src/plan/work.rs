@@ -1,5 +1,5 @@
-//! What takes a plan's runner its time beside the loops of its tasks: git, and the verification. Each comes to one event, or
-//! to none if it was ended before its time.
+//! What takes a plan's runner its time beside the loops of its tasks: git, and the verification. Each comes to one
+//! event, or to none if it was ended before its time.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Asking something of a loop or a plan that another runner drives, or none: a request that is done once, by whichever process
-//! does it.
+//! Asking something of a loop or a plan that another runner drives, or none: a request that is done once, by whichever
+//! process does it.
 
 use std::time::{Duration, Instant};
 
@@ -127,7 +127,8 @@ impl Service {
             }
             slow.look(state.runner.as_ref());
             match &notice {
-                // Only now: the kernel takes up to 40 ms to close one. What happened meanwhile is seen in the next round.
+                // Only now: the kernel takes up to 40 ms to close one. What happened meanwhile is seen in the next
+                // round.
                 None => {
                     notice.insert(Notice::new()?).watch(&dir.journal());
                     continue;

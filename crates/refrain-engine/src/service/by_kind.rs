@@ -127,8 +127,8 @@ impl Service {
         })
     }
 
-    /// Checks every byte of a journal, whether what it says of logs, trees and commits is so, and whether the given report on
-    /// the loop says the same. Of a plan, its own verdict comes first, then those of its loops.
+    /// Checks every byte of a journal, whether what it says of logs, trees and commits is so, and whether the given
+    /// report on the loop says the same. Of a plan, its own verdict comes first, then those of its loops.
     ///
     /// # Errors
     /// [`EngineError`] if it is not there or its journal cannot be read; one that is damaged is a verdict.
@@ -144,7 +144,8 @@ impl Service {
         })
     }
 
-    /// The process that drives a loop, or a plan, if that is stopped: nothing that is asked is done before it is continued.
+    /// The process that drives a loop, or a plan, if that is stopped: nothing that is asked is done before it is
+    /// continued.
     #[must_use]
     pub fn stopped_runner(&self, id: &LoopId) -> Option<i32> {
         self.standing(id).ok()?.runner().filter(|runner| runner.stopped)?.pid

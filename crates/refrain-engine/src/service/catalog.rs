@@ -29,8 +29,8 @@ impl Service {
         self.list_with(false, Detail::Line)
     }
 
-    /// Every loop and plan of the project, or of all that Refrain has worked in and this one, last touched first. The loops of
-    /// tasks are their plan's affair, and not among them.
+    /// Every loop and plan of the project, or of all that Refrain has worked in and this one, last touched first. The
+    /// loops of tasks are their plan's affair, and not among them.
     pub fn list_with(&self, everywhere: bool, detail: Detail) -> Result<Vec<Listed>, EngineError> {
         let work = |catalog: &mut Catalog| {
             if !everywhere {

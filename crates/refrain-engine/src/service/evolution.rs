@@ -1,6 +1,6 @@
-//! What loops that are over teach about their project's instructions for agents: an agent is asked, in a process of its own
-//! (`memory/afterwards`), what it would change. Its answer passes the gates of `core::evolution` or comes to nothing; what is
-//! left is a proposal, which a person takes over or dismisses. Nothing of that can change the loop.
+//! What loops that are over teach about their project's instructions for agents: an agent is asked, in a process of its
+//! own (`memory/afterwards`), what it would change. Its answer passes the gates of `core::evolution` or comes to
+//! nothing; what is left is a proposal, which a person takes over or dismisses. Nothing of that can change the loop.
 
 use std::fs;
 use std::time::Duration;
@@ -69,13 +69,14 @@ pub struct Proposed {
     pub proposal: Proposal,
     /// What it changes, as a patch; none if the file is another by now.
     pub patch: Option<String>,
-    /// Of loops before and after it was taken over, how many were proven done by their first iteration; none if it was not.
+    /// Of loops before and after it was taken over, how many were proven done by their first iteration; none if it was
+    /// not.
     pub measured: Option<(FirstPass, FirstPass)>,
 }
 
 impl Service {
-    /// Asks an agent what the project's instructions should say for what happened in a loop; what passes all gates is kept as a
-    /// proposal. None if it would change nothing.
+    /// Asks an agent what the project's instructions should say for what happened in a loop; what passes all gates is
+    /// kept as a proposal. None if it would change nothing.
     ///
     /// # Errors
     /// [`EvolutionError`]; nothing is kept then.
@@ -201,8 +202,8 @@ impl Service {
         }
     }
 
-    /// Takes a proposal over: the file is written anew, and nothing is committed. All gates are asked once more, as what lies on
-    /// disk could have been changed by then.
+    /// Takes a proposal over: the file is written anew, and nothing is committed. All gates are asked once more, as
+    /// what lies on disk could have been changed by then.
     ///
     /// # Errors
     /// [`EvolutionError`]; nothing was written then.

@@ -1,5 +1,5 @@
-//! Loops of other systems, and loops of Refrain's as others have them, if a person asks for it. Nothing of theirs is ever
-//! written here.
+//! Loops of other systems, and loops of Refrain's as others have them, if a person asks for it. Nothing of theirs is
+//! ever written here.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -48,7 +48,8 @@ fn text_of(path: &Utf8Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Writes a loop as it was exported, whole or not at all. `false` where a file is there that is not Refrain's: it stays.
+/// Writes a loop as it was exported, whole or not at all. `false` where a file is there that is not Refrain's: it
+/// stays.
 ///
 /// # Errors
 /// [`EngineError`]; the file is as it was then.
@@ -63,8 +64,8 @@ pub fn write_exported(path: &Utf8Path, text: &str) -> Result<bool, EngineError> 
 }
 
 impl Service {
-    /// A loop as another system has it, or else as `status --json` does, less what must not leave: values that were set for its
-    /// agent, and what looks like a secret.
+    /// A loop as another system has it, or else as `status --json` does, less what must not leave: values that were set
+    /// for its agent, and what looks like a secret.
     pub fn export(&self, id: &LoopId, to: Option<Mirror>) -> Result<String, EngineError> {
         let Located { dir, .. } = self.locate(id)?;
         let state = journal::read_signed(&dir, &self.host().signing())?.state;

@@ -162,8 +162,8 @@ fn cleaned(redactor: &Redactor, log: &Utf8Path, from: u64, bytes: &[u8]) -> Stri
     redactor.clean_part(&before, &part, &behind)
 }
 
-/// A part of a log, and how long that is: from the beginning of a line on if it is the end that is wanted, and to the end of
-/// one if there is one.
+/// A part of a log, and how long that is: from the beginning of a line on if it is the end that is wanted, and to the
+/// end of one if there is one.
 pub(crate) fn part(path: &Utf8Path, from: Option<u64>, most: u64) -> Option<(u64, Vec<u8>, u64)> {
     let (_, total) = output::read_part(path, 0, 0).ok()?;
     let begin = from.unwrap_or_else(|| total.saturating_sub(most));

@@ -59,7 +59,8 @@ impl Redactor {
         kept
     }
 
-    /// The text without the values, and where the part is in that: a value that lies across its begin is of what is before it.
+    /// The text without the values, and where the part is in that: a value that lies across its begin is of what is
+    /// before it.
     fn without_values(&self, text: &str, part: Range<usize>) -> (String, Range<usize>) {
         let found = self.values.iter().flat_map(|value| text.match_indices(value.as_str()));
         let mut found: Vec<_> = found.map(|(at, value)| at..at + value.len()).collect();

@@ -35,8 +35,8 @@ impl Service {
         Ok(case.report(all, &self.host().version, alive(&case.found.dir, &case.whole.state).runner))
     }
 
-    /// Checks every byte of a loop's journal, whether what it says of logs, trees and commits is so, and whether a report
-    /// that is given says the same.
+    /// Checks every byte of a loop's journal, whether what it says of logs, trees and commits is so, and whether a
+    /// report that is given says the same.
     ///
     /// # Errors
     /// [`EngineError`] if there is no such loop or its journal cannot be read; one that is damaged is a verdict.

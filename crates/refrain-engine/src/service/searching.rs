@@ -1,4 +1,5 @@
-//! Searching what an attempt printed, however much that is: it is read part by part, and no more of it is held than that.
+//! Searching what an attempt printed, however much that is: it is read part by part, and no more of it is held than
+//! that.
 
 use std::ops::ControlFlow;
 

@@ -35,8 +35,8 @@ pub enum UnreportedUsage {
 }
 
 impl Service {
-    /// Adds up what the loops of this project used, or those of all, `since` then; days are those of the time zone. A scraper
-    /// wants each series, too.
+    /// Adds up what the loops of this project used, or those of all, `since` then; days are those of the time zone. A
+    /// scraper wants each series, too.
     pub fn used(
         &self,
         everywhere: bool,

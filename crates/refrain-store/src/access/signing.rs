@@ -1,5 +1,6 @@
-//! Signing journals: the user's key, and the last record that was signed of each loop. Both are kept in the user's state home, which
-//! is not in the repository. The core says which records are signed and what a missing signature means (`refrain_core::signature`).
+//! Signing journals: the user's key, and the last record that was signed of each loop. Both are kept in the user's
+//! state home, which is not in the repository. The core says which records are signed and what a missing signature
+//! means (`refrain_core::signature`).
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -75,8 +76,8 @@ impl Signing {
         self.home.join("key")
     }
 
-    /// Signs with the user's key, which is made first if there is none. None if it can be neither read nor made: what the loop does
-    /// is then unsigned.
+    /// Signs with the user's key, which is made first if there is none. None if it can be neither read nor made: what
+    /// the loop does is then unsigned.
     pub(crate) fn sign(&self, statement: &[u8]) -> Option<Signature> {
         let path = self.key_file();
         let own = self.own.get_or_init(|| Own::read(&path).or_else(|| Own::make(&path).ok()?)).as_ref()?;
@@ -131,7 +132,8 @@ impl Signing {
         Request { signature, ..request }
     }
 
-    /// The requests that wait in the inbox of the loop or plan in `dir`, with the file of each, and with whom it counts as from.
+    /// The requests that wait in the inbox of the loop or plan in `dir`, with the file of each, and with whom it counts
+    /// as from.
     pub fn requests(&self, dir: &LoopDir) -> Result<Vec<(Request, Utf8PathBuf)>, DiskError> {
         let (mut waiting, trusts) = (inbox::waiting(dir)?, self.trusts());
         for (request, _) in &mut waiting {
@@ -159,8 +161,8 @@ impl Signing {
         Err(JournalError::damaged(dir.journal(), last.records, what))
     }
 
-    /// Remembers the last record of the loop in `dir` that was signed. It is not synced: what a power loss takes of it is never more
-    /// than the memory itself.
+    /// Remembers the last record of the loop in `dir` that was signed. It is not synced: what a power loss takes of it
+    /// is never more than the memory itself.
     pub(crate) fn remember(&self, dir: &LoopDir, last: &LastSigned) {
         // Without it a cut tail does not show; the loop continues.
         let _ = Self::try_remember(&self.place(dir), last);

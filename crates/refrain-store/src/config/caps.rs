@@ -1,6 +1,6 @@
-//! `[budget]`: the one part of the configuration that is read again while loops run, as a person who lowers a cap means the
-//! loops that run. That is the user's own file; what a project's said when a loop was started is pinned, because an agent
-//! could change the file.
+//! `[budget]`: the one part of the configuration that is read again while loops run, as a person who lowers a cap means
+//! the loops that run. That is the user's own file; what a project's said when a loop was started is pinned, because an
+//! agent could change the file.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,5 +1,5 @@
-//! The layers of the configuration, from below: the user's file, the project's file if it is trusted, variables, and what
-//! the command line says to run. Whole values replace each other, and whole entries of named tables do.
+//! The layers of the configuration, from below: the user's file, the project's file if it is trusted, variables, and
+//! what the command line says to run. Whole values replace each other, and whole entries of named tables do.
 //!
 //! Values in one layer beside an `agent` or a `command` describe it, and go with it when a higher layer names another.
 //! A named agent's own values stand right below the layer that names it.

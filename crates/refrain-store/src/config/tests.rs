@@ -146,8 +146,8 @@ fn a_file_that_is_not_trusted_is_not_there() {
     assert_eq!(home.load().project_file, ProjectFile::Absent);
 }
 
-/// What the user's file, the project's file and the command line say of the agent; and what holds: agent, program, model,
-/// whether there are arguments.
+/// What the user's file, the project's file and the command line say of the agent; and what holds: agent, program,
+/// model, whether there are arguments.
 type Layers = (&'static str, &'static str, Option<&'static str>, bool);
 type Holds = (Option<&'static str>, Option<&'static str>, Option<&'static str>, bool);
 

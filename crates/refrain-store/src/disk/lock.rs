@@ -73,8 +73,8 @@ impl PlansLock {
     }
 }
 
-/// A share in a worktree, for as long as the value lives. A loop that commits needs its worktree for itself, else what it
-/// commits might be another's; loops that only work may share one (design.md section 5).
+/// A share in a worktree, for as long as the value lives. A loop that commits needs its worktree for itself, else what
+/// it commits might be another's; loops that only work may share one (design.md section 5).
 #[derive(Debug)]
 pub struct WorktreeLock {
     file: File,

@@ -23,7 +23,8 @@ pub(crate) fn make_home(home: &Utf8Path, project: &Project) -> Result<(), DiskEr
     if of.exists() { Ok(()) } else { write_atomic(&of, project.root.as_str().as_bytes()) }
 }
 
-/// The homes, below `all` and called `below` there, of projects that are not there any more, each with the project's folder.
+/// The homes, below `all` and called `below` there, of projects that are not there any more, each with the project's
+/// folder.
 pub(crate) fn orphaned(all: &Utf8Path, below: &str) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
     let Ok(homes) = all.read_dir_utf8() else { return Vec::new() };
     let homes = homes.flatten().map(|entry| match below {

@@ -1,5 +1,5 @@
-//! The file of a journal, as its one writer sees it. The writer knows every byte that it wrote. What another process writes into the
-//! file is put aside, and the journal is written back as it was.
+//! The file of a journal, as its one writer sees it. The writer knows every byte that it wrote. What another process
+//! writes into the file is put aside, and the journal is written back as it was.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};

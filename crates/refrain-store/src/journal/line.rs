@@ -19,8 +19,8 @@ const TAIL: &[u8] = b"\"}";
 /// How long the end of a line is that names its hash, newline included.
 pub(crate) const END: usize = HEAD.len() + size_of::<Hash>() + TAIL.len() + 1;
 
-/// Appends the line of `record`, newline included, to `out`; returns its hash. What is to be signed is the hash that it would have
-/// without a signature.
+/// Appends the line of `record`, newline included, to `out`; returns its hash. What is to be signed is the hash that it
+/// would have without a signature.
 pub(crate) fn write<E: Serialize>(
     record: &Record<E>,
     before: Hash,
@@ -39,7 +39,8 @@ pub(crate) fn write<E: Serialize>(
     Ok(seal(out, start, before))
 }
 
-/// The hash that the line (without its newline) would have without a signature, which is what is signed; and that signature.
+/// The hash that the line (without its newline) would have without a signature, which is what is signed; and that
+/// signature.
 pub(crate) fn signed(line: &[u8], before: Hash) -> Option<(Hash, Option<Signature>)> {
     let (body, _) = split(line)?;
     let (unsigned, signature) = match split_signature(body) {

@@ -82,8 +82,8 @@ pub fn read_signed(dir: &LoopDir, signing: &Signing) -> Result<Snapshot, Journal
     Ok(snapshot)
 }
 
-/// The state of what lies in `dir` as far as its journal is believed: up to the first record that should be signed and that no key
-/// signed.
+/// The state of what lies in `dir` as far as its journal is believed: up to the first record that should be signed and
+/// that no key signed.
 pub fn read_believed<S: Machine>(dir: &LoopDir, signing: &Signing) -> Result<S, JournalError> {
     let snapshot: Snapshot<S> = read_as(dir)?;
     match snapshot.forged_from(&signing.judge(dir, &snapshot)?) {
@@ -222,8 +222,8 @@ impl<E: DeserializeOwned> Tail<E> {
         Self { written: Some(journal.written()), ..Self::new(journal.dir()) }
     }
 
-    /// The records that came since the last call, as far as `limit` bytes of the file; all of them again if another process had
-    /// changed the journal and its writer wrote it back.
+    /// The records that came since the last call, as far as `limit` bytes of the file; all of them again if another
+    /// process had changed the journal and its writer wrote it back.
     pub fn next(&mut self, limit: u64) -> Result<Vec<Record<E>>, JournalError> {
         let path = &self.path;
         let file = match self

@@ -1,7 +1,7 @@
 //! Writing a journal: one writer, and appends only.
 //!
-//! Events are folded into the state as they are pushed; what was pushed since the last commit is one write. So the end of
-//! one iteration and the begin of the next cost one append and one sync between them.
+//! Events are folded into the state as they are pushed; what was pushed since the last commit is one write. So the end
+//! of one iteration and the begin of the next cost one append and one sync between them.
 
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -122,8 +122,8 @@ impl<S: Machine> Journal<S> {
         Self::load(dir, now, u64::MAX, None)
     }
 
-    /// The same, signed from here on. From the first record on that should be signed and that no key signed, what it holds is put
-    /// aside.
+    /// The same, signed from here on. From the first record on that should be signed and that no key signed, what it
+    /// holds is put aside.
     ///
     /// # Errors
     /// As [`Self::open`]; [`JournalError::Damaged`] too if it is shorter than what was signed, or differs before.

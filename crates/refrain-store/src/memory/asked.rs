@@ -1,4 +1,5 @@
-//! Agents that were asked about loops that are over: about each end of each loop one at most, for each thing that is asked.
+//! Agents that were asked about loops that are over: about each end of each loop one at most, for each thing that is
+//! asked.
 
 use jiff::Timestamp;
 use refrain_core::LoopState;

@@ -138,7 +138,8 @@ fn aside_place(path: &Utf8Path, number: u32) -> Utf8PathBuf {
     format!("{path}.damaged-{number}").into()
 }
 
-/// Moves the file that had this inode out of the way, with what SQLite keeps beside it: what was written last lies there.
+/// Moves the file that had this inode out of the way, with what SQLite keeps beside it: what was written last lies
+/// there.
 fn put_aside(path: &Utf8Path, was: Option<u64>) -> Result<Utf8PathBuf, DiskError> {
     let free = (1..MOST_ASIDE).find(|number| !aside_place(path, *number).exists());
     let free = free.unwrap_or(MOST_ASIDE);

@@ -47,8 +47,8 @@ enum Trouble {
 }
 
 impl From<rusqlite::Error> for Trouble {
-    /// Only what says that the file is no such file, or that what is in it cannot be, is damage: all else another moment or
-    /// another place could mend.
+    /// Only what says that the file is no such file, or that what is in it cannot be, is damage: all else another
+    /// moment or another place could mend.
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;
         match (error.sqlite_error_code(), &error) {

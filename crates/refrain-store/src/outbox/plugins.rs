@@ -1,5 +1,5 @@
-//! What `plugin install` put where, so that `plugin remove` takes back that and nothing else: one file in the user's data home;
-//! and the few operations on the files of agents that this takes, which are a person's.
+//! What `plugin install` put where, so that `plugin remove` takes back that and nothing else: one file in the user's
+//! data home; and the few operations on the files of agents that this takes, which are a person's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -68,8 +68,8 @@ impl Installed {
         })
     }
 
-    /// Notes it, before anything of it is done. It is whole and on disk when this returns; if nothing is left to note, there
-    /// is no file.
+    /// Notes it, before anything of it is done. It is whole and on disk when this returns; if nothing is left to note,
+    /// there is no file.
     pub fn write(&self, folder: &Utf8Path) -> Result<(), DiskError> {
         let path = place(folder);
         if *self == Self::default() {
@@ -112,8 +112,8 @@ pub fn read(path: &Utf8Path) -> Result<Option<String>, DiskError> {
     Ok(Some(text))
 }
 
-/// Puts a text into a file that holds `before`, if anything, and looks whether it is there. A link is followed and stays, and
-/// so does the mode. A crash leaves the one text or the other.
+/// Puts a text into a file that holds `before`, if anything, and looks whether it is there. A link is followed and
+/// stays, and so does the mode. A crash leaves the one text or the other.
 ///
 /// # Errors
 /// [`DiskError`], also if the file was changed meanwhile; it then stays as changed.

@@ -1,5 +1,5 @@
-//! What is proposed to a project's instructions for agents: a folder a proposal beside its loops, and the file itself, which is a
-//! person's.
+//! What is proposed to a project's instructions for agents: a folder a proposal beside its loops, and the file itself,
+//! which is a person's.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -64,8 +64,8 @@ pub fn text_of(path: &Utf8Path) -> Result<Option<String>, DiskError> {
     }
 }
 
-/// Writes a file of the person's anew, or makes it, where it still says `old`; whether it did. A crash leaves the old file or
-/// the new one.
+/// Writes a file of the person's anew, or makes it, where it still says `old`; whether it did. A crash leaves the old
+/// file or the new one.
 pub fn rewrite(path: &Utf8Path, old: Option<&str>, new: &str) -> Result<bool, DiskError> {
     let Some(old) = old else { return create(path, new.as_bytes()) };
     replace_atomic(path, new.as_bytes(), || text_of(path).is_ok_and(|now| now.as_deref() == Some(old)))

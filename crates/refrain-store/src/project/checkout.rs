@@ -58,8 +58,8 @@ impl CleanPlace {
         self.dir().join("baseline")
     }
 
-    /// Lets it go. The first stays as it is, for the caches in it; what further loops needed beside it at the same time goes,
-    /// also what one of them left that was killed.
+    /// Lets it go. The first stays as it is, for the caches in it; what further loops needed beside it at the same time
+    /// goes, also what one of them left that was killed.
     pub fn leave(self) {
         let Self { home, number, .. } = &self;
         let beyond = numbers(home).into_iter().filter(|other| *other > 1);

@@ -96,8 +96,8 @@ impl Project {
         LoopDir(self.loops().join(id.as_str()))
     }
 
-    /// The folder of one plan, whether it exists or not: what it shares with a loop's (journal, locks, inbox, doorbell) lies
-    /// in it likewise.
+    /// The folder of one plan, whether it exists or not: what it shares with a loop's (journal, locks, inbox, doorbell)
+    /// lies in it likewise.
     #[must_use]
     pub fn plan_dir(&self, id: &LoopId) -> LoopDir {
         LoopDir(self.data.join("plans").join(id.as_str()))
@@ -121,8 +121,8 @@ impl Project {
         self.data.join("loops")
     }
 
-    /// Where a loop's own worktree is: in the user's state home and never inside a project, where tools that look upwards
-    /// would find the main worktree (design.md section 5).
+    /// Where a loop's own worktree is: in the user's state home and never inside a project, where tools that look
+    /// upwards would find the main worktree (design.md section 5).
     #[must_use]
     pub fn own_worktree(&self, state_home: &Utf8Path, id: &LoopId) -> Utf8PathBuf {
         state_home.join("worktrees").join(self.own_name()).join(id.as_str())
@@ -275,14 +275,15 @@ impl LoopDir {
         }
     }
 
-    /// Whether there is a loop, whole or damaged: a journal with a first complete line, or files that only a loop leaves.
+    /// Whether there is a loop, whole or damaged: a journal with a first complete line, or files that only a loop
+    /// leaves.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.has_first_line() || self.has_remains()
     }
 
-    /// Whether files are there that are made only after the first line of the journal is on disk: without that line the loop is
-    /// damaged. A `start` that was killed in its first write leaves none of them, and no loop.
+    /// Whether files are there that are made only after the first line of the journal is on disk: without that line the
+    /// loop is damaged. A `start` that was killed in its first write leaves none of them, and no loop.
     #[must_use]
     pub fn has_remains(&self) -> bool {
         let made_later = [ITERATIONS, DOORBELL, RUNNER_LOG, INDEX];

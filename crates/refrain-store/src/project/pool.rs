@@ -68,7 +68,8 @@ impl Slot {
         self.number
     }
 
-    /// The worktree, whether it is there yet or not. It is called as the project is, as some tools name things after it.
+    /// The worktree, whether it is there yet or not. It is called as the project is, as some tools name things after
+    /// it.
     #[must_use]
     pub fn folder(&self) -> Utf8PathBuf {
         self.dir().join(&self.name)
@@ -155,8 +156,8 @@ pub fn remove_all(home: &Utf8Path) -> Result<(), DiskError> {
     numbered::remove_all(home)
 }
 
-/// How much room a folder takes, in bytes, and whether that is all of it: it is not looked at more than `most` files and
-/// folders. What is linked several times in it counts once, and nothing on other disks.
+/// How much room a folder takes, in bytes, and whether that is all of it: it is not looked at more than `most` files
+/// and folders. What is linked several times in it counts once, and nothing on other disks.
 #[must_use]
 pub fn size(folder: &Utf8Path, most: usize) -> (u64, bool) {
     let (mut bytes, mut left, mut linked) = (0, most, BTreeSet::new());

@@ -1,5 +1,5 @@
-//! The ledger of the money that all loops of a user share, on disk: one file in the user's state home, and a lock. What it
-//! adds up to is the core's business ([`refrain_core::budget`]).
+//! The ledger of the money that all loops of a user share, on disk: one file in the user's state home, and a lock. What
+//! it adds up to is the core's business ([`refrain_core::budget`]).
 
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;

@@ -1,5 +1,5 @@
-//! Which file has the tasks of a tag: SCUD's per-tag file, else the tag in one of its files of all tags; without a tag the
-//! active one, else the only one. A file that is given by its path is taken as what it is.
+//! Which file has the tasks of a tag: SCUD's per-tag file, else the tag in one of its files of all tags; without a tag
+//! the active one, else the only one. A file that is given by its path is taken as what it is.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::plan::file::{FileError, Shape, has_task_headings, tags};
@@ -12,8 +12,8 @@ use crate::Project;
 /// SCUD's files of all tags.
 const ALL_TAGS: [&str; 2] = ["tasks.json", "tasks.scg"];
 
-/// Finds the task file of `tag`. A `plan` that has tasks of its own is that file if no tag is given; one in SCUD's shapes
-/// always is.
+/// Finds the task file of `tag`. A `plan` that has tasks of its own is that file if no tag is given; one in SCUD's
+/// shapes always is.
 ///
 /// # Errors
 /// [`TasksError`] if there is none, or it is unclear which.

@@ -1,5 +1,5 @@
-//! Linux: a service of the user's own systemd that resumes what the machine's end interrupted. It is nothing but two files:
-//! the unit, and the link by which it is started.
+//! Linux: a service of the user's own systemd that resumes what the machine's end interrupted. It is nothing but two
+//! files: the unit, and the link by which it is started.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -22,7 +22,8 @@ const UNIT: &str = "refrain-resume.service";
 const OURS: &str = "# Written by refrain doctor --autostart on; refrain doctor --autostart off removes it.";
 /// Before it, the path of the program that the unit starts. systemd passes over keys that begin so.
 const PROGRAM: &str = "X-Refrain-Program=";
-/// Variables that say where things are, and hold no secrets: without them agents and logins are not found after a reboot.
+/// Variables that say where things are, and hold no secrets: without them agents and logins are not found after a
+/// reboot.
 const PLACES: [&str; 8] = [
     "PATH",
     "LANG",

@@ -1,4 +1,5 @@
-//! How a child is started: the record first, synced; then the process. Its input is made by `attempt`, `judge` and `child`.
+//! How a child is started: the record first, synced; then the process. Its input is made by `attempt`, `judge` and
+//! `child`.
 
 use std::sync::Arc;
 

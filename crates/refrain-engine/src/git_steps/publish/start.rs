@@ -10,8 +10,8 @@ use refrain_git::{Repository, Upstream};
 use super::unknown_forge;
 use crate::{EngineError, chain};
 
-/// Checks before anything is begun that the loop will find where to publish, and fills in what its pull request is for. What
-/// cannot be reached now may be there later.
+/// Checks before anything is begun that the loop will find where to publish, and fills in what its pull request is for.
+/// What cannot be reached now may be there later.
 ///
 /// # Errors
 /// [`EngineError::Unpublishable`] with what is missing.

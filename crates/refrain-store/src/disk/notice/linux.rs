@@ -33,13 +33,13 @@ struct Watch {
     path: Utf8PathBuf,
     /// The events that are watched of the file there.
     flags: WatchFlags,
-    /// The watch on what lies there now. The system watches files, not names: one that was deleted and written back is another
-    /// file.
+    /// The watch on what lies there now. The system watches files, not names: one that was deleted and written back is
+    /// another file.
     number: Option<i32>,
 }
 
-/// That a file is replaced, moved or deleted. One that is held open is deleted without DELETE_SELF: all that changes is how many
-/// names it has.
+/// That a file is replaced, moved or deleted. One that is held open is deleted without DELETE_SELF: all that changes is
+/// how many names it has.
 const PRESENCE: WatchFlags = WatchFlags::DELETE_SELF.union(WatchFlags::MOVE_SELF).union(WatchFlags::ATTRIB);
 
 /// The same, and what a file holds, or a folder lists.
@@ -71,7 +71,8 @@ impl Notice {
         self.add(path, ALL)
     }
 
-    /// Watches whether a file stays in its place, and not what is written to it; whether the system had a watch left for it.
+    /// Watches whether a file stays in its place, and not what is written to it; whether the system had a watch left
+    /// for it.
     pub fn watch_place(&self, path: &Utf8Path) -> bool {
         self.add(path, PRESENCE)
     }
