@@ -39,7 +39,7 @@ pub enum Relation {
     Other,
 }
 
-/// What a request does. Every verb of every surface is one of these.
+/// The action of a request. Every verb of every surface is one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     Start,

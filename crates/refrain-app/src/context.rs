@@ -15,7 +15,7 @@ pub struct Context {
     pub dir: Utf8PathBuf,
     /// The machine, and the user's environment.
     pub host: Host,
-    /// How many loops the caller runs in: [`Caller`] says which is the nearest.
+    /// How many loops the caller runs in: [`Caller`] has the nearest one.
     pub depth: u32,
     pub caller: Caller,
     /// The options that the request has, for what has an effect on some loops only.

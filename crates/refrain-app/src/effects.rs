@@ -30,7 +30,7 @@ pub enum When {
     Without(&'static str),
     /// Where this holds of all that is typed.
     Typed(fn(&Level) -> bool),
-    /// Where this holds of the loop that the command line and the configuration make.
+    /// Whether this holds for the loop that the command line and the configuration make.
     Loop(fn(&Spec) -> bool),
     /// With no command line: the verb takes them only to say why it does not.
     Never,

@@ -100,7 +100,7 @@ impl RequestError {
         self
     }
 
-    /// What is used up that was granted, and the words that would grant more of it.
+    /// Names the limit that is used up, and the options that would raise it.
     pub fn lacking(self, used: &str, flags: &str) -> Self {
         Self { lacks: Some((used.to_owned(), flags.to_owned())), ..self }
     }

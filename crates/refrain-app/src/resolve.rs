@@ -73,7 +73,7 @@ pub fn note_untrusted(settings: &Settings, note: Note<'_>) {
 pub enum Words {
     /// The words.
     Text(String),
-    /// What standard input says, read once the rest of the request holds.
+    /// The text on standard input, read once the rest of the request is accepted.
     Stdin,
 }
 
@@ -208,8 +208,8 @@ pub fn common(
     Ok(Resolved { spec, notes: proof.notes, offered: proof.offered })
 }
 
-/// What it has to do with memories: what is said, what is configured, else whether its agent is one that we know, as a
-/// command may be anything, and its prompt is its own.
+/// The use of memories: as typed, as configured, else on for a known agent. A command may be anything, and its prompt
+/// is its own.
 fn memory(said: Option<OnOff>, agent: &AgentSpec, configured: &Memory) -> Option<MemorySpec> {
     let usual = if agent.kind.streams() { OnOff::On } else { OnOff::Off };
     let is_on = said.or(configured.recall.map(OnOff::from)).unwrap_or(usual) == OnOff::On;
@@ -306,7 +306,7 @@ fn program(args: &WorkArgs, settings: &Settings) -> Result<(AgentKind, String, V
     Ok((kind, program.to_owned(), Vec::new()))
 }
 
-/// What its standard output is: of known agents their stream, which is read by its own rules.
+/// The format of its standard output: for known agents their stream, which is read by its own rules.
 fn output_format(
     args: &WorkArgs,
     settings: &Settings,
@@ -378,8 +378,7 @@ fn limits(args: &WorkArgs, start: &Start, agent: &AgentSpec) -> Limits {
     }
 }
 
-/// The words that claim the work done, and where they count unless it was said: a stream's final message is known, all
-/// else is the whole output.
+/// The completion promise, and where it counts by default: in the final message of a stream, else in the whole output.
 fn promise(args: &PromiseArgs, start: &Start, agent: &AgentSpec) -> Result<Option<Promise>, RequestError> {
     let is_none = args.no_promise || args.completion_promise.is_none() && start.promise == Some(false);
     if is_none {

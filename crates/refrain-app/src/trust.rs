@@ -1,5 +1,5 @@
-//! What of a repository runs only once the user trusts it: its `refrain.toml`, and the commands that its task files and
-//! manifests name.
+//! The parts of a repository that take effect only once the user trusts them: its `refrain.toml`, and the commands that
+//! its task files and manifests name.
 
 use std::collections::BTreeSet;
 
@@ -23,14 +23,14 @@ pub struct Trustable {
 }
 
 impl Trustable {
-    /// What is there: the commands of all tasks that are meant, or of the only tag.
+    /// What can be trusted: with the commands of all selected tasks, or of the only tag.
     pub fn of(context: &Context, service: &Service, args: &SourceArgs) -> Result<Self, RequestError> {
         let file = config::project_file(service.project())?;
         let is_named = args.tag.is_some() || args.plan.is_some();
         let source = match args.read(context, &mut |_| ()) {
             Ok(source) => Some(source),
             Err(error) if is_named => return Err(error),
-            // There is no task file, or it is not known which is meant.
+            // There is no task file, or it is unclear which one is meant.
             Err(_) => None,
         };
         let worktree = &service.project().worktree;

@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What this process holds once all the loops of these journals wait, and what it does then.
+/// The resources of this process while all the loops of these journals wait.
 async fn look(journals: &[Utf8PathBuf]) -> Value {
     for journal in journals {
         while !fs::read_to_string(journal).unwrap_or_default().contains("\"wait.started\"") {

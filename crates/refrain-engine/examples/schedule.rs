@@ -1,6 +1,6 @@
-//! What it costs to decide: plans of many tasks to their end, every event applied and every step asked for, and nothing
-//! done besides. `cargo run --release -p refrain-engine --example schedule -- TASKS` prints one JSON object with the
-//! milliseconds of CPU that each shape of graph took, the least of five times.
+//! The cost of decisions: plans of many tasks run to their end, with every event applied and every step asked for, and
+//! nothing else done. `cargo run --release -p refrain-engine --example schedule -- TASKS` prints one JSON object with
+//! the milliseconds of CPU that each shape of graph took, the least of five times.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -179,7 +179,7 @@ impl Plan {
     }
 }
 
-/// What each loop would be started with: no more than there has to be.
+/// The specification of each loop, as small as possible.
 fn spec() -> Result<Spec, Box<dyn Error>> {
     Ok(Spec {
         id: "each".parse()?,

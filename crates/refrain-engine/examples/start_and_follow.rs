@@ -4,7 +4,7 @@
 //! cargo run -p refrain-engine --example start_and_follow -- FOLDER PROMPT PROGRAM [ARGUMENT…]
 //! ```
 //!
-//! What `refrain start` does is no more than this, with a screen in place of the printed lines.
+//! `refrain start` does no more than this, with a screen in place of the printed lines.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What is to be done: the words of the journal's first event (`docs/schema/event.json`).
+/// The specification: it is part of the journal's first event (`docs/schema/event.json`).
 fn spec(
     service: &Service,
     folder: &Utf8PathBuf,
@@ -88,7 +88,7 @@ fn watch(mut follower: Follower) -> Result<(), refrain_engine::JournalError> {
             FollowEvent::Output { bytes, .. } => {
                 say(&format!("it prints {:?}", String::from_utf8_lossy(&bytes)))
             }
-            // Of a known agent whose stream is read, in place of its output.
+            // The stream of a known agent is parsed; its events replace its output.
             FollowEvent::Said(event) => say(&format!("it says {event:?}")),
             FollowEvent::Past(_) | FollowEvent::Joined | FollowEvent::Quiet => {}
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use camino::Utf8PathBuf;
 use refrain_store::access::signing::Signing;
 
-/// What the engine needs to know of its surroundings: libraries do not look for themselves.
+/// The engine's surroundings: libraries do not look for them themselves.
 #[derive(Clone, Debug)]
 pub struct Host {
     /// The binary that becomes a keeper, or a detached runner, under another name.

@@ -12,7 +12,7 @@ use refrain_store::{append, create};
 
 use crate::{EngineError, Service};
 
-/// What is asked for beside the configuration and the section for agents.
+/// The optional files, beside the configuration and the section for agents.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extras {
     /// Targets for Make.
@@ -55,7 +55,7 @@ enum Found {
 }
 
 impl Service {
-    /// Makes the project ready for loops, or only says what that comes to.
+    /// Makes the project ready for loops, or only says what would change.
     ///
     /// # Errors
     /// [`EngineError`] if the project's files cannot be looked at, and nothing was touched; or if one cannot be

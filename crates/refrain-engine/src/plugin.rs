@@ -25,7 +25,7 @@ pub struct PluginWork {
     pub changes: Vec<PluginChange>,
     /// Files of Refrain's that were changed by others, which are left as they are.
     pub kept: Vec<Utf8PathBuf>,
-    /// How agents call this program: by its name where that leads to it, else by its path.
+    /// How agents call this program: by its name if that leads to it, else by its path.
     pub program: String,
     /// What the user has to do, or to know.
     pub then: &'static [&'static str],
@@ -42,8 +42,7 @@ pub struct PluginChange {
 }
 
 impl Host {
-    /// Puts an agent's plugin where that loads it from, if it is not there already; or only says what that would
-    /// change.
+    /// Installs an agent's plugin, if it is not there already; or only says what that would change.
     ///
     /// # Errors
     /// [`EngineError::Plugin`] if something does not fit, and nothing was touched; [`EngineError::Disk`] if a file
@@ -58,7 +57,7 @@ impl Host {
         Ok(PluginWork { changes: plan.changes, kept: plan.kept, program, then: plugin.then })
     }
 
-    /// Takes an agent's plugin back from where it was put; or only says what that would change.
+    /// Removes an agent's plugin; or only says what that would change.
     pub fn remove_plugin(&self, agent: AgentKind, is_rehearsal: bool) -> Result<PluginWork, EngineError> {
         let (program, plugin) = self.plugin_of(agent)?;
         let noted = Installed::read(&self.plugins())?;

@@ -51,7 +51,7 @@ impl Service {
         Ok(Self { project: Project::find(dir)?, host, trusts_once: false })
     }
 
-    /// The same, where everything of the project counts as trusted if `once` says so; nothing is stored.
+    /// The same, but everything of the project counts as trusted if `once`; nothing is stored.
     #[must_use]
     pub fn trusting(self, once: bool) -> Self {
         Self { trusts_once: once, ..self }
@@ -79,8 +79,8 @@ impl Service {
         &self.host
     }
 
-    /// What is configured for loops that are started here. `variables` says whether those of the environment count: not
-    /// inside an attempt, where they were set for the agent.
+    /// The settings of loops that are started here. `variables` says whether those of the environment count: not inside
+    /// an attempt, where they were set for the agent.
     ///
     /// # Errors
     /// [`config::ConfigError`] for a file or a variable that cannot be used.

@@ -34,7 +34,7 @@ use crate::{EngineError, LoopRequest, Service, now};
 /// How often a prover is started for one question: if it dies again and again, that is reported instead.
 const PROVERS: u32 = 3;
 
-/// How long a loop that is to begin waits for others to let go of its worktree.
+/// How long a new loop waits for others to release its worktree.
 const MOMENT: Duration = Duration::from_secs(5);
 
 /// What a session's loop does next.
@@ -71,7 +71,7 @@ impl Service {
         let until = Instant::now() + MOMENT;
         let runner = loop {
             match self.start(spec.clone(), named.clone()) {
-                // What another session did is proven in moments, most often.
+                // The work of another session is mostly proven in moments.
                 Err(EngineError::WorktreeTaken { .. }) if Instant::now() < until => {
                     wait_for_change(&self.project().sessions(), LOOK_AGAIN);
                 }
@@ -139,8 +139,8 @@ impl Service {
         if is_its_own { Ok(()) } else { self.refuse_where_a_session_lives(state) }
     }
 
-    /// Records which session it is that drives a loop, now that it is known. Says whether it is this one: another
-    /// session of the same process may have been faster.
+    /// Records the session that drives a loop, now that it is known. Says whether it is this one: another session of
+    /// the same process may have been faster.
     fn bind(&self, id: &LoopId, session: &Session) -> Result<bool, EngineError> {
         let dir = self.locate(id)?.dir;
         let Some(_lock) = RunnerLock::try_take(&dir)? else { return Ok(false) };
@@ -180,7 +180,7 @@ impl Service {
         said: Option<&Said>,
         patience: Duration,
     ) -> Result<Turn, EngineError> {
-        // What a runner drove, and might drive again, has no turn that a session could end.
+        // A loop that a runner drove, and might drive again, has no turn that a session could end.
         if seen.session.is_none() {
             return Ok(Turn::Stopped(Box::new(seen.clone())));
         }
@@ -297,8 +297,8 @@ impl Service {
 }
 
 impl Service {
-    /// Waits where a session has nothing to do: until one of these files is another, the loop does not run any more, or
-    /// a while is over that is longer each time in a row. Says which: `changed`, `not-running`, `timeout` (seed 000).
+    /// Waits while a session has nothing to do: until one of these files changes, the loop does not run any more, or a
+    /// time is over that is longer each time in a row. Returns which: `changed`, `not-running`, `timeout` (seed 000).
     pub fn idle(&self, id: &LoopId, files: &[Utf8PathBuf]) -> Result<&'static str, EngineError> {
         let dir = self.locate(id)?.dir;
         let notice = Notice::new()?;

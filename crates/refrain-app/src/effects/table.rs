@@ -188,7 +188,7 @@ const WORK: &[Row] = &[
 const NO_SPEC: &str = "it has no effect without a specification; add --spec-gate FILE";
 
 const GATES: &[Row] = &[
-    // What is protected refuses a claim without a gate too.
+    // Protection refuses a claim without a gate too.
     always(CHECKS),
     always("allow-missing-gates"),
     holds(
@@ -198,7 +198,7 @@ const GATES: &[Row] = &[
     ),
 ];
 
-/// What may be missing of what checks the work. A task of a plan may name a gate that the plan does not have.
+/// Checks that may be missing. A task of a plan may name a gate that the plan does not have.
 const OF_MISSING: &[Row] = &[holds(
     "allow-missing-gates",
     |spec| !spec.gates.is_empty() || spec.critique.is_some(),

@@ -1,5 +1,5 @@
-//! From what a person typed and configured to a plan's specification: what `plan run` starts is what `plan show` and
-//! `plan check` look at.
+//! Makes a plan's specification from options and configuration: `plan show` and `plan check` look at the same one that
+//! `plan run` starts.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::gate::GateSpec;
@@ -113,7 +113,7 @@ impl Prepared {
         trust::check(context, &self.service, &self.commands, Some(&self.source_args))
     }
 
-    /// Refuses what tasks themselves say proves them, where its program is not there.
+    /// Refuses verifications of tasks with a program that is missing.
     fn check_verification(&self) -> Result<(), RequestError> {
         let graph = &self.source.graph;
         let to_do = graph.tasks().iter().enumerate().filter(|(at, _)| graph.standing(*at) == Standing::ToDo);

@@ -1,4 +1,4 @@
-//! What a request of another program comes to: the request that the command line makes too.
+//! Turns a request of another program into the request that the command line makes too.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -18,11 +18,11 @@ use crate::plan::{HowArgs, RunPlan, SourceArgs, SpecArgs};
 use crate::resolve::{StartLoop, Workspace};
 use crate::{Context, Note, RequestError};
 
-/// What one iteration may take unless something is said or configured, in minutes (seed 003).
+/// The default limit of one iteration, in minutes (seed 003).
 const MINUTES: u32 = 30;
-/// How long an agent that its time limit stops has to come to an end by itself (issue 8).
+/// How long an agent has to end by itself after its time limit (issue 8).
 const GRACE: Millis = Millis(30_000);
-/// What a loop may cost unless something is said or configured, in US dollars (seed 003).
+/// The default cost limit of a loop, in US dollars (seed 003).
 const COST: f64 = 5.0;
 
 /// An option by its long name, and its value, if it takes one.

@@ -7,7 +7,7 @@ use refrain_engine::objection;
 
 use crate::error::{Message, RequestError};
 
-/// What the agent called `name` is: all that nothing says of it is as it is for the worker.
+/// The agent called `name`: its omitted settings are those of the worker.
 pub fn agent(
     who: &str,
     name: &str,

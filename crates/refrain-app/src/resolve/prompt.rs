@@ -132,7 +132,7 @@ fn unreadable(name: &str, error: &std::io::Error) -> RequestError {
 /// What a person wrote for an agent into a file.
 pub fn read(name: &str, path: &Utf8Path) -> Result<String, RequestError> {
     let failed = |error| unreadable(name, &error);
-    // What is no file may never end, or never begin.
+    // Reading anything but a file may never end, or never begin.
     let meta = std::fs::metadata(path).map_err(failed)?;
     if !meta.is_file() || meta.len() > LARGEST_PROMPT {
         let error = std::io::Error::other(format!("it is no file of at most {LARGEST_PROMPT} bytes"));

@@ -84,8 +84,8 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
     Ok(Answer { said, cost: heard.report.and_then(|report| report.cost).map(|(_, cost)| cost) })
 }
 
-/// What all processes of an asked agent bear, with the file of what it is asked: should its keeper die, they are known
-/// by it.
+/// A variable of all processes of an asked agent, with the file of its prompt: if its keeper dies, they are found by
+/// it.
 const MARK: &str = "REFRAIN_QUESTION_FILE";
 
 /// Output listener of a one-shot agent call.

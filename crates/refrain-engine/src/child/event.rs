@@ -1,4 +1,4 @@
-//! What happens to a child.
+//! The events of a child.
 
 use refrain_core::agent::{FaultKind, Until, Usage};
 use refrain_core::event::{Event, Process};

@@ -49,8 +49,8 @@ impl Service {
         Ok(())
     }
 
-    /// The same for gates that a loop like `spec` does not have in this form: what the project offers, or what tasks
-    /// ask for.
+    /// The same for gates that a loop like `spec` does not have in this form: those that the project offers, or that
+    /// tasks name.
     ///
     /// # Errors
     /// As above; none if a missing program is allowed.

@@ -1,4 +1,4 @@
-//! What a judge runs with, and where its prompt is kept.
+//! The specification of a judge, and the file of its prompt.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::judge::judge;

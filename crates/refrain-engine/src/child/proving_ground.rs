@@ -1,5 +1,5 @@
-//! Where gates run with `--clean-checkout`: in a folder elsewhere that holds the candidate and nothing else of the
-//! worktree. How it comes to hold that is `refrain-git`'s, which folder it is `refrain-store`'s business.
+//! The folder of gates with `--clean-checkout`: it holds the candidate and nothing else of the worktree. `refrain-git`
+//! fills it, `refrain-store` chooses it.
 
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,15 +25,15 @@ pub(crate) type Ready = Result<Utf8PathBuf, String>;
 #[derive(Debug)]
 pub(crate) struct CleanCheckout {
     place: CleanPlace,
-    /// What gates left in it that ran before the first iteration: nothing else stays from one verification to the next,
-    /// as later gates run what the agent wrote. In memory, as an agent could write the file of it; what is there at
-    /// first is what the loop before left.
+    /// Files that gates before the first iteration left in it: nothing else stays from one verification to the next, as
+    /// later gates run what the agent wrote. Kept in memory, as an agent could write a file; at first these are the
+    /// files that the loop before left.
     kept: FolderSnapshot,
     /// What the gates left that verify the current candidate.
     verification: Option<Verification>,
     /// A gate was started there, and what it wrote is not in the list yet.
     is_used: bool,
-    /// What was protected there when the last gate began, until that is compared.
+    /// The protected content there when the last gate began, until it is compared.
     protected: Option<Oid>,
     /// Whether a gate ran there since it was compared.
     is_unseen: bool,
@@ -91,8 +91,8 @@ impl CleanCheckout {
         });
     }
 
-    /// What is there now was left by gates: for the next one of their verification, or, if they ran on what is trusted,
-    /// for all that follow.
+    /// Keeps what gates left there: for the next one of their verification, or, if they ran on trusted content, for all
+    /// that follow.
     pub(crate) fn keep(&mut self) {
         // Without a list the next gate has no caches.
         let list = FolderSnapshot::list(&self.place.folder()).unwrap_or_default();
@@ -106,7 +106,7 @@ impl CleanCheckout {
     }
 
     fn store(&self) {
-        // What is not in the file is made again.
+        // Leftovers that the file does not list are made again.
         let _ = write_atomic(&self.place.kept(), &self.kept.to_bytes());
     }
 
@@ -132,7 +132,7 @@ fn locked(ground: &CheckoutDir) -> MutexGuard<'_, Option<CleanCheckout>> {
     ground.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A gate has ended: what it wrote is listed. Where something of it still runs, that is looked at again once it is
+/// A gate has ended: the files it wrote are listed. If something of it still runs, they are listed again once it is
 /// gone.
 pub(crate) fn keep(ground: &CheckoutDir, is_left: bool) {
     if let Some(checkout) = locked(ground).as_mut().filter(|checkout| checkout.is_used) {
@@ -142,8 +142,8 @@ pub(crate) fn keep(ground: &CheckoutDir, is_left: bool) {
 }
 
 impl Job {
-    /// What the gates touched in the clean checkout that were asked about the candidate. Of one that is only taken now
-    /// none was.
+    /// The paths that gates of the candidate touched in the clean checkout. A candidate that was only just taken has
+    /// none.
     pub(crate) fn touched_by_gates(&self, repository: &Repository) -> Result<Vec<Touched>, GitError> {
         let mut ground = locked(&self.ground);
         let Some(checkout) = ground.as_mut() else { return Ok(Vec::new()) };
@@ -188,7 +188,7 @@ pub(crate) fn prepare(job: &Job) -> Ready {
         checkout.compare(job, &repository)?;
         checkout.is_used = false;
         checkout.begin(proving.of, tree);
-        // What is frozen and was touched is as it was: a gate that the agent rewrote says nothing.
+        // Restores frozen paths that were touched: a gate that the agent rewrote proves nothing.
         let base = job.state.git.base.as_ref().and_then(|base| base.protected.as_ref());
         let frozen = candidate.touched.iter().filter_map(frozen);
         let over = base.map_or_else(|| Ok(Vec::new()), |base| repository.as_they_were(base, frozen))?;

@@ -1,4 +1,4 @@
-//! How a child is started: the prompt and the schema are on disk first.
+//! The start of a child: the prompt and the schema are on disk first.
 
 use std::ffi::OsString;
 use std::fs;

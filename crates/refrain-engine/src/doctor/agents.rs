@@ -1,4 +1,4 @@
-//! The agents' programs: where they are, which version, and what they and their files say of themselves. All are asked
+//! The agents' programs: where they are, which version they have, and what they and their files report. All are asked
 //! at once, with the environment that a loop would give them.
 
 use std::ffi::OsString;

@@ -103,7 +103,7 @@ fn under_way(what: Operation) -> Finding {
 
 /// A git lock stays only when git is killed, and then blocks git until a person removes it.
 fn locks(worktrees: &[&Utf8PathBuf], folders: [&Utf8Path; 2]) -> Vec<Found> {
-    // Of the main worktree both are the same, which may be written in two ways.
+    // Both folders of the main worktree are the same, which may be written in two ways.
     let mut folders =
         folders.map(|folder| folder.canonicalize_utf8().unwrap_or_else(|_| folder.to_owned())).to_vec();
     folders.dedup();

@@ -48,7 +48,7 @@ pub fn interrupted_by_reboot(host: &Host) -> Vec<(Service, LoopId)> {
     for root in projects::listed(&host.data_home) {
         let Ok(service) = Service::open(&root, host.clone()) else { continue };
         for dir in service.project().loop_dirs().unwrap_or_default() {
-            // What cannot be read is named by `doctor` and `list`.
+            // Journals that cannot be read are named by `doctor` and `list`.
             let Ok(snapshot) = journal::read(&dir) else { continue };
             let state = snapshot.state;
             // The loop of a task is resumed with its plan.

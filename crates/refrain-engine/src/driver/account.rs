@@ -37,8 +37,7 @@ impl Account {
         Some(Self { gate: AccountGate::new(state_home, &account), probe: None, seen: None, is_tried: false })
     }
 
-    /// What there is to wait for before the attempt that would start now. One of all loops may start when the time has
-    /// come.
+    /// The wait before the attempt that would start now. One of all loops may start when the time has come.
     pub(crate) fn wait(&mut self, now: Timestamp) -> Option<Wait> {
         self.is_tried = false;
         self.seen = self.gate.closed();

@@ -39,7 +39,7 @@ struct Held {
     allowance: Option<Allowance>,
 }
 
-/// What is to be done before a step that costs money, and all that it takes; made where the state is at hand.
+/// The query before a step that costs money, with all its data; made while the state is available.
 #[derive(Debug)]
 pub(crate) struct Question {
     caps: Caps,
@@ -121,11 +121,12 @@ impl BudgetReservation {
         self.allowance().is_some_and(|allowance| to_grow(used, allowance.amount).is_some())
     }
 
-    /// Reserves more for the agent that runs, as far as there is any; what cannot be had now may be had later. Blocks.
+    /// Reserves more for the running agent, as far as there is any; it is tried again later. Blocks.
     pub(crate) fn grow(&mut self, used: Usd) {
         let Some(Held { run, allowance: Some(allowance) }) = self.held else { return };
         let Some(to) = to_grow(used, allowance.amount) else { return };
-        // Where nothing can be read or written it stays as it is, and what is used up ends the agent.
+        // If the ledger or the caps cannot be read or written, the reservation stays as it is, and the agent ends when
+        // that is used up.
         let Ok(caps) = self.user.read() else { return };
         let caps = caps.lower(self.pinned);
         if let Ok(Some(grown)) = self.file.change(|ledger| ledger.grow(&self.of, run, to, &caps)) {
@@ -133,7 +134,7 @@ impl BudgetReservation {
         }
     }
 
-    /// What the agent that ran has cost, once it is known that it runs no more; none while it does.
+    /// The cost of the last agent, once it is known to have ended; none while it runs.
     pub(crate) fn due(&self, state: &LoopState) -> Option<Option<Usd>> {
         let held = self.held.filter(|_| state.runs().is_none())?;
         // One that is not among them was never started.
@@ -157,7 +158,7 @@ pub(crate) fn told(state: &LoopState, agent: &AgentSpec, shared: Option<Allowanc
     (budget, state.limits.max_cost.is_some() || state.limits.max_tokens.is_some() || shared.is_some())
 }
 
-/// Takes back what dead runners reserved, and what this loop did before: what is known to have been used is spent.
+/// Takes back the reservations of dead runners, and the earlier ones of this loop: known usage is booked as spent.
 fn take_back(ledger: &mut Ledger, own: &Utf8Path, costs: &[Option<Usd>]) {
     let is_left = |it: &&Reservation| it.of == own || identity::is_alive(&it.runner) == Some(false);
     let left: Vec<_> = ledger.open().iter().filter(is_left).map(|it| (it.of.clone(), it.run)).collect();

@@ -51,7 +51,7 @@ enum News {
     Repository(Done),
 }
 
-/// What is known of the attempt, or the gate, in flight, but not worth an event each time.
+/// Facts of the attempt, or the gate, in flight, that are not worth an event each time.
 struct Flight {
     /// How much it has printed, and when last.
     meter: Arc<Meter>,
@@ -69,13 +69,13 @@ pub(crate) struct Drive<'a> {
     /// What git is doing for the loop.
     work: Option<Work>,
     opened: Opened,
-    /// Where gates run that are not to run in the worktree, and that it is ready for the step that comes next.
+    /// The folder of gates that do not run in the worktree, and that it is ready for the next step.
     ground: CheckoutDir,
     ready: Option<(Step, Ready)>,
     /// The step that is being done, and the one before it.
     steps: [Option<Step>; 2],
     account: Option<Account>,
-    /// What is known of its worktree; only lent to the thread that looks at it.
+    /// The last look at its worktree; only lent to the thread that looks at it.
     seen: Option<WorkWatch>,
     /// The work as the attempt that ended last left it; none once anything was waited for since.
     attempt_work: Option<WorkDigest>,
@@ -137,7 +137,8 @@ impl<'a> Drive<'a> {
         Account::new(&self.driver.journal.state().spec, &self.env(), &self.driver.host.state_home)
     }
 
-    /// What its agents start from. Made when it is needed: of a loop that sleeps nothing is kept that others have too.
+    /// The environment of its agents. Made when it is needed, so that a sleeping loop keeps no copy of what others have
+    /// too.
     fn env(&self) -> Vec<(OsString, OsString)> {
         environment::base(&self.driver.journal.state().spec, self.driver.host.env.iter().cloned())
     }
@@ -173,7 +174,7 @@ impl<'a> Drive<'a> {
                 continue;
             }
             match step {
-                // What comes next is the session's.
+                // The session takes the next step.
                 Step::BeginIteration { .. } | Step::Start(ChildId::Attempt(_))
                     if self.driver.journal.state().session.is_some() =>
                 {
@@ -220,8 +221,8 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The work now, none if it cannot be known in time, or nothing asks for it; and what git would run that is not as
-    /// it was pinned.
+    /// The work now, none if it cannot be read in time, or is not needed; and the programs of git that differ from the
+    /// pinned ones.
     async fn look_at_work(&mut self) -> (Option<WorkDigest>, Vec<String>) {
         let Some(mut seen) = self.seen.take() else { return (None, Vec::new()) };
         let spec = self.driver.journal.state().spec.clone();
@@ -252,7 +253,7 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// Has git do the step, and waits for one input: that it is done, or something else.
+    /// Has git do the step, and waits for one input: that it is done, or another one.
     async fn work(&mut self, step: Step) -> Result<(), EngineError> {
         if self.work.is_none() {
             // Git works only after the step is on disk: after a crash the step is still to be done, and git looks
@@ -338,7 +339,7 @@ impl<'a> Drive<'a> {
     }
 
     async fn commit(&mut self, durability: Durability) -> Result<(), EngineError> {
-        // What deleted the journal may have deleted the lock of the worktree with it.
+        // The process that deleted the journal may have deleted the lock of the worktree with it.
         if self.driver.commit(durability).await? { self.keep_worktree().await } else { Ok(()) }
     }
 }

@@ -22,7 +22,7 @@ use crate::observe::file_watch::DelayedFileWatch;
 use crate::service::asking::{Unattended, answer_without_runner};
 use crate::{EngineError, Host, now};
 
-/// How long a process that deletes a folder has to finish: a file that is made in it meanwhile would keep the folder.
+/// How long a process gets to finish deleting a folder: a file that is made in it meanwhile would keep the folder.
 const SETTLE: Duration = Duration::from_millis(50);
 
 /// The longest that a timer runs: it pauses while the machine sleeps.
@@ -116,7 +116,7 @@ where
         self.watch.has_no_watch()
     }
 
-    /// What a signal asks for, and whether that is new and can be asked.
+    /// The request of a signal, and whether it is new and allowed.
     pub(crate) fn asked_by(&self, wish: Wish) -> (Ask, bool) {
         let state = self.journal.state();
         let urgency = match wish {
@@ -215,7 +215,7 @@ where
         }
     }
 
-    /// Makes the doorbell anew if it was deleted; says whether it was. Where its whole folder is gone, the next commit
+    /// Makes the doorbell anew if it was deleted; says whether it was. If its whole folder is gone, the next commit
     /// writes it back, and the doorbell with it.
     pub(crate) fn keep_doorbell(&mut self) -> bool {
         !Doorbell::is_in_place(self.journal.dir()) && self.renew_doorbell()

@@ -1,4 +1,4 @@
-//! What a loop holds while it is driven.
+//! The locks of a loop that is driven.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

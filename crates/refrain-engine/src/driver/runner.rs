@@ -91,7 +91,7 @@ impl Runner {
         self.forgetful.as_deref()
     }
 
-    /// What will have gone wrong, once it has been driven, with what it leaves for later loops.
+    /// The errors of keeping its memories, known once it has been driven.
     #[must_use]
     pub fn remembrance(&self) -> Remembrance {
         self.remembrance.clone()

@@ -1,5 +1,5 @@
-//! What a loop has changed so far: the differences between where it began and its work. Secrets are taken out, as of a
-//! report: what is shown may leave the machine.
+//! The changes of a loop so far: the differences between its start and its work. Secrets are taken out, as in a report:
+//! what is shown may leave the machine.
 
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -36,8 +36,7 @@ pub struct Differences {
 }
 
 impl Service {
-    /// What the loop has changed so far: as its folder is now while that is its own, else as its last candidate shows
-    /// it.
+    /// The changes of the loop so far: of its folder now while that is its own, else of its last candidate.
     ///
     /// # Errors
     /// [`EngineError`] if there is no such loop, or git cannot be asked.

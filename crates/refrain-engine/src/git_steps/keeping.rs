@@ -1,5 +1,5 @@
-//! What is kept of a loop that gives up: its work on a branch of its own, with how it stood and what failed beside it
-//! (design.md section 5; seed 004, "Failure Handling").
+//! The failure branch of a loop that gives up: its work, its state and what failed (design.md section 5; seed 004,
+//! "Failure Handling").
 
 use std::ffi::OsString;
 

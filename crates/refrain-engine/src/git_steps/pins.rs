@@ -1,5 +1,5 @@
-//! Where the programs of a loop's gates are found, and what they hold. Which of them are pinned, and which may be
-//! others than at the start, is said in `refrain_core::protect`.
+//! Finds the programs of a loop's gates, and hashes them. Which of them are pinned, and which may differ from the
+//! start, is decided in `refrain_core::protect`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ pub(crate) fn of_gates(spec: &Spec, env: &[(OsString, OsString)]) -> Vec<Program
     names.into_iter().map(|name| find(spec, &folders, name)).collect()
 }
 
-/// The same as gates find them that run in a clean checkout. What lies in it is called as if it lay in the worktree.
+/// The same as gates find them that run in a clean checkout. Its files are named as if they were in the worktree.
 pub(crate) fn in_checkout(spec: &Spec, folder: &Utf8Path, env: &[(OsString, OsString)]) -> Vec<Program> {
     let inside = spec.working_dir.strip_prefix(&spec.worktree).unwrap_or(Utf8Path::new(""));
     let there = Spec { worktree: folder.to_owned(), working_dir: folder.join(inside), ..spec.clone() };
@@ -42,7 +42,7 @@ pub(crate) fn folders(spec: &Spec, env: &[(OsString, OsString)]) -> Vec<PathBuf>
     let asked = spec.gate_env.variables.get("PATH").and_then(Option::as_ref);
     let found = || env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
     let path = asked.map(|path| path.expose().into()).or_else(found).unwrap_or_default();
-    // Of a relative one, and of none, the gate makes its own folder.
+    // A relative or empty entry is relative to the gate's own folder.
     std::env::split_paths(&path).map(|folder| spec.working_dir.as_std_path().join(folder)).collect()
 }
 

@@ -6,7 +6,7 @@ use refrain_git::{GitError, Removal, Repository};
 use refrain_store::project::pool::{self, Found};
 use refrain_store::{DiskError, Project, Slot};
 
-/// How many files and folders of one worktree are looked at for their size. What is larger than that is large.
+/// How many files and folders of one worktree are counted for its size. A larger one is large.
 const MOST_FILES: usize = 200_000;
 
 /// The room for the pool could not be made.
@@ -43,7 +43,7 @@ pub(crate) struct Tidied {
     pub(crate) removed: u32,
 }
 
-/// All worktrees of a project's pool and their sizes; those that were unused for longest first.
+/// All worktrees of a project's pool and their sizes; those unused for longest first.
 pub(crate) fn sized(project: &Project, state_home: &Utf8Path) -> Vec<Sized> {
     let measured = |found: Found| Sized { bytes: pool::size(&found.dir, MOST_FILES).0, found };
     let mut all: Vec<Sized> = pool::found(project, state_home).into_iter().map(measured).collect();
@@ -96,7 +96,7 @@ pub(crate) fn tidy(
     Ok(tidied)
 }
 
-/// Gives one that is held back to everybody, if what it was held for is gone; says what still is there.
+/// Releases a held worktree, if the reason for holding it is gone; returns what still is there.
 pub(crate) fn give_back(
     project: &Project,
     state_home: &Utf8Path,

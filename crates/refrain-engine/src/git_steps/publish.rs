@@ -241,7 +241,7 @@ impl Desk<'_> {
         }
     }
 
-    /// The same, as it is at the forge; one that was closed needs a person.
+    /// The pull request as it is at the forge; a closed one needs a person.
     fn at_forge(&self, forge: &Forge) -> Result<refrain_forge::PullRequest, Halt> {
         let known = self.request()?;
         let found = forge.get(known.number)?;

@@ -42,7 +42,7 @@ pub(crate) struct Work {
 /// The result of a git step.
 pub(crate) enum Done {
     Recorded(Event),
-    /// What the step needs is there, or why it is not: only now it is recorded and done.
+    /// The step's folder is ready, or why it is not: only now the step is recorded and done.
     Ready(Step, Ready),
 }
 

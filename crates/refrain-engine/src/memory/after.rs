@@ -30,7 +30,7 @@ impl Remembrance {
     }
 }
 
-/// A loop that is over, as later ones may know of it: without what looks like a secret, in what was asked and said.
+/// A finished loop, as later ones may know of it: without secrets in the goal and the messages.
 pub(crate) struct Past {
     pub(crate) state: LoopState,
     /// All messages of a person to its agent.
@@ -76,8 +76,7 @@ impl Past {
     }
 }
 
-/// Remembers what there is to remember of a loop that has ended; what it left before, when it ended for the first time,
-/// is replaced. Answers with what went wrong.
+/// Keeps the memories of a loop that has ended; those of an earlier end are replaced. Returns what went wrong.
 pub(crate) fn remember(host: &Host, dir: &LoopDir) -> Option<String> {
     // What cannot be read is reported when the loop itself is asked for.
     let past = Past::read(host, dir).ok()?;

@@ -33,7 +33,7 @@ pub enum RememberError {
     Secret(&'static str),
 }
 
-/// What was found, the best first, and why some of it may be missing.
+/// The memories that were found, the best first, and why some may be missing.
 #[derive(Debug)]
 pub struct MemoryCollector {
     pub found: Vec<Ranked>,
@@ -90,7 +90,7 @@ impl Service {
         Ok(memory::look(&self.host().data_home, |file| file.named(ids))?.unwrap_or_default())
     }
 
-    /// What judges cost that looked back on loops, since then, of this project or of all.
+    /// The cost of judges that looked back on loops, since then, of this project or of all.
     pub fn judges_asked(
         &self,
         project: Option<&str>,

@@ -23,7 +23,7 @@ pub(crate) fn recall(host: &Host, spec: &mut Spec) -> Option<String> {
 fn fill(host: &Host, spec: &Spec, told: &mut MemorySpec) -> Option<String> {
     let goal = goal(spec);
     let (goal, project) = (goal.as_str(), spec.project.as_str());
-    // Those of the environment of an attempt were set for its agent.
+    // The variables of an attempt were set for its agent.
     let (embedder, mut trouble) = Embedder::of(host, spec.depth == 0);
     let mut vector = None;
     if let Some(embedder) = &embedder {

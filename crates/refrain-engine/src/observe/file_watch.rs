@@ -130,7 +130,7 @@ impl Shared {
     }
 }
 
-/// What the process watches with; it is made with the first that asks.
+/// The process's watches; made for the first caller.
 fn shared() -> Option<Arc<Shared>> {
     let mut known = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if known.is_none() {

@@ -30,8 +30,8 @@ use refrain_core::LoopId;
 
 /// How much of an agent's earlier output a new follower shows, in bytes.
 const CATCH_UP: u64 = 8 << 10;
-/// How much of what is no stream of events is shown while it is printed, in bytes of each log: a terminal is no place
-/// for more.
+/// How much output that is no stream of events is shown while it is printed, in bytes of each log: a terminal is no
+/// place for more.
 const MOST_SHOWN: u64 = 1 << 20;
 
 /// Something new for a follower.
@@ -115,13 +115,13 @@ impl Follower {
         Self { raw: true, ..self }
     }
 
-    /// The same, where what had happened when it began is of before: needed, but not to be shown as if it happened now.
+    /// The same, but earlier events are only [`FollowEvent::Past`]: needed, but not shown as if they happened now.
     #[must_use]
     pub fn joining(self) -> Self {
         Self { joins: true, ..self }
     }
 
-    /// The same, with [`FollowEvent::Quiet`] whenever nothing was to be seen for so long.
+    /// The same, with [`FollowEvent::Quiet`] whenever nothing new came for this long.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience: Some(patience), ..self }
@@ -168,7 +168,7 @@ impl Follower {
         let until = self.patience.map(|patience| Instant::now() + patience);
         loop {
             if let Some(record) = self.reader.queue.front() {
-                // What the agent printed comes before the event that says it is gone.
+                // The agent's output comes before the event of its end.
                 if ends_attempt(record)
                     && let Some(output) = self.read_logs().or_else(|| self.end_stream())
                 {
@@ -192,7 +192,7 @@ impl Follower {
                 return Ok(None);
             }
             let beat = self.reader.read()?;
-            // What the first look found was there before; all that comes later is news.
+            // The first look finds earlier events; all later ones are news.
             let first = !std::mem::replace(&mut self.looked, true);
             self.caught_up |= !first;
             if first && self.joins {
@@ -213,7 +213,7 @@ impl Follower {
                 return Ok(Some(FollowEvent::Quiet));
             }
             self.reader.wait(beat, left);
-            // A runner that died says no more; but what it wrote last is still to be read.
+            // A dead runner writes no more; but its last lines are still to be read.
             let is_dead = || self.runner.as_ref().is_none_or(|it| identity::is_alive(it) == Some(false));
             if self.reader.files().is_some() && is_dead() {
                 self.reader.read()?;
@@ -285,7 +285,7 @@ impl Follower {
             dialect.map(|dialect| if joins { Stream::joined(dialect) } else { Stream::new(dialect) });
     }
 
-    /// Has the system say when a log grows, and passes over what of it was there before.
+    /// Watches the logs, and skips what was in them before.
     fn watch_logs(&mut self) {
         let Some(notice) = self.reader.files() else { return };
         for log in &mut self.logs {

@@ -1,6 +1,5 @@
-//! What a surface that speaks a protocol shows of a loop beside its status: what it was asked to do, what its agent
-//! noted in `state.md`, and that either has changed. Secrets are taken out here, as from a report: what is shown leaves
-//! the machine.
+//! The details that protocol surfaces show of a loop beside its status: its goal, the agent's notes in `state.md`, and
+//! changes of either. Secrets are taken out here, as in a report: what is shown leaves the machine.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -137,8 +136,8 @@ pub struct Changed {
 }
 
 impl Changes {
-    /// Waits for a notice, at most so long; what has changed since the last call. However much that is, it is said
-    /// once.
+    /// Waits for a notice, at most `at_most`, and returns what has changed since the last call. Many changes are one
+    /// answer.
     pub fn wait(&mut self, at_most: Duration) -> Changed {
         self.notice.wait(Some(at_most));
         let now = self.stamps();

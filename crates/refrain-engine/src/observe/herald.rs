@@ -84,7 +84,7 @@ where
     Ok(Notifier(spawn(move || {
         loop {
             let beat = pulse.beat();
-            // What cannot be understood, the runner itself says.
+            // The runner itself reports what cannot be parsed.
             for notice in watch.look(beat.journal).unwrap_or_default() {
                 if notice.seq > past {
                     tell(&notice);
@@ -115,7 +115,7 @@ fn wait(pulse: &LiveProgress, beat: ProgressSnapshot, post: Option<&mut Post>, d
             return;
         }
         let now = pulse.wait(seen, left);
-        // What is printed is nothing to it.
+        // Output does not concern it.
         if now.journal != beat.journal || now.over {
             return;
         }

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::driver::pulse::{LiveProgress, ProgressSnapshot};
 
-/// How often a reader makes sure that the runner still lives, while nothing happens.
+/// How often a reader checks that the runner still lives, while nothing happens.
 const ALIVE_CHECK: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct JournalReader<E> {
 }
 
 impl<E: DeserializeOwned> JournalReader<E> {
-    /// Of a machine that this process drives. Sees only what is committed.
+    /// For a machine that this process drives. Sees only committed records.
     pub(crate) fn of_own<S: Machine<Event = E>>(journal: &Journal<S>, pulse: Arc<LiveProgress>) -> Self {
         Self { tail: Tail::of(journal), wake: Wake::LiveProgress(pulse), queue: VecDeque::new() }
     }
@@ -45,7 +45,7 @@ impl<E: DeserializeOwned> JournalReader<E> {
         Ok(Self { tail: Tail::new(dir), wake: Wake::Files(notice), queue: VecDeque::new() })
     }
 
-    /// What says that files change, where the runner is in another process.
+    /// The notices of changed files, if the runner is in another process.
     pub(crate) fn files(&self) -> Option<&Notice> {
         match &self.wake {
             Wake::LiveProgress(_) => None,

@@ -28,9 +28,9 @@ use crate::{EngineError, Service};
 
 /// How many are watched at most, besides those that are driven.
 const WATCHED: usize = 1000;
-/// How often it is looked at what the system has no watches left for.
+/// How often paths without a watch are checked.
 const WITHOUT: Duration = Duration::from_secs(2);
-/// How long before a moment something may have been dated that was on disk only after it, in seconds.
+/// By how many seconds a file's time may precede its write to disk.
 const SLACK: i64 = 10;
 
 #[derive(Clone, Debug)]
@@ -65,7 +65,7 @@ pub struct JournalWatcher {
     /// How many without a runner are watched; how many may be before some are let go of.
     bound: usize,
     most: usize,
-    /// What the system had no watches left for, and when it was last looked at.
+    /// The paths without a watch, and the time of the last check.
     without: BTreeSet<Utf8PathBuf>,
     looked: Instant,
 }
@@ -163,7 +163,7 @@ impl JournalWatcher {
             found.extend(journals(&service));
         }
         let is_new = !found.is_empty();
-        // Those first that were touched last.
+        // The last touched first.
         found.sort_by_key(|(_, meta)| Reverse((meta.mtime(), meta.mtime_nsec())));
         for (number, (whose, meta)) in found.into_iter().enumerate() {
             let (path, is_driven) = (whose.dir.journal(), !RunnerLock::is_free(&whose.dir));
@@ -171,7 +171,7 @@ impl JournalWatcher {
             self.journals.insert(path.clone(), journal);
             if number < self.bound || is_driven {
                 self.watch(&path);
-                // What was there before it was watched is no news.
+                // The content from before the watch is no news.
                 let length = fs::metadata(&path).map_or(0, |meta| meta.len());
                 self.journals.entry(path.clone()).and_modify(|journal| journal.at = length);
             }
@@ -182,7 +182,7 @@ impl JournalWatcher {
         is_new
     }
 
-    /// What came to a project, went from it, or has grown without being watched.
+    /// Finds loops that came to a project, went from it, or have grown without a watch.
     fn look_again(&mut self, service: &Arc<Service>, news: &mut Vec<News>) {
         let (mut there, mut grown) = (BTreeSet::new(), Vec::new());
         for (whose, meta) in journals(service) {

@@ -20,7 +20,7 @@ use crate::observe::lookout::{JournalWatcher, News};
 use crate::service::catalog::Listed;
 use crate::{EngineError, Service};
 
-/// How often it is made sure that the runners of what is driven still live.
+/// How often it is checked that the runners of driven loops still live.
 const ALIVE_CHECK: Duration = Duration::from_secs(2);
 
 /// A loop or a plan in the live list.
@@ -183,7 +183,8 @@ impl Service {
 }
 
 impl LiveList {
-    /// What is new since the last call: at first, and whenever loops came or went, all of it. Waits for that.
+    /// Waits for changes since the last call, and returns them: at first, and whenever loops came or went, the whole
+    /// list.
     ///
     /// # Errors
     /// [`EngineError`] if nothing can be listed, or no notices can be had.
@@ -265,7 +266,7 @@ impl LiveList {
             let mut seen = None;
             if let Some(service) = services.get(&*brief.project) {
                 let mut watched = Watched::new(service, &brief);
-                // Of what is driven more is known than a list says; what stopped is as the list has it.
+                // A driven loop's own row is newer than the list's; a stopped one's row is in the list.
                 seen = if watched.is_driven { watched.glimpse() } else { None };
                 known.insert(watched.dir.0.clone(), Known::Listed(Box::new(watched)));
             }

@@ -65,8 +65,8 @@ pub enum SlackTokenError {
 }
 
 impl SlackTokens {
-    /// Those of the variables `REFRAIN_SLACK_BOT_TOKEN` and `REFRAIN_SLACK_APP_TOKEN`, which no agent gets, else of the
-    /// files `slack-bot-token` and `slack-app-token` in the config home, which only their owner may read.
+    /// The tokens in the variables `REFRAIN_SLACK_BOT_TOKEN` and `REFRAIN_SLACK_APP_TOKEN`, which no agent gets, else
+    /// in the files `slack-bot-token` and `slack-app-token` in the config home, which only their owner may read.
     ///
     /// # Errors
     /// [`SlackTokenError`] for the first that is missing, or is none.

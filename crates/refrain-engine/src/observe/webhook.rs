@@ -56,7 +56,7 @@ pub struct Webhook {
 
 #[derive(Debug)]
 pub(crate) enum Undelivered {
-    /// It may be taken later; not before so long, where the receiver said that.
+    /// It may be accepted later; not before this time, if the receiver named one.
     Again(String, Option<Duration>),
     /// The receiver does not want it.
     Refused(String),
@@ -113,7 +113,7 @@ impl Webhook {
     }
 }
 
-/// What an answer means: that it was taken, that it may be later, or that it never will.
+/// The meaning of an answer: accepted, maybe later, or never.
 fn judged(answer: &Response) -> Result<(), Undelivered> {
     let status = answer.status();
     let said = || format!("it answered {}", status.as_u16());

@@ -57,8 +57,7 @@ impl Unattended for PlanState {
 }
 
 impl Service {
-    /// What is left to do for a plan that is over, and recorded as that: its loops are, too, and git keeps nothing for
-    /// it.
+    /// Cleans up after a plan whose end is recorded: its loops are over, too, and git keeps nothing for it.
     pub(super) fn put_away(&self, state: &PlanState, landing: &Landing) -> Result<(), EngineError> {
         let cancelled = self.cancel_tasks(state);
         landing.clear(state);

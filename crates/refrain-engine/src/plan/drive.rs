@@ -43,7 +43,7 @@ pub(super) struct PlanDrive<'a> {
     hosted: JoinSet<TaskEnded>,
     /// Tasks whose start is recorded, but not yet on disk: several that start together share one sync.
     begun: Vec<(usize, LoopId, Slot)>,
-    /// What is done beside everything else: branches are taken away, loops that ended are noted in the catalog.
+    /// Work beside everything else: branches are removed, loops that ended are noted in the catalog.
     tidying: JoinSet<()>,
     quiet: Quiet,
     turns: Turns,
@@ -117,7 +117,7 @@ impl<'a> PlanDrive<'a> {
             telling,
             is_news: true,
         };
-        // What a runner that was killed had no time for.
+        // Tidying that a killed runner had no time for.
         let line: Vec<_> = drive.driver.journal.state().line.iter().map(|(id, _)| id.clone()).collect();
         drive.tidy(&line);
         Ok(drive)
@@ -139,7 +139,7 @@ impl<'a> PlanDrive<'a> {
                 self.answer().await?;
             }
             let step = next_step(self.driver.journal.state(), &self.live(), now());
-            // What can be begun is begun first: agents and git work while the rest is written.
+            // Agents and git start first: they work while the rest is written.
             if !matches!(step, PlanStep::Start { .. }) {
                 self.drive_begun().await?;
             }

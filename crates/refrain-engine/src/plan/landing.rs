@@ -1,5 +1,5 @@
-//! What git does for a plan: where it begins, merging what its tasks made, the line of what has landed, waves, and
-//! bringing the person's branch along. Each is answered with the event that records it.
+//! The git steps of a plan: its base, merging the work of its tasks, the line of what has landed, waves, and bringing
+//! the person's branch along. Each is answered with the event that records it.
 
 use std::ffi::OsString;
 use std::sync::{Arc, OnceLock};
@@ -91,7 +91,7 @@ impl Landing {
         self.project.plan_dir(&state.spec.id).index()
     }
 
-    /// What is checked out where the plan was started; the line of what lands begins there.
+    /// The commit that was checked out when the plan was started; the line of what lands begins there.
     pub(super) fn take_base(&self, state: &PlanState) -> PlanEvent {
         let taken = || -> Result<PlanEvent, GitError> {
             let (head, branch) = self.worktree(state, None)?.begin_of_plan()?;
@@ -190,7 +190,7 @@ impl Landing {
         };
         let spec = &state.spec;
         let mut stands = repository.tree_of(&tip)?;
-        // None of one that comes to what is there already: it needs no commit.
+        // A task without changes needs no commit.
         let mut told = Vec::new();
         for one in batch.merged.iter().take(upto) {
             let Some(task) = state.task(&one.task) else { continue };
@@ -299,7 +299,7 @@ impl Landing {
         let repository = self.repository(Some(cancel))?;
         let mut made = self.make_wave(&repository, state, (wave, &its), stand, cancel)?;
         if made.is_none() {
-            // What it needs of a later wave comes with it.
+            // It needs commits of later waves: they come with it.
             its.clone_from(&state.line);
             tasks.extend(later.drain(..).map(|(id, _)| id));
             made = self.make_wave(&repository, state, (wave, &its), stand, cancel)?;
@@ -433,8 +433,7 @@ impl Landing {
         told(refused(why(&said, branch.as_deref())))
     }
 
-    /// What kept the plan's commits from being swept away is of no further use, nor are the branches of what has
-    /// landed.
+    /// Removes the refs that kept the plan's commits from being swept away, and the branches of what has landed.
     pub(super) fn clear(&self, state: &PlanState) {
         let Ok(repository) = self.repository(None) else { return };
         let landed = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. }));

@@ -27,8 +27,8 @@ impl Service {
         Ok(started.collect())
     }
 
-    /// The branches with what the tasks of a plan left: those that they work on, and those that failed work, and what
-    /// stood in a worktree of the pool, was saved on. What cannot be asked of git says nothing.
+    /// The branches with leftover work of a plan's tasks: those that they work on, and those on which failed work, and
+    /// content of a pool's worktree, was saved. A repository that cannot be asked has none.
     pub(super) fn plan_branches(&self, state: &PlanState) -> Vec<String> {
         let id = &state.spec.id;
         let own = format!("refrain/{id}");
@@ -37,7 +37,7 @@ impl Service {
         let Some(tip) = &state.tip else { return Vec::new() };
         let found = repository::open(&self.project().root, &env, &state.spec.each)
             .and_then(|repository| repository.branches(&[&own, &failed, &saved], tip));
-        // What landed is in other commits, and a branch that still is where its task began holds nothing.
+        // Landed work is in other commits, and a branch that is still at its task's start holds nothing.
         let is_empty = |task: &TaskState| match &task.stage {
             Stage::Landed { .. } => true,
             Stage::Stopped(_) | Stage::Out | Stage::Waiting(_) => {

@@ -70,7 +70,7 @@ pub(super) type Quiet = Rc<Cell<Option<(Urgency, bool, Asker)>>>;
 pub(super) struct Begin {
     /// The commit that its branch begins at.
     pub(super) at: Oid,
-    /// Where what it made before and what landed since changed the same.
+    /// Paths that both its earlier work and what landed since changed.
     pub(super) conflicts: Vec<RepoPath>,
 }
 
@@ -156,7 +156,7 @@ impl Round {
         Ok(Prepared::Drive(Box::new(runner), slot))
     }
 
-    /// Has a branch, which `was` elsewhere, checked out in a worktree of the pool.
+    /// Checks out a branch, which was at `was`, in a worktree of the pool.
     fn make_ready(
         &self,
         repository: &Repository,
@@ -229,7 +229,7 @@ impl Round {
         Ok(Prepared::Drive(Box::new(runner), slot))
     }
 
-    /// Where the branch of a new loop begins: at what has landed, with what the task made before merged onto it.
+    /// The start of a new loop's branch: what has landed, with the task's earlier work merged onto it.
     fn begin(&self, repository: &Repository) -> Result<Begin, GitError> {
         let onto = &self.running.onto;
         let Some((work, base)) = &self.task.before else {
@@ -301,7 +301,7 @@ impl Round {
         let repository = self.landing.repository(None)?;
         let found = repository.references(&[format!("refs/heads/{branch}")])?.into_values().next();
         let mut head = found.as_ref().map(|(at, _)| at.clone());
-        // What was proven lands, wherever its agent put it.
+        // Proven work lands, wherever its agent put it.
         if let (TaskEnd::Proven { tree: Some(tree) }, Some((_, stands))) = (&end, &found)
             && stands != tree
         {

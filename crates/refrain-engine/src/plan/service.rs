@@ -1,4 +1,4 @@
-//! What the door offers for plans: start, resume, take over, look at.
+//! The service for plans: start, resume, take over, look at.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl Service {
         Ok(PlanRunner { opened, ..self.runner_of(journal, lock) })
     }
 
-    /// What [`Self::start_plan`] refuses before it begins anything; the agent's program is settled in `spec` by that.
+    /// The checks of [`Self::start_plan`] before it begins anything; they settle the agent's program in `spec`.
     ///
     /// # Errors
     /// [`EngineError`] for what it would refuse.

@@ -45,7 +45,7 @@ impl Service {
         Ok(view)
     }
 
-    /// What the tasks that settled last made, and is in no commit: a secret that a person expects to have landed.
+    /// Work of the last settled tasks that is in no commit: a secret that a person expects to have landed.
     fn tell_left_out(&self, view: &mut PlanStatus) {
         let mut settled: Vec<_> = view.tasks.iter_mut().filter(|task| task.settled_at.is_some()).collect();
         settled.sort_by_key(|task| std::cmp::Reverse(task.settled_at));

@@ -19,7 +19,7 @@ pub(super) struct Statuses {
     project: Project,
     path: Utf8PathBuf,
     tag: String,
-    /// What is known of the file, once it could be read: it may be gone, or broken, when a plan is taken over.
+    /// The file, once it could be read: it may be gone, or broken, when a plan is taken over.
     file: Option<TaskFile>,
     /// Whether it was looked at at all.
     is_known: bool,
@@ -87,7 +87,7 @@ impl Statuses {
 
     /// Reads it; the event has its content, or why it cannot be used.
     pub(super) fn read(&mut self) -> PlanEvent {
-        // Also where it is not there: what is not there is not looked for again until it comes.
+        // Also if it is missing: it is not looked for again until it comes.
         (self.is_known, self.stamp) = (true, Stamp::at(&self.path).ok());
         match self.file().and_then(TaskFile::read) {
             Ok(read) => {
@@ -125,7 +125,7 @@ impl Statuses {
             return Ok(());
         }
         let written = self.file()?.set(changes)?;
-        // What a person wrote in between is theirs, and still to be read.
+        // Changes of a person in between are theirs, and still to be read.
         for change in changes.iter().filter(|change| !written.left.contains(&change.task)) {
             self.written.insert(change.task.clone(), (change.status, change.note.clone()));
         }

@@ -75,7 +75,7 @@ impl<'a> Texts<'a> {
 pub fn read_told(path: &Utf8Path) -> Result<String, DiskError> {
     let refused = |source| DiskError { action: "read", path: path.to_owned(), source };
     let meta = fs::metadata(path).map_err(refused)?;
-    // What is no file may never end.
+    // Reading anything but a file may never end.
     if !meta.is_file() || meta.len() > LONGEST {
         return Err(refused(io::Error::other(format!("it is no file of at most {LONGEST} bytes"))));
     }

@@ -89,7 +89,7 @@ impl Verification {
         })
     }
 
-    /// Hands over what is due. Where the person committed meanwhile, what that comes to is verified first.
+    /// Hands over what is due. If the person committed meanwhile, the merge is verified first.
     async fn hand_over(
         &self,
         cancel: Cancel,
@@ -155,8 +155,8 @@ impl Verification {
         let mut place = place?;
         let passed = matches!(ran, Ok(Ran::Passed));
         blocking(move || {
-            // What passed lands, and is what the next tasks begin with. What failed may have been made to leave
-            // something for them.
+            // Passed work lands, and the next tasks begin with it. Failed work may have been written to leave something
+            // for later gates.
             if passed {
                 place.keep();
             }

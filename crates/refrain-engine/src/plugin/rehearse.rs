@@ -1,4 +1,4 @@
-//! What installing and removing would change, from what is there and what was noted: every refusal is here.
+//! Plans the changes of installing and removing, from what is there and what was noted: every refusal is here.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::plugin::settings::{self, Found, Misfit};
@@ -17,7 +17,7 @@ pub(super) struct Rehearsed {
     pub(super) noted: Installed,
 }
 
-/// What installing would change: our own files first, the person's last.
+/// The changes of installing: our own files first, the person's last.
 pub(super) fn install(
     agent: AgentKind,
     plugin: &Plugin,
@@ -70,7 +70,7 @@ fn with(
     if present.is_some() && found.iter().all(|found| *found == Found::Same) {
         return Ok(None);
     }
-    // What was put there once is taken back first, so that what is noted is all of it.
+    // Earlier additions are taken back first, so that the notes are complete.
     let bare = match own.filter(|_| present.is_some()) {
         Some(own) => without(shared, text, own)?,
         None => text.to_owned(),
@@ -87,7 +87,7 @@ fn without(shared: &Shared, text: &str, own: &OwnSettings) -> Result<String, Mis
     exact.map_or_else(|| settings::take(text, &shared.edits), Ok)
 }
 
-/// What removing would change: the person's file first, so that nothing is named there that is gone.
+/// The changes of removing: the person's file first, so that it names nothing that is gone.
 pub(super) fn remove(
     agent: AgentKind,
     plugin: &Plugin,

@@ -23,7 +23,7 @@ use crate::observe::telemetry::tell_of_session;
 use crate::service::mirror;
 use crate::{EngineError, Host, LoopRequest, Service, chain, now};
 
-/// How long the asker waits before looking whether the runner still lives.
+/// How long a caller waits before it checks whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
 /// After how long a runner that has not answered is worth a word: one that is well does so at once.
 const ASK_SLOW: Duration = Duration::from_secs(2);
@@ -237,7 +237,7 @@ fn finish_if_asked(journal: &mut Journal, host: &Host) -> Result<(), EngineError
     loop {
         match next_step(journal.state(), &Live::default(), now()) {
             Step::ReleaseWorktree => {
-                // What was asked is on disk before anything is removed for it.
+                // The request is on disk before anything is removed for it.
                 journal.commit(Durability::Synced)?;
                 let kept = release(journal, host)?;
                 journal.push(Event::WorktreeReleased { kept }, now())?;

@@ -147,7 +147,7 @@ impl Service {
         Listed::Damaged(Box::new(Damaged::new(name, kind, self.project.root.as_str(), chain(error))))
     }
 
-    /// What can be said of a loop, or a plan, whose status is refused with this error; none if it is not damaged.
+    /// The status of a loop or plan that is refused with this error; none if it is not damaged.
     #[must_use]
     pub fn damaged_status(&self, id: &LoopId, error: &EngineError) -> Option<Damaged> {
         let EngineError::Journal(damage @ JournalError::Damaged { .. }) = error else { return None };

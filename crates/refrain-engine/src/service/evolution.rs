@@ -1,6 +1,6 @@
-//! What loops that are over teach about their project's instructions for agents: an agent is asked, in a process of its
-//! own (`memory/afterwards`), what it would change. Its answer passes the gates of `core::evolution` or comes to
-//! nothing; what is left is a proposal, which a person takes over or dismisses. Nothing of that can change the loop.
+//! Proposals to a project's instructions for agents, from finished loops: an agent is asked, in a process of its own
+//! (`memory/afterwards`), what it would change. Its answer passes the gates of `core::evolution` or is dropped; a
+//! person applies or dismisses the proposal. None of that can change the loop.
 
 use std::fs;
 use std::time::Duration;
@@ -171,7 +171,7 @@ impl Service {
         self.project.root.join(file)
     }
 
-    /// What is proposed to the instructions of this project, the newest first.
+    /// The proposals to the instructions of this project, newest first.
     pub fn proposals(&self) -> Result<Vec<Proposed>, EngineError> {
         let found = proposals::list(&self.project);
         let mut loops = Vec::new();
@@ -190,7 +190,7 @@ impl Service {
         Ok(found.into_iter().map(shown).collect())
     }
 
-    /// What the file says that a proposal is for, as long as that is the same.
+    /// The file that a proposal is for, as long as it is unchanged.
     fn current(&self, proposal: &Proposal) -> Result<String, EvolutionError> {
         let changed = || EvolutionError::Changed(proposal.file.clone());
         // The proposal on disk is not trusted: it may name one of two files, and nothing else.

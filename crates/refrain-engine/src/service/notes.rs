@@ -1,4 +1,4 @@
-//! What the agent noted in `state.md`.
+//! The agent's notes in `state.md`.
 
 use refrain_core::event::End;
 use refrain_core::prompt::state_file::{self, WorkStatus};

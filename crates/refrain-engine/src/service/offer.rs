@@ -12,7 +12,7 @@ use refrain_git::{GitError, Repository};
 
 use crate::{EngineError, Service};
 
-/// How many files of a folder without a repository are looked at: enough for any project, not for a home.
+/// How many files of a folder without a repository are listed: enough for any project, not for a home.
 const MOST: usize = 50_000;
 
 /// Folders that are skipped in a plain folder: what was installed or built.

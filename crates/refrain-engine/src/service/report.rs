@@ -66,7 +66,7 @@ impl Case {
     fn open(service: &Service, id: &LoopId) -> Result<Self, EngineError> {
         let found = service.locate(id)?;
         let whole = journal::whole(&found.dir, &service.host().signing())?;
-        // The loop's own worktree may be gone; what it made is in the repository of all.
+        // The loop's own worktree may be gone; its work is in the shared repository.
         let spec = &whole.state.spec;
         let repository = repository::open(&service.project().root, &service.host().env, spec);
         Ok(Self { found, whole, repository })
@@ -74,7 +74,7 @@ impl Case {
 
     /// The report as it is, or was, when the journal had this number of records.
     fn report(&self, records: usize, version: &str, runner: Option<bool>) -> Report {
-        // All of them are folded already, and their signatures looked at.
+        // All of them are folded already, and their signatures checked.
         let before = fold(&self.whole.records[..records]).filter(|_| records < self.whole.records.len());
         let state = before.as_ref().unwrap_or(&self.whole.state);
         let trail = Trail::of(&self.whole.records[..records]);
@@ -118,7 +118,7 @@ impl Case {
         let of = |result: &refrain_core::r#loop::GateResult| {
             let name = result.spec(&state.spec)?.name.clone();
             let path = self.path(result.of, &Kept::Gate(name, result.run));
-            // Of an agent's stream only its last word is for people.
+            // Of an agent's stream only the final message is for people.
             let said = match result.spec(&state.spec)?.check {
                 gate::Check::Review(_) => path.with_extension("final.md"),
                 gate::Check::Command(_) => path.clone(),
@@ -229,7 +229,7 @@ impl Case {
             }
             Err(error) => return Check::unchecked(Subject::Commit, commit, chain(&error)),
         };
-        // What the agent committed by itself has neither on record.
+        // A commit of the agent's own has neither on record.
         let Some(tree) = tree else { return Check::agrees(Subject::Commit, commit) };
         if found.tree != *tree {
             return Check::differs(

@@ -14,7 +14,7 @@ use crate::service::looking::part;
 use crate::service::redact::Redactor;
 use crate::{EngineError, Service};
 
-/// How much is read at once, in bytes; more where a line is longer than that.
+/// How much is read at once, in bytes; more if a line is longer than that.
 const STEP: u64 = 256 << 10;
 /// The longest line that is looked at whole, in bytes.
 const LONGEST_LINE: u64 = 16 << 20;

@@ -1,4 +1,4 @@
-//! What a session's hook is answered. The core decides; what it decides about is looked for here.
+//! The answer to a session's hook. The core decides; the facts for it are collected here.
 
 use std::time::{Duration, Instant};
 
@@ -105,7 +105,7 @@ impl Service {
     }
 }
 
-/// What the transcript says, where it is one that is known. The message may come a moment after the hook is called.
+/// The end of the transcript, if it is one that is known. The message may come a moment after the hook is called.
 fn tail(agent: AgentKind, told: &Told) -> Option<Tail> {
     let path = told.transcript.as_ref()?;
     let mut tail = look(agent, path);

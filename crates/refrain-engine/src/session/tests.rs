@@ -139,7 +139,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         clean_checkout: false,
         gates_must_run: false,
         approval: false,
-        // What these sessions do is no work.
+        // The turns of these sessions do no work.
         stuck: StuckSpec { threshold: 1_000, ..StuckSpec::default() },
         critique: None,
         caps: Default::default(),
@@ -307,7 +307,7 @@ fn take(place: &Place, number: usize, happens: Happens, is_over: bool) -> Option
     }
 }
 
-/// What the real one counts; what its model alone knows is taken from that.
+/// The counters of the real one; what only its model has is taken from that.
 fn counted(state: &LoopState, model: &Counter) -> Counter {
     Counter {
         iteration: state.iteration,

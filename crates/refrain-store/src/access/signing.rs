@@ -55,7 +55,7 @@ impl LastSigned {
 }
 
 impl Signing {
-    /// What lies in this state home, and what the user's configuration trusts. Nothing is read or made yet.
+    /// The keys of this state home, and those that the user's configuration trusts. Nothing is read or made yet.
     #[must_use]
     pub fn new(state_home: &Utf8Path, config_home: &Utf8Path) -> Self {
         Self { home: state_home.join("signing"), config_home: config_home.to_owned(), own: Arc::default() }
@@ -76,8 +76,8 @@ impl Signing {
         self.home.join("key")
     }
 
-    /// Signs with the user's key, which is made first if there is none. None if it can be neither read nor made: what
-    /// the loop does is then unsigned.
+    /// Signs with the user's key, which is made first if there is none. None if it can be neither read nor made: the
+    /// loop's records are then unsigned.
     pub(crate) fn sign(&self, statement: &[u8]) -> Option<Signature> {
         let path = self.key_file();
         let own = self.own.get_or_init(|| Own::read(&path).or_else(|| Own::make(&path).ok()?)).as_ref()?;
@@ -217,7 +217,7 @@ impl Own {
     }
 }
 
-/// What a file of the user's own holds. Where there is no home, the state home is a place that everybody can write to.
+/// The content of a file of the user's own. If there is no home, the state home is a place that everybody can write to.
 fn read_own(path: &Utf8Path) -> Option<Vec<u8>> {
     let own = rustix::process::geteuid().as_raw();
     fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.uid() == own)?;

@@ -21,7 +21,7 @@ use crate::{DiskError, OnPath};
 
 /// How long a reader waits for a writer.
 const READER_WAITS: Duration = Duration::from_secs(2);
-/// How long a runner does: what it could not write, the next reader does.
+/// The same for a runner: the next reader does what it could not write.
 const RUNNER_WAITS: Duration = Duration::from_millis(100);
 
 /// Only ever added to. A change of what is derived (the status object, what an attempt used) is one that empties
@@ -197,7 +197,7 @@ fn aside_place(data_home: &Utf8Path) -> Utf8PathBuf {
 fn put_aside(data_home: &Utf8Path) {
     let path = path(data_home);
     for suffix in ["-wal", "-shm"] {
-        // Where it cannot be removed, neither can the catalog be made anew, and the work is done in memory.
+        // If it cannot be removed, the catalog cannot be made anew, and the work is done in memory.
         let _ = fs::remove_file(format!("{path}{suffix}"));
     }
     match fs::rename(&path, aside_place(data_home)) {

@@ -79,7 +79,7 @@ impl TryFrom<PlanStatus> for Brief {
     }
 }
 
-/// What is kept of a loop that has stopped: it changes with its journal alone.
+/// The catalog's data of a stopped loop: it changes with its journal alone.
 pub(super) struct Row {
     pub(super) folder: String,
     /// The journal's, from before it was folded.

@@ -39,7 +39,7 @@ pub enum CatalogError {
 }
 
 impl From<rusqlite::Error> for CatalogError {
-    /// What another moment or another place could mend is no damage; all else is.
+    /// An error that another moment or place could mend is no damage; all else is.
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;
         match error.sqlite_error_code() {

@@ -1,4 +1,4 @@
-//! What of a project is asked for: which of its loops, and how much of each.
+//! The query for a project's loops: which of them, and how much of each.
 
 use camino::Utf8PathBuf;
 

@@ -1,4 +1,4 @@
-//! Bringing one project's rows up to date: what is on disk is compared with what is known of it.
+//! Brings one project's rows up to date: its journals are compared with the rows.
 
 use std::collections::HashMap;
 use std::fs::File;

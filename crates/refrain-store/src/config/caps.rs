@@ -1,6 +1,6 @@
-//! `[budget]`: the one part of the configuration that is read again while loops run, as a person who lowers a cap means
-//! the loops that run. That is the user's own file; what a project's said when a loop was started is pinned, because an
-//! agent could change the file.
+//! `[budget]`: the one part of the configuration that is read again while loops run, because a lowered cap is meant for
+//! running loops too. That is the user's own file; a project's caps are pinned when a loop is started, because an agent
+//! could change the file.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -31,7 +31,7 @@ impl UserCaps {
         Self { config_home: config_home.to_owned(), seen: None }
     }
 
-    /// What the file says now. While it cannot be read, what it said before holds.
+    /// The caps of the file now. While it cannot be read, the earlier ones hold.
     pub fn read(&mut self) -> Result<Caps, ConfigError> {
         let meta = fs::metadata(file::user_place(&self.config_home)).ok();
         let stamp: Stamp = meta.map(|meta| (meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()));

@@ -224,7 +224,7 @@ pub(super) fn key(path: &[String]) -> String {
     path.iter().map(quoted).collect::<Vec<_>>().join(".")
 }
 
-/// What types cannot say: the first thing that does not fit together, and where.
+/// The checks that types cannot express: the first contradiction, and its place.
 fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     let at = |path: &[&str], what: &str| {
         Some((path.iter().map(|name| (*name).to_owned()).collect(), what.to_owned()))

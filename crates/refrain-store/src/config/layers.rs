@@ -187,7 +187,7 @@ fn lay(values: &mut Values, layer: &Values, number: usize, agents: Option<&Value
     }
 }
 
-/// A higher layer says what to run: what a lower one said of that, and what stood beside it, is gone.
+/// A higher layer names another agent: the agent of a lower one is dropped, with the values beside it.
 fn forget_agent(values: &mut Values) {
     let said = [start("command"), start("agent")].iter().find_map(|path| Some(values.get(path)?.layer));
     let describes =

@@ -1,4 +1,4 @@
-//! What only the user's own file may say (`THE_USERS`), and what it says of memories.
+//! The keys that only the user's own file may have (`THE_USERS`), and its settings of memories.
 
 use camino::Utf8Path;
 use refrain_core::signature::PublicKey;

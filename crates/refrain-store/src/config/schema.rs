@@ -69,7 +69,7 @@ impl<'a> Table<'a> {
         names
     }
 
-    /// What holds where the key is not given, if that can be said in one value.
+    /// The default of the key, if it is a single value.
     pub(super) fn default_of(self, key: &str) -> Option<Value> {
         let value = &self.own["properties"].get(key)?["default"];
         (!value.is_null()).then(|| value.clone())

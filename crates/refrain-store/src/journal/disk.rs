@@ -123,7 +123,7 @@ pub(super) struct Disk {
     stamp: Option<Stamp>,
     /// The lock file of the runner, which is also the writer; none if the loop had no runner at first.
     held: Option<(u64, u64)>,
-    /// That right, taken again after the lock file was deleted: the old one has no name any more.
+    /// That right, taken again after the lock file was deleted: the old file has no name any more.
     reclaimed: Option<RunnerLock>,
     /// The watchers of the folder of all loops were notified that a process writes here.
     told: bool,

@@ -260,7 +260,7 @@ fn ends_with(file: &File, at: u64, last: &[u8]) -> io::Result<bool> {
     Ok(at >= length && read_at(file, at - length, length)? == last)
 }
 
-/// That something was recorded: which record, when, and what it is called.
+/// A recorded event: its number, time and type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Its place.

@@ -273,7 +273,7 @@ fn driven(dir: &LoopDir) -> (Journal, crate::RunnerLock) {
     (sample(dir), held)
 }
 
-/// What another process made of a journal while its writer was at work.
+/// The changes of another process to a journal while its writer was at work.
 fn foreign(dir: &LoopDir, own: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let path = dir.journal();
     let forged = {

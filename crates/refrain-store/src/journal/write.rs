@@ -122,8 +122,8 @@ impl<S: Machine> Journal<S> {
         Self::load(dir, now, u64::MAX, None)
     }
 
-    /// The same, signed from here on. From the first record on that should be signed and that no key signed, what it
-    /// holds is put aside.
+    /// The same, signed from here on. Everything from the first record that should be signed and has no signature is
+    /// put aside.
     ///
     /// # Errors
     /// As [`Self::open`]; [`JournalError::Damaged`] too if it is shorter than what was signed, or differs before.
@@ -241,7 +241,7 @@ impl<S: Machine> Journal<S> {
     pub fn batch(&mut self, durability: Durability) -> Batch {
         let (disk, bytes) = (Arc::clone(&self.disk), std::mem::take(&mut self.pending));
         let last_signed = self.last_signed.take().zip(self.signing.clone());
-        // What is remembered of it outlives a power loss, and so has the record to.
+        // The last signed record outlives a power loss, and so must the record itself.
         let durability = if last_signed.is_some() { Durability::Synced } else { durability };
         Batch { disk, bytes, durability, last_signed }
     }

@@ -52,7 +52,7 @@ impl MemoryFile {
         Ok(())
     }
 
-    /// What all came to that were asked since then, about loops of this project, or of all.
+    /// The number and cost of all that were asked since then, about loops of this project, or of all.
     pub fn all_asked(
         &self,
         project: Option<&str>,

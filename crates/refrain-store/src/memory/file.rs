@@ -150,7 +150,7 @@ fn put_aside(path: &Utf8Path, was: Option<u64>) -> Result<Utf8PathBuf, DiskError
     }
     fs::rename(path, &place).on("move", path)?;
     for suffix in ["-wal", "-shm"] {
-        // Where there is none there is nothing to be kept.
+        // Without these files there is nothing to be kept.
         let _ = fs::rename(format!("{path}{suffix}"), format!("{place}{suffix}"));
     }
     Ok(place)

@@ -9,7 +9,7 @@ use rusqlite::params;
 use super::MemoryFile;
 use super::rows::{COLUMNS, memory};
 
-/// How many are found by words, and by a vector, in the goal's project, and in all others.
+/// How many are searched by words, and by a vector, in the goal's project, and in all others.
 const MOST: u32 = 60;
 
 /// A vector, and the model that made it.
@@ -21,7 +21,7 @@ pub struct Vector<'a> {
 }
 
 impl MemoryFile {
-    /// What may have to do with the goal; `everywhere` in other projects too.
+    /// Memories that may have to do with the goal; `everywhere` in other projects too.
     pub fn find(
         &self,
         goal: &str,

@@ -1,5 +1,5 @@
-//! What `plugin install` put where, so that `plugin remove` takes back that and nothing else: one file in the user's
-//! data home; and the few operations on the files of agents that this takes, which are a person's.
+//! The record of what `plugin install` wrote, so that `plugin remove` takes back that and nothing else: one file in the
+//! user's data home; and the few operations on the files of agents that this takes, which are a person's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,5 +1,5 @@
-//! What is proposed to a project's instructions for agents: a folder a proposal beside its loops, and the file itself,
-//! which is a person's.
+//! Proposals to a project's instructions for agents: a folder a proposal beside its loops, and the file itself, which
+//! is a person's.
 
 use std::fs;
 use std::io::ErrorKind;

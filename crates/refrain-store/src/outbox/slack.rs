@@ -104,7 +104,7 @@ impl Pending {
 
     /// It is done.
     pub fn forget(&self, key: &str) {
-        // What is left is done once more, and found done.
+        // A file that is left is handled once more, and found done.
         let _ = fs::remove_file(self.place(key));
     }
 

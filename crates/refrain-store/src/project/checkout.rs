@@ -46,13 +46,13 @@ impl CleanPlace {
         self.dir().join("tree").join(&self.name)
     }
 
-    /// Git's index of it: beside it, where nothing that runs in it decides what it says.
+    /// Git's index of it: beside it, out of reach of the programs that run in it.
     #[must_use]
     pub fn index(&self) -> Utf8PathBuf {
         self.dir().join("index")
     }
 
-    /// What gates left in it that ran before the first iteration, beside it.
+    /// The list of files that gates before the first iteration left in it, beside it.
     #[must_use]
     pub fn kept(&self) -> Utf8PathBuf {
         self.dir().join("baseline")

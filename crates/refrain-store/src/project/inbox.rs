@@ -1,5 +1,5 @@
-//! How others ask a runner: a request, renamed into the inbox, and a byte into the doorbell. The runner turns it into
-//! an event that repeats the request's id, so that it is done once, however often it is seen.
+//! Requests to a runner: a file, renamed into the inbox, and a byte into the doorbell. The runner turns it into an
+//! event that repeats the request's id, so that it is done once, however often it is seen.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -72,7 +72,7 @@ pub fn waiting(dir: &LoopDir) -> Result<Vec<(Request, Utf8PathBuf)>, DiskError> 
     Ok(requests)
 }
 
-/// What a regular file of a request's size holds. A FIFO, a link, a device or something huge is passed over, not waited
+/// The content of a regular file of a request's size. A FIFO, a link, a device or something huge is skipped, not waited
 /// for.
 fn read(path: &Utf8Path) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;

@@ -1,4 +1,4 @@
-//! Where everything lies. Paths are made here and nowhere else.
+//! The places of all data. Paths are made here and nowhere else.
 
 use std::io::{BufRead, BufReader, ErrorKind};
 
@@ -12,7 +12,7 @@ use crate::{DiskError, OnPath};
 /// The journal's name in its loop's folder.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
-/// What the name of each file begins with that another process put in the journal's place.
+/// The start of the name of each file that another process put in the journal's place.
 pub(crate) const FOREIGN: &str = "foreign-";
 
 /// The name of its runner's lock there.
@@ -121,20 +121,20 @@ impl Project {
         self.data.join("loops")
     }
 
-    /// Where a loop's own worktree is: in the user's state home and never inside a project, where tools that look
-    /// upwards would find the main worktree (design.md section 5).
+    /// A loop's own worktree: in the user's state home and never inside a project, where tools that look upwards would
+    /// find the main worktree (design.md section 5).
     #[must_use]
     pub fn own_worktree(&self, state_home: &Utf8Path, id: &LoopId) -> Utf8PathBuf {
         state_home.join("worktrees").join(self.own_name()).join(id.as_str())
     }
 
-    /// Where the numbered worktrees are that tasks work in, beside those of loops; no loop can be called so.
+    /// The folder of the numbered worktrees for tasks, beside those of loops; no loop can have its name.
     #[must_use]
     pub fn pool(&self, state_home: &Utf8Path) -> Utf8PathBuf {
         state_home.join("worktrees").join(self.own_name()).join(POOL)
     }
 
-    /// Where candidates are checked out to be proven, for the same reason there.
+    /// The folder of clean checkouts, outside the project for the same reason.
     #[must_use]
     pub fn checkouts(&self, state_home: &Utf8Path) -> Utf8PathBuf {
         state_home.join("checkouts").join(self.own_name())
@@ -210,7 +210,7 @@ impl LoopDir {
         self.0.join(DOORBELL)
     }
 
-    /// Git's index of what the loop commits: what the last commit has, with what is known of the files.
+    /// Git's index for the loop's commits: the last commit's, with its cache of file states.
     #[must_use]
     pub fn index(&self) -> Utf8PathBuf {
         self.0.join(INDEX)
@@ -308,7 +308,7 @@ impl AttemptDir {
         self.0.join("prompt.md")
     }
 
-    /// What it printed on standard output: a message, or a stream of events.
+    /// Its standard output: a message, or a stream of events.
     #[must_use]
     pub fn stdout(&self, streams: bool) -> Utf8PathBuf {
         self.0.join(if streams { "stream.jsonl" } else { "output.log" })

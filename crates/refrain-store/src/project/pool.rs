@@ -75,7 +75,7 @@ impl Slot {
         self.dir().join(&self.name)
     }
 
-    /// A folder around it for what is known of it, where nothing that runs in it looks.
+    /// A folder around it for its own data, where no program that runs in it looks.
     #[must_use]
     pub fn dir(&self) -> Utf8PathBuf {
         self.home.join(self.number.to_string())
@@ -156,8 +156,8 @@ pub fn remove_all(home: &Utf8Path) -> Result<(), DiskError> {
     numbered::remove_all(home)
 }
 
-/// How much room a folder takes, in bytes, and whether that is all of it: it is not looked at more than `most` files
-/// and folders. What is linked several times in it counts once, and nothing on other disks.
+/// The size of a folder, in bytes, and whether that is all of it: at most `most` files and folders are counted. A file
+/// with several links in it counts once, and other disks do not count.
 #[must_use]
 pub fn size(folder: &Utf8Path, most: usize) -> (u64, bool) {
     let (mut bytes, mut left, mut linked) = (0, most, BTreeSet::new());

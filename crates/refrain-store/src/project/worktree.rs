@@ -1,4 +1,5 @@
-//! What agents read and write: `.refrain/<id>/` in the loop's worktree, hidden from git by a `.gitignore` of `*`.
+//! The files that agents read and write: `.refrain/<id>/` in the loop's worktree, hidden from git by a `.gitignore` of
+//! `*`.
 
 use std::fs::Metadata;
 use std::io::{self, ErrorKind, Read};
@@ -70,7 +71,7 @@ impl WorktreeFiles {
         if !is_hidden {
             shared.replace(IGNORE, b"*\n").on("write", &spec.worktree.join(".refrain/.gitignore"))?;
         }
-        // What is no file goes, but for a folder, which may have something in it.
+        // Anything but a file is removed, except a folder, which may have something in it.
         let is_free =
             |error: &io::Error| error.kind() != ErrorKind::PermissionDenied && folder.remove(STATE).is_ok();
         if now.as_ref().is_err_and(is_free) {

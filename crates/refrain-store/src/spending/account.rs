@@ -1,5 +1,5 @@
-//! What all loops of one account know of their provider's limit: one file an account in the user's state home, and a
-//! lock that lets one of them try first when the limit is said to be over.
+//! The shared knowledge of an account's provider limit: one file an account in the user's state home, and a lock that
+//! lets one loop try first when the limit is said to be over.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;

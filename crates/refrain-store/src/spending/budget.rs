@@ -17,7 +17,7 @@ pub enum LedgerError {
     /// A file operation.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// What is in it is no ledger. It is never taken for an empty one: what was spent would be forgotten.
+    /// The file is no ledger. It is never taken for an empty one: the spent money would be forgotten.
     #[error("{path} does not say what loops spent: {why}; mend it, or remove it to count from nothing")]
     Damaged {
         /// The file.

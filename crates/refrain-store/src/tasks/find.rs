@@ -1,5 +1,5 @@
-//! Which file has the tasks of a tag: SCUD's per-tag file, else the tag in one of its files of all tags; without a tag
-//! the active one, else the only one. A file that is given by its path is taken as what it is.
+//! Finds the file with the tasks of a tag: SCUD's per-tag file, else the tag in one of its files of all tags; without a
+//! tag the active one, else the only one. A file that is given by its path is used as it is.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::plan::file::{FileError, Shape, has_task_headings, tags};
@@ -45,7 +45,7 @@ pub fn find(project: &Project, tag: Option<&str>, plan: Option<&Utf8Path>) -> Re
     }
 }
 
-/// Where SCUD keeps its tasks: in the checkout that the person is in, else in the project's main one.
+/// SCUD's folder of tasks: in the person's checkout, else in the project's main one.
 fn folder(project: &Project) -> Utf8PathBuf {
     let own = project.worktree.join(".scud/tasks");
     if own.is_dir() { own } else { project.root.join(".scud/tasks") }

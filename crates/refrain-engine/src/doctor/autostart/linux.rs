@@ -43,7 +43,7 @@ impl Host {
         found.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
     }
 
-    /// Where systemd looks for the user's units: the file, and the link that starts it.
+    /// The user's units of systemd: the file, and the link that starts it.
     fn units(&self) -> Option<(Utf8PathBuf, Utf8PathBuf)> {
         let absolute = |path: &&str| path.starts_with('/');
         let config = match self.value("XDG_CONFIG_HOME").filter(absolute) {

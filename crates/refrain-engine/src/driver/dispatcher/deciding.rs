@@ -1,4 +1,4 @@
-//! What is asked of others before the core decides: whether the account waits, and for what there is money.
+//! The queries before the core decides: whether the account waits, and how much money there is.
 
 use jiff::Timestamp;
 use refrain_core::r#loop::Phase;
@@ -17,7 +17,7 @@ impl Drive<'_> {
         }
         let mut live = self.live(now);
         let mut step = next_step(self.driver.journal.state(), &live, now);
-        // What is waited for the account's sake may be over earlier than was said.
+        // A wait for the account may be over earlier than announced.
         if let (Step::Await { .. }, Some(account)) = (step, &self.account) {
             let state = self.driver.journal.state();
             let is_waiting = state.wait.is_some() && matches!(state.phase, Phase::Begun { .. });

@@ -1,4 +1,4 @@
-//! What a loop's runner needs to be the only one in its worktree.
+//! Keeps the runner the only one in its worktree.
 
 use std::sync::Arc;
 

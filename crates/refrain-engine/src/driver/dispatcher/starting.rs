@@ -1,4 +1,4 @@
-//! How a child is started: the record first, synced; then the process. Its input is made by `attempt`, `judge` and
+//! The start of a child: the record first, synced; then the process. Its input is made by `attempt`, `judge` and
 //! `child`.
 
 use std::sync::Arc;

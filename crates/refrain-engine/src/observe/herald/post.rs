@@ -1,4 +1,4 @@
-//! What a webhook is owed of one journal, and the tries to deliver it.
+//! The notices that a webhook is owed of one journal, and the tries to deliver them.
 
 use std::collections::VecDeque;
 use std::io;

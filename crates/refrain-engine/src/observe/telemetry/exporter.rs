@@ -97,7 +97,7 @@ where
         let mut tracer: Option<T> = None;
         loop {
             let beat = pulse.beat();
-            // What cannot be understood, the runner itself says.
+            // The runner itself reports what cannot be parsed.
             let records = tail.next(beat.journal).unwrap_or_default();
             let mut is_due = beat.over;
             for record in &records {
@@ -112,7 +112,7 @@ where
             let journal = |seen: ProgressSnapshot| seen.journal;
             let mut seen = beat;
             while journal(seen) == journal(beat) && !seen.over {
-                // What is printed is nothing to it.
+                // Output does not concern it.
                 seen = pulse.wait(seen, None);
             }
         }
@@ -163,7 +163,7 @@ impl Owed {
             }
             Some(tracer) => tracer.see(record).unwrap_or_default(),
         };
-        // What a gate printed leaves the machine here.
+        // The output of a gate leaves the machine here.
         let clean = |span: Span| Span { error: span.error.map(|it| self.redactor.clean(&it)), ..span };
         let spans: Vec<Span> = spans.into_iter().map(clean).collect();
         let is_whole = spans.iter().any(|span| matches!(span.kind, Kind::Loop | Kind::Plan));
@@ -226,7 +226,7 @@ impl Owed {
         }
     }
 
-    /// What was refused is kept for another time, as far as there is to be one.
+    /// Keeps what was refused for another time, as far as there is to be one.
     fn keep(&mut self, refused: Refused, which: fn(&mut Self) -> &mut Vec<Span>) {
         let owed = which(self);
         let too_many = match refused.how {

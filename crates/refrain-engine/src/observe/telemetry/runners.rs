@@ -35,7 +35,7 @@ impl PlanRunner {
     pub fn export(&mut self, telemetry: Telemetry) -> io::Result<Exporter> {
         let (journal, pulse) = self.observed();
         let redactor = Redactor::new(&journal.state().spec.each, []);
-        // That it was started, or resumed, is news.
+        // Its start, or resumption, is news.
         let when = When::Behind(journal.state().seq.saturating_sub(1));
         let following =
             follow::<PlanTracer, _>(journal, pulse, when, Owed::new(telemetry.clone(), redactor)?)?;

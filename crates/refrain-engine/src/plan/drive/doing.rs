@@ -60,7 +60,7 @@ impl PlanDrive<'_> {
         self.commit().await?;
         if self.begun.len() > 1 {
             let (landing, state) = (self.landing.clone(), self.driver.journal.state());
-            // What one made before is merged first, and its branch begins there.
+            // The earlier work of a task is merged first, and its branch begins there.
             let is_fresh = |place: usize| {
                 state.tasks[place].before.is_none() && self.begun.iter().any(|(task, ..)| *task == place)
             };
@@ -82,7 +82,7 @@ impl PlanDrive<'_> {
         Ok(())
     }
 
-    /// Has the loop of a task driven: the one that there is already, or a new one.
+    /// Drives the loop of a task: the existing one, or a new one.
     pub(super) fn host(&mut self, task: usize, slot: Option<Slot>) {
         let state = self.driver.journal.state();
         let Some((_, running)) = state.running().find(|(place, _)| *place == task) else { return };
@@ -175,7 +175,7 @@ impl PlanDrive<'_> {
         if changes.is_empty() {
             return Ok(());
         }
-        // What the file says is on disk in the journal first.
+        // The journal is on disk before the file.
         self.commit().await?;
         let mut statuses = self.statuses.clone();
         let (statuses, written) = blocking(move || {

@@ -12,7 +12,7 @@ use crate::driver::input::Input;
 use crate::plan::work::{done, outcome};
 use crate::{EngineError, now};
 
-/// How often the task file is looked at while nothing happens, if the system has no watch left for it.
+/// How often the task file is checked while nothing happens, if the system has no watch left for it.
 const LOOK: Duration = Duration::from_secs(2);
 
 /// The events of a plan's own work.

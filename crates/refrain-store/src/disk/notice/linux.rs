@@ -38,8 +38,7 @@ struct Watch {
     number: Option<i32>,
 }
 
-/// That a file is replaced, moved or deleted. One that is held open is deleted without DELETE_SELF: all that changes is
-/// how many names it has.
+/// A file is replaced, moved or deleted. An open file is deleted without DELETE_SELF: only its number of names changes.
 const PRESENCE: WatchFlags = WatchFlags::DELETE_SELF.union(WatchFlags::MOVE_SELF).union(WatchFlags::ATTRIB);
 
 /// The same, and what a file holds, or a folder lists.
@@ -148,7 +147,7 @@ impl Notice {
             return elsewhere;
         }
         for watch in &mut watched.paths {
-            // What could not be watched may be now.
+            // A path without a watch may get one now.
             if watch.number.is_none_or(|number| stale.contains(&number)) {
                 let before = std::mem::replace(&mut watch.number, self.arm(&watch.path, watch.flags));
                 if watch.number.is_some() && watch.number != before {
