@@ -89,7 +89,7 @@ impl Service {
         Ok(id)
     }
 
-    /// Has a session resume a stopped loop, whatever drove it before, under a new total if one is given.
+    /// Has a session resume a stopped loop, also one that a runner drove, under a new total if one is given.
     ///
     /// # Errors
     /// [`EngineError`] if another session or a runner drives it, or its state does not allow it; it is unchanged then.

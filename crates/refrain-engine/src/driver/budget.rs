@@ -74,7 +74,7 @@ impl BudgetReservation {
     ) -> Result<Option<Question>, EngineError> {
         let tells = agent.tells_cost();
         let caps = match self.user.read() {
-            // An agent without known costs continues, whatever is wrong with the configuration.
+            // An agent without known costs continues, even if the configuration is wrong.
             Err(_) if !tells => Caps::default(),
             caps => caps?,
         };

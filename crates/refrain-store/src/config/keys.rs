@@ -209,8 +209,9 @@ pub struct Git {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct Worktrees {
-    /// The largest size of a project's unused worktrees, in bytes or like "20GiB". Beyond it goes what git ignores in
-    /// those that were unused for longest, then they themselves; never one with work in it that is nowhere else.
+    /// The largest size of a project's unused worktrees, in bytes or like "20GiB". Above it, files that git ignores
+    /// are removed from those unused for longest, then those worktrees themselves; never one with work in it that
+    /// is nowhere else.
     #[serde(deserialize_with = "written::bytes")]
     #[schemars(with = "Option<Written>", extend("default" = Worktrees::DISK_BUDGET))]
     pub disk_budget: Option<u64>,
