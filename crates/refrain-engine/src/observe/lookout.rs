@@ -230,7 +230,7 @@ impl JournalWatcher {
         }
     }
 
-    /// Begins to hear what an attempt prints; that it has printed already.
+    /// Starts to watch the output of an attempt; returns the news that it has printed already.
     fn hear(&mut self, path: &Utf8Path) -> Option<News> {
         let whose = self.journals.get(path).filter(|_| self.hears)?.whose.clone();
         let state: LoopState = journal::read(&whose.dir).ok()?.state;
