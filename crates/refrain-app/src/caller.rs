@@ -1,4 +1,4 @@
-//! Who makes a request, and what that caller may do.
+//! The caller of a request, and what it may do.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::LoopId;
@@ -9,7 +9,7 @@ use refrain_engine::keeper::EnclosingSupervisor;
 
 use crate::error::{Code, RequestError};
 
-/// Who makes a request. The surface says so: it is never read from what was sent, and is in no schema.
+/// The caller of a request. The surface sets it: it is never read from what was sent, and is in no schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// A person, or a program of theirs, on this machine.
@@ -34,26 +34,20 @@ pub struct Attempt {
 /// How the loop of an attempt is related to the loop or plan that a request is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Relation {
-    /// It is the attempt's own loop.
     Own,
-    /// The attempt's loop started it.
     Started,
-    /// Neither.
     Other,
 }
 
-/// What a request does. Every verb of every surface is one of these.
+/// The action of a request. Every verb of every surface is one of these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Start a loop or a plan.
     Start,
     /// Start or continue in a process that outlives the caller.
     Detach,
-    /// Continue a loop that has stopped.
     Resume,
     /// Continue a loop under other limits, one that waits for approval, or all loops.
     Extend,
-    /// Continue a plan.
     ResumePlan,
     /// Approve what a loop waits with.
     Approve,
@@ -61,11 +55,9 @@ pub enum Action {
     Answer,
     /// Pause a loop or a plan.
     Pause,
-    /// Cancel a loop or a plan.
     Cancel,
     /// Cancel every loop and plan of a project.
     CancelAll,
-    /// Tell an agent something.
     Steer,
     /// Say how a task continues.
     Tune,
@@ -113,12 +105,12 @@ pub enum Permission {
 }
 
 impl Action {
-    /// Who may do it.
+    /// The callers that may do it.
     #[must_use]
     pub fn permission(self) -> Permission {
         use Permission::{Anyone, OutsideAttempt, OwnLoops, StartedLoops};
         match self {
-            // The sweep behind an attempt ends what it started.
+            // The sweep after an attempt ends what it started.
             Self::Detach => OutsideAttempt(
                 "--detach from inside an attempt of {own}: the runner would be ended with that attempt",
             ),
@@ -131,7 +123,7 @@ impl Action {
             Self::Tune => OutsideAttempt("{own} cannot tune a plan from inside an attempt"),
             Self::Trust => OutsideAttempt("{own} cannot say what is trusted from inside an attempt"),
             Self::Serve => OutsideAttempt("{own} cannot let anybody in from inside an attempt"),
-            // Later loops are told what is remembered as a person's word.
+            // Later loops would trust a changed memory as a person's word.
             Self::ChangeMemories => OutsideAttempt("{own} cannot change memories from inside an attempt"),
             Self::ChangePlugins => OutsideAttempt("{own} cannot change plugins from inside an attempt"),
             Self::Repair => OutsideAttempt("--fix from inside an attempt of {own}"),
@@ -184,7 +176,8 @@ impl Caller {
         }
     }
 
-    /// Refuses what this caller may not do; the relation is to the loop or plan that the action changes, if one is known yet.
+    /// Refuses what this caller may not do; the relation is to the loop or plan that the action changes, if one is
+    /// known yet.
     pub fn check(&self, action: Action, relation: Option<Relation>) -> Result<(), RequestError> {
         let Self::Attempt(attempt) = self else { return Ok(()) };
         let (text, is_allowed) = match action.permission() {
@@ -212,7 +205,6 @@ impl Attempt {
         refrain_engine::is_driven_by(dir, supervisor.runner?).then_some(dir)
     }
 
-    /// How its loop is related to this loop or plan.
     pub(crate) fn relation(&self, service: &Service, id: &LoopId) -> Result<Relation, RequestError> {
         let (dir, parent) = service.family(id)?;
         // Without a supervisor among the ancestors, only the environment says which loop it is.

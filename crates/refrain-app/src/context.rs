@@ -15,9 +15,8 @@ pub struct Context {
     pub dir: Utf8PathBuf,
     /// The machine, and the user's environment.
     pub host: Host,
-    /// How many loops the caller runs in: [`Caller`] says which is the nearest.
+    /// How many loops the caller runs in: [`Caller`] has the nearest one.
     pub depth: u32,
-    /// Who makes the request.
     pub caller: Caller,
     /// The options that the request has, for what has an effect on some loops only.
     pub typed: TypedOptions,
@@ -48,13 +47,14 @@ impl Context {
         !self.caller.is_attempt()
     }
 
-    /// The service of this folder's project. `once` says that this request trusts the project, which an attempt cannot say.
+    /// The service of this folder's project. `once` says that this request trusts the project, which an attempt cannot
+    /// say.
     pub fn open(&self, dir: &Utf8Path, once: bool) -> Result<Service, RequestError> {
         self.check(if once { Action::Trust } else { Action::Look })?;
         Ok(Service::open(dir, self.host.clone())?.trusting(once))
     }
 
-    /// Refuses what the caller may not do, whatever loop it is done with.
+    /// Refuses an action that the caller may not do, whatever the loop.
     pub fn check(&self, action: Action) -> Result<(), RequestError> {
         self.caller.check(action, None)
     }

@@ -1,5 +1,6 @@
-//! Options that would have no effect are refused: nobody should believe in a limit, or a check, that is not there. When each
-//! option of each verb has one is data, in [`table`]; only what is typed is looked at, as a configured default may have none.
+//! Options that would have no effect are refused, so that a user does not rely on a limit or a check that is not there.
+//! The conditions of each option of each verb are data, in [`table`]; only typed options are checked, as a configured
+//! default may have no effect.
 
 mod table;
 
@@ -21,7 +22,6 @@ pub struct Row {
     pub text: &'static str,
 }
 
-/// When an option has an effect.
 pub enum When {
     Always,
     /// Beside one of these.
@@ -30,7 +30,7 @@ pub enum When {
     Without(&'static str),
     /// Where this holds of all that is typed.
     Typed(fn(&Level) -> bool),
-    /// Where this holds of the loop that the command line and the configuration make.
+    /// Whether this holds for the loop that the command line and the configuration make.
     Loop(fn(&Spec) -> bool),
     /// With no command line: the verb takes them only to say why it does not.
     Never,
@@ -63,11 +63,11 @@ const fn holds(options: &'static str, holds: fn(&Spec) -> bool, text: &'static s
 /// What was typed for one verb.
 #[derive(Clone, Debug, Default)]
 pub struct Level {
-    /// The verb, as it is typed behind `refrain`.
+    /// The verb, as it is typed after `refrain`.
     pub verb: String,
     /// The long name of each option, or the id of a word, with its values; and the verb below this one.
     pub typed: BTreeMap<String, Vec<String>>,
-    /// How each is shown, where that is not `--NAME`.
+    /// How each is shown, if that is not `--NAME`.
     pub shown: BTreeMap<String, String>,
 }
 

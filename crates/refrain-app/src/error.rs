@@ -1,4 +1,5 @@
-//! One error for people: what failed, why, and what to do next; and the exit code that scripts rely on (contract.md).
+//! The error of every request: what failed, why, and what to do next; and the exit code that scripts rely on
+//! (contract.md).
 
 mod message;
 
@@ -73,7 +74,7 @@ impl From<StatusWord> for Code {
     }
 }
 
-/// What went wrong, for a person.
+/// The error of a request, for a person.
 #[derive(Debug)]
 pub struct RequestError {
     code: Code,
@@ -84,7 +85,6 @@ pub struct RequestError {
 }
 
 impl RequestError {
-    /// An error of this kind, that says what failed.
     pub fn new(code: Code, message: impl Into<Message>) -> Self {
         Self { code, message: message.into(), hints: Vec::new(), lacks: None, is_fault: false }
     }
@@ -100,12 +100,12 @@ impl RequestError {
         self
     }
 
-    /// What is used up that was granted, and the words that would grant more of it.
+    /// Names the limit that is used up, and the options that would raise it.
     pub fn lacking(self, used: &str, flags: &str) -> Self {
         Self { lacks: Some((used.to_owned(), flags.to_owned())), ..self }
     }
 
-    /// What is used up, where it is about that.
+    /// What is used up, if the error is about that.
     pub fn lacks(&self) -> Option<&(String, String)> {
         self.lacks.as_ref()
     }
@@ -126,7 +126,6 @@ impl RequestError {
         std::iter::once(&self.message).chain(&self.hints).flat_map(Message::options)
     }
 
-    /// What kind of error it is.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code
@@ -138,7 +137,6 @@ impl RequestError {
         self.is_fault
     }
 
-    /// What failed.
     #[must_use]
     pub fn message(&self) -> String {
         self.message.to_string()

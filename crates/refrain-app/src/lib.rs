@@ -1,11 +1,11 @@
-//! Requests: what every surface asks of loops and plans, defined once.
+//! The requests of every surface to loops and plans, defined once.
 //!
-//! A surface (command line, HTTP, tools, Slack, sessions, `top`) decodes what was sent into a request, calls this crate, and
-//! encodes what comes back. Here the request and the configuration become a specification ([`resolve`]), the caller's
-//! permission is checked ([`caller`]), and the engine does the work. What a loop decides lives in `refrain-core`; how a
-//! request is read and an answer is shown lives in the surface.
+//! A surface (command line, HTTP, tools, Slack, sessions, `top`) decodes what was sent into a request, calls this
+//! crate, and encodes what comes back. Here the request and the configuration become a specification ([`resolve`]), the
+//! caller's permission is checked ([`caller`]), and the engine does the work. What a loop decides lives in
+//! `refrain-core`; how a request is read and an answer is shown lives in the surface.
 //!
-//! A surface that starts a loop, follows it, tells its agent something, and finds it at its end:
+//! A surface that starts a loop, follows it, sends its agent a message, and finds it at its end:
 //!
 //! ```standalone_crate
 //! use std::error::Error;

@@ -19,7 +19,7 @@ pub use prepare::{Prepared, RunPlan};
 pub use source::{Source, SourceArgs};
 pub use spec_args::SpecArgs;
 
-/// Hands a plan to a process of its own: `refrain drive ID`. Returns once that has taken over, with how the plan stands.
+/// Hands a plan to a process of its own: `refrain drive ID`. Returns the plan's state once that has taken over.
 pub fn detach(
     context: &Context,
     (service, runner): (&Service, PlanRunner),

@@ -1,6 +1,6 @@
-//! Requests of other programs (seed 003): fewer options than the command line has, each with a bound, and defaults of their own.
-//! The bounds stand in the schema, so that a model sees them, and are held against what was sent, as nothing makes a client
-//! heed a schema: what is out of range is refused by name, and never bent.
+//! Requests of other programs (seed 003): fewer options than the command line has, each with a bound, and their own
+//! defaults. The bounds are in the schema, so that a model sees them, and are checked again here, because a client may
+//! ignore a schema: a value out of range is refused by name, and never changed.
 
 mod resolve;
 

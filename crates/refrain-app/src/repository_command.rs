@@ -1,4 +1,4 @@
-//! A command that a file of the repository names: whoever wrote the repository chose it.
+//! A command that a file of the repository names: the authors of the repository chose it.
 
 use refrain_core::gate::{Check, GateSpec};
 

@@ -1,5 +1,5 @@
-//! From options and configuration to a specification: what the command line leaves out, the configuration says; what that
-//! leaves out, is built in. Nothing past here sees an option that means "default".
+//! Makes a specification from options and configuration: an omitted option comes from the configuration, and then from
+//! the built-in defaults. Code after this never sees an option that means "default".
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::budget::{Caps, Which};
@@ -29,11 +29,9 @@ pub mod prompt;
 /// Where a loop is to work, and what is configured there.
 #[derive(Debug)]
 pub struct Workspace {
-    /// The project.
     pub service: Service,
     /// What is configured for loops in it.
     pub settings: Settings,
-    /// The folder.
     pub dir: Utf8PathBuf,
 }
 
@@ -75,27 +73,26 @@ pub fn note_untrusted(settings: &Settings, note: Note<'_>) {
 pub enum Words {
     /// The words.
     Text(String),
-    /// What standard input says, read once the rest of the request holds.
+    /// The text on standard input, read once the rest of the request is accepted.
     Stdin,
 }
 
-/// A loop to start: what is left out, the configuration says; what that leaves out is built in.
+/// A loop to start: what is omitted comes from the configuration, and then from the built-in defaults.
 #[derive(Debug, Default)]
 pub struct StartLoop {
     /// The task, in words.
     pub words: Option<Words>,
     /// The name of its way of working.
     pub mode: Option<String>,
-    /// All else.
+    /// All other options.
     pub options: BeginArgs,
 }
 
-/// What a request comes to.
+/// The specification of a request, and notes on it.
 #[derive(Debug)]
 pub struct Resolved {
-    /// The specification.
     pub spec: Spec,
-    /// What the user should know of what proves it.
+    /// What the user should know about its gates.
     pub notes: Vec<String>,
     /// The commands of its gates that the project's files offer.
     pub offered: Vec<RepositoryCommand>,
@@ -151,8 +148,8 @@ pub fn spec(
     Ok(Resolved { spec, notes, offered })
 }
 
-/// What of a specification does not depend on what is to be done, and what a person should know of what proves it: who works,
-/// where, at which cost, and which gates there are.
+/// The part of a specification that does not depend on the goal, and notes on its gates: the agent, the folder, the
+/// limits, and the gates.
 pub fn common(
     context: &Context,
     args: &WorkArgs,
@@ -175,7 +172,7 @@ pub fn common(
     let critique = args.reviews.critique(worker, settings)?;
     let memory = memory(args.memory, &agent, &settings.config.memory);
     let spec = Spec {
-        // Replaced where no name is given: the service makes one up that is free.
+        // Replaced if no name is given: the service makes one up that is free.
         id: LoopId::derived(&agent.program, 0),
         prompt: String::new(),
         iteration_context: !args.no_iteration_context && start.iteration_context.unwrap_or(true),
@@ -211,8 +208,8 @@ pub fn common(
     Ok(Resolved { spec, notes: proof.notes, offered: proof.offered })
 }
 
-/// What it has to do with memories: what is said, what is configured, else whether its agent is one that we know, as a command
-/// may be anything, and its prompt is its own.
+/// The use of memories: as typed, as configured, else on for a known agent. A command may be anything, and its prompt
+/// is its own.
 fn memory(said: Option<OnOff>, agent: &AgentSpec, configured: &Memory) -> Option<MemorySpec> {
     let usual = if agent.kind.streams() { OnOff::On } else { OnOff::Off };
     let is_on = said.or(configured.recall.map(OnOff::from)).unwrap_or(usual) == OnOff::On;
@@ -220,7 +217,7 @@ fn memory(said: Option<OnOff>, agent: &AgentSpec, configured: &Memory) -> Option
     is_on.then(|| MemorySpec { budget, recalled: Vec::new() })
 }
 
-/// Who said a value, for a refusal: the option, or the place in the configuration.
+/// The origin of a value, for a refusal: the option, or the place in the configuration.
 pub fn who(is_option: bool, settings: &Settings, name: &str) -> String {
     if is_option { format!("--{name}") } else { format!("{}: start.{name}", settings.origin(name)) }
 }
@@ -236,8 +233,8 @@ pub fn refuse_approval(
     if spec.approval { Err(RequestError::usage(who().then(": ").then(why))) } else { Ok(()) }
 }
 
-/// Takes the configured key back where nothing waits for a person, and says so: it is meant for loops, and whoever set it for
-/// all of them still wants the others to begin.
+/// Takes the configured key back if nothing waits for a person here, and says so: it is meant for loops, and a user who
+/// set it for all of them still wants the others to begin.
 pub fn forget_approval(settings: &mut Settings, why: &str) -> Option<String> {
     let is_configured = settings.config.start.require_approval.take() == Some(true);
     is_configured.then(|| format!("{} does not count here: {why}", who(false, settings, "require-approval")))
@@ -259,7 +256,7 @@ fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError
         let error = format!("{who}: an ACP agent gets its prompt in the protocol; accepted is auto");
         return Err(RequestError::usage(error));
     }
-    // What is configured for agents in general is nothing to a command that cannot be told.
+    // Defaults for agents in general do not apply to a command, which has no such options.
     let tellable = kind != AgentKind::Generic;
     for (is_given, flag) in [(args.model.is_some(), "--model"), (args.permissions.is_some(), "--permissions")]
     {
@@ -289,7 +286,6 @@ fn agent(args: &WorkArgs, settings: &Settings) -> Result<AgentSpec, RequestError
     Ok(agent)
 }
 
-/// The adapter, the program and its arguments.
 fn program(args: &WorkArgs, settings: &Settings) -> Result<(AgentKind, String, Vec<String>), RequestError> {
     let start = &settings.config.start;
     let asked = start.agent.as_deref().and_then(AgentKind::named);
@@ -310,7 +306,7 @@ fn program(args: &WorkArgs, settings: &Settings) -> Result<(AgentKind, String, V
     Ok((kind, program.to_owned(), Vec::new()))
 }
 
-/// What its standard output is: of known agents their stream, which is read by its own rules.
+/// The format of its standard output: for known agents their stream, which is read by its own rules.
 fn output_format(
     args: &WorkArgs,
     settings: &Settings,
@@ -329,7 +325,7 @@ fn output_format(
     }
 }
 
-/// Refuses caps that could not be kept, before anything.
+/// Refuses caps that the agent cannot keep.
 fn admits(args: &WorkArgs, settings: &Settings, agent: &AgentSpec) -> Result<(), RequestError> {
     let start = &settings.config.start;
     let (cost, tokens) = (limit(args.max_cost, start.max_cost), limit(args.max_tokens, start.max_tokens));
@@ -382,8 +378,7 @@ fn limits(args: &WorkArgs, start: &Start, agent: &AgentSpec) -> Limits {
     }
 }
 
-/// The words that claim the work done, and where they count unless it was said: a stream's final message is known, all else
-/// is the whole output.
+/// The completion promise, and where it counts by default: in the final message of a stream, else in the whole output.
 fn promise(args: &PromiseArgs, start: &Start, agent: &AgentSpec) -> Result<Option<Promise>, RequestError> {
     let is_none = args.no_promise || args.completion_promise.is_none() && start.promise == Some(false);
     if is_none {

@@ -1,5 +1,5 @@
-//! What of a repository runs only once the user trusts it: its `refrain.toml`, and the commands that its task files and
-//! manifests name.
+//! The parts of a repository that take effect only once the user trusts them: its `refrain.toml`, and the commands that
+//! its task files and manifests name.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::plan::{Source, SourceArgs};
 use crate::repository_command::{RepositoryCommand, of_gates};
 use crate::{Context, RequestError};
 
-/// What of this repository can be trusted, as it is now.
+/// What can be trusted of this repository, as it is now.
 #[derive(Debug)]
 pub struct Trustable {
     /// The project's configuration, if it has one.
@@ -23,14 +23,14 @@ pub struct Trustable {
 }
 
 impl Trustable {
-    /// What is there: the commands of all tasks that are meant, or of the only tag.
+    /// What can be trusted: with the commands of all selected tasks, or of the only tag.
     pub fn of(context: &Context, service: &Service, args: &SourceArgs) -> Result<Self, RequestError> {
         let file = config::project_file(service.project())?;
         let is_named = args.tag.is_some() || args.plan.is_some();
         let source = match args.read(context, &mut |_| ()) {
             Ok(source) => Some(source),
             Err(error) if is_named => return Err(error),
-            // There is no task file, or it is not known which is meant.
+            // There is no task file, or it is unclear which one is meant.
             Err(_) => None,
         };
         let worktree = &service.project().worktree;
@@ -40,7 +40,6 @@ impl Trustable {
         Ok(Self { file, commands })
     }
 
-    /// Whether nothing is there to be trusted.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.file.is_none() && self.commands.is_empty()
@@ -59,7 +58,6 @@ impl Trustable {
         }
     }
 
-    /// Whether all of it is trusted.
     #[must_use]
     pub fn is_trusted(&self, service: &Service) -> bool {
         self.contents().all(|content| service.trusts(content))
@@ -80,7 +78,7 @@ impl Trustable {
     }
 }
 
-/// Refuses commands of the repository that nobody trusts.
+/// Refuses commands of the repository that are not trusted.
 pub fn check<'a>(
     context: &Context,
     service: &Service,
@@ -130,7 +128,7 @@ pub(crate) fn of_source(source: &Source) -> impl Iterator<Item = RepositoryComma
     commands.map(move |command| RepositoryCommand { command, from: from.clone() })
 }
 
-/// What proves the tasks of a Cargo project where nothing says otherwise (seed 001).
+/// What proves the tasks of a Cargo project if nothing says otherwise (seed 001).
 pub(crate) fn of_cargo(source: &Source, dir: &Utf8Path) -> Option<RepositoryCommand> {
     let is_cargo = source.file.shape != Shape::Markdown && dir.join("Cargo.toml").is_file();
     is_cargo.then(|| RepositoryCommand::offered("cargo check && cargo test"))

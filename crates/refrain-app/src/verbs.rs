@@ -1,4 +1,4 @@
-//! What can be asked of loops and plans: a file for each verb, with its request and what it does.
+//! The actions on loops and plans: a file for each verb, with its request and its implementation.
 
 pub mod answer;
 pub mod approve;
@@ -26,7 +26,7 @@ use crate::error::{Code, RequestError};
 /// What a request to a loop or a plan came to.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It was heard, and stands like this.
+    /// The request was taken; this is the state after it.
     Answered(Box<ByKind<LoopState, PlanState>>),
     /// It is over already, as this word says.
     Over(&'static str),
@@ -43,7 +43,6 @@ pub enum Standing {
 }
 
 impl Standing {
-    /// How it stands now.
     pub fn of(service: &Service, id: &LoopId) -> Result<Self, RequestError> {
         Ok(match service.standing(id)? {
             ByKind::Loop(status) => Self::Loop(Box::new(status)),

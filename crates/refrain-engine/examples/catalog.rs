@@ -1,10 +1,10 @@
-//! Many loops that have stopped, in several projects, as `cargo xtask bench catalog` lists them; and beside them a file with
-//! the status object of each, which is what one would parse without a catalog.
-//! `catalog BASE LOOPS` fills BASE/projects, BASE/status and the list of projects in BASE/home.
+//! Many loops that have stopped, in several projects, as `cargo xtask bench catalog` lists them; and beside them a file
+//! with the status object of each, which is what one would parse without a catalog. `catalog BASE LOOPS` fills
+//! BASE/projects, BASE/status and the list of projects in BASE/home.
 //!
-//! `catalog BASE LOOPS RUNNING` makes so many in the first project that run as well, as far as anybody sees, for as long as
-//! somebody types: for each line with a number one more event of the loop of that number is recorded, and the clock of
-//! before that printed, in nanoseconds. So `cargo xtask bench serve` knows to the moment when something happened.
+//! `catalog BASE LOOPS RUNNING` makes RUNNING loops in the first project that look running until its input ends. For
+//! each line with a number it records one more event of the loop of that number, and prints the clock from just before,
+//! in nanoseconds. So `cargo xtask bench serve` knows to the moment when something happened.
 
 use std::error::Error;
 use std::io::{BufRead, Write, stdin, stdout};
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for k in 0..PROJECTS {
         let root = base.join(format!("projects/project-{k:02}"));
         std::fs::create_dir_all(&root)?;
-        // The benchmark's folder lies in a repository: whoever has none of their own would be one project with it.
+        // The benchmark's folder lies in a repository: a project without one of its own would be one project with it.
         tool::run("git", &["init", "--quiet"], root.as_std_path())?;
         let project = Project::find(&root)?;
         projects::remember(&base.join("home/.local/share/refrain"), &project.root)?;
@@ -83,7 +83,7 @@ impl Driven {
         Ok(Self { journal, _lock: lock })
     }
 
-    /// Records what comes next; when that was, by the wall clock.
+    /// Records the next event, and returns when, by the wall clock.
     fn go_on(&mut self) -> Result<i128, Box<dyn Error>> {
         let state = self.journal.state();
         let next = match state.in_flight() {

@@ -1,5 +1,5 @@
-//! How much a loop writes as it goes on, and how fast a long one opens: what `cargo xtask bench` asks of the library.
-//! Runs 1,010 iterations of an agent that changes a file, and prints one JSON object.
+//! How much a loop writes as it runs, and how fast a long one opens: what `cargo xtask bench` asks of the library. Runs
+//! 1,010 iterations of an agent that changes a file, and prints one JSON object.
 
 use std::error::Error;
 use std::time::Instant;
@@ -123,7 +123,7 @@ fn bytes_of(records: &[Record], iteration: u32) -> Result<f64, Box<dyn Error>> {
     Ok(bytes as f64 / 10.0)
 }
 
-/// How long it takes to open a journal of 10,000 iterations, the best of five, in milliseconds.
+/// The time to open a journal of 10,000 iterations, the best of five, in milliseconds.
 fn open_long(service: &Service, dir: &Utf8PathBuf) -> Result<f64, Box<dyn Error>> {
     let mut spec = spec(dir)?;
     spec.id = "long".parse()?;

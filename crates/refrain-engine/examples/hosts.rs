@@ -1,6 +1,6 @@
-//! Many loops in one process, as `cargo xtask bench hosts` measures them: `hosts BASE LOOPS ITERATIONS PAUSE_MS PROGRAM`.
-//! Each works in a folder of its own below BASE. Without a pause all run to their cap. With one they are looked at while all
-//! of them wait, then they are told to pause; printed is one JSON object.
+//! Many loops in one process, as `cargo xtask bench hosts` measures them: `hosts BASE LOOPS ITERATIONS PAUSE_MS
+//! PROGRAM`. Each works in a folder of its own below BASE. Without a pause all run to their cap. With one they are
+//! measured while all of them wait, and then paused. Prints one JSON object.
 
 use std::error::Error;
 use std::fs;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
-/// For threads that have nothing to do any more, to end; and for how long those who sleep are watched.
+/// The time for idle threads to end; and for how long the sleeping loops are watched.
 const SETTLE: Duration = Duration::from_secs(3);
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -74,7 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What this process holds once all the loops of these journals wait, and what it does then.
+/// The resources of this process while all the loops of these journals wait.
 async fn look(journals: &[Utf8PathBuf]) -> Value {
     for journal in journals {
         while !fs::read_to_string(journal).unwrap_or_default().contains("\"wait.started\"") {

@@ -1,6 +1,6 @@
-//! What it costs to decide: plans of many tasks to their end, every event applied and every step asked for, and nothing done
-//! besides. `cargo run --release -p refrain-engine --example schedule -- TASKS` prints one JSON object with the milliseconds
-//! of CPU that each shape of graph took, the least of five times.
+//! The cost of decisions: plans of many tasks run to their end, with every event applied and every step asked for, and
+//! nothing else done. `cargo run --release -p refrain-engine --example schedule -- TASKS` prints one JSON object with
+//! the milliseconds of CPU that each shape of graph took, the least of five times.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -17,13 +17,13 @@ use refrain_core::spec::{AgentKind, AgentSpec, Limits, Millis, PromptMode};
 use refrain_core::{LoopId, Machine, Spec};
 
 const JOBS: u32 = 8;
-/// So many tasks at least are measured at once.
+/// At least this many tasks are measured at once.
 const REPEATED: usize = 20_000;
 
-/// What the tasks of a plan hang on, by their places.
+/// The dependencies of a plan's tasks, by their places.
 type Shape = fn(usize) -> Vec<usize>;
 
-/// A hundred a wave; one behind the other; no order at all; all behind the first.
+/// A hundred a wave; one after the other; no order at all; all after the first.
 const SHAPES: [(&str, Shape); 4] = [
     ("layers", |task| match task / 100 {
         0 => Vec::new(),
@@ -180,7 +180,7 @@ impl Plan {
     }
 }
 
-/// What each loop would be started with: no more than there has to be.
+/// The specification of each loop, as small as possible.
 fn spec() -> Result<Spec, Box<dyn Error>> {
     Ok(Spec {
         id: "each".parse()?,

@@ -4,7 +4,7 @@
 //! cargo run -p refrain-engine --example start_and_follow -- FOLDER PROMPT PROGRAM [ARGUMENT…]
 //! ```
 //!
-//! What `refrain start` does is no more than this, with a screen in place of the printed lines.
+//! `refrain start` does no more than this, with a screen in place of the printed lines.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -17,8 +17,8 @@ use refrain_engine::{FollowEvent, Follower, Host, Service, Signals, keeper};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine starts this very program again, under another name, as the loop's keeper: the small process that starts
-    // its agents and lets nobody survive. So this comes first.
+    // The engine starts this program again, under another name, as the loop's keeper: the small process that starts its
+    // agents and lets none of them survive. So this check comes first.
     let mut words = std::env::args();
     if words.next().as_deref() == Some(keeper::KEEPER_NAME) {
         return Ok(keeper::run()?);
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What is to be done: the words of the journal's first event (`docs/schema/event.json`).
+/// The specification: it is part of the journal's first event (`docs/schema/event.json`).
 fn spec(
     service: &Service,
     folder: &Utf8PathBuf,
@@ -74,21 +74,21 @@ fn spec(
     }))?)
 }
 
-/// Says what is to be seen, in order, until the loop has stopped. It reads what is on disk, so however slow it is, it holds
-/// nobody up.
+/// Prints the events in order until the loop has stopped. It reads what is on disk, so however slow it is, it delays no
+/// other process.
 fn watch(mut follower: Follower) -> Result<(), refrain_engine::JournalError> {
     while let Some(sight) = follower.look()? {
         match sight {
             FollowEvent::Event(record) => match record.event {
                 Event::IterationBegun { iteration, .. } => say(&format!("iteration {iteration} begins")),
                 Event::AttemptFinished(finished) => say(&format!("it ended with {:?}", finished.exit)),
-                // Whatever else happened has a variant of its own, too.
+                // Everything else that happens has a variant of its own, too.
                 _ => {}
             },
             FollowEvent::Output { bytes, .. } => {
                 say(&format!("it prints {:?}", String::from_utf8_lossy(&bytes)))
             }
-            // Of a known agent whose stream is read, in place of its output.
+            // The stream of a known agent is parsed; its events replace its output.
             FollowEvent::Said(event) => say(&format!("it says {event:?}")),
             FollowEvent::Past(_) | FollowEvent::Joined | FollowEvent::Quiet => {}
         }

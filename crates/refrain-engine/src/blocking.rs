@@ -4,7 +4,7 @@
 pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(value) => value,
-        // Nobody cancels these tasks: it panicked, and so do we.
+        // These tasks are never cancelled: the task panicked, so this thread panics too.
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }

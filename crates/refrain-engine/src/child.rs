@@ -1,6 +1,6 @@
-//! The child processes of a loop. An attempt, a gate, a reviewer, a critic and a single question are one kind of child: what it
-//! reads is written to disk, its job is made, its output is read, and its end becomes one event. They differ in their limits,
-//! which the core has, and in the conclusion from their end.
+//! The child processes of a loop. An attempt, a gate, a reviewer, a critic and a single question are one kind of child:
+//! what it reads is written to disk, its job is made, its output is read, and its end becomes one event. They differ in
+//! their limits, which the core has, and in the conclusion from their end.
 
 pub(crate) mod attempt;
 pub(crate) mod checkout_dir;

@@ -14,5 +14,5 @@ pub fn now() -> Timestamp {
     now.round(Unit::Millisecond).unwrap_or(now)
 }
 
-/// The same, for readers of what programs say of a clock on the wall.
+/// The same, for parsers of wall-clock times in the output of programs.
 pub(crate) static ON_THE_WALL: LazyLock<Clock> = LazyLock::new(|| Clock { now, zone: TimeZone::system() });

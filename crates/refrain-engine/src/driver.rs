@@ -1,4 +1,6 @@
-//! Drives a loop or a plan: the select loop, what a runner holds while it runs, and what it finds when it begins.
+//! Runners of loops and plans: the select loop, the locks a runner holds while it runs, and its recovery of a dead
+//! runner's work. Child processes are in `child`, steps of git in `git_steps`; the next step is decided in
+//! `refrain-core`.
 
 pub(crate) mod account;
 pub(crate) mod budget;

@@ -26,10 +26,9 @@ pub fn chain(error: &dyn Error) -> String {
     }
 }
 
-/// What is asked of a loop, or of a plan.
+/// A request to a loop or a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopRequest {
-    /// To go on.
     Resume,
     /// To finish with what waits for a person.
     Approve,
@@ -37,7 +36,7 @@ pub enum LoopRequest {
     Pause,
     /// To stop for good.
     Cancel,
-    /// To be told something.
+    /// To send the agent a message.
     Steer,
     /// To wait no longer.
     Hurry,
@@ -59,23 +58,18 @@ impl fmt::Display for LoopRequest {
     }
 }
 
-/// What went wrong.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// There is no such loop.
     #[error("no loop {id} in {project}")]
     NoLoop {
-        /// The id that was asked for.
         id: LoopId,
         /// The project that was looked in.
         project: Utf8PathBuf,
         /// The loop of that project that was probably meant.
         nearest: Option<LoopId>,
     },
-    /// There is no such plan.
     #[error("no plan {id} in {project}")]
     NoPlan {
-        /// The id that was asked for.
         id: LoopId,
         /// The project that was looked in.
         project: Utf8PathBuf,
@@ -102,7 +96,7 @@ pub enum EngineError {
         /// Why not.
         source: Box<EngineError>,
     },
-    /// There is nowhere to publish, or nobody may: what is missing.
+    /// There is nowhere to publish, or no permission to: what is missing.
     #[error("nothing could be published: {0}")]
     Unpublishable(String),
     /// Another runner drives the loop.
@@ -112,17 +106,11 @@ pub enum EngineError {
         /// That runner, as far as known.
         pid: Option<i32>,
     },
-    /// Loops inside loops inside loops.
+    /// Loops are nested too deep.
     #[error("a loop may be started inside a loop, but not inside that one again")]
     TooDeep,
-    /// The loop's state does not allow it.
     #[error("{id} cannot {what}: {why}")]
-    Refused {
-        id: LoopId,
-        /// What was asked of it.
-        what: LoopRequest,
-        why: Refusal,
-    },
+    Refused { id: LoopId, what: LoopRequest, why: Refusal },
     /// A running loop cannot be put aside.
     #[error("loop {0} has not stopped")]
     NotStopped(LoopId),
@@ -130,12 +118,12 @@ pub enum EngineError {
     #[error("{} in {worktree}, and {}", at_work(.by), if *.needs_alone { "a loop that commits or has gates needs its worktree for itself" } else { "it needs that for itself" })]
     WorktreeTaken {
         worktree: Utf8PathBuf,
-        /// Who works there, as far as known.
+        /// The loops that work there, as far as known.
         by: Vec<String>,
         /// Whether it is the new loop that needs it for itself.
         needs_alone: bool,
     },
-    /// There is nothing that tasks could begin at.
+    /// There is no commit at which tasks could begin.
     #[error(
         "the repository at {0} has no commit yet, so that tasks could not begin at one; make one with `git commit`"
     )]
@@ -152,15 +140,14 @@ pub enum EngineError {
     TasksTaken {
         /// What they are called together.
         tag: String,
-        /// The plan.
         by: LoopId,
     },
     #[error(transparent)]
     Git(#[from] GitError),
-    /// Something is to be protected where nothing could tell whether it was touched.
+    /// Something is to be protected, but its changes could not be detected.
     #[error("what --protect names can only be told from what it was in a git repository")]
     Unprotected(#[source] GitError),
-    /// A name in a template stands for nothing.
+    /// A name in a template has no meaning.
     #[error(transparent)]
     Template(#[from] TemplateError),
     /// No gates can be looked for in so many files.
@@ -183,13 +170,12 @@ pub enum EngineError {
     Process(&'static str, #[source] io::Error),
     #[error(transparent)]
     Journal(#[from] JournalError),
-    /// The catalog of all loops.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// The ledger of the money that loops share.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// Somebody took a task out of its file.
+    /// The task was removed from its file.
     #[error("task {0} does not stand in its file any more")]
     TaskGone(TaskId),
     /// The task file names a command that it did not name when the plan was started.
@@ -197,32 +183,24 @@ pub enum EngineError {
         "its verification {0:?} is new in the task file and is not trusted: refrain trust shows it and asks, then refrain plan resume; or plan resume --yes"
     )]
     UntrustedCommand(String),
-    /// The worktree of a task belongs to somebody else.
+    /// The worktree of a task is in use by another loop or process.
     #[error("{0} is used by somebody else")]
     SlotTaken(Utf8PathBuf),
     /// The worktree of a task holds something that only a person can take away.
     #[error("{0} holds what somebody else left in it: {1}; look there, and take that away")]
     SlotHeld(Utf8PathBuf, String),
-    /// The worktree of a task is gone, or was another's meanwhile, before anybody looked at what its agent had made in it.
+    /// The worktree of a task is gone, or was used by another loop, before the agent's work in it was examined.
     #[error(
         "what its agent made in {folder} was taken out of there before anybody could look at it; look for it in the branches \
          wip/slot-…, then refrain cancel {id}, and let the plan go on"
     )]
-    WorkGone {
-        id: LoopId,
-        /// The worktree.
-        folder: Utf8PathBuf,
-    },
-    /// An agent's plugin.
+    WorkGone { id: LoopId, folder: Utf8PathBuf },
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    /// The tasks of a plan.
     #[error(transparent)]
     Tasks(#[from] TasksError),
-    /// The caps on it.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A file.
     #[error(transparent)]
     Disk(#[from] DiskError),
 }
@@ -235,13 +213,13 @@ fn at_work(by: &[String]) -> String {
     }
 }
 
-/// A gate, or a critic, whose program cannot be run.
+/// A gate, or a critic, with a program that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{owner}: {fault}{}", nearest.as_ref().map(|it| format!("; did you mean {it}?")).unwrap_or_default())]
 pub struct GateProgramError {
     /// `gate NAME`, or `the critic`.
     pub owner: String,
-    /// The program, as the command calls it.
+    /// The program, by the name in the command.
     pub program: String,
     /// Why it cannot be run.
     pub fault: GateProgramFault,
@@ -249,7 +227,6 @@ pub struct GateProgramError {
     pub nearest: Option<String>,
 }
 
-/// Why a program cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GateProgramFault {
     /// No folder of `PATH` has it.
@@ -266,19 +243,15 @@ pub enum GateProgramFault {
 /// Why a plugin cannot be installed or removed. Nothing was touched.
 #[derive(Debug, thiserror::Error)]
 pub enum PluginError {
-    /// Nobody knows where the agent's home is.
+    /// The agent's home is unknown.
     #[error("HOME is not set, so there is no place for the plugin of {0}")]
     NoHome(AgentKind),
-    /// Somebody else's file stands where one of ours belongs.
+    /// The path of a Refrain file is taken by a file of another origin.
     #[error("{0} is there already, and refrain did not write it")]
     Taken(Utf8PathBuf),
     /// A file of the person's is not what it should be.
     #[error("{path} cannot be changed: {why}")]
-    Misfit {
-        /// The file.
-        path: Utf8PathBuf,
-        why: Misfit,
-    },
+    Misfit { path: Utf8PathBuf, why: Misfit },
     /// A file of the person's cannot be read.
     #[error(transparent)]
     Unread(DiskError),

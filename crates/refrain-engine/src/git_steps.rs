@@ -1,4 +1,5 @@
-//! The steps of a loop that ask git, and the work of a loop that is kept in it.
+//! The steps of a loop that use git: base, candidate, commit, publish, failure branch; and the pool of worktrees. Git
+//! itself is run by `refrain-git`.
 
 pub(crate) mod differences;
 pub(crate) mod discard;

@@ -1,4 +1,4 @@
-//! What the engine is told of its surroundings: it looks for nothing by itself.
+//! The engine's surroundings, as the caller gives them: the engine looks for nothing by itself.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use camino::Utf8PathBuf;
 use refrain_store::access::signing::Signing;
 
-/// What the engine needs to know of its surroundings: libraries do not look for themselves.
+/// The engine's surroundings: libraries do not look for them themselves.
 #[derive(Clone, Debug)]
 pub struct Host {
     /// The binary that becomes a keeper, or a detached runner, under another name.
@@ -19,7 +19,6 @@ pub struct Host {
     pub state_home: Utf8PathBuf,
     /// The user's config home for Refrain.
     pub config_home: Utf8PathBuf,
-    /// The version of Refrain.
     pub version: String,
 }
 

@@ -1,6 +1,6 @@
-//! `refrain init`: a project is made ready for loops. What is there stays byte for byte: files are made where there are none,
-//! or text is put behind what they hold, where that is safe; for everything else a person is told what to add. All is looked
-//! at before anything is written.
+//! `refrain init` makes a project ready for loops. Existing files stay byte for byte: new files are made, or text is
+//! appended to existing ones if that is safe; for everything else the user is told what to add. All files are checked
+//! before anything is written.
 
 mod texts;
 
@@ -12,7 +12,7 @@ use refrain_store::{append, create};
 
 use crate::{EngineError, Service};
 
-/// What is asked for beside the configuration and the section for agents.
+/// The optional files, beside the configuration and the section for agents.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extras {
     /// Targets for Make.
@@ -21,21 +21,20 @@ pub struct Extras {
     pub vscode: bool,
 }
 
-/// A file, and what becomes of it.
+/// A file, and what `init` does with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prepared {
     /// Seen from the top of the worktree.
     pub path: Utf8PathBuf,
-    /// What becomes of it.
     pub fate: Fate,
 }
 
-/// What becomes of a file.
+/// What `init` does with a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It was not there, and holds this.
     Made(String),
-    /// This stands behind what it held.
+    /// This was appended to it.
     Added(String),
     /// It is there, and stays as it is.
     Left,
@@ -47,20 +46,20 @@ pub enum Fate {
     },
 }
 
-/// What lies under a name.
+/// What exists at a path.
 enum Found {
     Nothing,
     Text(String),
-    /// Nothing that text could be put behind.
+    /// Nothing that text could be appended to.
     Other(&'static str),
 }
 
 impl Service {
-    /// Makes the project ready for loops, or only says what that comes to.
+    /// Makes the project ready for loops, or only says what would change.
     ///
     /// # Errors
-    /// [`EngineError`] where the project's files cannot be looked at, and nothing was touched; or where one cannot be written:
-    /// those before it are, and a second try goes on from there.
+    /// [`EngineError`] if the project's files cannot be looked at, and nothing was touched; or if one cannot be
+    /// written: those before it are, and a second try continues from there.
     pub fn init(&self, extras: Extras, is_rehearsal: bool) -> Result<Vec<Prepared>, EngineError> {
         let top = &self.project.worktree;
         let mut files = vec![self.configuration(top)?, section(top)?];
@@ -114,7 +113,7 @@ fn section(top: &Utf8Path) -> Result<Prepared, EngineError> {
     Ok(Prepared { path, fate })
 }
 
-/// The targets: in the Makefile where there is none, else in a file that it includes.
+/// The targets: in the Makefile if there is none, else in a file that it includes.
 fn targets(top: &Utf8Path) -> Result<Vec<Prepared>, EngineError> {
     let made = |path: &str| Prepared { path: path.into(), fate: Fate::Made(texts::TARGETS.to_owned()) };
     let left = |path: &str| Prepared { path: path.into(), fate: Fate::Left };
@@ -157,7 +156,7 @@ fn includes(line: &str) -> bool {
 fn tasks(top: &Utf8Path) -> Result<Prepared, EngineError> {
     let (folder, path) = (top.join(".vscode"), Utf8PathBuf::from(".vscode/tasks.json"));
     let text = texts::TASKS.to_owned();
-    // Behind a link lies what is not the project's.
+    // The target of a link is not the project's.
     let is_folder = match fs::symlink_metadata(&folder) {
         Ok(meta) => meta.is_dir(),
         Err(error) if error.kind() == ErrorKind::NotFound => true,
@@ -190,7 +189,7 @@ fn look(path: &Utf8Path) -> Result<Found, EngineError> {
     }
 }
 
-/// What is to be put behind a text so that `more` stands apart from it.
+/// What is to be appended to a text so that `more` is apart from it.
 fn behind(text: &str, more: &str) -> String {
     let apart = match text {
         "" => "",
@@ -215,7 +214,7 @@ fn partly(before: &[Prepared], failed: &Utf8Path, source: EngineError) -> Engine
     }
 }
 
-/// Writes it; one that somebody made meanwhile is left as it is.
+/// Writes a file; one that was created meanwhile is left as it is.
 fn carry(top: &Utf8Path, file: &mut Prepared) -> Result<(), EngineError> {
     let path = top.join(&file.path);
     match &file.fate {

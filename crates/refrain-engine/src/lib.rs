@@ -1,7 +1,8 @@
-//! The imperative shell: it asks the core what comes next, does it, and records what happened.
+//! The imperative shell: it asks the core for the next step, does it, and records what happened. Nothing is decided
+//! here.
 //!
-//! [`Service`] is the one door for every surface: start, resume, status, list, ask, follow. A [`Runner`] drives one loop:
-//! one select, one handler; everything else executes a step or shows an event.
+//! [`Service`] is the interface for every surface: start, resume, status, list, ask, follow. A [`Runner`] drives one
+//! loop: one select, one handler; everything else executes a step or shows an event.
 //!
 //! `examples/start_and_follow.rs` starts a loop from Rust and follows it to its end, and says why each step is there.
 

@@ -1,5 +1,5 @@
-//! Plugins of agents, put where those load them from and taken back. What belongs where says `refrain_agents::plugin`; what was
-//! put there is noted first (`refrain_store::outbox::plugins`), and everything is looked at before anything is touched.
+//! Installs and removes the plugins of agents. `refrain_agents::plugin` has their files and places; what is installed
+//! is noted first (`refrain_store::outbox::plugins`), and everything is checked before anything is changed.
 
 mod carry;
 mod rehearse;
@@ -18,36 +18,35 @@ use refrain_store::outbox::plugins::{self, Installed};
 use crate::PluginError;
 use crate::{EngineError, Host};
 
-/// What installing or removing comes to.
+/// The changes of installing or removing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginWork {
     /// What changes, in the order in which it does.
     pub changes: Vec<PluginChange>,
-    /// Files of ours that somebody changed, which are left as they are.
+    /// Files of Refrain's that were changed by others, which are left as they are.
     pub kept: Vec<Utf8PathBuf>,
-    /// How agents call this program: by its name where that leads to it, else by its path.
+    /// How agents call this program: by its name if that leads to it, else by its path.
     pub program: String,
-    /// What the person has to do, or to know.
+    /// What the user has to do, or to know.
     pub then: &'static [&'static str],
 }
 
 /// A file that changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginChange {
-    /// The file.
     pub path: Utf8PathBuf,
-    /// What it held; none where it was not there.
+    /// Its content; none if it was not there.
     pub before: Option<String>,
-    /// What it holds then; none where it goes.
+    /// Its content then; none if it is removed.
     pub after: Option<String>,
 }
 
 impl Host {
-    /// Puts an agent's plugin where that loads it from, if it is not there already; or only says what that would change.
+    /// Installs an agent's plugin, if it is not there already; or only says what that would change.
     ///
     /// # Errors
-    /// [`EngineError::Plugin`] where something does not fit, and nothing was touched; [`EngineError::Disk`] where a file could not
-    /// be written: what is there by then is noted, and a second try goes on from there.
+    /// [`EngineError::Plugin`] if something does not fit, and nothing was touched; [`EngineError::Disk`] if a file
+    /// could not be written: what is there by then is noted, and a second try continues from there.
     pub fn install_plugin(&self, agent: AgentKind, is_rehearsal: bool) -> Result<PluginWork, EngineError> {
         let (program, plugin) = self.plugin_of(agent)?;
         let noted = Installed::read(&self.plugins())?;
@@ -58,7 +57,7 @@ impl Host {
         Ok(PluginWork { changes: plan.changes, kept: plan.kept, program, then: plugin.then })
     }
 
-    /// Takes an agent's plugin back from where it was put; or only says what that would change.
+    /// Removes an agent's plugin; or only says what that would change.
     pub fn remove_plugin(&self, agent: AgentKind, is_rehearsal: bool) -> Result<PluginWork, EngineError> {
         let (program, plugin) = self.plugin_of(agent)?;
         let noted = Installed::read(&self.plugins())?;
@@ -69,7 +68,6 @@ impl Host {
         Ok(PluginWork { changes: plan.changes, kept: plan.kept, program, then: &[] })
     }
 
-    /// How an agent's plugin stands.
     pub fn plugin_status(&self, agent: AgentKind) -> Result<PluginStatus, EngineError> {
         let (_, Plugin { files, settings, .. }) = self.plugin_of(agent)?;
         let noted = Installed::read(&self.plugins())?;
@@ -78,7 +76,7 @@ impl Host {
         Ok(PluginStatus::of(agent, files.chain(settings).collect()))
     }
 
-    /// Where files of our own lie that programs are told of, and what was put where.
+    /// The folder of Refrain's own files that programs are pointed to, and the notes of what was installed.
     fn plugins(&self) -> Utf8PathBuf {
         self.data_home.join("plugins")
     }
@@ -95,7 +93,7 @@ impl Host {
         Ok((program, plugin.ok_or(PluginError::NoHome(agent))?))
     }
 
-    /// How agents call this program.
+    /// The command by which agents call this program.
     fn called(&self) -> io::Result<String> {
         let own = fs::canonicalize(&self.program)?;
         let named = generic::in_path("refrain", &self.env).filter(|path| path.is_absolute());

@@ -1,4 +1,5 @@
-//! The one door for every surface: what can be done with loops, and seen of them.
+//! [`Service`], the interface for every surface: actions on the loops of a project, and views of them. Runners are in
+//! `driver`, plans in `plan`, live views in `observe`.
 
 pub(crate) mod by_kind;
 pub(crate) mod catalog;
@@ -28,7 +29,7 @@ use crate::EngineError;
 use crate::driver::liveness::look;
 use crate::host::Host;
 
-/// The door to one project's loops.
+/// The interface to one project's loops.
 #[derive(Clone, Debug)]
 pub struct Service {
     pub(crate) project: Project,
@@ -40,19 +41,17 @@ pub struct Service {
 /// A loop that was found.
 #[derive(Clone, Debug)]
 pub struct Located {
-    /// Its folder.
     pub dir: LoopDir,
-    /// Whether it lies in the archive.
     pub archived: bool,
 }
 
 impl Service {
-    /// The door to the project that `dir` lies in.
+    /// Opens the project that `dir` lies in.
     pub fn open(dir: &Utf8Path, host: Host) -> Result<Self, EngineError> {
         Ok(Self { project: Project::find(dir)?, host, trusts_once: false })
     }
 
-    /// The same, where everything of the project counts as trusted if `once` says so; nothing is stored.
+    /// The same, but everything of the project counts as trusted if `once`; nothing is stored.
     #[must_use]
     pub fn trusting(self, once: bool) -> Self {
         Self { trusts_once: once, ..self }
@@ -75,14 +74,13 @@ impl Service {
         &self.project
     }
 
-    /// The host that it was opened with.
     #[must_use]
     pub fn host(&self) -> &Host {
         &self.host
     }
 
-    /// What is configured for loops that are started here. `variables` says whether those of the environment count: not
-    /// inside an attempt, where they were set for the agent.
+    /// The settings of loops that are started here. `variables` says whether those of the environment count: not inside
+    /// an attempt, where they were set for the agent.
     ///
     /// # Errors
     /// [`config::ConfigError`] for a file or a variable that cannot be used.
@@ -97,12 +95,11 @@ impl Service {
         config::load(config::Places { config_home, state_home, project, trusts_once, variables }, chosen)
     }
 
-    /// What a loop was asked to do.
     pub fn spec(&self, id: &LoopId) -> Result<Spec, EngineError> {
         Ok(journal::read(&self.locate(id)?.dir)?.state.spec)
     }
 
-    /// Where a loop lies, in the archive too.
+    /// The folder of a loop, in the archive too.
     ///
     /// # Errors
     /// [`EngineError::NoLoop`], or [`EngineError::IsPlan`].
@@ -126,11 +123,10 @@ impl Service {
         EngineError::NoLoop { id: id.clone(), project: self.project.root.clone(), nearest }
     }
 
-    /// How a loop stands.
     pub fn status(&self, id: &LoopId) -> Result<Status, EngineError> {
         let dir = self.locate(id)?.dir;
         let state = journal::read_signed(&dir, &self.host.signing())?.state;
-        // What cannot be read hides nothing else: doctor tells.
+        // What cannot be read hides nothing else: doctor reports it.
         let caps = if state.is_final() { None } else { self.shared_caps(state.spec.caps).ok() };
         Ok(Status { caps: caps.unwrap_or_default(), ..look(&dir, &state) })
     }
@@ -138,7 +134,7 @@ impl Service {
     /// Moves a stopped loop into the archive; returns where it lies then.
     ///
     /// # Errors
-    /// [`EngineError`] where it has not stopped, or cannot be moved.
+    /// [`EngineError`] if it has not stopped, or cannot be moved.
     pub fn archive(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
         let Located { dir, archived: false } = self.locate(id)? else { return Err(self.no_loop(id)) };
         let _lock = RunnerLock::try_take(&dir)?.ok_or_else(|| EngineError::NotStopped(id.clone()))?;
@@ -150,7 +146,6 @@ impl Service {
         Ok(aside)
     }
 
-    /// A loop's events.
     pub fn events(&self, id: &LoopId) -> Result<Vec<refrain_core::Record>, EngineError> {
         Ok(journal::records(&self.locate(id)?.dir)?)
     }

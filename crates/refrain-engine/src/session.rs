@@ -1,6 +1,6 @@
-//! Loops that an agent's own session drives. What lies between two of its turns is done here, in the process of a hook or of
-//! `tick`, which is to be over in milliseconds: there is no runtime. What takes longer (gates, commits, all that asks git) is
-//! left to a runner of the loop's own, a *prover*, which leaves it again where the session's turn comes.
+//! Loops that an agent's own session drives. The work between two of its turns is done in the process of a hook or of
+//! `tick`, which must end in milliseconds: there is no runtime. What takes longer (gates, commits, all that asks git)
+//! is left to a runner of the loop's own, a *prover*, which ends when the session's turn comes.
 
 mod hook;
 mod turn;
@@ -31,26 +31,26 @@ use crate::service::mirror;
 use crate::service::requests::take_over;
 use crate::{EngineError, LoopRequest, Service, now};
 
-/// How often a prover is started for one question: one that dies again and again is told instead.
+/// How often a prover is started for one question: if it dies again and again, that is reported instead.
 const PROVERS: u32 = 3;
 
-/// How long a loop that is to begin waits for others to let go of its worktree.
+/// How long a new loop waits for others to release its worktree.
 const MOMENT: Duration = Duration::from_secs(5);
 
-/// How a session's loop goes on.
+/// What a session's loop does next.
 #[derive(Clone, Debug)]
 pub enum Turn {
-    /// A turn of the session begins: what it is told, the counter's marker first.
+    /// A turn of the session begins: its prompt, with the counter's marker first.
     Next {
         /// The marker, on a line of its own: `[loop mend iteration 2/20]`.
         marker: String,
         prompt: String,
     },
-    /// The session is at it already.
+    /// The session is in this turn already.
     Under(Box<LoopState>),
-    /// What it did is still being proven.
+    /// Its last turn is still being proven.
     Proving,
-    /// There was nothing to do: its next turn begins then.
+    /// There was nothing to do: its next turn begins at `until`.
     Resting {
         until: Timestamp,
     },
@@ -71,7 +71,7 @@ impl Service {
         let until = Instant::now() + MOMENT;
         let runner = loop {
             match self.start(spec.clone(), named.clone()) {
-                // What another session did is proven in moments, most often.
+                // The work of another session is mostly proven in moments.
                 Err(EngineError::WorktreeTaken { .. }) if Instant::now() < until => {
                     wait_for_change(&self.project().sessions(), LOOK_AGAIN);
                 }
@@ -82,17 +82,17 @@ impl Service {
         let (name, mut journal) = (session.id.clone(), runner.journal);
         journal.push(Event::SessionBound(session), now())?;
         journal.commit(Durability::Synced)?;
-        // Behind the record: a note of what no session drives is forgotten by whoever sees it.
+        // After the record: any reader forgets a note of a loop that no session drives.
         sessions::note(self.project(), &id, name.as_deref())?;
         let state = journal.state();
         mirror::write(&state.spec, &mirror::files(state, None));
         Ok(id)
     }
 
-    /// Has a session go on with a loop that stands still, whoever drove it before, under a new total where one is given.
+    /// Has a session resume a stopped loop, also one that a runner drove, under a new total if one is given.
     ///
     /// # Errors
-    /// [`EngineError`] where another session or a runner drives it, or its state does not allow it; it is unchanged then.
+    /// [`EngineError`] if another session or a runner drives it, or its state does not allow it; it is unchanged then.
     pub fn resume_in_session(
         &self,
         id: &LoopId,
@@ -124,8 +124,8 @@ impl Service {
         }
     }
 
-    /// Refuses what would act for a session that works on a loop from outside of it: `around` is what the caller's variables
-    /// say of the session that it was started in.
+    /// Refuses what would act for a session that works on a loop from outside of it: `around` is what the caller's
+    /// variables say of the session that it was started in.
     pub fn refuse_another_session(
         &self,
         state: &LoopState,
@@ -139,7 +139,7 @@ impl Service {
         if is_its_own { Ok(()) } else { self.refuse_where_a_session_lives(state) }
     }
 
-    /// Records which session it is that drives a loop, now that it is known. Says whether it is this one: another session of
+    /// Records the session that drives a loop, now that it is known. Says whether it is this one: another session of
     /// the same process may have been faster.
     fn bind(&self, id: &LoopId, session: &Session) -> Result<bool, EngineError> {
         let dir = self.locate(id)?.dir;
@@ -163,24 +163,24 @@ impl Service {
         Session { agent, id: id.map(str::to_owned), process, boot, host }
     }
 
-    /// How a loop stands, from its journal.
+    /// The state of a loop, from its journal.
     pub fn state(&self, id: &LoopId) -> Result<LoopState, EngineError> {
         Ok(journal::read(&self.locate(id)?.dir)?.state)
     }
 
-    /// The session ended its turn, or is to begin one: what comes next, waited for as long as `patience` allows. Without
-    /// anything said a turn under way goes on. What was said is about the loop as it was `seen`: of two that say it at once,
-    /// one is heard.
+    /// The session ended its turn, or is to begin one: what comes next, waited for as long as `patience` allows.
+    /// Without anything said a turn under way continues. What was said is about the loop as it was `seen`: if two
+    /// sessions say it at once, one of them counts.
     ///
     /// # Errors
-    /// [`EngineError`] where it cannot be told; what is on disk is what happened.
+    /// [`EngineError`] if the turn is unknown; what is on disk is what happened.
     pub fn turn(
         &self,
         seen: &LoopState,
         said: Option<&Said>,
         patience: Duration,
     ) -> Result<Turn, EngineError> {
-        // What a runner drove, and might drive again, has no turn that a session could end.
+        // A loop that a runner drove, and might drive again, has no turn that a session could end.
         if seen.session.is_none() {
             return Ok(Turn::Stopped(Box::new(seen.clone())));
         }
@@ -192,7 +192,7 @@ impl Service {
         loop {
             if let Some(lock) = RunnerLock::try_take(&dir)? {
                 match self.step(&dir, turn, &mut said)? {
-                    // Who has something to say is told to wait; who waits already, waits.
+                    // A session that ended its turn gets the wait as an answer; one that waits already keeps waiting.
                     Next::Turn(Turn::Resting { until: then }) if waits => rests = Some(then),
                     Next::Turn(turn) => return Ok(turn),
                     // Two sessions at work in one folder are proven one after the other.
@@ -200,7 +200,7 @@ impl Service {
                     Next::Prover if provers < PROVERS => {
                         drop(lock);
                         provers += 1;
-                        // Whoever else waits for the same proof may have been faster.
+                        // Another process that waits for the same proof may have been faster.
                         match self.prove(&dir, id) {
                             Err(error) if provers == PROVERS => return Err(error),
                             Ok(()) | Err(_) => {}
@@ -214,7 +214,8 @@ impl Service {
                 return Ok(rests.map_or(Turn::Proving, |until| Turn::Resting { until }));
             }
             match &notice {
-                // Only now: the kernel takes up to 40 ms to close one. What happened meanwhile is seen in the next round.
+                // Only now: the kernel takes up to 40 ms to close one. What happened meanwhile is seen in the next
+                // round.
                 None => notice.insert(Notice::new()?).watch(&dir.journal()),
                 Some(notice) => {
                     let rest = rests.and_then(|until| Duration::try_from(until.duration_since(now())).ok());
@@ -224,7 +225,7 @@ impl Service {
         }
     }
 
-    /// Does what can be done at once; the loop's lock is held.
+    /// Does what can be done at once; the caller holds the loop's lock.
     fn step(
         &self,
         dir: &LoopDir,
@@ -246,7 +247,7 @@ impl Service {
         }
         let was_over = journal.state().ended.is_some();
         let next = go_on(&mut journal, |spec| look(spec).0)?;
-        // Who only asks is not to wait for the disk.
+        // A caller that only asks is not to wait for the disk.
         if !journal.is_written() {
             journal.commit(Durability::Synced)?;
         }
@@ -268,7 +269,7 @@ impl Service {
         }
     }
 
-    /// Has a runner of its own do what a session cannot wait for.
+    /// Starts a prover for what a session cannot wait for.
     fn prove(&self, dir: &LoopDir, id: &LoopId) -> Result<(), EngineError> {
         let words = ["-C", self.project().worktree.as_str(), "drive", id.as_str()].map(str::to_owned);
         detach::start(&self.host().program, "refrain", &words, &self.host().env, &dir.runner_log())
@@ -296,8 +297,8 @@ impl Service {
 }
 
 impl Service {
-    /// Waits where a session has nothing to do: until one of these files is another, the loop does not run any more, or a
-    /// while is over that is longer each time in a row. Says which: `changed`, `not-running`, `timeout` (seed 000).
+    /// Waits while a session has nothing to do: until one of these files changes, the loop does not run any more, or a
+    /// time is over that is longer each time in a row. Returns which: `changed`, `not-running`, `timeout` (seed 000).
     pub fn idle(&self, id: &LoopId, files: &[Utf8PathBuf]) -> Result<&'static str, EngineError> {
         let dir = self.locate(id)?.dir;
         let notice = Notice::new()?;
@@ -343,7 +344,7 @@ impl Service {
     /// Ends a session's loop whose session says that its iterations are used up.
     ///
     /// # Errors
-    /// [`EngineError`] where it is driven by somebody else, or cannot be recorded.
+    /// [`EngineError`] if another process drives it, or it cannot be recorded.
     pub fn cap_in_session(&self, id: &LoopId) -> Result<LoopState, EngineError> {
         let dir = self.locate(id)?.dir;
         let lock = RunnerLock::try_take(&dir)?;
@@ -358,7 +359,7 @@ impl Service {
         }
         let was_over = journal.state().ended.is_some();
         if !was_over {
-            // One that was asked for so many, and did them, is completed by that.
+            // A loop of a fixed number of iterations is completed by reaching it.
             let next = next_step(journal.state(), &Live::default(), now());
             let end =
                 if let Step::Finish(end @ End::Completed { .. }) = next { end } else { End::IterationCap };
@@ -373,7 +374,7 @@ impl Service {
         Ok(journal.state().clone())
     }
 
-    /// Whether Refrain can write what it keeps of the project.
+    /// Whether Refrain can write its files of the project.
     pub fn check_writable(&self) -> Result<(), EngineError> {
         let folder = self.project().sessions();
         refrain_store::make_dir_nofollow(&folder)?;
@@ -385,7 +386,7 @@ impl Service {
     }
 }
 
-/// Waits until a file is another, or for so long.
+/// Waits until a file is changed, or for `at_most`.
 fn wait_for_change(file: &Utf8Path, at_most: Duration) {
     if let Ok(notice) = Notice::new() {
         notice.watch(file);
@@ -393,7 +394,8 @@ fn wait_for_change(file: &Utf8Path, at_most: Duration) {
     }
 }
 
-/// How long nobody looks whether a prover is still there: it may be silent, and its last word is written before it leaves.
+/// How often to check whether a prover is still there: it may be silent, and its last message is written before it
+/// leaves.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Files and folders beneath a folder that an agent can write, where it can put a link in the place of anything.
 //!
-//! A [`Folder`] is opened by a path that has no link in it. All that happens in it is relative to its descriptor: nothing is
-//! written, renamed or removed where a link leads, also when the link is made meanwhile.
+//! A [`Folder`] is opened by a path that has no link in it. All operations are relative to its descriptor: nothing is
+//! written, renamed or removed through a link, even if the link is made meanwhile.
 
 #[cfg_attr(target_os = "linux", path = "linux.rs")]
 mod system;
@@ -27,7 +27,6 @@ const LARGEST_TEXT: u64 = 64 << 20;
 /// Only the user may read and write.
 const PRIVATE: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// A folder that is open.
 #[derive(Debug)]
 pub struct Folder(OwnedFd);
 
@@ -41,7 +40,7 @@ impl Folder {
     /// Opens a folder.
     ///
     /// # Errors
-    /// Where it is missing, or a part of the path is a link or no folder: the error names that part.
+    /// If it is missing, or a part of the path is a link or no folder: the error names that part.
     pub fn open(path: &Utf8Path) -> io::Result<Self> {
         system::open_folder(path.as_std_path()).map(Self).map_err(|error| explained(path, error))
     }
@@ -49,13 +48,13 @@ impl Folder {
     /// Opens a folder that may be reached through links: one that is the user's, and no agent can replace.
     ///
     /// # Errors
-    /// Where it is missing or no folder.
+    /// If it is missing or no folder.
     pub fn open_trusted(path: &Utf8Path) -> io::Result<Self> {
         let follow = FOLDER.difference(OFlags::NOFOLLOW);
         Ok(Self(rustix::fs::open(path.as_std_path(), follow, Mode::empty())?))
     }
 
-    /// Opens a folder, which is made with its parents where it is missing: private to the user, and synced.
+    /// Opens a folder, which is made with its parents if it is missing: private to the user, and synced.
     pub fn make(path: &Utf8Path) -> io::Result<Self> {
         match Self::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -69,7 +68,7 @@ impl Folder {
     /// Opens the folder `name` in it.
     ///
     /// # Errors
-    /// Where it is missing, a link or no folder.
+    /// If it is missing, a link or no folder.
     pub fn child(&self, name: &str) -> io::Result<Self> {
         Ok(Self(openat(&self.0, single(name)?, FOLDER, Mode::empty())?))
     }
@@ -85,11 +84,11 @@ impl Folder {
         self.child(name)
     }
 
-    /// Opens the folder `name` in it, which is Refrain's own. What has its place and is no folder is removed first; none
-    /// where there is no such folder then.
+    /// Opens the folder `name` in it, which is Refrain's own. What has its place and is no folder is removed first;
+    /// none if there is no such folder then.
     ///
     /// # Errors
-    /// Where it can neither be opened nor removed.
+    /// If it can neither be opened nor removed.
     pub fn reclaim(&self, name: &str) -> io::Result<Option<Self>> {
         let name = single(name)?;
         match openat(&self.0, name, FOLDER, Mode::empty()) {
@@ -100,7 +99,7 @@ impl Folder {
         }
     }
 
-    /// The same, and makes it where it is missing.
+    /// The same, and makes it if it is missing.
     pub fn reclaim_or_make(&self, name: &str) -> io::Result<Self> {
         match self.reclaim(name)? {
             Some(folder) => Ok(folder),
@@ -111,7 +110,7 @@ impl Folder {
     /// Removes each link in it whose name is not to be kept.
     ///
     /// # Errors
-    /// Where it cannot be listed, or one stays.
+    /// If it cannot be listed, or one stays.
     pub fn remove_links(&self, is_kept: fn(&[u8]) -> bool) -> io::Result<()> {
         for entry in Dir::read_from(&self.0)? {
             let entry = entry?;
@@ -140,7 +139,7 @@ impl Folder {
     /// Opens a regular file in it. A link, or what is no file, is an error.
     ///
     /// # Errors
-    /// Where it cannot be opened, or is no regular file.
+    /// If it cannot be opened, or is no regular file.
     pub fn file(&self, name: &str, flags: OFlags) -> io::Result<File> {
         // A FIFO would wait for its other end.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -156,10 +155,10 @@ impl Folder {
         }
     }
 
-    /// Makes a new file in it, in the place of whatever file or link has that name.
+    /// Makes a new file in it, in place of any file or link of that name.
     ///
     /// # Errors
-    /// Where it cannot be made.
+    /// If it cannot be made.
     pub fn create(&self, name: &str) -> io::Result<File> {
         // A file that is there may have another name elsewhere.
         self.remove(name)?;
@@ -169,7 +168,7 @@ impl Folder {
     /// Replaces the file `name` in it: a reader sees the old file or the new one, also after a power loss.
     ///
     /// # Errors
-    /// Where the new file cannot be written; the old one stays then.
+    /// If the new file cannot be written; the old one stays then.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         self.exchange(name, bytes, File::sync_all)?;
         self.sync()
@@ -201,12 +200,12 @@ impl Folder {
         replaced
     }
 
-    /// Renames what is in it.
+    /// Renames an entry of it.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         self.rename_to(from, self, to)
     }
 
-    /// Renames what is in it into another folder.
+    /// Moves an entry of it into another folder.
     pub fn rename_to(&self, from: &str, folder: &Self, to: &str) -> io::Result<()> {
         Ok(renameat(&self.0, single(from)?, &folder.0, single(to)?)?)
     }
@@ -222,7 +221,7 @@ impl Folder {
     /// Removes a file or a link in it; one that is missing is no error.
     ///
     /// # Errors
-    /// Where it stays: a folder does.
+    /// If it stays: a folder does.
     pub fn remove(&self, name: &str) -> io::Result<()> {
         match unlinkat(&self.0, single(name)?, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -233,7 +232,7 @@ impl Folder {
     /// Removes a folder in it that holds only files; one that is missing is no error.
     ///
     /// # Errors
-    /// Where it stays.
+    /// If it stays.
     pub fn remove_folder(&self, name: &str) -> io::Result<()> {
         let Some(folder) = self.reclaim(name)? else { return Ok(()) };
         for entry in Dir::read_from(&folder.0)? {
@@ -248,7 +247,7 @@ impl Folder {
     /// Makes a FIFO in it; whether it did. What is there already stays.
     ///
     /// # Errors
-    /// Where the file system has none.
+    /// If the file system has none.
     pub fn make_fifo(&self, name: &str) -> io::Result<bool> {
         match mkfifoat(&self.0, single(name)?, PRIVATE) {
             Ok(()) => Ok(true),
@@ -257,7 +256,7 @@ impl Folder {
         }
     }
 
-    /// Makes what it lists survive a power loss.
+    /// Syncs its list of entries to disk.
     pub fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::fsync(&self.0)?)
     }
@@ -311,7 +310,7 @@ pub fn read_text(path: &Utf8Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(ErrorKind::InvalidData, error))
 }
 
-/// Makes a new file in the place of whatever file or link has that path. Its folder is Refrain's own: it is made where it is
+/// Makes a new file in place of any file or link at that path. Its folder is Refrain's own: it is made if it is
 /// missing, or something else has its place.
 ///
 /// # Errors
@@ -339,10 +338,10 @@ pub fn remove(path: &Utf8Path) -> io::Result<()> {
     }
 }
 
-/// The folder and the name of what lies at a path.
+/// The folder and the name of a path.
 ///
 /// # Errors
-/// Where the path names nothing in a folder.
+/// If the path names nothing in a folder.
 pub fn split(path: &Utf8Path) -> io::Result<(&Utf8Path, &str)> {
     match (path.parent(), path.file_name()) {
         (Some(folder), Some(name)) => Ok((folder, name)),
@@ -350,7 +349,7 @@ pub fn split(path: &Utf8Path) -> io::Result<(&Utf8Path, &str)> {
     }
 }
 
-/// A name of something in a folder, and no path.
+/// Accepts a name in a folder, and no path.
 fn single(name: &str) -> io::Result<&str> {
     match name {
         "" | "." | ".." => Err(ErrorKind::InvalidInput.into()),

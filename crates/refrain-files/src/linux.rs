@@ -1,4 +1,4 @@
-//! How Linux opens a folder by a path without links.
+//! Opens a folder by a path without links, on Linux.
 
 use std::path::{Component, Path};
 

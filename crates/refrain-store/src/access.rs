@@ -1,4 +1,4 @@
-//! What counts and for whom: trust in a project's settings, the keys of the API, and signatures of journals.
+//! Trust in a project's settings and commands, the keys of the API, and signatures of journals.
 
 pub mod keys;
 pub mod signing;

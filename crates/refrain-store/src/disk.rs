@@ -1,4 +1,4 @@
-//! What all files share: atomic writes, locks, numbered names, notices of changes, and what a file system can do.
+//! Shared file operations: atomic writes, locks, numbered folders, notices of changes, and checks of the file system.
 
 pub(crate) mod atomic;
 pub mod fs_probe;

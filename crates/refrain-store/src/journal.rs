@@ -1,7 +1,7 @@
 //! The journal: the append-only list of a loop's events, and the only truth about it.
 //!
-//! A line is `{"seq","at","event","hash"}`. The hash covers the hash before it and every byte of its own line in front of
-//! it, so any changed byte breaks the chain. An unterminated last line is a write that was cut off: readers pass over it
+//! A line is `{"seq","at","event","hash"}`. The hash covers the hash before it and every byte of its own line in front
+//! of it, so any changed byte breaks the chain. An unterminated last line is a write that was cut off: readers skip it
 //! and never repair, the writer moves it aside and records that. All other damage is an error that names file and line.
 
 mod disk;

@@ -1,13 +1,11 @@
-//! The only writer of Refrain's data on disk: where it lies ([`layout`]), the [`journal`], who may write it ([`lock`]),
-//! how others ask ([`inbox`]), what is put aside ([`archive`]), where candidates are checked out ([`checkout`]), which
-//! worktrees tasks have ([`pool`]), which loops sessions drive ([`sessions`]), which projects there are ([`projects`]), what is
-//! proposed to their instructions ([`proposals`]),
-//! what is known of all their loops together ([`catalog`]), what is remembered of them ([`memory`]), what they spent ([`LedgerFile`]), the files that agents read
-//! ([`worktree`]), the task files of plans ([`tasks`]), what people configured ([`config`]), whether a project's part of
-//! that counts ([`trust`]), how far webhooks were told ([`webhook`]), what stands in Slack ([`slack`]), who may come in over
-//! HTTP ([`keys`]), and what was put where agents load it from ([`plugins`]).
+//! The only writer of Refrain's data on disk. Everything here blocks and nothing here decides; async callers move a
+//! value in and out of a blocking thread.
 //!
-//! Everything here blocks and nothing here decides. Async callers move a value in and out of a blocking thread.
+//! - [`project`]: where the data of a project lies; its inbox, archive, checkouts, worktrees and sessions.
+//! - [`journal`]: the events of a loop or plan. [`disk`]: atomic writes, locks, and notices of changes.
+//! - [`config`]: settings. [`access`]: trust, API keys, signatures. [`tasks`]: the task files of plans.
+//! - [`catalog`]: an index of all loops. [`memory`]: what is remembered of them. [`LedgerFile`]: what they spent.
+//! - [`outbox`]: what was sent to webhooks, Slack and agents' folders.
 
 pub mod access;
 pub mod catalog;

@@ -1,4 +1,5 @@
-//! What was told to others: how far webhooks and Slack came, and the proposals and plugins that were written for agents.
+//! What was sent to others: the cursors of webhooks and Slack, and the proposals and plugins that were written for
+//! agents.
 
 pub mod plugins;
 pub mod proposals;

@@ -1,4 +1,5 @@
-//! The folders of a project: its loops and plans, their archive, checkouts, worktrees and sessions, and the inbox by which others ask.
+//! The folders of a project: its loops and plans, their archive, checkouts, worktrees and sessions, and the inbox for
+//! requests.
 
 pub mod archive;
 pub mod checkout;

@@ -141,7 +141,6 @@ const REPOSITORY: &[Row] = &[
     ),
 ];
 
-/// What `start` takes besides.
 const START: &[Row] = &[
     always("scud-tag plan"),
     with("reviewer reviewer-model", "spec-gate", NO_SPEC),
@@ -160,7 +159,7 @@ const SUCCESS: &str =
     "not with a plan: the agents of its tasks claim with TASK_COMPLETE; accepted are --verify and --gate";
 const OWN: &str = "not with a plan: each task has its own worktree and branch, and Refrain merges the result into your branch";
 
-/// What `start --scud-tag` does not take.
+/// Options that `start --scud-tag` refuses.
 const NOT_OF_PLANS: &[Row] = &[
     without("words prompt prompt-file prompt-name", OF_PLAN, PROMPTS),
     without("completion-promise no-promise promise-match", OF_PLAN, PROMISES),
@@ -173,7 +172,7 @@ const NOT_OF_PLANS: &[Row] = &[
 
 const GIT: &str = "git-workflow auto-commit open-pr pr-and-merge commit-template create-branch no-create-branch branch-template worktree no-worktree base share-worktree";
 
-/// The same, where a plan is all that there is.
+/// The same, for verbs that only know plans.
 const OF_LOOPS: &[Row] = &[
     never("words prompt prompt-file prompt-name", PROMPTS),
     never("completion-promise no-promise promise-match", PROMISES),
@@ -200,9 +199,8 @@ const WORK: &[Row] = &[
 
 const NO_SPEC: &str = "it has no effect without a specification; add --spec-gate FILE";
 
-/// What checks the work.
 const GATES: &[Row] = &[
-    // What is protected refuses a claim without a gate too.
+    // Protection refuses a claim without a gate too.
     always(CHECKS),
     always("allow-missing-gates"),
     holds(
@@ -212,7 +210,7 @@ const GATES: &[Row] = &[
     ),
 ];
 
-/// What may be missing of what checks the work. A task of a plan may name a gate that the plan does not have.
+/// Checks that may be missing. A task of a plan may name a gate that the plan does not have.
 const OF_MISSING: &[Row] = &[holds(
     "allow-missing-gates",
     |spec| !spec.gates.is_empty() || spec.critique.is_some(),
@@ -222,7 +220,6 @@ const OF_MISSING: &[Row] = &[holds(
 /// How it is shown.
 const SHOW: &[Row] = &[always("detach json events quiet notify notify-command")];
 
-/// What `resume` takes.
 const RESUME: &[Row] = &[
     always("last all now from state-file retry-for"),
     holds("reviewer reviewer-model", |spec| spec.gates.iter().any(GateSpec::is_review), NO_SPEC),
@@ -256,7 +253,7 @@ const AS_STARTED: &str = "it has no effect without --from FILE: a loop keeps the
 
 /// What a session begins a loop with, or continues one.
 const SESSION: &[Row] = &[
-    // The session's command says these with whatever is typed behind it.
+    // The session's command passes these with the user's words after it.
     always("args lead mode agent session-id"),
     always("max-iterations resume resume-last loop"),
     without(
@@ -313,7 +310,6 @@ const RUN: &[Row] = &[
     never("spec-gate", "PROMPT_FILE is the specification that the reviewer checks; leave it out"),
 ];
 
-/// What `plan run` takes.
 const PLAN: &[Row] = &[
     with("reviewer reviewer-model", "spec-gate", NO_SPEC),
     always("tag plan spec-file max-spec-tokens spec-template verify name max-iterations"),
@@ -334,7 +330,6 @@ const LOOK: &[Row] = &[
     always("memory no-iteration-context yes"),
 ];
 
-/// What `plan tune` takes.
 const TUNE: &[Row] = &[
     always("name tag words words-file reviewer accept resume"),
     with(
@@ -344,7 +339,6 @@ const TUNE: &[Row] = &[
     ),
 ];
 
-/// What `usage` takes.
 const USAGE: &[Row] = &[
     always("since by all-projects json format svg"),
     typed(
@@ -354,13 +348,11 @@ const USAGE: &[Row] = &[
     ),
 ];
 
-/// What `memory forget` takes.
 const FORGET: &[Row] = &[
     always("loop all"),
     with("all-projects yes", "all", "it has no effect without --all; add that, or leave it out"),
 ];
 
-/// What `serve` takes.
 const SERVE: &[Row] = &[
     always("port host behind-proxy tls-cert tls-key root open json"),
     with("tls-key", "tls-cert", "it has no effect without --tls-cert FILE; add that, or leave it out"),
@@ -370,7 +362,7 @@ fn is_apart(spec: &Spec) -> bool {
     matches!(spec.git.checkout, Checkout::Worktree { .. })
 }
 
-/// Whether it may have to wait for somebody: for the provider of an agent that says what it meets with, or for a remote.
+/// Whether it may have to wait: for the provider of an agent that reports its errors, or for a remote.
 fn waits(spec: &Spec) -> bool {
     spec.agents().any(|agent| agent.streams()) || spec.git.workflow.publishes()
 }

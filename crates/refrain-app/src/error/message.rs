@@ -38,7 +38,7 @@ impl Message {
         Self(parts)
     }
 
-    /// The text with something behind it.
+    /// The text with more after it.
     #[must_use]
     pub fn then(mut self, more: impl Into<Self>) -> Self {
         self.0.extend(more.into().0);
@@ -64,7 +64,7 @@ impl Message {
 }
 
 impl From<String> for Message {
-    /// A text of whatever content: it names no option.
+    /// A text of any content: it names no option.
     fn from(text: String) -> Self {
         Self(vec![Part::Text(text)])
     }

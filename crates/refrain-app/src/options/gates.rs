@@ -134,7 +134,7 @@ fn is_variable(text: &str) -> bool {
 /// Whether a shell would only set variables for `command`, which always succeeds.
 fn only_sets(command: &str) -> bool {
     let sets = |word: &String| word.split_once('=').is_some_and(|(name, _)| is_variable(name));
-    // What these characters begin is another command, or one whose end is the assignment's.
+    // These characters begin another command, or one with the same end as the assignment.
     !command.contains([';', '&', '|', '(', '`', '\n'])
         && shlex::split(command).is_some_and(|words| words.iter().all(sets))
 }
@@ -283,7 +283,8 @@ impl GateArgs {
                 hard,
                 timeout: self.gate_timeout.unwrap_or(GateSpec::TIMEOUT),
                 retries: self.gate_retries.unwrap_or_default(),
-                // What completes the loop is asked after each iteration, whatever `--gate-when` says of the others.
+                // The gate that completes the loop runs after each iteration, even if `--gate-when` says otherwise for
+                // the others.
                 when: self.when().filter(|_| !completes).unwrap_or_default(),
                 completes,
             });

@@ -1,4 +1,4 @@
-//! The headings that the options of `start`, and of verbs that share some of them, stand under in help and manuals.
+//! The headings of options in the help and manuals of `start`, and of verbs that share some of its options.
 
 /// What to run.
 pub const RUN: &str = "What to run";

@@ -56,7 +56,7 @@ impl NotifyArgs {
         how.into_iter().chain(command).collect()
     }
 
-    /// Whether there is anybody to tell.
+    /// Whether notices are to be sent.
     pub fn is_asked(&self) -> bool {
         self.notify.is_some_and(|how| how != How::Off) || self.notify_command.is_some()
     }

@@ -92,7 +92,7 @@ pub fn configured(
     Ok(Check::Review(Box::new(ReviewSpec { agent, spec })))
 }
 
-/// What the work is held against: read once, so that nobody changes it while the loop runs.
+/// The specification the work is compared with: read once, so that it cannot change while the loop runs.
 fn specification(who: &str, path: &Utf8Path) -> Result<String, RequestError> {
     let refuse = |why: String| {
         let accepted = format!("accepted is a file of UTF-8 text, at most {LONGEST_SPEC} bytes");

@@ -1,5 +1,5 @@
-//! From what a person typed and configured to a plan's specification: what `plan run` starts is what `plan show` and
-//! `plan check` look at.
+//! Makes a plan's specification from options and configuration: `plan show` and `plan check` look at the same one that
+//! `plan run` starts.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::gate::GateSpec;
@@ -21,7 +21,6 @@ use crate::{Context, Note, resolve, trust};
 /// How many specifications that are too long are named one by one.
 const NAMED: usize = 5;
 
-/// A plan to work on.
 #[derive(Debug, Default)]
 pub struct RunPlan {
     pub source: SourceArgs,
@@ -38,7 +37,7 @@ pub struct Prepared {
     pub dir: Utf8PathBuf,
     pub source: Source,
     pub spec: PlanSpec,
-    /// What was chosen where nobody said, and by whom.
+    /// What was chosen by default, and by whom.
     pub notes: Vec<String>,
     /// The commands of the repository that a run would start.
     commands: Vec<RepositoryCommand>,
@@ -95,7 +94,7 @@ impl Prepared {
         Ok(Self { service, settings, dir, source, spec, notes, commands, source_args })
     }
 
-    /// The same, where it can be run as it is.
+    /// The same, if it can be run as it is.
     pub fn runnable(context: &Context, request: RunPlan, note: Note<'_>) -> Result<Self, RequestError> {
         let mut prepared = Self::of(context, request, note)?;
         context.typed.check_loop(&prepared.spec.each)?;
@@ -118,7 +117,7 @@ impl Prepared {
         trust::check(context, &self.service, &self.commands, Some(&self.source_args))
     }
 
-    /// Refuses what tasks themselves say proves them, where its program is not there.
+    /// Refuses verifications of tasks with a program that is missing.
     fn check_verification(&self) -> Result<(), RequestError> {
         let graph = &self.source.graph;
         let to_do = graph.tasks().iter().enumerate().filter(|(at, _)| graph.standing(*at) == Standing::ToDo);
@@ -158,13 +157,12 @@ impl Prepared {
         self.source.graph.waves().iter().flatten().copied()
     }
 
-    /// What the agents are told.
     pub fn texts(&self, context: &Context) -> Result<Texts<'_>, RequestError> {
         Texts::read(&self.spec).map_err(|error| unreadable(context, &self.spec, &error))
     }
 }
 
-/// A file that was named on the command line, and cannot be told.
+/// The error for a file of the command line that cannot be used in a prompt.
 fn unreadable(context: &Context, spec: &PlanSpec, error: &DiskError) -> RequestError {
     let flag = if spec.brief.document.as_ref() == Some(&error.path) { "--plan" } else { "--spec-file" };
     let path = error.path.strip_prefix(&context.dir).unwrap_or(&error.path);
@@ -173,7 +171,7 @@ fn unreadable(context: &Context, spec: &PlanSpec, error: &DiskError) -> RequestE
     RequestError::usage(Message::from(flag).then(why))
 }
 
-/// What is configured. Where nothing says who works, it is Claude Code: seed 001 knows no other.
+/// The settings. Without a configured agent it is Claude Code: seed 001 knows no other.
 fn settings(context: &Context, service: &Service, work: &mut WorkArgs) -> Result<Settings, RequestError> {
     let choose = |work: &WorkArgs| {
         let chosen = Chosen { agent: work.agent.as_deref(), command: work.command.is_some() };
@@ -189,7 +187,7 @@ fn settings(context: &Context, service: &Service, work: &mut WorkArgs) -> Result
     Ok(choose(work)?)
 }
 
-/// Sees to it that something decides about each task, and about what has landed, where that is possible; returns what was
+/// Makes sure that a gate decides about each task, and about what has landed, if that is possible; returns what was
 /// chosen and by whom, and the commands of it that the repository names.
 fn prove(
     work: &mut WorkArgs,

@@ -1,4 +1,4 @@
-//! Whose tasks are meant: the options that every verb of `plan` takes, and the file that they come to.
+//! The tasks that are meant: the options that every verb of `plan` takes, and the file that they come to.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::plan::{Graph, Problem};
@@ -31,7 +31,7 @@ pub struct Source {
 }
 
 impl SourceArgs {
-    /// As they are typed, each behind a space.
+    /// As they are typed, each after a space.
     pub(crate) fn as_words(&self) -> String {
         let words =
             [("--tag", self.tag.as_deref()), ("--plan", self.plan.as_ref().map(|plan| plan.as_str()))];

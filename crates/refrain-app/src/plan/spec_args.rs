@@ -1,4 +1,4 @@
-//! What agents of tasks are told besides their task: the options of every verb of `plan` that has to do with it.
+//! The prompts of task agents besides their task: the options of every verb of `plan` that has to do with it.
 
 use camino::Utf8PathBuf;
 use refrain_core::plan::BriefSpec;
@@ -58,7 +58,7 @@ impl SpecArgs {
     }
 }
 
-/// A task file in one of SCUD's shapes is no plan that anybody could read.
+/// A task file in one of SCUD's shapes is data, not a readable plan.
 fn is_document(path: &Utf8PathBuf) -> bool {
     !matches!(path.extension(), Some("json" | "scg"))
 }

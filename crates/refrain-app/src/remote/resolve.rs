@@ -1,4 +1,4 @@
-//! What a request of another program comes to: the request that the command line makes too.
+//! Turns a request of another program into the request that the command line makes too.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -18,14 +18,14 @@ use crate::plan::{HowArgs, RunPlan, SourceArgs, SpecArgs};
 use crate::resolve::{StartLoop, Workspace};
 use crate::{Context, Note, RequestError};
 
-/// What one iteration may take unless something is said or configured, in minutes (seed 003).
+/// The default limit of one iteration, in minutes (seed 003).
 const MINUTES: u32 = 30;
-/// How long an agent that its time limit stops has to come to an end by itself (issue 8).
+/// How long an agent has to end by itself after its time limit (issue 8).
 const GRACE: Millis = Millis(30_000);
-/// What a loop may cost unless something is said or configured, in US dollars (seed 003).
+/// The default cost limit of a loop, in US dollars (seed 003).
 const COST: f64 = 5.0;
 
-/// An option by its long name, and its value, where it takes one.
+/// An option by its long name, and its value, if it takes one.
 pub(super) type GivenOption = (&'static str, Option<String>);
 
 impl Start {
@@ -146,7 +146,7 @@ fn refused(option: &str, why: String) -> RequestError {
     RequestError::usage(Message::option(option).then(why))
 }
 
-/// Who works.
+/// The agent to run.
 fn worker(
     agent: &Option<String>,
     command: &Option<String>,
@@ -157,7 +157,7 @@ fn worker(
     Ok(WorkArgs { agent: agent.clone(), command, model: model.clone(), ..WorkArgs::default() })
 }
 
-/// Which adapter will run; none where nothing says who works.
+/// The adapter that will run; none if no agent is named.
 fn kind(work: &WorkArgs, settings: &Settings) -> Option<AgentKind> {
     let start = &settings.config.start;
     let program = work.command.as_ref().or(start.command.as_ref()).map(|command| command.program.as_str());

@@ -1,5 +1,5 @@
-//! Agents beside the one that a loop begins with: who goes on where it is stuck, who reviews, who criticises. Each is named
-//! as `--agent` names it: an adapter, or an agent of the configuration.
+//! Agents beside the one that a loop begins with: the one that takes over when it is stuck, the reviewer, the critic.
+//! Each is named as `--agent` names it: an adapter, or an agent of the configuration.
 
 use refrain_core::spec::{AgentKind, AgentSpec, Limits, OutputFormat, PromptMode};
 use refrain_engine::config::{Command, Settings};
@@ -7,7 +7,7 @@ use refrain_engine::objection;
 
 use crate::error::{Message, RequestError};
 
-/// What the agent called `name` is: all that nothing says of it is as it is for the worker.
+/// The agent called `name`: its omitted settings are those of the worker.
 pub fn agent(
     who: &str,
     name: &str,
@@ -73,7 +73,7 @@ pub fn with_model(
     Ok(AgentSpec { model: Some(model.to_owned()), price, ..worker.clone() })
 }
 
-/// An agent that judges, said as the name of an agent or as a command; the worker where nothing is said. It is to keep the
+/// An agent that judges, said as the name of an agent or as a command; the worker if nothing is said. It is to keep the
 /// loop's caps too.
 pub fn judge(
     who: &str,

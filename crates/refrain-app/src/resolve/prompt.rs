@@ -1,5 +1,5 @@
-//! What a loop's agent is told to do: a task, a mode, directions. Which of them come from the command line and which from the
-//! configuration is decided here; how a prompt is put together from them is the core's business.
+//! The prompt of a loop's agent: a task, a mode, directions. Which of them come from the command line and which from
+//! the configuration is decided here; how a prompt is put together from them is the core's business.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -17,7 +17,7 @@ use crate::options::work::TaskArgs;
 /// No agent takes a longer prompt (agent-clis.md, trap 1), in bytes.
 const LARGEST_PROMPT: u64 = 10 << 20;
 
-/// The whole of it.
+/// The whole prompt.
 pub fn prompt(context: &Context, request: &StartLoop, settings: &Settings) -> Result<String, RequestError> {
     let said = || said(context, request.words.as_ref(), &request.options.task, settings);
     let prompt = match &request.mode {
@@ -34,7 +34,7 @@ pub fn prompt(context: &Context, request: &StartLoop, settings: &Settings) -> Re
     })
 }
 
-/// The task that the command line says, if any.
+/// The task on the command line, if any.
 fn said(
     context: &Context,
     words: Option<&Words>,
@@ -109,7 +109,7 @@ fn of_mode(name: &str, settings: &Settings) -> Result<String, RequestError> {
     })
 }
 
-/// Every mode by its name, sorted, with what the configuration says of it where it does.
+/// Every mode by its name, sorted, with what the configuration says of it if it does.
 pub fn modes(own: &BTreeMap<String, Prompt>) -> BTreeMap<&str, Option<&Prompt>> {
     let built_in = mode::BUILT_IN.iter().map(|(name, _)| (*name, None));
     built_in.chain(own.iter().map(|(name, prompt)| (name.as_str(), Some(prompt)))).collect()
@@ -132,7 +132,7 @@ fn unreadable(name: &str, error: &std::io::Error) -> RequestError {
 /// What a person wrote for an agent into a file.
 pub fn read(name: &str, path: &Utf8Path) -> Result<String, RequestError> {
     let failed = |error| unreadable(name, &error);
-    // What is no file may never end, or never begin.
+    // Reading anything but a file may never end, or never begin.
     let meta = std::fs::metadata(path).map_err(failed)?;
     if !meta.is_file() || meta.len() > LARGEST_PROMPT {
         let error = std::io::Error::other(format!("it is no file of at most {LARGEST_PROMPT} bytes"));

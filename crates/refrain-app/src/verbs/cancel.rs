@@ -7,7 +7,8 @@ use refrain_engine::{EngineError, LoopRequest, Service};
 use super::{Outcome, Slow, Urgent};
 use crate::{Action, Context, RequestError};
 
-/// Asks for the end; returns once the loop, or the plan, has heard it. One that is over already stays as it is.
+/// Asks for the end; returns once the loop, or the plan, has taken the request. One that is over already stays as it
+/// is.
 pub fn cancel(
     context: &Context,
     service: &Service,

@@ -7,7 +7,7 @@ use refrain_engine::{LoopRequest, Service};
 use super::{Outcome, Slow, Urgent};
 use crate::{Action, Context, RequestError};
 
-/// Asks for a pause; returns once the loop, or the plan, has heard it.
+/// Asks for a pause; returns once the loop, or the plan, has taken the request.
 pub fn pause(
     context: &Context,
     service: &Service,

@@ -89,7 +89,7 @@ pub fn plan_grant(id: &LoopId, grant: &Grant, proceed: bool) -> Result<PlanGrant
 pub enum Resumed {
     /// It may be driven.
     Runner(Box<Runner>),
-    /// Another runner drives it, and was told to wait no longer.
+    /// Another runner drives it, and was asked to end its wait.
     Hurried,
 }
 

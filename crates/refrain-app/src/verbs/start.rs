@@ -15,17 +15,14 @@ use crate::{Context, Note, trust};
 /// A loop that can be started: nothing is begun yet.
 #[derive(Debug)]
 pub struct PreparedLoop {
-    /// The project.
     pub service: Service,
-    /// What is configured in it.
     pub settings: Settings,
     /// The folder that the loop works in.
     pub dir: Utf8PathBuf,
-    /// What it is started with.
     pub spec: Spec,
     /// The commands of its gates that the project's files offer.
     pub offered: Vec<RepositoryCommand>,
-    /// Its id, where the request has one.
+    /// Its id, if the request has one.
     pub named: Option<LoopId>,
     /// What the user should know of it.
     pub notes: Vec<String>,
@@ -33,20 +30,17 @@ pub struct PreparedLoop {
 
 /// A loop that was started or may continue, with the right to drive it.
 pub struct StartedLoop {
-    /// The project.
     pub service: Service,
-    /// What is configured in it.
     pub settings: Settings,
     /// The folder that the loop works in.
     pub dir: Utf8PathBuf,
-    /// Drives it.
     pub runner: Runner,
     /// What the user should know of it.
     pub notes: Vec<String>,
 }
 
 impl PreparedLoop {
-    /// What a request makes in this workspace.
+    /// Resolves a request in this workspace.
     pub fn new(context: &Context, workspace: Workspace, request: &StartLoop) -> Result<Self, RequestError> {
         let Workspace { service, settings, dir } = workspace;
         let resolved = resolve::spec(context, request, &settings, &service, &dir);
@@ -59,7 +53,7 @@ impl PreparedLoop {
         Ok(Self { service, settings, dir, spec, offered, named, notes })
     }
 
-    /// Starts it; `note` is told of loops that may be running beside it.
+    /// Starts it; `note` receives the loops that may be running beside it.
     pub fn start(self, context: &Context, note: Note<'_>) -> Result<StartedLoop, RequestError> {
         let Self { service, settings, dir, spec, offered, named, mut notes } = self;
         context.check(Action::Start)?;
@@ -85,7 +79,7 @@ impl PreparedLoop {
 }
 
 impl StartedLoop {
-    /// Drives the loop in this thread until it stops; returns how it stands then. Signals are the surface's own affair.
+    /// Drives the loop in this thread until it stops; returns its state then. Signals are the surface's own affair.
     pub fn drive(self, context: &Context) -> Result<LoopState, RequestError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| {
@@ -114,8 +108,8 @@ pub fn start(context: &Context, request: &StartLoop, note: Note<'_>) -> Result<S
     PreparedLoop::new(context, workspace, request)?.start(context, note)
 }
 
-/// Hands a loop to a process of its own: `refrain drive ID`. Returns once that has taken over, or, where the loop ends without
-/// an attempt, once it has ended; with how the loop stands.
+/// Hands a loop to a process of its own: `refrain drive ID`. Returns the loop's state once that has taken over, or, if
+/// the loop ends without an attempt, once it has ended.
 pub fn detach(
     context: &Context,
     (service, runner): (&Service, Runner),
@@ -161,7 +155,7 @@ pub fn not_shown(spec: &Spec) -> impl Iterator<Item = String> {
     })
 }
 
-/// What the loop is told of earlier ones: that costs tokens in each iteration.
+/// The notes about memories of earlier loops: they cost tokens in each iteration.
 fn memories(runner: &Runner) -> Vec<String> {
     let count = match runner.recalled() {
         0 => None,
@@ -172,7 +166,8 @@ fn memories(runner: &Runner) -> Vec<String> {
     runner.forgetful().map(ToString::to_string).into_iter().chain(told).collect()
 }
 
-/// Loops that neither commit nor have gates may share a worktree; but the user who starts the second should know of the first.
+/// Loops that neither commit nor have gates may share a worktree; but the user who starts the second should know of the
+/// first.
 fn note_neighbours(runner: &Runner, note: Note<'_>) {
     let neighbours = runner.neighbours();
     if !neighbours.is_empty() {

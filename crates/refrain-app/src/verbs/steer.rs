@@ -1,4 +1,4 @@
-//! Telling an agent something with its next attempt.
+//! Sends an agent a message with its next attempt.
 
 use refrain_core::event::Ask;
 use refrain_core::{LoopId, MAX_STEERING, check_steering};

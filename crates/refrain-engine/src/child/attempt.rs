@@ -1,4 +1,4 @@
-//! How an attempt starts: its prompt, and the files that its agent reads.
+//! The start of an attempt: its prompt, and the files that its agent reads.
 
 use std::ffi::OsString;
 use std::sync::{Arc, PoisonError};

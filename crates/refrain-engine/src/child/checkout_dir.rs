@@ -1,5 +1,5 @@
-//! Where gates run with `--clean-checkout`: in a folder elsewhere that holds the candidate and nothing else of the worktree.
-//! How it comes to hold that is `refrain-git`'s, which folder it is `refrain-store`'s business.
+//! The folder of gates with `--clean-checkout`: it holds the candidate and nothing else of the worktree. `refrain-git`
+//! fills it, `refrain-store` chooses it.
 
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,15 +25,15 @@ pub(crate) type Ready = Result<Utf8PathBuf, String>;
 #[derive(Debug)]
 pub(crate) struct CleanCheckout {
     place: CleanPlace,
-    /// What gates left in it that ran before the first iteration: nothing else stays from one verification to the next, as
-    /// later gates run what the agent wrote. In memory, as an agent could write the file of it; what is there at first is
-    /// what the loop before left.
+    /// Files that gates before the first iteration left in it: nothing else stays from one verification to the next, as
+    /// later gates run what the agent wrote. Kept in memory, as an agent could write a file; at first these are the
+    /// files that the loop before left.
     kept: FolderSnapshot,
     /// What the gates left that verify the current candidate.
     verification: Option<Verification>,
     /// A gate was started there, and what it wrote is not in the list yet.
     is_used: bool,
-    /// What was protected there when the last gate began, until that is compared.
+    /// The protected content there when the last gate began, until it is compared.
     protected: Option<Oid>,
     /// Whether a gate ran there since it was compared.
     is_unseen: bool,
@@ -41,7 +41,7 @@ pub(crate) struct CleanCheckout {
     touched: Vec<Touched>,
 }
 
-/// The gates behind one attempt that run on one tree.
+/// The gates after one attempt that run on one tree.
 #[derive(Debug)]
 struct Verification {
     of: AttemptId,
@@ -83,7 +83,7 @@ impl CleanCheckout {
         repository.check_out_clean(CleanRequest { tree, over, folder: &folder, kept, index: &index, cancel })
     }
 
-    /// The gates that follow verify this tree behind this attempt, or are asked before the first one.
+    /// The gates that follow verify this tree after this attempt, or are asked before the first one.
     fn begin(&mut self, of: Option<AttemptId>, tree: &Oid) {
         self.verification = of.map(|of| match self.verification.take() {
             Some(current) if current.of == of && current.tree == *tree => current,
@@ -91,8 +91,8 @@ impl CleanCheckout {
         });
     }
 
-    /// What is there now was left by gates: for the next one of their verification, or, if they ran on what is trusted, for
-    /// all that follow.
+    /// Keeps what gates left there: for the next one of their verification, or, if they ran on trusted content, for all
+    /// that follow.
     pub(crate) fn keep(&mut self) {
         // Without a list the next gate has no caches.
         let list = FolderSnapshot::list(&self.place.folder()).unwrap_or_default();
@@ -106,11 +106,11 @@ impl CleanCheckout {
     }
 
     fn store(&self) {
-        // What is not in the file is made again.
+        // Leftovers that the file does not list are made again.
         let _ = write_atomic(&self.place.kept(), &self.kept.to_bytes());
     }
 
-    /// Lets it go. The next one that has it finds what is kept.
+    /// Releases it. The next user of it finds what is kept.
     pub(crate) fn leave(self) {
         self.store();
         self.place.leave();
@@ -132,7 +132,8 @@ fn locked(ground: &CheckoutDir) -> MutexGuard<'_, Option<CleanCheckout>> {
     ground.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A gate has ended: what it wrote is listed. Where something of it still runs, that is looked at again once it is gone.
+/// A gate has ended: the files it wrote are listed. If something of it still runs, they are listed again once it is
+/// gone.
 pub(crate) fn keep(ground: &CheckoutDir, is_left: bool) {
     if let Some(checkout) = locked(ground).as_mut().filter(|checkout| checkout.is_used) {
         checkout.keep();
@@ -141,7 +142,8 @@ pub(crate) fn keep(ground: &CheckoutDir, is_left: bool) {
 }
 
 impl Job {
-    /// What the gates touched in the clean checkout that were asked about the candidate. Of one that is only taken now none was.
+    /// The paths that gates of the candidate touched in the clean checkout. A candidate that was only just taken has
+    /// none.
     pub(crate) fn touched_by_gates(&self, repository: &Repository) -> Result<Vec<Touched>, GitError> {
         let mut ground = locked(&self.ground);
         let Some(checkout) = ground.as_mut() else { return Ok(Vec::new()) };
@@ -163,8 +165,8 @@ fn frozen(touched: &Touched) -> Option<&RepoPath> {
     }
 }
 
-/// Makes the ground hold the candidate that is to be proven; returns the folder in it that corresponds to the one that the
-/// agent works in.
+/// Makes the ground hold the candidate that is to be proven; returns the folder in it that corresponds to the one that
+/// the agent works in.
 pub(crate) fn prepare(job: &Job) -> Ready {
     let spec = &job.state.spec;
     let proving = job.state.proving();
@@ -186,7 +188,7 @@ pub(crate) fn prepare(job: &Job) -> Ready {
         checkout.compare(job, &repository)?;
         checkout.is_used = false;
         checkout.begin(proving.of, tree);
-        // What is frozen and was touched is as it was: a gate that the agent rewrote says nothing.
+        // Restores frozen paths that were touched: a gate that the agent rewrote proves nothing.
         let base = job.state.git.base.as_ref().and_then(|base| base.protected.as_ref());
         let frozen = candidate.touched.iter().filter_map(frozen);
         let over = base.map_or_else(|| Ok(Vec::new()), |base| repository.as_they_were(base, frozen))?;

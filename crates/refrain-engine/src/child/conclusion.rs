@@ -1,4 +1,4 @@
-//! What the end of a child comes to: one event.
+//! The end of a child becomes one event.
 
 use std::io;
 
@@ -33,7 +33,7 @@ pub(crate) struct Ending {
     /// How much it printed, in bytes.
     pub(crate) stdout: u64,
     pub(crate) stderr: u64,
-    /// It left processes behind.
+    /// Its processes outlived it.
     pub(crate) left: bool,
     /// Why not all that it printed was kept.
     pub(crate) output_error: Option<String>,
@@ -121,7 +121,6 @@ fn attempt(
     }
 }
 
-/// What was heard, as the journal keeps it.
 pub(crate) fn finished(exit: Exit, heard: ParsedOutput) -> AttemptFinished {
     AttemptFinished {
         exit,
@@ -145,7 +144,7 @@ pub(crate) fn finished(exit: Exit, heard: ParsedOutput) -> AttemptFinished {
     }
 }
 
-/// What a failure of the agent's own comes down to: its fault, else what it printed.
+/// The fingerprint of an agent's own failure: its fault, else what it printed.
 fn failure(exit: Exit, heard: &ParsedOutput, stderr: &str) -> Option<Fingerprint> {
     let fault = heard.report.as_ref().and_then(|report| report.fault.as_ref());
     if exit == Exit::Code(0) && fault.is_none() && heard.report.as_ref().is_none_or(|report| report.is_final)
@@ -167,7 +166,7 @@ fn command(gate: GateFinished, log: &Utf8Path, expected_summaries: u32) -> GateF
     let end = quotes::end_of(log, MOST_READ).unwrap_or_default();
     let last = end.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let summaries = summaries(&end);
-    // Of a longer output the first summaries are not read.
+    // The first summaries of a longer output are not read.
     let expected_summaries =
         if gate.bytes > MOST_READ as u64 { expected_summaries.min(1) } else { expected_summaries };
     let lacking = || lacks_summary(summaries, expected_summaries).filter(|_| exit == Exit::Code(0));
@@ -177,13 +176,13 @@ fn command(gate: GateFinished, log: &Utf8Path, expected_summaries: u32) -> GateF
     GateFinished { fingerprint, no_test, summaries, preview: clip(last, PREVIEW).into_owned(), ..gate }
 }
 
-/// Why the gate proved nothing, whatever its exit code is: it could not run, or its runners found no test.
+/// Why the gate proved nothing, independent of its exit code: it could not run, or its runners found no test.
 fn proved_nothing(said: &str, exit: Exit) -> Option<String> {
     let Exit::Code(code) = exit else { return None };
     cannot_run(said, code).or_else(|| found_no_test(said, code))
 }
 
-/// What a refusal comes down to. Words of a model differ each time: a refusal is the same only where they do not.
+/// The fingerprint of a refusal. A model words it differently each time: only identical refusals are the same.
 fn of_verdict(gate: &GateName, verdict: &Verdict) -> Option<Fingerprint> {
     match verdict {
         Verdict::Pass => None,
@@ -206,7 +205,7 @@ fn kept_message(
     Ok(message)
 }
 
-/// The final message, whole; or why there is none that counts.
+/// The whole final message; or why there is none that counts.
 pub(crate) fn message(
     heard: &ParsedOutput,
     log: &Utf8Path,

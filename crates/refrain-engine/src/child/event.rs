@@ -1,9 +1,9 @@
-//! What happens to a child.
+//! The events of a child.
 
 use refrain_core::agent::{FaultKind, Until, Usage};
 use refrain_core::event::{Event, Process};
 
-/// What happened to the child in flight, or to processes that it left behind.
+/// What happened to the child in flight, or to leftover processes of it.
 pub(crate) enum ChildEvent {
     Started(Process),
     NotStarted(String),

@@ -1,5 +1,5 @@
-//! Whether gates can run, as far as their first program tells: asked before anything of a loop or plan is created. Which word of
-//! a command is that program is said in `refrain_core::protect`; here it is looked up.
+//! Checks the first program of gates before anything of a loop or plan is created. Which word of a command is that
+//! program is decided in `refrain_core::protect`; here it is looked up.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -49,10 +49,11 @@ impl Service {
         Ok(())
     }
 
-    /// The same for gates that a loop like `spec` does not have in this form: what the project offers, or what tasks ask for.
+    /// The same for gates that a loop like `spec` does not have in this form: those that the project offers, or that
+    /// tasks name.
     ///
     /// # Errors
-    /// As above; none where a missing program is allowed.
+    /// As above; none if a missing program is allowed.
     pub fn check_gates(&self, spec: &Spec, gates: &[GateSpec]) -> Result<(), EngineError> {
         let env = environment::base(spec, self.host.env.iter().cloned());
         if spec.gates_must_run { self.check_programs(spec, &env, gates) } else { Ok(()) }
@@ -67,7 +68,7 @@ struct ProgramLookup<'a> {
 }
 
 impl ProgramLookup<'_> {
-    /// What is wrong with the program, and what was probably meant; none where it can be run.
+    /// What is wrong with the program, and what was probably meant; none if it can be run.
     fn fault(&self, program: &str) -> Option<(GateProgramFault, Option<String>)> {
         if program.contains('/') { self.fault_of_path(program) } else { self.fault_of_name(program) }
     }

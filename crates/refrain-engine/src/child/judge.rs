@@ -1,5 +1,5 @@
-//! Agents that judge, reviewers and critics: what they are told. They run read-only and afresh; what they are asked and what
-//! their answers amount to is decided in `core::review`.
+//! Agents that judge, reviewers and critics: their prompts and where these are kept. They run read-only and afresh;
+//! what they are asked and what their answers amount to is decided in `core::review`.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::child::judge_spec::{judging, told};
 use crate::child::{AgentRole, AgentStart, ChildEvent, ChildOutput, takes_schema};
 use crate::driver::budget;
 
-/// What a judge is told, and where what it says is kept.
+/// A judge's prompt, and where its output is kept.
 pub(crate) struct Brief {
-    /// The loop's, with the judge as its agent.
+    /// The loop's specification, with the judge as its agent.
     spec: Spec,
     prompt: String,
     schema: Option<String>,
@@ -32,7 +32,7 @@ pub(crate) struct Brief {
 }
 
 impl Brief {
-    /// Of the reviewer that a gate is.
+    /// The prompt of the reviewer that a gate is.
     pub(crate) fn review(
         state: &LoopState,
         (gate, review): (&GateSpec, &ReviewSpec),
@@ -50,7 +50,7 @@ impl Brief {
         }
     }
 
-    /// Of a critic of the progress up to the attempt `of`.
+    /// The prompt of a critic of the progress up to the attempt `of`.
     pub(crate) fn critique(
         state: &LoopState,
         critic: &AgentSpec,
@@ -68,7 +68,7 @@ impl Brief {
         }
     }
 
-    /// What it reads is on disk, and this is the job.
+    /// Writes the files that it reads, and makes the job.
     pub(crate) fn prepare(
         self,
         state: &LoopState,

@@ -1,4 +1,4 @@
-//! What a judge runs with, and where its prompt is kept.
+//! The specification of a judge, and the file of its prompt.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::judge::judge;
@@ -10,7 +10,7 @@ pub(crate) fn judging(state: &LoopState, agent: &AgentSpec) -> Spec {
     Spec { agent: judge(agent), promise: None, ..state.spec.clone() }
 }
 
-/// Where what a judge is told is kept, beside its log.
+/// The file with a judge's prompt, beside its log.
 pub(crate) fn told(log: &Utf8Path) -> Utf8PathBuf {
     log.with_extension("prompt.md")
 }

@@ -1,5 +1,5 @@
-//! An agent that is asked something beside a loop: it only reads, in a session of its own, and what it says last is the answer.
-//! It has a keeper as every agent has: it does not outlive whoever asks, however that ends.
+//! A one-shot agent call beside a loop: the agent only reads, in a session of its own, and its last message is the
+//! answer. It has a keeper as every agent has: it does not outlive its caller, however that ends.
 
 use std::io;
 use std::sync::Arc;
@@ -18,21 +18,20 @@ use crate::child::AgentStart;
 use crate::child::conclusion::{self, Ending};
 use crate::{EngineError, Host};
 
-/// What is asked.
 pub(crate) struct Question<'a> {
     /// The loop's, with the judge as its agent ([`refrain_agents::judge::judge`]), where it is to look.
     pub(crate) spec: &'a Spec,
     pub(crate) prompt: &'a str,
     /// Where the prompt is kept; a schema is, beside it.
     pub(crate) file: &'a Utf8Path,
-    /// What the answer is held to, where the agent can be.
+    /// The schema of the answer, if the agent can be held to one.
     pub(crate) schema: Option<&'a str>,
-    /// What it may spend, likewise.
+    /// What it may spend, if the agent can be held to that.
     pub(crate) budget: Option<Usd>,
     pub(crate) limit: Duration,
 }
 
-/// What it said, and what that cost, as far as it told.
+/// Its answer, and the cost of that, as far as it is known.
 pub(crate) struct Answer {
     pub(crate) said: String,
     pub(crate) cost: Option<Usd>,
@@ -41,7 +40,7 @@ pub(crate) struct Answer {
 /// Asks it, and waits for the answer.
 ///
 /// # Errors
-/// [`EngineError`] where it could not be started, or came to nothing.
+/// [`EngineError`] if it could not be started, or came to nothing.
 pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, EngineError> {
     let Question { spec, prompt, file, schema, budget, limit } = *question;
     let unwritten = |error| EngineError::Process("what the agent is asked cannot be written", error);
@@ -54,7 +53,7 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
         (MARK, file.to_string()),
     ];
     let (log, stderr) = (file.with_extension("log"), file.with_extension("stderr.log"));
-    // What is heard is what this one says.
+    // Only the output of this run is to be read.
     for before in [&log, &stderr] {
         refrain_files::remove(before).map_err(unwritten)?;
     }
@@ -79,26 +78,28 @@ pub(crate) fn ask(host: &Host, question: &Question<'_>) -> Result<Answer, Engine
     let heard = ear.conclude(ending.exit, &printed);
     let said = conclusion::message(&heard, &log, &ending, &printed).map_err(nothing)?;
     for raw in [log, stderr] {
-        // The answer is what is kept; whoever asks next here removes what is left.
+        // Only the answer is kept. If this fails, the next call removes the file.
         let _ = refrain_files::remove(&raw);
     }
     Ok(Answer { said, cost: heard.report.and_then(|report| report.cost).map(|(_, cost)| cost) })
 }
 
-/// What all processes of an asked agent bear, with the file of what it is asked: should its keeper die, they are known by it.
+/// A variable of all processes of an asked agent, with the file of its prompt: if its keeper dies, they are found by
+/// it.
 const MARK: &str = "REFRAIN_QUESTION_FILE";
 
-/// Whoever hears an asked agent.
+/// Output listener of a one-shot agent call.
 struct Asked(OutputParser);
 
 impl Listener for Asked {
     fn hear(&mut self, chunk: &[u8]) {
-        // What it used is told at the end.
+        // Its usage is reported at the end.
         let _ = self.0.hear(chunk);
     }
 }
 
-/// Runs it to its end, or to that of its time. With the supervisor goes the keeper, and with that whoever is left.
+/// Runs the agent to its end, or until its time is up. The keeper goes with the supervisor, and with the keeper every
+/// process that is left.
 fn run(
     keeper: KeeperSpec,
     job: Job<Asked>,
@@ -108,7 +109,7 @@ fn run(
     let unasked = |error| EngineError::Process("the agent cannot be asked", error);
     let (sender, reports) = mpsc::channel();
     let report = move |report| {
-        // Whoever asks has had enough.
+        // The caller no longer listens.
         let _ = sender.send(report);
     };
     let supervisor = Supervisor::start(keeper, report).map_err(unasked)?;

@@ -15,7 +15,7 @@ use super::ChildEvent;
 
 /// The purpose of an agent, on which the conclusion from its end depends.
 pub(crate) enum AgentRole {
-    /// It works, in an attempt whose folder this is.
+    /// A working agent, and the folder of its attempt.
     Worker(AttemptDir),
     Reviewer(GateName),
     Critic,
@@ -32,7 +32,7 @@ pub(crate) struct ChildOutput {
 }
 
 pub(super) enum ChildKind {
-    /// A gate, whose log is read when it has ended.
+    /// A gate. Its log is read when it has ended.
     Command {
         gate: GateName,
         expected_summaries: u32,
@@ -78,7 +78,7 @@ impl ChildOutput {
 
 impl AgentOutput {
     fn hear(&mut self, chunk: &[u8]) {
-        // A runner that is busy hears the next total, or the end.
+        // A busy runner gets the next total, or the end.
         if let Some(used) = self.parser.hear(chunk) {
             let _: Result<(), _> = self.news.try_send(ChildEvent::Used(used));
         }

@@ -31,7 +31,7 @@ fn text(spec: &Spec, dir: &LoopDir, source: &Source) -> Option<String> {
     end_of(&log, context::EXCERPT)
 }
 
-/// The printable end of a log, of so many bytes.
+/// The printable end of a log, at most `most` bytes.
 pub(crate) fn end_of(path: &Utf8Path, most: usize) -> Option<String> {
     let bytes = output::read_end(path, most as u64).ok()?;
     Some(printable(&String::from_utf8_lossy(&bytes)).into_owned())

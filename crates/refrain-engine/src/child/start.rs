@@ -1,4 +1,4 @@
-//! How a child is started: the prompt and the schema are on disk first.
+//! The start of a child: the prompt and the schema are on disk first.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,12 +19,11 @@ use refrain_store::LoopDir;
 use super::ChildOutput;
 use crate::clock;
 
-/// By its path: what stands first in `PATH` may be the agent's work.
+/// By its path: the first `sh` in `PATH` may be the agent's work.
 const SHELL: &str = "/bin/sh";
-/// Both streams are one, in the order in which they come, whatever the command is.
+/// Both streams are one, in the order in which they come, for any command.
 const TOGETHER: &str = "exec /bin/sh -c \"$0\" 2>&1";
 
-/// The input of an agent, and the logs of its output.
 pub(crate) struct AgentStart {
     /// With the agent that is started as its agent.
     pub(crate) spec: Spec,
@@ -89,8 +88,8 @@ pub(crate) fn takes_schema(agent: &AgentSpec) -> bool {
     output_parser::adapter(agent.kind).is_some_and(|adapter| adapter.takes_schema())
 }
 
-/// The job of a gate that is a command, after the attempt `of`; iteration 0 is before the first. `inherited` is the runner's
-/// own environment.
+/// The job of a gate that is a command, after the attempt `of`; iteration 0 is before the first. `inherited` is the
+/// runner's own environment.
 pub(crate) fn command_job(
     (state, inherited): (&LoopState, &[(OsString, OsString)]),
     (gate, command): (&GateSpec, &str),
@@ -117,7 +116,7 @@ pub(crate) fn command_job(
     }
 }
 
-/// The lock that a Gemini leaves behind and the next one waits 13 s for (agent-clis.md), and the variable by which a Gemini of
+/// The stale lock of a Gemini, for which the next one waits 13 s (agent-clis.md), and the variable by which a Gemini of
 /// the same home is found.
 #[derive(Debug)]
 pub(crate) struct GeminiLock {

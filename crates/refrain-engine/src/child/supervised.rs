@@ -1,4 +1,4 @@
-//! What the supervisor reports of children, read on its own thread as far as that takes files.
+//! The supervisor's reports on children. Files are read on its own thread.
 
 use std::sync::{Arc, PoisonError};
 
@@ -26,7 +26,8 @@ pub(crate) struct Supervised {
     pub(crate) sender: mpsc::Sender<ChildEvent>,
 }
 
-/// Starts the supervisor of the loop in this folder, whose reports become events: what must block to be read is read on its thread.
+/// Starts the supervisor of the loop in this folder. Its reports become events: what must block to be read is read on
+/// its thread.
 pub(crate) fn supervise(
     spec: &Spec,
     host: &Host,
@@ -40,7 +41,7 @@ pub(crate) fn supervise(
         marks: environment::marks(spec),
         loop_dir: dir.map(|dir| dir.0.clone()),
     };
-    // An attempt reports at most five times before the next one starts, and says now and then what it used.
+    // An attempt reports at most five times before the next one starts, and its usage now and then.
     let (sender, news) = mpsc::channel(8);
     let (spec, shared, pulse, reports) = (spec.clone(), Arc::clone(files), Arc::clone(pulse), sender.clone());
     let supervisor = Supervisor::start(keeper, move |report: Report<ChildOutput>| {

@@ -1,5 +1,5 @@
-//! Who works for a loop: the supervisor of its processes, there only while it is needed. Its thread and its keeper come with
-//! the first process that the loop starts, and go while it waits for long: a loop that sleeps costs neither.
+//! The lazily started supervisor of a loop's processes. Its thread and its keeper come with the first process that the
+//! loop starts, and go during long waits: a loop that sleeps costs neither.
 
 use std::sync::Arc;
 
@@ -17,20 +17,20 @@ use crate::driver::progress::LiveProgress;
 use crate::host::Host;
 use crate::service::shared_files::SharedFiles;
 
-/// The supervisor, where there is one, and the loop's locks, which are not free before everybody is gone. Whoever drops this
-/// has everybody ended, and waits for nobody: many may be dropped at once, on a thread that others need.
+/// The supervisor, if there is one, and the loop's locks, which stay held until all processes are gone. Dropping this
+/// ends all processes without waiting for them: many may be dropped at once, on a thread that others need.
 pub(crate) struct SupervisorHandle {
     at_work: Option<(Supervised, Locks)>,
     runtime: Handle,
 }
 
 impl SupervisorHandle {
-    /// Nobody yet. Called on a runtime, which is to live until all that it drives is over.
+    /// No supervisor yet. Called on a runtime, which must live until all that it drives is over.
     pub(crate) fn new() -> Self {
         Self { at_work: None, runtime: Handle::current() }
     }
 
-    /// Sees to it that there is a supervisor; where it is told what else there is to say.
+    /// Starts the supervisor if there is none, and returns the sender for what else is to be reported.
     pub(crate) fn ready(
         &mut self,
         (spec, dir): (&Spec, &LoopDir),
@@ -45,7 +45,7 @@ impl SupervisorHandle {
         Ok(self.at_work.insert(at_work).0.sender.clone())
     }
 
-    /// Starts a process. There is a supervisor: whoever made the job was told by [`Self::ready`] whom it reports to.
+    /// Starts a process. There is a supervisor: the caller got the sender for the job's reports from [`Self::ready`].
     pub(crate) fn run(&self, job: Job<ChildOutput>) {
         if let Some((supervised, _)) = &self.at_work {
             supervised.supervisor.run(job);
@@ -66,7 +66,7 @@ impl SupervisorHandle {
         }
     }
 
-    /// What the supervisor says next; never, where there is none.
+    /// The supervisor's next event; never, if there is none.
     pub(crate) async fn news(&mut self) -> ChildEvent {
         let news = match &mut self.at_work {
             Some((supervised, _)) => supervised.news.recv().await,
@@ -78,7 +78,7 @@ impl SupervisorHandle {
         }
     }
 
-    /// Has everybody go who is still there, and waits for that.
+    /// Ends all processes that are left, and waits for that.
     pub(crate) async fn dismiss(&mut self) {
         if let Some(at_work) = self.at_work.take() {
             // It panics with the thread only, which ends everybody too.

@@ -1,5 +1,5 @@
-//! The agents' programs: where they are, which version, and what they and their files say of themselves. All are asked at
-//! once, with the environment that a loop would give them.
+//! The agents' programs: where they are, which version they have, and what they and their files report. All are asked
+//! at once, with the environment that a loop would give them.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -41,7 +41,7 @@ pub(super) fn look(service: &Service) -> Vec<Found> {
             KNOWN.into_iter().map(|kind| scope.spawn(move || of_kind(kind, &place))).collect();
         asked.into_iter().flat_map(|asked| asked.join().unwrap_or_default()).collect()
     });
-    // Whoever uses one agent need not be logged in to all that are installed.
+    // A user of one agent need not be logged in to all that are installed.
     let is_ready = |finding: &Finding| finding.subject == Subject::Login && finding.grade == Grade::Ok;
     if findings.iter().any(is_ready) {
         let logins = findings.iter_mut().filter(|finding| finding.subject == Subject::Login);
@@ -73,7 +73,7 @@ fn of_kind(kind: AgentKind, place: &Place<'_>) -> Vec<Finding> {
         let program = &program;
         let asked: Vec<_> =
             questions.iter().map(|question| scope.spawn(move || ask(program, question, place))).collect();
-        // A program without a package around it has the version of whatever lies above, or none.
+        // A program without a package around it has the version of the package above it, or none.
         let tested = adapter.tested();
         let of_files = version::installed(program);
         let is_tested = of_files.as_deref().is_some_and(|version| tested.contains(&version));
@@ -123,7 +123,8 @@ fn version_in(said: &str) -> Option<&str> {
     said.split_whitespace().map(|word| word.trim_start_matches('v')).find(is_version)
 }
 
-/// What a Gemini left behind that was killed: each next one waits 13 s for it (agent-clis.md). A loop removes it by itself.
+/// The stale lock of a Gemini that was killed: each next one waits 13 s for it (agent-clis.md). A loop removes it by
+/// itself.
 fn gemini_lock(env: &[(OsString, OsString)]) -> Option<Found> {
     let path = camino::Utf8PathBuf::from_path_buf(gemini::lock(env)?).ok()?;
     let home = env.iter().rev().find(|(name, _)| name == "HOME").map(|(_, home)| home)?;

@@ -1,6 +1,5 @@
-//! Going on after a reboot: a service of the user's own that resumes what the machine's end interrupted. It is there only
-//! where a person asked for it. One file an operating system, one interface: `Host::switch_autostart`, and a look at what is
-//! there.
+//! A service of the user's own that resumes loops after a reboot. It exists only if a person asked for it. One file an
+//! operating system, one interface: `Host::switch_autostart`, and a check of what is there.
 
 #[cfg_attr(target_os = "linux", path = "autostart/linux.rs")]
 mod os;
@@ -21,7 +20,6 @@ pub enum AutostartChange {
 /// The service, as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Autostart {
-    /// The unit's file.
     pub unit: Utf8PathBuf,
     /// The link by which systemd starts it.
     pub link: Utf8PathBuf,

@@ -1,4 +1,4 @@
-//! The money that loops share: whether the ledger can be read, and what nobody will settle who lives.
+//! The money that loops share: whether the ledger can be read, and which reservations no living runner will settle.
 
 use refrain_core::budget::Reservation;
 use refrain_core::view::checkup::{Finding, Subject};
@@ -24,7 +24,7 @@ pub(super) fn look(host: &Host) -> Vec<Found> {
     found
 }
 
-/// What is to be said of a reservation; nothing where its runner lives.
+/// The finding about a reservation; none if its runner lives.
 fn stale(it: &Reservation) -> Option<Finding> {
     let (found, advice) = match identity::is_alive(&it.runner) {
         Some(true) => return None,

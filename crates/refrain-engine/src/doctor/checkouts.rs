@@ -1,4 +1,4 @@
-//! Clean checkouts of projects that are not there any more: nobody will ever find their caches again.
+//! Clean checkouts of projects that no longer exist: their caches will never be used again.
 
 use refrain_core::text::printable;
 use refrain_core::view::checkup::{Finding, Subject};

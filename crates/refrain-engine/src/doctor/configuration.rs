@@ -1,5 +1,5 @@
-//! What is configured: whether the files and variables can be used, whether the project's file counts, and whether the
-//! programs and files are there that they name. What stands in them only a person can mend.
+//! The configuration: whether the files and variables can be used, whether the project's file counts, and whether the
+//! programs and files are there that they name. Only a person can mend their contents.
 
 use std::collections::BTreeSet;
 
@@ -77,7 +77,7 @@ fn judge<'a>(named: &'a Option<String>, config: &Config) -> Option<&'a str> {
     }
 }
 
-/// What is missing of that which the settings name.
+/// Files and programs that the settings name and that are missing.
 fn named(service: &Service, settings: &Settings) -> Vec<Finding> {
     let env = environment::of_person(service.host().env.iter().cloned());
     let dir = &service.project().worktree;

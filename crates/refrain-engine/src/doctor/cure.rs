@@ -1,4 +1,4 @@
-//! What can be mended without a person's judgement: nothing that anybody could still want is lost by it.
+//! What can be mended without a person's judgement: it loses nothing that a user could still want.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) struct Found {
 }
 
 impl Found {
-    /// Whether it is about processes that were left behind.
+    /// Whether it is about leftover processes.
     pub(super) fn is_of_processes(&self) -> bool {
         self.finding.subject == Subject::Processes
     }
@@ -80,7 +80,7 @@ impl Found {
         self.finding
     }
 
-    /// The finding as it is once it was mended, where it can be.
+    /// The finding as it is once it was mended, if it can be.
     pub(super) fn mended(self) -> Finding {
         let Self { finding, cure: Some(cure) } = self else { return self.finding };
         match cure.take() {
@@ -97,7 +97,7 @@ impl Found {
 }
 
 impl Cure {
-    /// Mends it; says what was done, or why it could not be.
+    /// Mends it; returns what was done, or why it could not be.
     fn take(self) -> Result<String, String> {
         match self {
             Self::EndProcesses { variable, dir } => {

@@ -1,4 +1,4 @@
-//! All checks, one after the other; only the agents' programs are asked meanwhile, as they take their time.
+//! Runs all checks, one after the other; only the agents' programs are asked meanwhile, as they take their time.
 
 use refrain_core::view::checkup::Checkup;
 
@@ -9,8 +9,8 @@ use super::{
 use crate::Service;
 
 impl Service {
-    /// Looks at everything that could hinder a loop of this project. With `fix`, what can be mended safely is mended, and
-    /// the finding says what was done. `variables` as for [`settings`](Self::settings).
+    /// Checks everything that could hinder a loop of this project. With `fix`, what can be mended safely is mended, and
+    /// the finding says so. `variables` as for [`settings`](Self::settings).
     #[must_use]
     pub fn examine(&self, fix: bool, variables: bool) -> Checkup {
         let found: Vec<Found> = std::thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! Git as a loop will find it: the program, the repository, who commits, what is under way in it, locks that nobody holds,
-//! and the worktrees that were made for loops. It is only asked; nothing here changes a repository unless told to.
+//! Git as a loop will find it: the program, the repository, the committer, operations in progress, stale locks, and the
+//! worktrees of loops. Git is only queried; nothing here changes a repository without `fix`.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -19,7 +19,7 @@ use crate::{Service, chain};
 
 /// How long git may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A lock that is younger may be somebody's who is just at it.
+/// The process that took a younger lock may still be at work.
 const FRESH: Duration = Duration::from_secs(10 * 60);
 /// Locks that keep git from committing: in the git folder of a worktree, and in the common one.
 const LOCKS: [&str; 4] = ["index.lock", "HEAD.lock", "config.lock", "packed-refs.lock"];
@@ -95,9 +95,9 @@ fn under_way(what: Operation) -> Finding {
     )
 }
 
-/// Git leaves its locks behind only when it is killed, and then does nothing until a person removes them.
+/// A git lock stays only when git is killed, and then blocks git until a person removes it.
 fn locks(worktrees: &[&Utf8PathBuf], folders: [&Utf8Path; 2]) -> Vec<Found> {
-    // Of the main worktree both are the same, which may be written in two ways.
+    // Both folders of the main worktree are the same, which may be written in two ways.
     let mut folders =
         folders.map(|folder| folder.canonicalize_utf8().unwrap_or_else(|_| folder.to_owned())).to_vec();
     folders.dedup();
@@ -131,7 +131,7 @@ fn worktrees(service: &Service, repository: &Arc<Repository>) -> Vec<Found> {
     let Ok(all) = repository.worktrees() else { return vec![] };
     let home = &service.host().state_home;
     let home = home.canonicalize_utf8().unwrap_or_else(|_| home.clone());
-    // Those of the pool are nobody's for long, and mended when they are needed.
+    // Worktrees of the pool change hands often, and are repaired when they are needed.
     let pool = service.project().pool(&home);
     let is_of_a_loop = |tree: &Worktree| tree.path.starts_with(&home) && !tree.path.starts_with(&pool);
     let ours: Vec<Worktree> = all.into_iter().filter(is_of_a_loop).collect();
@@ -178,7 +178,7 @@ fn judge(tree: &Worktree, owner: Option<&LoopState>, repository: &Arc<Repository
     Some(Finding::warning(Subject::Worktrees, found, advice).about(path.as_str()).into())
 }
 
-/// How the loops of the project stand, those in the archive too; what cannot be read is told elsewhere.
+/// The states of the project's loops, those in the archive too; what cannot be read is reported elsewhere.
 fn states(service: &Service) -> Vec<LoopState> {
     let project = service.project();
     let archived = project.archive().read_dir_utf8().into_iter().flatten().flatten();

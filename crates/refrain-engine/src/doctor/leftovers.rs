@@ -1,5 +1,5 @@
-//! Processes that still bear a loop's mark though nobody drives that loop: its runner and keeper died in one instant. Those
-//! of every project are found, as they are looked for on the whole machine.
+//! Processes that still bear a loop's mark though no runner drives that loop: its runner and keeper died in one
+//! instant. Those of every project are found, as the whole machine is searched.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use refrain_store::{LoopDir, Project, RunnerLock};
 
 use super::cure::{Cure, Found};
 
-/// What every process of an agent is given; the first is the loop's own, and no other's.
+/// Variables of every process of an agent; the first is unique to the loop.
 const VARIABLES: [&str; 3] = ["REFRAIN_STATE_FILE", "REFRAIN_LOOP_ID", "REFRAIN_PROJECT"];
 /// How many processes are named.
 const NAMED: usize = 5;
 
-/// What agents left behind. `of_gates` says that gates did.
+/// Leftover processes of agents. `of_gates` says that gates started them.
 pub(super) fn look(of_gates: bool) -> Vec<Found> {
     let mut loops: BTreeMap<String, Vec<Orphan>> = BTreeMap::new();
     for stray in orphans::bearing(&VARIABLES) {
@@ -42,7 +42,7 @@ pub(super) fn of_gates(dir: &LoopDir, spec: &Spec) -> Option<Found> {
 
 fn of_loop(mark: &str, strays: &[Orphan]) -> Option<Found> {
     let of = |name| strays.first().and_then(|stray| stray.variables.get(name));
-    // What is no id names no loop of ours, and would be no path of ours either.
+    // A text that is no id names no loop, and would be no path of one either.
     let id: LoopId = of(VARIABLES[1])?.parse().ok()?;
     let project = Utf8Path::new(of(VARIABLES[2])?);
     let dir = match Project::find(project) {

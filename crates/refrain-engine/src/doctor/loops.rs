@@ -1,5 +1,5 @@
-//! The loops of this project: every byte of their journals, runners that died, requests that nobody heard, doorbells that
-//! are none, and what the clock says of them.
+//! The loops of this project: every byte of their journals, runners that died, requests that no runner read, doorbells
+//! that are none, and what the clock says of them.
 
 use std::os::unix::fs::FileTypeExt;
 
@@ -18,9 +18,9 @@ use super::leftovers;
 use crate::driver::liveness::look as view;
 use crate::{Service, chain, now};
 
-/// Clocks of machines that share a disk differ by so much.
+/// The usual difference between the clocks of machines that share a disk.
 const USUAL: SignedDuration = SignedDuration::from_secs(60);
-/// A runner that is well hears a request at once.
+/// A healthy runner takes a request at once.
 const PROMPT: SignedDuration = SignedDuration::from_secs(30);
 /// How many loops of one kind of trouble are named one by one.
 const NAMED: usize = 20;
@@ -150,7 +150,7 @@ fn of_loop(dir: &LoopDir, id: &LoopId, status: StatusWord, torn: u64) -> Vec<Fou
             say(Finding::problem(Subject::Requests, told, advice));
         }
     }
-    // A runner makes it where it is missing; what is something else keeps every runner from starting.
+    // A runner makes it if it is missing; what is something else keeps every runner from starting.
     let doorbell = std::fs::symlink_metadata(dir.doorbell()).ok();
     if is_free && doorbell.is_some_and(|meta| !meta.file_type().is_fifo()) {
         let told = "its doorbell is no FIFO: no runner can take it over";

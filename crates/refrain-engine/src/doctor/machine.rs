@@ -1,4 +1,4 @@
-//! What the system lets a loop and its agents have.
+//! The system's limits for a loop and its agents.
 
 use refrain_core::view::checkup::{Finding, Subject};
 use refrain_proc::limits;

@@ -1,6 +1,6 @@
-//! Looking after the ground that loops stand on: what would hinder one, what dead runners left behind, and what to do about
-//! each. A file a kind of thing; all of them only look, and what can be mended safely is said as a [`Cure`](cure::Cure),
-//! which is taken only when a person asks for it.
+//! Checks of what loops need: what would hinder one, what dead runners left, and what to do about each. A file a kind
+//! of thing; all of them only look, and what can be mended safely is returned as a [`Cure`](cure::Cure), which is
+//! applied only when a person asks for it.
 
 mod agents;
 mod autostart;

@@ -1,4 +1,4 @@
-//! Where Refrain keeps its data: how much room there is, what the file system can do, and who may look.
+//! The folders of Refrain's data: how much room there is, what the file system can do, and which users can read them.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::view::checkup::{Finding, Subject};

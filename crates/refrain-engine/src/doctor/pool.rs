@@ -1,4 +1,5 @@
-//! The worktrees that tasks work in: how much room they take, which are held and why, and those of projects that are gone.
+//! The worktrees that tasks work in: how much room they take, which are held and why, and those of projects that are
+//! gone.
 
 use std::sync::Arc;
 

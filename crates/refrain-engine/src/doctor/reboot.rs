@@ -1,8 +1,8 @@
-//! Which loops the end of the machine's last run interrupted: those whose runner vanished with it, and those that it was
-//! told to pause by the signal that the system sends to all when it goes down. What a person paused before stays paused.
+//! Which loops the end of the machine's last run interrupted: those whose runner vanished with it, and those that were
+//! paused by the signal that the system sends to all when it goes down. What a person paused before stays paused.
 //!
-//! Two files in the state home say what journals cannot: `boot` holds the run of the machine that was looked at last, and
-//! `end` was touched when it ended.
+//! Two files in the state home say what journals cannot: `boot` holds the run of the machine that was looked at last,
+//! and `end` was touched when it ended.
 
 use std::fs;
 
@@ -34,8 +34,8 @@ pub fn remember_this_boot(host: &Host) -> Result<(), EngineError> {
     Ok(write_atomic(&boot_file(host), identity::own().boot.as_bytes())?)
 }
 
-/// The loops of every known project that the end of the machine's last run interrupted, each with the door to its project.
-/// A second look in the same run of the machine finds none once it was remembered.
+/// The loops of every known project that the end of the machine's last run interrupted, each with the service of
+/// its project. A second look in the same run of the machine finds none once it was remembered.
 #[must_use]
 pub fn interrupted_by_reboot(host: &Host) -> Vec<(Service, LoopId)> {
     let (own, last) = (identity::own(), fs::read_to_string(boot_file(host)).ok());
@@ -50,10 +50,10 @@ pub fn interrupted_by_reboot(host: &Host) -> Vec<(Service, LoopId)> {
     for root in projects::listed(&host.data_home) {
         let Ok(service) = Service::open(&root, host.clone()) else { continue };
         for dir in service.project().loop_dirs().unwrap_or_default() {
-            // What cannot be read is named by `doctor` and `list`.
+            // Journals that cannot be read are named by `doctor` and `list`.
             let Ok(snapshot) = journal::read(&dir) else { continue };
             let state = snapshot.state;
-            // The loop of a task goes on with its plan.
+            // The loop of a task is resumed with its plan.
             if state.spec.task.is_some() {
                 continue;
             }
@@ -94,8 +94,8 @@ fn is_interrupted(state: &LoopState, dir: &LoopDir, ended: Option<Timestamp>) ->
     }
 }
 
-/// When the system told the loop's last runner to stop; none where a person was the first to ask for a pause, with a request
-/// or with Ctrl-C, which asks for less at first.
+/// When the system sent the loop's last runner its signal to stop; none if a person was the first to ask for a pause,
+/// with a request or with Ctrl-C, which asks for less at first.
 fn last_signal(records: &[Record]) -> Option<Timestamp> {
     let taken_over =
         |record: &Record| matches!(record.event, Event::RunnerStarted { .. } | Event::LoopResumed { .. });

@@ -12,14 +12,13 @@ use refrain_core::r#loop::Outcome;
 use refrain_core::{LoopState, Spec};
 use refrain_store::{AccountGate, Probe};
 
-/// How long the others wait at a time while one tries. They go on as soon as that one has its first event.
+/// How long the others wait at a time while one tries. They continue as soon as that one has its first event.
 const WHILE_ONE_TRIES: Duration = Duration::from_secs(30);
 /// How often they look whether it has.
 const LOOK_SOON: Duration = Duration::from_secs(1);
 /// How often any other wait is looked at again.
 pub(crate) const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
-/// A runner's view of the gate of its account.
 #[derive(Debug)]
 pub(crate) struct Account {
     gate: AccountGate,
@@ -38,8 +37,7 @@ impl Account {
         Some(Self { gate: AccountGate::new(state_home, &account), probe: None, seen: None, is_tried: false })
     }
 
-    /// What there is to wait for before the attempt that would start now. One of all loops may start when the time has
-    /// come.
+    /// The wait before the attempt that would start now. One of all loops may start when the time has come.
     pub(crate) fn wait(&mut self, now: Timestamp) -> Option<Wait> {
         self.is_tried = false;
         self.seen = self.gate.closed();
@@ -47,7 +45,7 @@ impl Account {
         if closed.until > now {
             return Some(closed);
         }
-        // A lock that cannot be had at all holds nobody up.
+        // A lock that cannot be taken at all delays no loop.
         match self.gate.try_probe() {
             Ok(None) => {
                 self.is_tried = true;
@@ -61,7 +59,6 @@ impl Account {
         }
     }
 
-    /// Whether the gate is open.
     pub(crate) fn is_open(&self) -> bool {
         self.gate.closed().is_none()
     }
@@ -71,7 +68,7 @@ impl Account {
         if self.is_tried { LOOK_SOON } else { LOOK_AGAIN }
     }
 
-    /// The provider answered the attempt in flight: what was waited for is over for all, unless somebody met a new fault
+    /// The provider answered the attempt in flight: the wait is over for all loops, unless another loop met a new fault
     /// since.
     pub(crate) fn answered(&mut self) {
         if self.seen.is_some() && self.gate.closed() == self.seen {

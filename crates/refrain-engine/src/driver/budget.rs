@@ -1,5 +1,5 @@
-//! The money that all loops share, as one runner sees it: what is reserved for the agent that it is about to start, grows
-//! while that works, and is settled behind it. What is enough is decided by the core; the sums are in the ledger.
+//! The money that all loops share, as one runner sees it: what is reserved for the agent that it is about to start,
+//! grows while that works, and is settled after it. What is enough is decided by the core; the sums are in the ledger.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use jiff::Timestamp;
@@ -18,14 +18,13 @@ use crate::driver::recovery;
 use crate::host::Host;
 use crate::{EngineError, Service, now};
 
-/// A loop's hand in the money that all share.
+/// A loop's reservation of the money that all loops share.
 #[derive(Debug)]
 pub(crate) struct BudgetReservation {
     file: LedgerFile,
     user: UserCaps,
     /// What the project's file said when the loop was started.
     pinned: Caps,
-    /// The loop's folder.
     of: Utf8PathBuf,
     project: String,
     runner: Identity,
@@ -36,19 +35,19 @@ pub(crate) struct BudgetReservation {
 #[derive(Clone, Copy, Debug)]
 struct Held {
     run: u64,
-    /// None where no cap counts.
+    /// None if no cap counts.
     allowance: Option<Allowance>,
 }
 
-/// What is to be done before a step that costs money, and all that it takes; made where the state is at hand.
+/// The query before a step that costs money, with all its data; made while the state is available.
 #[derive(Debug)]
 pub(crate) struct Question {
     caps: Caps,
     day: Date,
     run: u64,
-    /// How much is to be reserved; none where it is only looked whether there is any.
+    /// How much is to be reserved; none if it is only looked whether there is any.
     wish: Option<Usd>,
-    /// What the agents of this loop cost that ran.
+    /// The costs of this loop's agents that have run.
     costs: Vec<Option<Usd>>,
 }
 
@@ -65,8 +64,8 @@ impl BudgetReservation {
         }
     }
 
-    /// What is to be asked before a step of which `agent` costs the money; none where nobody has to be asked. The user's
-    /// caps are read anew: who lowers one means the loops that run.
+    /// The question to ask before a step of which `agent` costs the money; none if there is nothing to ask. The user's
+    /// caps are read anew, because a lowered cap applies to running loops too.
     pub(crate) fn question(
         &mut self,
         state: &LoopState,
@@ -75,7 +74,7 @@ impl BudgetReservation {
     ) -> Result<Option<Question>, EngineError> {
         let tells = agent.tells_cost();
         let caps = match self.user.read() {
-            // Whoever costs nothing that is known goes on, whatever is wrong with the configuration.
+            // An agent without known costs continues, even if the configuration is wrong.
             Err(_) if !tells => Caps::default(),
             caps => caps?,
         };
@@ -91,8 +90,8 @@ impl BudgetReservation {
         }))
     }
 
-    /// Asks: what dead runners left is taken back, then money is reserved. Says what the shared caps allow; none where there
-    /// is no cap. Blocks.
+    /// Asks: what dead runners left is taken back, then money is reserved. Says what the shared caps allow; none if
+    /// there is no cap. Blocks.
     pub(crate) fn ask(&mut self, question: Question) -> Result<Option<Allowance>, EngineError> {
         let Question { caps, day, run, wish, costs } = question;
         let is_capped = !caps.is_none();
@@ -105,14 +104,14 @@ impl BudgetReservation {
         let allowance = match answer {
             Ok(allowance) => allowance,
             Err(error) if is_capped => return Err(error.into()),
-            // Without a cap nobody is held up: doctor tells.
+            // Without a cap the loop is not held up: doctor reports it.
             Err(_) => return Ok(None),
         };
         self.held = wish.map(|_| Held { run, allowance });
         Ok(allowance)
     }
 
-    /// What the agent that runs may use in all.
+    /// What the running agent may use in total.
     pub(crate) fn allowance(&self) -> Option<Allowance> {
         self.held?.allowance
     }
@@ -122,11 +121,12 @@ impl BudgetReservation {
         self.allowance().is_some_and(|allowance| to_grow(used, allowance.amount).is_some())
     }
 
-    /// Reserves more for the agent that runs, as far as there is any; what cannot be had now may be had later. Blocks.
+    /// Reserves more for the running agent, as far as there is any; it is tried again later. Blocks.
     pub(crate) fn grow(&mut self, used: Usd) {
         let Some(Held { run, allowance: Some(allowance) }) = self.held else { return };
         let Some(to) = to_grow(used, allowance.amount) else { return };
-        // Where nothing can be read or written it stays as it is, and what is used up ends the agent.
+        // If the ledger or the caps cannot be read or written, the reservation stays as it is, and the agent ends when
+        // that is used up.
         let Ok(caps) = self.user.read() else { return };
         let caps = caps.lower(self.pinned);
         if let Ok(Some(grown)) = self.file.change(|ledger| ledger.grow(&self.of, run, to, &caps)) {
@@ -134,7 +134,7 @@ impl BudgetReservation {
         }
     }
 
-    /// What the agent that ran has cost, once it is known that it runs no more; none while it does.
+    /// The cost of the last agent, once it is known to have ended; none while it runs.
     pub(crate) fn due(&self, state: &LoopState) -> Option<Option<Usd>> {
         let held = self.held.filter(|_| state.runs().is_none())?;
         // One that is not among them was never started.
@@ -150,15 +150,15 @@ impl BudgetReservation {
     }
 }
 
-/// What an agent is told of money: what it may spend, where there is a cap that it keeps itself; and whether there is any
-/// cap, for which it is to say early what it uses.
+/// The limits an agent is started with: what it may spend, if it keeps a cap itself; and whether there is any cap, for
+/// which it is to report its usage early.
 pub(crate) fn told(state: &LoopState, agent: &AgentSpec, shared: Option<Allowance>) -> (Option<Usd>, bool) {
     let handed = shared.filter(|_| agent.keeps_a_budget()).map(|allowance| allowance.amount);
     let budget = [state.budget(), handed].into_iter().flatten().min();
     (budget, state.limits.max_cost.is_some() || state.limits.max_tokens.is_some() || shared.is_some())
 }
 
-/// Takes back what dead runners reserved, and what this loop did before: what is known to have been used is spent.
+/// Takes back the reservations of dead runners, and the earlier ones of this loop: known usage is booked as spent.
 fn take_back(ledger: &mut Ledger, own: &Utf8Path, costs: &[Option<Usd>]) {
     let is_left = |it: &&Reservation| it.of == own || identity::is_alive(&it.runner) == Some(false);
     let left: Vec<_> = ledger.open().iter().filter(is_left).map(|it| (it.of.clone(), it.run)).collect();
@@ -169,7 +169,7 @@ fn take_back(ledger: &mut Ledger, own: &Utf8Path, costs: &[Option<Usd>]) {
     }
 }
 
-/// What the agents of a loop cost that nobody drives: of one that was in flight, what its stream says.
+/// What the agents of a loop without a runner cost: for one that was in flight, what its stream says.
 fn costs_of(dir: Utf8PathBuf) -> Option<Vec<Option<Usd>>> {
     let dir = LoopDir(dir);
     let mut state = journal::read(&dir).ok()?.state;
@@ -186,7 +186,7 @@ fn today(now: Timestamp) -> Date {
 }
 
 impl Service {
-    /// How the caps stand that count for this project's loops; for one of them, with those that it was started with.
+    /// The state of the caps that count for this project's loops; for one of them, with those that it was started with.
     pub fn shared_caps(&self, pinned: Caps) -> Result<Vec<Standing>, EngineError> {
         let caps = UserCaps::new(&self.host.config_home).read()?.lower(pinned);
         if caps.is_none() {

@@ -1,4 +1,5 @@
-//! A loop's runner at work: one handler turns every input ([`crate::driver::input`]) into events; the core says what comes next.
+//! A loop's runner at work: one handler turns every input ([`crate::driver::input`]) into events, and the core decides
+//! the next step.
 
 mod deciding;
 mod handling;
@@ -40,18 +41,17 @@ use crate::service::mirror;
 use crate::service::shared_files::SharedFiles;
 use crate::{EngineError, now};
 
-/// The shortest wait for which nobody is kept. To start a keeper takes a few milliseconds.
+/// The shortest wait during which no keeper is kept alive. To start a keeper takes a few milliseconds.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
-/// What a loop's own work says.
+/// The events of a loop's own work.
 enum News {
-    /// Its agent's supervisor says something.
+    /// From its agent's supervisor.
     Agent(ChildEvent),
-    /// Git is done.
     Repository(Done),
 }
 
-/// What is known of the attempt, or the gate, in flight, but not worth an event each time.
+/// Facts of the attempt, or the gate, in flight, that are not worth an event each time.
 struct Flight {
     /// How much it has printed, and when last.
     meter: Arc<Meter>,
@@ -63,20 +63,19 @@ struct Flight {
     output_lost: bool,
 }
 
-/// A runner at work.
 pub(crate) struct Drive<'a> {
     driver: Driver<'a, LoopState, RunnerLocks>,
     crew: SupervisorHandle,
     /// What git is doing for the loop.
     work: Option<Work>,
     opened: Opened,
-    /// Where gates run that are not to run in the worktree, and that it is ready for the step that comes next.
+    /// The folder of gates that do not run in the worktree, and that it is ready for the next step.
     ground: CheckoutDir,
     ready: Option<(Step, Ready)>,
     /// The step that is being done, and the one before it.
     steps: [Option<Step>; 2],
     account: Option<Account>,
-    /// What is known of its worktree; only lent to the thread that looks at it.
+    /// The last look at its worktree; only lent to the thread that looks at it.
     seen: Option<WorkWatch>,
     /// The work as the attempt that ended last left it; none once anything was waited for since.
     attempt_work: Option<WorkDigest>,
@@ -139,7 +138,8 @@ impl<'a> Drive<'a> {
         Account::new(&self.driver.journal.state().spec, &self.env(), &self.driver.host.state_home)
     }
 
-    /// What its agents start from. Made when it is needed: of a loop that sleeps nothing is kept that others have too.
+    /// The environment of its agents. Made when it is needed, so that a sleeping loop keeps no copy of what others have
+    /// too.
     fn env(&self) -> Vec<(OsString, OsString)> {
         environment::base(&self.driver.journal.state().spec, self.driver.host.env.iter().cloned())
     }
@@ -149,7 +149,8 @@ impl<'a> Drive<'a> {
         self.driver.host.git_env(&self.driver.journal.state().spec)
     }
 
-    /// Sees to it that somebody can start a process of the loop's; where its listeners say what it uses.
+    /// Starts the supervisor of the loop's processes if there is none yet, and connects its listeners to the files and
+    /// the pulse.
     fn ready_crew(&mut self) -> Result<mpsc::Sender<ChildEvent>, EngineError> {
         let Self { crew, driver: Driver { journal, host, pulse, locks, .. }, files, .. } = self;
         crew.ready((&journal.state().spec, journal.dir()), host, (pulse, files), locks)
@@ -174,7 +175,7 @@ impl<'a> Drive<'a> {
                 continue;
             }
             match step {
-                // What comes next is the session's.
+                // The session takes the next step.
                 Step::BeginIteration { .. } | Step::Start(ChildId::Attempt(_))
                     if self.driver.journal.state().session.is_some() =>
                 {
@@ -221,8 +222,8 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The work now, none if it cannot be known in time, or nothing asks for it; and what git would run that is not as it was
-    /// pinned.
+    /// The work now, none if it cannot be read in time, or is not needed; and the programs of git that differ from the
+    /// pinned ones.
     async fn look_at_work(&mut self) -> (Option<WorkDigest>, Vec<String>) {
         let Some(mut seen) = self.seen.take() else { return (None, Vec::new()) };
         let spec = self.driver.journal.state().spec.clone();
@@ -245,7 +246,7 @@ impl<'a> Drive<'a> {
         looked
     }
 
-    /// From here on another agent works, whose provider may be another too.
+    /// From here on another agent works, and its provider may be another too.
     fn change_agent(&mut self, now: Timestamp) -> Result<(), EngineError> {
         let Some(agent) = self.driver.journal.state().other_agent().cloned() else { return Ok(()) };
         self.driver.journal.push(Event::AgentChanged(Box::new(agent)), now)?;
@@ -253,10 +254,11 @@ impl<'a> Drive<'a> {
         Ok(())
     }
 
-    /// Has git do the step, and waits for one input: that it is done, or something else.
+    /// Has git do the step, and waits for one input: that it is done, or another one.
     async fn work(&mut self, step: Step) -> Result<(), EngineError> {
         if self.work.is_none() {
-            // Whatever git does is behind what is on disk: a crash finds the step still to be done, and git looks first.
+            // Git works only after the step is on disk: after a crash the step is still to be done, and git looks
+            // first.
             self.commit(Durability::Synced).await?;
             let tools = Tools {
                 env: &self.git_env(),
@@ -266,7 +268,7 @@ impl<'a> Drive<'a> {
                 program: &self.driver.host.program,
                 longest: LONGEST,
                 locks: &self.driver.locks,
-                // A session goes on meanwhile, whatever it does.
+                // A session keeps working meanwhile.
                 follows: self.steps[1].filter(|_| self.driver.journal.state().session.is_none()),
             };
             self.work = Work::begin(step, self.driver.journal.state(), self.driver.journal.dir(), &tools)?;
@@ -274,7 +276,8 @@ impl<'a> Drive<'a> {
         self.take(None).await
     }
 
-    /// The loop has something else to do than to wait for git: it is ended, with its hooks. What it had done by then counts.
+    /// The loop has something else to do than to wait for git: it is ended, with its hooks. What it had done by then
+    /// counts.
     async fn abandon_work(&mut self) -> Result<(), EngineError> {
         let Some(mut work) = self.work.take() else { return Ok(()) };
         work.abandon();
@@ -295,8 +298,8 @@ impl<'a> Drive<'a> {
         if self.driver.journal.has_pending() {
             self.commit(Durability::Synced).await?;
         }
-        // A timer stands still while the machine sleeps and does not know that its clock was set: a wait of the loop's is
-        // looked at again now and then. All else is measured on the timer's own clock.
+        // A timer pauses while the machine sleeps and does not notice a changed clock: a wait of the loop's is checked
+        // again now and then. All else is measured on the timer's own clock.
         let waits = self.driver.journal.state().wait.is_some();
         let longest = match (waits, &self.account) {
             (true, Some(account)) => account.look_again(),
@@ -318,7 +321,7 @@ impl<'a> Drive<'a> {
         self.handle(input).await
     }
 
-    /// The loop has stopped: everybody is gone before the lock is free.
+    /// The loop has stopped: all processes are gone before the lock is free.
     async fn let_go(mut self) -> Result<LoopState, EngineError> {
         if self.driver.journal.has_pending() {
             self.commit(Durability::Synced).await?;
@@ -337,12 +340,12 @@ impl<'a> Drive<'a> {
     }
 
     async fn commit(&mut self, durability: Durability) -> Result<(), EngineError> {
-        // What deleted the journal may have deleted the lock of the worktree with it.
+        // The process that deleted the journal may have deleted the lock of the worktree with it.
         if self.driver.commit(durability).await? { self.keep_worktree().await } else { Ok(()) }
     }
 }
 
-/// What git did, once it is done; never, where it does nothing.
+/// What git did, once it is done; never, if it does nothing.
 async fn done(work: &mut Option<Work>) -> Result<Done, EngineError> {
     match work {
         Some(work) => work.done().await,

@@ -11,14 +11,14 @@ use refrain_core::LoopState;
 use refrain_store::{LoopDir, catalog};
 use std::sync::Arc;
 impl Runner {
-    /// Drives the loop until it stops, and says how it stands then. `ready` is called once the takeover is on disk.
+    /// Drives the loop until it stops, and returns its state. `ready` is called once the takeover is on disk.
     ///
-    /// One thread can drive many: what it returns need not be moved to another (`spawn_local`), and whatever blocks is done on
-    /// the runtime's own threads for that. Whoever drops it ends the loop's processes as if this process had died: the loop
-    /// has crashed, and its locks are free once they are gone, which is when the runtime is, at the latest.
+    /// One thread can drive many: the returned future need not be `Send` (`spawn_local`), and blocking work runs on the
+    /// runtime's own threads for that. Dropping it ends the loop's processes as if this process had died: the loop has
+    /// crashed, and its locks are free once the processes are gone, at the latest when the runtime is.
     ///
     /// # Errors
-    /// [`EngineError`] where it cannot go on: what is on disk is what happened, and `resume` goes on from there.
+    /// [`EngineError`] if it cannot continue: what is on disk is what happened, and `resume` continues from there.
     pub async fn drive(
         self,
         host: &Host,
@@ -31,7 +31,7 @@ impl Runner {
         state
     }
 
-    /// The same, where somebody else is to [`note`] it.
+    /// The same, if the caller is to [`note`] it.
     pub(crate) async fn drive_unnoted(
         self,
         host: &Host,
@@ -51,8 +51,8 @@ impl Runner {
     }
 }
 
-/// Notes in the catalog of the user's loops how one ended, and what there is to remember of it; answers with why that was not.
-/// Only a convenience: what is not noted, the next one who lists finds.
+/// Notes in the catalog how a loop ended, and keeps its memories; returns why these could not be kept. Only a
+/// convenience: the next list finds what was not noted.
 pub(crate) fn note(host: &Host, dir: &LoopDir) -> Option<String> {
     let _ = catalog::note(&host.data_home, dir, &host.signing());
     let trouble = remember(host, dir);

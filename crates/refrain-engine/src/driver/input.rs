@@ -1,5 +1,5 @@
-//! What every runner has, whatever it drives: its journal, its locks, and how it hears of requests, signals and files. Every
-//! source of news becomes one [`Input`] in one select.
+//! What the runners of loops and plans have in common: a journal, locks, and the sources of requests, signals and file
+//! changes. Every source becomes one [`Input`] in one select.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,19 +21,18 @@ use crate::observe::file_watch::DelayedFileWatch;
 use crate::service::requests::{Unattended, answer_without_runner};
 use crate::{EngineError, Host, now};
 
-/// How long a process that deletes a folder has to finish: a file that is made in it meanwhile would keep the folder.
+/// How long a process gets to finish deleting a folder: a file that is made in it meanwhile would keep the folder.
 const SETTLE: Duration = Duration::from_millis(50);
 
-/// The longest that a timer runs: it stands still while the machine sleeps.
+/// The longest that a timer runs: it pauses while the machine sleeps.
 const LONGEST_TIMER: Duration = Duration::from_hours(24);
 
-/// What can happen to a runner; `T` is what its own work says.
+/// What can happen to a runner; `T` is the type of its own work's events.
 pub(crate) enum Input<T> {
     /// Its own work: agents, git, the loops of tasks.
     Own(T),
     /// A request came into the inbox.
     Bell,
-    /// A signal came.
     Signal(Wish),
     /// Something happened to its files.
     Files,
@@ -41,7 +40,7 @@ pub(crate) enum Input<T> {
     Time,
 }
 
-/// A runner at work, as far as loops and plans have it in common.
+/// The part of a runner at work that loops and plans have in common.
 pub(crate) struct Driver<'a, M, L> {
     pub(crate) host: &'a Host,
     /// On the heap, as the state is large and futures hold what they are given several times over.
@@ -62,7 +61,8 @@ where
     M: Machine + Send + 'static,
     L: Send + Sync + 'static,
 {
-    /// Takes the machine over, on disk, with the event that says so, and does `also` beside that; `ready` is called then.
+    /// Takes the machine over, on disk, with the event that says so, and does `also` beside that; `ready` is called
+    /// then.
     pub(crate) async fn begin(
         (mut journal, locks, pulse): (Box<Journal<M>>, Arc<L>, Arc<LiveProgress>),
         (host, signals): (&'a Host, Signals),
@@ -85,7 +85,7 @@ where
         .await?;
         pulse.update(|beat| beat.journal = committed.length);
         ready();
-        // What came while nobody drove the machine comes first.
+        // Drain the inbox before the first step: requests may have come before there was a runner.
         let (look_again, watch) = (true, DelayedFileWatch::later());
         Ok(Self { host, journal, locks, pulse, signals, look_again, doorbell, watch })
     }
@@ -115,7 +115,7 @@ where
         self.watch.has_no_watch()
     }
 
-    /// What a signal asks for, and whether that is new and can be asked.
+    /// The request of a signal, and whether it is new and allowed.
     pub(crate) fn asked_by(&self, wish: Wish) -> (Ask, bool) {
         let state = self.journal.state();
         let urgency = match wish {
@@ -133,8 +133,8 @@ where
         Ok(self.journal.push(M::event(SharedEvent::Asked(None, ask, Asker::Person)), now())?)
     }
 
-    /// Turns what waits in the inbox into events, each once; only then the requests are gone. `heard` is called before each is
-    /// recorded.
+    /// Turns what waits in the inbox into events, each once; only then the requests are gone. `heard` is called before
+    /// each is recorded.
     pub(crate) async fn answer(&mut self, mut heard: impl FnMut(&M, &Ask)) -> Result<(), EngineError>
     where
         M: Unattended,
@@ -154,7 +154,8 @@ where
         Ok(())
     }
 
-    /// Everything so far is on disk. A journal that was deleted is written back, and that is recorded; says whether it was.
+    /// Everything so far is on disk. A journal that was deleted is written back, and that is recorded; says whether it
+    /// was.
     pub(crate) async fn commit(&mut self, durability: Durability) -> Result<bool, EngineError> {
         let batch = self.journal.batch(durability);
         let mut committed: Committed = match durability {
@@ -168,16 +169,16 @@ where
             self.journal.push(restored.event::<M>(), now())?;
             let batch = self.journal.batch(Durability::Synced);
             committed = self.blocking(move || batch.write()).await?;
-            // The doorbell went with it. If it is being deleted again, so is the journal, and the next commit comes by here
-            // once more.
+            // The doorbell went with it. If it is being deleted again, so is the journal, and the next commit comes by
+            // here once more.
             self.renew_doorbell();
         }
         self.pulse.update(|beat| beat.journal = committed.length);
         Ok(was_restored)
     }
 
-    /// Looks after its own files: something happened to them, or they are watched from here on, with those that are only read.
-    /// `is_whole` says whether what else it holds is there.
+    /// Checks its own files: something happened to them, or they are watched from here on, with those that are only
+    /// read. `is_whole` says whether the other files that it holds are there.
     pub(crate) async fn keep_files(
         &mut self,
         held: Option<Utf8PathBuf>,
@@ -219,7 +220,8 @@ where
         true
     }
 
-    /// Runs what blocks where blocking is allowed; the locks are held until it is done, whoever waits for it.
+    /// Runs blocking work where blocking is allowed; the locks are held until it is done, even if the future is
+    /// dropped.
     pub(crate) fn blocking<T, W>(&self, work: W) -> impl Future<Output = T> + use<T, W, M, L>
     where
         T: Send + 'static,
@@ -251,7 +253,7 @@ where
             let (dir, state) = (journal.dir().clone(), journal.state().clone());
             last(&actor, &state)?;
             drop((journal, locks));
-            // An asker who came while the lock was still held waits for it: look once more.
+            // A caller that came while the lock was still held waits for it: look once more.
             Ok(answer_without_runner(&actor, &dir)?.unwrap_or(state))
         })
         .await

@@ -23,7 +23,7 @@ use refrain_store::project::projects;
 use refrain_store::project::sessions;
 use refrain_store::{Claimed, Journal, LoopDir, RunnerLock, WorktreeLock};
 
-/// What a person wants of a loop that is to go on, and the event that says so; or why not.
+/// What a person wants of a loop that is to be resumed, and the event that says so; or why not.
 pub(crate) type ResumeDecision<'a> = (LoopRequest, &'a dyn Fn(&LoopState) -> Result<Option<Event>, Refusal>);
 
 /// How many more names are tried where a made-up one is taken.
@@ -95,8 +95,8 @@ impl Service {
         })
     }
 
-    /// What is made of a name that is free: the one that is given, else one that is made up, and another while that is taken.
-    /// `make` answers with none where it was taken meanwhile.
+    /// What is made of a name that is free: the one that is given, else one that is made up, and another while that is
+    /// taken. `make` answers with none if it was taken meanwhile.
     pub(crate) fn with_free_name<T>(
         &self,
         named: Option<&LoopId>,
@@ -116,12 +116,11 @@ impl Service {
         Err(EngineError::NameTaken(id))
     }
 
-    /// Whether a loop or a plan has this name.
     pub(crate) fn is_name_taken(&self, id: &LoopId) -> bool {
         self.project.plan_dir(id).exists() || self.project.loop_dir(id).exists()
     }
 
-    /// Writes the first record: from here on the machine exists. None where another has that folder by now.
+    /// Writes the first record: from here on the machine exists. None if another has that folder by now.
     pub(crate) fn create<S: Machine>(
         &self,
         dir: LoopDir,
@@ -150,7 +149,7 @@ impl Service {
         is_untested.then(|| (version, tested.join(", ")))
     }
 
-    /// Takes a loop over to go on with it, under new totals where they are given. What its last runner left behind is
+    /// Takes a loop over to resume it, under new totals if they are given. Leftover processes of its last runner are
     /// ended first.
     ///
     /// # Errors
@@ -159,8 +158,8 @@ impl Service {
         self.let_go_on(id, proceed, (LoopRequest::Resume, &|state| state.resume(grant)))
     }
 
-    /// Takes a loop over that waits for a person's approval, who gives it: to the tree that begins with this name, where one
-    /// is named. What they approve of is looked at once more before it counts.
+    /// Takes over a loop that waits for approval, on a person's behalf: for the tree that begins with this name, if one
+    /// is named. The tree is checked once more before the approval counts.
     ///
     /// # Errors
     /// [`EngineError`]; the loop is unchanged then.
@@ -179,7 +178,7 @@ impl Service {
         Ok(runner)
     }
 
-    /// The same, whoever drove it.
+    /// The same, even if a live session drives it.
     pub(crate) fn let_go_on_anyhow(
         &self,
         id: &LoopId,
@@ -225,7 +224,7 @@ impl Service {
         Ok(Runner::new(journal, lock, share, past))
     }
 
-    /// The right to drive what lies in `dir`.
+    /// The right to drive the loop or plan in `dir`.
     pub(crate) fn runner_lock<M: Machine>(
         &self,
         id: &LoopId,
@@ -238,13 +237,13 @@ impl Service {
     /// Hands a loop to a process of its own that outlives this one; returns once that has taken over.
     ///
     /// # Errors
-    /// [`EngineError`] where it did not; the loop exists and can be resumed.
+    /// [`EngineError`] if it did not; the loop exists and can be resumed.
     pub fn detach(&self, runner: Runner, args: &[String]) -> Result<(LoopState, Detached), EngineError> {
         let Runner { journal, locks, .. } = runner;
         self.hand_over(&journal, locks, args)
     }
 
-    /// The process of its own claims these locks.
+    /// Releases the locks and starts a detached process that claims them.
     pub(crate) fn hand_over<S: Machine>(
         &self,
         journal: &Journal<S>,

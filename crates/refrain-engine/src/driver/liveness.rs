@@ -1,4 +1,4 @@
-//! Whether the processes of a loop live: its runner, its session, an agent that was left behind.
+//! Whether the processes of a loop live: its runner, its session, a leftover agent.
 
 use camino::Utf8Path;
 use refrain_core::LoopState;
@@ -39,7 +39,7 @@ pub(crate) fn is_stopped(runner: Option<&Identity>) -> bool {
     runner.is_some_and(|it| identity::is_alive(it) == Some(true) && identity::is_stopped(it.process))
 }
 
-/// Whether a session's process lives; none where it is not known.
+/// Whether a session's process lives; none if it is not known.
 pub(crate) fn is_session_alive(session: &Session) -> Option<bool> {
     let process = session.process?;
     identity::is_alive(&Identity { process, boot: session.boot.clone(), host: session.host.clone() })

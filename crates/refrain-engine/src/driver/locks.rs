@@ -1,4 +1,4 @@
-//! What a loop holds while it is driven.
+//! The locks of a loop that is driven.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,11 +8,11 @@ use refrain_store::{RunnerLock, WorktreeLock};
 
 use crate::EngineError;
 
-/// The locks of a loop that is driven, as all who hold them share them.
+/// The locks of a loop that is driven, shared by all their holders.
 pub(crate) type Locks = Arc<RunnerLocks>;
 
-/// What a loop holds while it is driven: its share in its worktree, and the right to drive it. Everybody who does something
-/// for it holds it too, so that it is not free before they are done, whoever was dropped meanwhile.
+/// What a loop holds while it is driven: its share in its worktree, and the right to drive it. All work done for it
+/// shares this, so that the locks are not free before that work is done, even if the runner is dropped meanwhile.
 #[derive(Debug)]
 pub(crate) struct RunnerLocks {
     worktree: Mutex<WorktreeLock>,
@@ -29,7 +29,7 @@ impl RunnerLocks {
         self.worktree().path()
     }
 
-    /// Whether the share in the worktree still keeps others out.
+    /// Whether the share in the worktree still keeps other loops out.
     pub(crate) fn has_worktree(&self) -> bool {
         self.worktree().is_in_place()
     }
@@ -45,5 +45,5 @@ impl RunnerLocks {
     }
 }
 
-/// A loop's share in its worktree, and whom it shares it with.
+/// A loop's share in its worktree, and the loops it shares it with.
 pub(crate) type Share = (WorktreeLock, Vec<String>);

@@ -1,10 +1,11 @@
-//! How a runner tells the screen in its own process that there is something new: how long the journal is on disk, and
-//! that more was printed. Never what: whoever is woken reads the files, at its own pace, and nobody waits for it.
+//! How a runner wakes the screen in its own process when there is something new: how long the journal is on disk, and
+//! that more was printed. Never the content: the screen reads the files at its own pace, and the runner does not wait
+//! for it.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What is new.
+/// How far the journal and the output are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProgressSnapshot {
     /// The journal's length up to which it is committed.

@@ -20,7 +20,7 @@ use crate::child::judge_spec;
 use crate::clock;
 use crate::service::seal;
 
-/// A reader for the stream of an attempt that was told what is in this file.
+/// A reader for the stream of an attempt with this prompt file.
 pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn StreamDecoder>> {
     // A document is shown as it is: what its message is, is known only when it is whole.
     if spec.agent.output_format == OutputFormat::Json {
@@ -30,13 +30,13 @@ pub(crate) fn dialect(spec: &Spec, prompt_file: &Utf8Path) -> Option<Box<dyn Str
     output_parser::dialect(&told(spec, &prompt, prompt_file))
 }
 
-/// What an agent was told that was started already, as far as that says how to read it.
+/// The call of an agent that was started already, as far as it is needed to read its stream.
 fn told<'a>(spec: &'a Spec, prompt: &'a str, prompt_file: &'a Utf8Path) -> Call<'a> {
     let (budget, schema, clock) = (None, None, &clock::ON_THE_WALL);
     Call { spec, prompt, prompt_file, env: &[], budget, capped: false, schema, clock, root: false }
 }
 
-/// What is heard of an agent whose end nobody saw, in what is kept of its output, and how long that is; nothing of one that
+/// Parses the kept output of an agent whose end no runner saw, and says how long that output is; none for an agent that
 /// does not stream.
 fn hear_again(spec: &Spec, prompt_file: &Utf8Path, log: &Utf8Path) -> Option<(ParsedOutput, u64)> {
     let prompt = read_text(prompt_file).ok()?;
@@ -56,8 +56,8 @@ fn hear_again(spec: &Spec, prompt_file: &Utf8Path, log: &Utf8Path) -> Option<(Pa
     Some((ear.adopt()?, total))
 }
 
-/// What an attempt in flight came to, of which nobody saw the end: its result where its stream holds the agent's last
-/// word, else what is known of what it used.
+/// The result of an attempt in flight of which no runner saw the end: its result if its stream holds the agent's last
+/// message, else what is known of its usage.
 fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
     // Its process may not be on record yet: what it printed is on disk before anything else of it is.
     let flight = state.in_flight()?;
@@ -79,7 +79,7 @@ fn adopt(state: &LoopState, dir: &LoopDir) -> Option<AttemptFinished> {
     })
 }
 
-/// What an agent that judged used, of which nobody saw the end.
+/// The usage of a judging agent of which no runner saw the end.
 fn overhear(state: &LoopState, dir: &LoopDir) -> Option<AgentReport> {
     let log = match state.proving() {
         Some(proving) => {

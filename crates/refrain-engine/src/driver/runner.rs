@@ -1,4 +1,4 @@
-//! The right to drive a loop, as a value: whoever holds it drives it, or hands it on.
+//! The right to drive a loop, as a value: its holder drives the loop, or hands it on.
 
 use std::sync::Arc;
 
@@ -21,14 +21,14 @@ pub struct Runner {
     pub(crate) locks: Locks,
     /// Loops that work in the same worktree.
     pub(crate) neighbours: Vec<String>,
-    /// Its worktree, where git was asked about it already.
+    /// Its worktree, if git was asked about it already.
     pub(crate) opened: Option<Repository>,
     /// Its own worktree was gone, and was made anew from its branch.
     pub(crate) is_restored: bool,
     pub(crate) pulse: Arc<LiveProgress>,
-    /// Why it was told less of earlier loops than it might have been.
+    /// Why its prompt has fewer memories of earlier loops than it could.
     pub(crate) forgetful: Option<String>,
-    /// What goes wrong with what it leaves behind.
+    /// Why its memories could not be kept.
     pub(crate) remembrance: Remembrance,
     /// The events up to this one are of before it was started or resumed here.
     pub(crate) past: u64,
@@ -62,7 +62,6 @@ impl Runner {
         &self.journal.state().spec.id
     }
 
-    /// Where the loop works.
     #[must_use]
     pub fn worktree(&self) -> &Utf8Path {
         &self.journal.state().spec.worktree
@@ -80,25 +79,25 @@ impl Runner {
         self.is_restored
     }
 
-    /// How many memories of earlier loops it is told.
+    /// How many memories of earlier loops its prompt has.
     #[must_use]
     pub fn recalled(&self) -> usize {
         self.journal.state().spec.memory.as_ref().map_or(0, |memory| memory.recalled.len())
     }
 
-    /// Why it is told less of earlier loops than it might be.
+    /// Why its prompt has fewer memories of earlier loops than it could.
     #[must_use]
     pub fn forgetful(&self) -> Option<&str> {
         self.forgetful.as_deref()
     }
 
-    /// What will have gone wrong, once it has been driven, with what it leaves for later loops.
+    /// The errors of keeping its memories, known once it has been driven.
     #[must_use]
     pub fn remembrance(&self) -> Remembrance {
         self.remembrance.clone()
     }
 
-    /// Whether the loop will stop without doing anything.
+    /// Whether the loop will stop without running anything.
     #[must_use]
     pub fn ends_at_once(&self) -> bool {
         matches!(next_step(self.journal.state(), &Live::default(), now()), Step::Finish(_))

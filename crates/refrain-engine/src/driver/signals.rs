@@ -1,4 +1,4 @@
-//! What the process that drives a loop is told, by signals or by whoever hosts it, and what that asks of the loop.
+//! What signals, or the host of a loop, ask of the process that drives it, and what that means for the loop.
 
 use refrain_core::event::Urgency;
 use refrain_proc::detach;
@@ -7,8 +7,8 @@ use tokio::sync::watch;
 
 use crate::EngineError;
 
-/// When the loops that listen to it are to pause; none while they are to go on. A wish that was said before a loop listened
-/// counts for it too, and the later one counts only where it is the more urgent one. Without its sender nothing is wished.
+/// When the loops that listen to it are to pause; none while they are to run. A wish from before a loop listened counts
+/// for it too, and a later one counts only if it is more urgent. Without its sender nothing is wished.
 pub type SignalRequests = watch::Receiver<Option<Urgency>>;
 
 /// How a runner takes the signals that its process gets.
@@ -18,10 +18,10 @@ pub enum Signals {
     Foreground,
     /// Without one: the same, but SIGHUP is ignored.
     Detached,
-    /// Not at all: the process belongs to somebody else, who asks through the service.
+    /// Not at all: the process belongs to a host, which asks through the service.
     None,
-    /// Not at all: the process drives other loops too, and says here when this one is to pause. All else is asked through the
-    /// service.
+    /// Not at all: the process drives other loops too, and says here when this one is to pause. All else is asked
+    /// through the service.
     Given(SignalRequests),
 }
 
@@ -67,12 +67,12 @@ impl SignalSources {
         })
     }
 
-    /// What was wished before anybody listened.
+    /// A wish from before the loop listened.
     pub(crate) fn standing(&mut self) -> Option<Wish> {
         self.wishes.as_mut()?.borrow_and_update().map(Wish::Pause)
     }
 
-    /// The next wish; never, where no signals are listened to.
+    /// The next wish; never, if no signals are listened to.
     pub(crate) async fn next(&mut self) -> Wish {
         async fn of(signal: &mut Option<Signal>) {
             let heard = match signal {

@@ -1,5 +1,5 @@
-//! What a loop has changed so far: the differences between where it began and its work. Secrets are taken out, as of a
-//! report: what is shown may leave the machine.
+//! The changes of a loop so far: the differences between its start and its work. Secrets are taken out, as in a report:
+//! what is shown may leave the machine.
 
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,21 +19,20 @@ use crate::git_steps::repository::{marked, pinned};
 use crate::service::redact::Redactor;
 use crate::{EngineError, Service};
 
-/// So long git has for each answer: somebody waits for them.
+/// How long git may take for each answer: a user waits for it.
 const LONGEST: Duration = Duration::from_secs(60);
-/// How many files are named that are left out.
+/// How many omitted files are named.
 const MOST_NAMED: usize = 20;
 
-/// What a loop has changed so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Differences {
-    /// What is shown, and against what; where nothing can be shown, why.
+    /// What is shown, and against what; if nothing can be shown, why.
     pub note: String,
-    /// Whether anything can be shown: what follows may be empty all the same, where nothing is different.
+    /// Whether anything can be shown: what follows may be empty all the same, if nothing is different.
     pub is_shown: bool,
     /// The files, with how many lines.
     pub stat: String,
-    /// The differences, cut in the middle where they are long; of binary files only the names.
+    /// The differences, cut in the middle if they are long; of binary files only the names.
     pub diff: String,
 }
 
@@ -65,7 +64,7 @@ impl Service {
     /// shows it.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop, or git cannot be asked.
+    /// [`EngineError`] if there is no such loop, or git cannot be asked.
     pub fn differences(&self, id: &LoopId) -> Result<Differences, EngineError> {
         self.differences_of(id, None)
     }
@@ -197,7 +196,7 @@ fn began(state: &LoopState, repository: &Repository) -> Result<(Option<Oid>, boo
     }
 }
 
-/// What is shown, in words.
+/// The description of what is shown.
 fn note(began: Option<&Oid>, known: bool, left_out: Option<&[LeftOut]>, is_open: bool) -> String {
     let from = began.map_or("nothing, as it began without a commit".to_owned(), |head| {
         format!("commit {}", &head.as_str()[..head.as_str().len().min(12)])

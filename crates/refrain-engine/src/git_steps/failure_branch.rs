@@ -1,5 +1,5 @@
-//! What is kept of a loop that gives up: its work on a branch of its own, with how it stood and what failed beside it
-//! (design.md section 5; seed 004, "Failure Handling").
+//! The failure branch of a loop that gives up: its work, its state and what failed (design.md section 5; seed 004,
+//! "Failure Handling").
 
 use std::ffi::OsString;
 
@@ -17,11 +17,11 @@ use crate::child::quotes;
 use crate::git_steps::git_words;
 use crate::service::redact::Redactor;
 
-/// Where it stands how the loop stood, as `refrain status --json` says it, and what failed.
+/// The state of the loop, as `refrain status --json` prints it, and what failed.
 const STATE: &str = ".refrain-failure/state.json";
 const CONTEXT: &str = ".refrain-failure/context.md";
 
-/// Keeps the work of a loop that is about to give up, and pushes it where there is a remote.
+/// Keeps the work of a loop that is about to give up, and pushes it if there is a remote.
 pub(crate) fn save(
     state: &LoopState,
     dir: &LoopDir,
@@ -52,7 +52,7 @@ pub(crate) fn save(
     });
     match saved {
         Ok((Saved { branch, commit }, mixed, repository)) => {
-            // The branch is what counts. Whoever stops the push has it all the same.
+            // The branch is what counts. It is kept even if the push is stopped.
             let pushed = repository.push_branch(PushRequest {
                 branch: &branch,
                 since: state.git.began.as_ref().or(base.and_then(|base| base.head.as_ref())),
@@ -70,7 +70,7 @@ pub(crate) fn save(
     }
 }
 
-/// The branch: named after the last iteration's end, so that whoever repeats the step looks for the same.
+/// The branch: named after the last iteration's end, so that a repeated step looks for the same one.
 fn branch(state: &LoopState) -> String {
     let last = state.last_charged().map_or(state.updated_at, |last| last.ended_at);
     format!("wip/ralph-fail-{}-{}", state.spec.id, git_words::stamp(last))
@@ -81,11 +81,11 @@ fn as_ended(state: &LoopState, branch: &str, mixed: &[RepoPath]) -> LoopState {
     let mut ended = state.clone();
     let at = state.updated_at;
     let mut record = |event| {
-        // What does not fit is not told.
+        // If it does not fit, the message goes without it.
         let _ = ended.apply(&Record { seq: ended.seq + 1, at, event });
         next_step(&ended, &Live::default(), at)
     };
-    // Any commit will do: which it is is not told.
+    // Any commit will do: it is not shown.
     if let Ok(commit) = "0".repeat(40).parse()
         && let Step::Finish(end) = record(Event::WorkSaved {
             branch: branch.to_owned(),
@@ -99,7 +99,7 @@ fn as_ended(state: &LoopState, branch: &str, mixed: &[RepoPath]) -> LoopState {
     ended
 }
 
-/// What is told of the work, with no secrets in it.
+/// The texts about the work, with no secrets in them.
 struct Told {
     message: String,
     state: String,
@@ -144,7 +144,7 @@ pub(crate) fn each_text(value: &mut serde_json::Value, change: &impl Fn(&str) ->
     }
 }
 
-/// What failed, as the next iteration would have been told.
+/// What failed, as the next iteration's prompt would have had it.
 pub(crate) fn context(state: &LoopState, dir: &LoopDir) -> String {
     let ahead = context::ahead(state);
     let quoted = quotes::read(&ahead.spec, dir, &prompt::quotes(&ahead));

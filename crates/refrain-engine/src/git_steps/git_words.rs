@@ -12,7 +12,7 @@ use crate::chain;
 /// How long git and its hooks may take for one step: a hook that hangs must not hold a night up.
 pub(crate) const LONGEST: Duration = Duration::from_mins(10);
 
-/// What went wrong. Whoever abandons a step does not look at what it says: else it was the time.
+/// What went wrong. A cancelled step says that its time was up: when a step is abandoned, its message is not read.
 pub(crate) fn say(error: &GitError, longest: Duration) -> String {
     if matches!(error, GitError::Cancelled) {
         format!("git, or a hook, took longer than {} and was ended", Millis::from(longest))
@@ -21,7 +21,7 @@ pub(crate) fn say(error: &GitError, longest: Duration) -> String {
     }
 }
 
-/// A time that can stand in the name of a branch.
+/// A time in a form that can be part of a branch name.
 pub(crate) fn stamp(at: Timestamp) -> String {
     at.to_zoned(TimeZone::system()).strftime("%Y%m%d-%H%M%S").to_string()
 }

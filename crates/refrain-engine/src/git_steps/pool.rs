@@ -1,21 +1,19 @@
-//! The room that a project's pool of worktrees takes, kept within its budget: what is in them is asked of git, which one is
-//! whose of the store.
+//! The room that a project's pool of worktrees takes, kept within its budget: git knows what is in them, the store
+//! which project has which.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_git::{GitError, Removal, Repository};
 use refrain_store::project::pool::{self, Found};
 use refrain_store::{DiskError, Project, Slot};
 
-/// How many files and folders of one worktree are looked at for their size. What is larger than that is large.
+/// How many files and folders of one worktree are counted for its size. A larger one is large.
 const MOST_FILES: usize = 200_000;
 
-/// The pool could not be looked after.
+/// The room for the pool could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PoolError {
-    /// The disk said no.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Git said no.
     #[error(transparent)]
     Git(#[from] GitError),
 }
@@ -29,7 +27,7 @@ pub(crate) struct Sized {
 }
 
 impl Sized {
-    /// Whether it may be cleaned: nobody uses it, and it is not held.
+    /// Whether it may be cleaned: it is not in use, and it is not held.
     fn is_free(&self) -> bool {
         !self.found.is_taken && self.found.held.is_empty()
     }
@@ -45,7 +43,7 @@ pub(crate) struct Tidied {
     pub(crate) removed: u32,
 }
 
-/// All worktrees of a project's pool and their sizes; those that were unused for longest first.
+/// All worktrees of a project's pool and their sizes; those unused for longest first.
 pub(crate) fn sized(project: &Project, state_home: &Utf8Path) -> Vec<Sized> {
     let measured = |found: Found| Sized { bytes: pool::size(&found.dir, MOST_FILES).0, found };
     let mut all: Vec<Sized> = pool::found(project, state_home).into_iter().map(measured).collect();
@@ -53,12 +51,12 @@ pub(crate) fn sized(project: &Project, state_home: &Utf8Path) -> Vec<Sized> {
     all
 }
 
-/// How much room those take that nobody uses.
+/// How much room the unused ones take.
 pub(crate) fn unused(all: &[Sized]) -> u64 {
     all.iter().filter(|slot| !slot.found.is_taken).map(|slot| slot.bytes).sum()
 }
 
-/// Makes room until those that nobody uses take no more than `budget` bytes: what git ignores goes first, from the one that
+/// Makes room until the unused ones take no more than `budget` bytes: what git ignores goes first, from the one that
 /// was unused for longest on, then whole worktrees. One that is held, or has work in it that is nowhere else, stays.
 pub(crate) fn tidy(
     project: &Project,
@@ -98,7 +96,7 @@ pub(crate) fn tidy(
     Ok(tidied)
 }
 
-/// Gives one that is held back to everybody, if what it was held for is gone; says what still is there.
+/// Releases a held worktree, if the reason for holding it is gone; returns what still is there.
 pub(crate) fn give_back(
     project: &Project,
     state_home: &Utf8Path,
@@ -115,7 +113,7 @@ pub(crate) fn give_back(
     Ok(value)
 }
 
-/// Takes one that may be cleaned; none where it may not, or somebody was faster.
+/// Takes one that may be cleaned; none if it may not, or another process was faster.
 fn take(project: &Project, state_home: &Utf8Path, slot: &Sized) -> Result<Option<Slot>, DiskError> {
     if slot.is_free() { Slot::take_number(project, state_home, slot.found.number) } else { Ok(None) }
 }

@@ -1,5 +1,5 @@
-//! What a loop's base says of what is protected, and what of that a candidate touches. Which changes break a rule is said
-//! in `refrain_core::protect`; how they are found lives with git.
+//! The protected paths in a loop's base, and those that a candidate touches. Which changes break a rule is decided in
+//! `refrain_core::protect`; `refrain-git` finds them.
 
 use std::path::Path;
 
@@ -13,11 +13,11 @@ use refrain_git::{GitError, ProtectRequest, Repository, Touches};
 use crate::git_steps::repository::Job;
 use crate::git_steps::tool_pins;
 
-/// How many touched things are recorded: one is enough to refuse a claim, and a journal is no place for thousands.
+/// How many touched paths are recorded: one is enough to refuse a claim, and a journal is no place for thousands.
 const MOST: usize = 200;
 
 impl Job {
-    /// The base, with what is protected, and what git is told to pass over, as it is now.
+    /// The base, with the protected paths and git's exclusions as they are now.
     pub(crate) fn with_protection(&self, repository: &Repository, base: Base) -> Result<Base, GitError> {
         let spec = &self.state.spec;
         let protected = match spec.protect.is_empty() {
@@ -29,7 +29,7 @@ impl Job {
         Ok(Base { protected, programs: tool_pins::of_gates(spec, &self.env), hidden, ..base })
     }
 
-    /// What is not as the base has it. The lines are kept beside the gates' logs.
+    /// The protected paths that differ from the base. The changed lines are kept beside the gates' logs.
     pub(crate) fn touched(&self, repository: &Repository, candidate: &Oid) -> Result<Vec<Touched>, GitError> {
         let mut touched = Vec::new();
         if let Some(base) = &self.state.git.base {
@@ -37,7 +37,7 @@ impl Job {
                 self.verify_protected(repository, tree)?;
                 let mut touches = self.guard(None, |request| repository.touched(request, tree))?;
                 let is_touched = !touches.paths.is_empty() || !touches.parts.is_empty();
-                // What is touched in the worktree is in the tree, too: its lines are those that help.
+                // A path that is touched in the worktree is in the tree, too: its lines are the useful ones.
                 if !is_touched {
                     let trees = (self.state.git.began.as_ref(), candidate);
                     touches = self.guard(None, |request| repository.touched_in_tree(request, tree, trees))?;
@@ -62,13 +62,13 @@ impl Job {
         Ok(touched)
     }
 
-    /// What is compared with the worktree lies in git's object store, where the agent can write.
+    /// The protected content is read from git's object store, which the agent can write.
     fn verify_protected(&self, repository: &Repository, tree: &Oid) -> Result<(), GitError> {
         let parts = self.state.spec.protect.parts.iter().map(|part| part.path.clone());
         repository.verify_protected(tree, &parts.collect())
     }
 
-    /// What is protected in a clean checkout, as it is now; none where nothing is.
+    /// What is protected in a clean checkout, as it is now; none if nothing is.
     pub(crate) fn protected_in(
         &self,
         repository: &Repository,
@@ -80,7 +80,7 @@ impl Job {
         }
     }
 
-    /// What a gate touched in a clean checkout, in which `before` was protected when it began.
+    /// The paths that a gate touched in a clean checkout; `before` is the protected content when it began.
     pub(crate) fn touched_in(
         &self,
         repository: &Repository,
@@ -107,7 +107,7 @@ impl Job {
         Ok(touched)
     }
 
-    /// The same as events have it. The lines are a convenience for the agent and for people: what was touched is on record.
+    /// The touched paths for events. The lines are a convenience for the agent and for people: the paths are on record.
     fn keep(&self, touches: Touches) -> impl Iterator<Item = Touched> + use<> {
         let of = self.state.proving().map_or(AttemptId::BEFORE, Proving::folder);
         let _ = keep(&self.dir.attempt(of).touched(), &touches.lines);

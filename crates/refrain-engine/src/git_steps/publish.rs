@@ -1,6 +1,7 @@
-//! What a loop does outside: its steps that talk to a remote or a forge, each answered with what came of it. Each looks first
-//! whether it is done already, so that whoever repeats it does it once. What comes next, and what is waited for, is decided in
-//! `refrain-core`; how git and the forges are asked stands in `refrain-git`; what must be there before a loop begins, in `start`.
+//! What a loop does outside: its steps that talk to a remote or a forge, each with its result. Each looks first whether
+//! it is done already, so that a repeated step does it once. What comes next, and what is waited for, is decided in
+//! `refrain-core`; how git and the forges are asked is in `refrain-git`; what must be there before a loop begins, in
+//! `start`.
 
 mod start;
 mod token;
@@ -31,7 +32,7 @@ pub(crate) use start::settle;
 const MOST_CHECKS: usize = 5;
 const MOST_OF_A_LOG: usize = 4 << 10;
 
-/// What a loop publishes with.
+/// A loop's connection to its remote and forge.
 pub(crate) struct Desk<'a> {
     pub(crate) state: &'a LoopState,
     pub(crate) dir: &'a LoopDir,
@@ -40,7 +41,7 @@ pub(crate) struct Desk<'a> {
     pub(crate) repository: &'a Repository,
 }
 
-/// Why it was not done: what a loop records of it.
+/// Why a publishing step was not done, as the loop records it.
 enum Halt {
     Result(PublishResult),
     Git(GitError),
@@ -86,7 +87,7 @@ fn instant(until: Until, now: Timestamp) -> Option<Timestamp> {
 }
 
 impl Desk<'_> {
-    /// Does it, unless it is done; what git says where it fails is the error.
+    /// Does it, unless it is done; what git says if it fails is the error.
     pub(crate) fn publish(&self, effect: Effect) -> Result<PublishResult, GitError> {
         let done = match effect {
             Effect::Push => self.push(),
@@ -112,7 +113,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Where a branch is published.
+    /// The remote and its branch that a branch is pushed to.
     fn upstream(&self, branch: &str) -> Result<Upstream, Halt> {
         match self.repository.upstream(branch)? {
             Some(upstream) => Ok(upstream),
@@ -147,7 +148,7 @@ impl Desk<'_> {
             Push::Pushed { .. } | Push::UpToDate { .. } => {
                 Ok(PublishResult::Pushed { remote: upstream.remote, branch: upstream.branch })
             }
-            // Of a branch that it made itself it is the only one who pushes, unless another has that name.
+            // Only this loop pushes a branch that it made itself, unless another has that name.
             Push::Behind { theirs } if spec.git.new_branch().is_some() && git.published.pushed.is_none() => {
                 halt(
                     Refusal::Conflict,
@@ -214,7 +215,7 @@ impl Desk<'_> {
         }
     }
 
-    /// What the pull request says: its title, and its body.
+    /// The title and the body of the pull request.
     fn said(&self) -> (String, String) {
         let redactor = Redactor::new(&self.state.spec, None);
         let body = pull_request::body(self.state, |text| redactor.clean(text));
@@ -240,7 +241,7 @@ impl Desk<'_> {
         }
     }
 
-    /// The same, as it is at the forge; one that was closed needs a person.
+    /// The pull request as it is at the forge; a closed one needs a person.
     fn at_forge(&self, forge: &Forge) -> Result<refrain_forge::PullRequest, Halt> {
         let known = self.request()?;
         let found = forge.get(known.number)?;
@@ -254,7 +255,7 @@ impl Desk<'_> {
         let upstream = self.upstream(self.branch()?)?;
         let (forge, request) = (self.forge(&upstream)?, self.request()?);
         let found = self.at_forge(&forge)?;
-        // Where somebody was quicker, there is nothing to say any more.
+        // If the request was closed or merged in between, there is nothing left to say.
         if found.state == State::Open {
             let body = pull_request::retold(&found.body, &self.said().1, &self.state.spec.id);
             forge.describe(request.number, None, &body)?;
@@ -291,7 +292,8 @@ impl Desk<'_> {
                     let _ = writeln!(logs, "{}:\n{}\n", printable(&check.name), printable(&said));
                 }
                 self.note(&logs);
-                // A draft until it is proven, as it was; where that cannot be had, what the checks say is there all the same.
+                // A draft until it is proven, as it was; if that cannot be had, what the checks say is there all the
+                // same.
                 if found.state == State::Open && pull_request::is_own(&found.body, &self.state.spec.id) {
                     let _ = forge.draft(&found);
                 }
@@ -320,7 +322,7 @@ impl Desk<'_> {
         }
     }
 
-    /// What keeps it from being merged.
+    /// The refusal to merge it, with the reasons.
     fn unmergeable(&self, forge: &Forge, why: &[MergeBlocker], said: String) -> Result<PublishResult, Halt> {
         let is = |wanted: &[MergeBlocker]| why.iter().any(|it| wanted.contains(it));
         let named: Vec<_> = why.iter().map(|it| squeeze(&printable(&it.to_string()))).collect();
@@ -369,7 +371,7 @@ impl Desk<'_> {
     }
 }
 
-/// What is said where no forge is known.
+/// The message for an unknown forge.
 fn unknown_forge(upstream: &Upstream) -> String {
     format!(
         "pull requests are opened at GitHub with gh or a token and at GitLab with glab, and none of them is for {}",

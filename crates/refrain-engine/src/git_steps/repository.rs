@@ -1,5 +1,5 @@
-//! What a loop does in its repository: its steps that ask git, each done on a thread that may block and answered with the
-//! event that records it. What is committed and what is left out is decided in `refrain-git`.
+//! What a loop does in its repository: its steps that ask git, each done on a thread that may block and answered with
+//! the event that records it. What is committed and what is omitted is decided in `refrain-git`.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -31,7 +31,7 @@ use crate::{EngineError, chain, now};
 /// The loop's worktree, once git has been asked about it: it remembers what need not be asked in each iteration.
 pub(crate) type Opened = Arc<Mutex<Option<Repository>>>;
 
-/// A step of a loop's that asks git, being done.
+/// A git step of a loop, in progress.
 pub(crate) struct Work {
     pub(crate) step: Step,
     until: Instant,
@@ -39,19 +39,18 @@ pub(crate) struct Work {
     handle: JoinHandle<Result<Done, DiskError>>,
 }
 
-/// What came of it.
+/// The result of a git step.
 pub(crate) enum Done {
     Recorded(Event),
-    /// What the step needs is there, or why it is not: only now it is recorded and done.
+    /// The step's folder is ready, or why it is not: only now the step is recorded and done.
     Ready(Step, Ready),
 }
 
-/// What the work of a loop is done with.
+/// The tools for the git steps of a loop.
 pub(crate) struct Tools<'a> {
-    /// Git's environment.
     pub(crate) env: &'a [(OsString, OsString)],
     pub(crate) opened: &'a Opened,
-    /// Where gates run that are not to run in the worktree.
+    /// The folder of gates that do not run in the worktree.
     pub(crate) ground: &'a CheckoutDir,
     pub(crate) state_home: &'a Utf8Path,
     /// The binary that becomes a keeper.
@@ -64,7 +63,7 @@ pub(crate) struct Tools<'a> {
 }
 
 impl Work {
-    /// Begins the step; none where it is no work for git.
+    /// Begins the step; none if it is no work for git.
     pub(crate) fn begin(
         step: Step,
         state: &LoopState,
@@ -116,7 +115,7 @@ impl Work {
         Ok(Some(Self { step, until: Instant::now() + tools.longest, cancel, handle }))
     }
 
-    /// What came of it, once it is done.
+    /// The result, once it is done.
     pub(crate) async fn done(&mut self) -> Result<Done, EngineError> {
         let done = match timeout_at(self.until, &mut self.handle).await {
             Ok(done) => done,
@@ -128,7 +127,7 @@ impl Work {
         Ok(done.map_err(|error| EngineError::Process("git's thread", error.into()))??)
     }
 
-    /// Ends it before its time, and whatever git started with it.
+    /// Ends it before its time, with every process that git started.
     pub(crate) fn abandon(&self) {
         self.cancel.cancel();
     }
@@ -142,7 +141,7 @@ impl Drop for Work {
     }
 }
 
-/// The environment with the loop's mark: git and its hooks are ended with the rest by whoever takes the loop over.
+/// The environment with the loop's mark: a runner that takes the loop over ends git and its hooks with the rest.
 pub(crate) fn marked(env: &[(OsString, OsString)], spec: &Spec) -> Vec<(OsString, OsString)> {
     let mark = environment::mark(spec);
     let mark = mark.split_once('=').map(|(name, value)| (name.into(), value.into()));
@@ -160,7 +159,7 @@ pub(crate) struct Job {
     pub(crate) state_home: Utf8PathBuf,
     sweeper: Sweeper,
     longest: Duration,
-    /// The step right before this one: behind a look at the worktree nothing was run since.
+    /// The step right before this one: after a look at the worktree nothing was run since.
     follows: Option<Step>,
 }
 
@@ -170,11 +169,12 @@ impl Job {
         Ok(repository.with_sweeper(Some(self.sweeper.clone())))
     }
 
-    /// Asks the loop's worktree. Where that fails it is found anew the next time: an agent may have done anything to it.
+    /// Asks the loop's worktree. Where that fails it is found anew the next time: an agent may have done anything to
+    /// it.
     fn ask<T>(&self, ask: impl FnOnce(&Repository) -> Result<T, GitError>) -> Result<T, GitError> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let repository = match opened.take() {
-            // Who could stop the last step stops this one no more.
+            // The cancellation of the last step does not stop this one.
             Some(repository) => {
                 repository.with_cancel(self.cancel.clone()).with_sweeper(Some(self.sweeper.clone()))
             }
@@ -210,7 +210,7 @@ impl Job {
         let LoopState { spec, git, .. } = &self.state;
         let nothing = Base::default();
         let taken = self.ask(|known| {
-            // Where git looks is looked at each time: an agent may have told it to look elsewhere.
+            // The place where git looks is checked each time: an agent may have made it look elsewhere.
             let found = match known.root() == spec.worktree && known.is_where_it_was() {
                 true => None,
                 false => Some(self.repository(&spec.worktree)?),
@@ -275,7 +275,7 @@ impl Job {
         failure_branch::save(&self.state, &self.dir, &self.env, open, &self.cancel)
     }
 
-    /// Git is asked anew: an agent may have told it to look elsewhere.
+    /// Git is asked anew: an agent may have made it look elsewhere.
     fn publish(&self, effect: Effect) -> Event {
         let result = self.repository(&self.state.spec.worktree).and_then(|repository| {
             let Self { state, dir, env, cancel, .. } = self;
@@ -295,7 +295,7 @@ impl Job {
         Event::WorktreeReleased { kept: release(&self.state, &self.dir, open, |error| self.say(error)) }
     }
 
-    /// What went wrong. Whoever abandons a step does not look at what it says: else it was the time.
+    /// What went wrong. A cancelled step says that its time was up: when a step is abandoned, its message is not read.
     fn say(&self, error: &GitError) -> String {
         say(error, self.longest)
     }
@@ -310,15 +310,15 @@ pub(crate) fn open(
     Ok(pinned(Repository::open(folder, env)?, spec))
 }
 
-/// The repository, whose git runs what was pinned for the loop. If there was no repository at the start, an agent made it, and
-/// nothing of it is run.
+/// The repository, whose git runs what was pinned for the loop. If there was no repository at the start, an agent made
+/// it, and nothing of it is run.
 pub(crate) fn pinned(repository: Repository, spec: &Spec) -> Repository {
     let nothing = GitPins::default();
     let is_new = !spec.git.needs_base() && spec.git.before.is_none();
     repository.with_pins(spec.git.pins.as_deref().or_else(|| is_new.then_some(&nothing)))
 }
 
-/// Who runs a git of the loop that runs programs of the user: hooks, filters, signing.
+/// The process that runs a git of the loop that runs programs of the user: hooks, filters, signing.
 pub(crate) fn sweeper(program: &Path, spec: &Spec, dir: &LoopDir) -> Sweeper {
     let scratch = dir.index().with_extension("tools");
     let (program, loop_dir) = (program.to_owned(), dir.0.clone());
@@ -335,7 +335,7 @@ pub(crate) fn pin(spec: &mut Spec, repository: &Repository) -> Result<(), GitErr
     Ok(())
 }
 
-/// What of a loop's changes a tree shows, for whoever judges them; none where there is no repository.
+/// What of a loop's changes a tree shows, for a judge of them; none if there is no repository.
 pub(crate) fn changes(
     spec: &Spec,
     began: Option<&Oid>,
@@ -351,7 +351,8 @@ pub(crate) fn changes(
     Ok(Some(Changes { partial: candidate.partial, ..changes }))
 }
 
-/// Removes a loop's own worktree, and the branch that was made with it, if nothing is lost by that; else says why it is kept.
+/// Removes a loop's own worktree, and the branch that was made with it, if nothing is lost by that; else says why it is
+/// kept.
 pub(crate) fn release(
     state: &LoopState,
     dir: &LoopDir,
@@ -359,7 +360,7 @@ pub(crate) fn release(
     say: impl FnOnce(&GitError) -> String,
 ) -> Option<String> {
     let spec = &state.spec;
-    // The agent's notes are in nobody's commit.
+    // The agent's notes are in no commit.
     let kept = refrain_store::project::worktree::notes(spec);
     if let Some(Err(error)) =
         kept.map(|notes| refrain_store::write_nofollow(&dir.state_file(), notes.as_bytes()))
@@ -378,8 +379,8 @@ pub(crate) fn release(
     }
 }
 
-/// Makes the worktree of a loop that is to go on anew, from its branch, where the folder is gone; says whether it was. What
-/// was not committed in it is lost: whoever deleted it wanted that, or nobody can help it.
+/// Makes the worktree of a loop that is to be resumed anew, from its branch, if the folder is gone; says whether it
+/// was. What was not committed in it is lost: the user who deleted it wanted that, or it cannot be helped.
 pub(crate) fn restore(state: &LoopState, env: &[(OsString, OsString)]) -> Result<bool, EngineError> {
     let Checkout::Worktree { branch, .. } = &state.spec.git.checkout else { return Ok(false) };
     let worktree = &state.spec.worktree;
@@ -392,9 +393,9 @@ pub(crate) fn restore(state: &LoopState, env: &[(OsString, OsString)]) -> Result
     Ok(true)
 }
 
-/// Checks before anything is begun that the loop will find the repository that it needs, which `open` finds in the project, and
-/// fills in what its branch and worktree are called. The agent's program is the one that is found from where the loop was
-/// started. Returns the worktree that it works in, where git was asked about that.
+/// Checks before anything is begun that the loop will find the repository that it needs, which `open` finds in the
+/// project, and fills in what its branch and worktree are called. The agent's program is the one that is found from
+/// where the loop was started. Returns the worktree that it works in, if git was asked about that.
 pub(crate) fn settle(
     spec: &mut Spec,
     project: &Project,
@@ -403,7 +404,7 @@ pub(crate) fn settle(
     open: impl FnOnce() -> Result<Repository, GitError>,
 ) -> Result<Option<Repository>, EngineError> {
     if !spec.git.needs_base() && !spec.proves() {
-        // Whatever keeps git from saying it: such a loop has no other need of it.
+        // The error does not matter: such a loop has no other need of git.
         let Ok(repository) = open() else { return Ok(None) };
         spec.git.before = repository.survey().ok().map(Box::new);
         let _ = pin(spec, &repository);

@@ -1,5 +1,5 @@
-//! Where the programs of a loop's gates are found, and what they hold. Which of them are pinned, and which may be others
-//! than at the start, is said in `refrain_core::protect`.
+//! Finds the programs of a loop's gates, and hashes them. Which of them are pinned, and which may differ from the
+//! start, is decided in `refrain_core::protect`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -23,7 +23,7 @@ pub(crate) fn of_gates(spec: &Spec, env: &[(OsString, OsString)]) -> Vec<Program
     names.into_iter().map(|name| find(spec, &folders, name)).collect()
 }
 
-/// The same as gates find them that run in a clean checkout. What lies in it is called as if it lay in the worktree.
+/// The same as gates find them that run in a clean checkout. Its files are named as if they were in the worktree.
 pub(crate) fn in_checkout(spec: &Spec, folder: &Utf8Path, env: &[(OsString, OsString)]) -> Vec<Program> {
     let inside = spec.working_dir.strip_prefix(&spec.worktree).unwrap_or(Utf8Path::new(""));
     let there = Spec { worktree: folder.to_owned(), working_dir: folder.join(inside), ..spec.clone() };
@@ -42,11 +42,10 @@ pub(crate) fn folders(spec: &Spec, env: &[(OsString, OsString)]) -> Vec<PathBuf>
     let asked = spec.gate_env.variables.get("PATH").and_then(Option::as_ref);
     let found = || env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
     let path = asked.map(|path| path.expose().into()).or_else(found).unwrap_or_default();
-    // Of a relative one, and of none, the gate makes its own folder.
+    // A relative or empty entry is relative to the gate's own folder.
     std::env::split_paths(&path).map(|folder| spec.working_dir.as_std_path().join(folder)).collect()
 }
 
-/// Where a program of this name is found.
 pub(crate) fn in_folders(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
     let is_program = |path: &PathBuf| fs::metadata(path).is_ok_and(|meta| is_executable(&meta));
     folders.iter().map(|folder| folder.join(name)).find(is_program)
@@ -56,7 +55,7 @@ fn find(spec: &Spec, folders: &[PathBuf], name: String) -> Program {
     let Some(path) = in_folders(folders, &name) else {
         return Program { name, path: None, blake3: None };
     };
-    // In the worktree by its own name, or by what is behind a link.
+    // In the worktree by its own name, or by the target of a link.
     let is_work = is_inside(&path, spec) || fs::canonicalize(&path).is_ok_and(|real| is_inside(&real, spec));
     let blake3 = (!is_work).then(|| hash(&path).unwrap_or_default());
     Program { name, path: Some(path.to_string_lossy().into_owned()), blake3 }
@@ -68,7 +67,7 @@ pub(crate) fn is_inside(path: &Path, spec: &Spec) -> bool {
     path.strip_prefix(&spec.worktree).is_ok_and(|rest| !leads_out(rest))
 }
 
-/// What a file holds; nothing where it cannot be read, as for a program that may only be run.
+/// What a file holds; nothing if it cannot be read, as for a program that may only be run.
 fn hash(path: &Path) -> Option<String> {
     let mut hasher = blake3::Hasher::new();
     hasher.update_reader(File::open(path).ok()?).ok()?;

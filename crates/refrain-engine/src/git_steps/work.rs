@@ -1,5 +1,5 @@
-//! The work of a loop, looked at when an iteration begins and when its attempt has ended. What cannot be looked at is not
-//! known, which never stops a loop.
+//! The work of a loop, looked at when an iteration begins and when its attempt has ended. What cannot be looked at is
+//! not known, which never stops a loop.
 
 use std::ffi::OsString;
 use std::mem;
@@ -16,12 +16,12 @@ use crate::git_steps::repository;
 /// How long a look may take. The work is not known then.
 pub(crate) const LONGEST: Duration = Duration::from_secs(20);
 
-/// What is known of a loop's worktree, so that the next look need not read it again.
+/// The last look at a loop's worktree, so that the next one need not read it again.
 #[derive(Debug, Default)]
 pub(crate) struct WorkWatch {
     snapshot: WorkSnapshot,
     worktree: Worktree,
-    /// Who runs a git that runs filters.
+    /// Runs a git that runs filters.
     sweeper: Option<Sweeper>,
 }
 
@@ -42,12 +42,13 @@ impl WorkWatch {
         Self { worktree, sweeper, ..Self::default() }
     }
 
-    /// Whether anything asks for it: a loop of exactly so many iterations is never stuck.
+    /// Whether anything needs it: a loop of a fixed number of iterations is never stuck.
     pub(crate) fn is_needed(spec: &Spec) -> bool {
         spec.until != Until::Count
     }
 
-    /// The work now, none if it is not needed or cannot be known, and what git would run that is not as it was pinned.
+    /// The work now, none if it is not needed or cannot be read, and the programs of git that differ from the pinned
+    /// ones.
     pub(crate) fn look(
         &mut self,
         spec: &Spec,
@@ -56,7 +57,7 @@ impl WorkWatch {
     ) -> (Option<WorkDigest>, Vec<String>) {
         self.open(spec, env, cancel);
         let changed = match &self.worktree {
-            // What cannot be asked runs nothing either.
+            // A repository that cannot be asked runs nothing either.
             Worktree::Repository(repository) => repository.changed_pins().unwrap_or_default(),
             Worktree::NotKnown | Worktree::Plain => Vec::new(),
         };

@@ -1,11 +1,11 @@
-//! What `init` writes. Nothing is looked at here.
+//! The texts that `init` writes. Nothing is read here.
 
 use refrain_core::formats::detect::Offer;
 use refrain_core::gate::{Check, GateSpec};
 
 /// The section for agents, between its marks.
 pub(super) const SECTION: &str = include_str!("agents.md");
-/// What the section begins with. Where a file has it, the section is there.
+/// The first line of the section. A file that has it has the section.
 pub(super) const SECTION_BEGINS: &str = "<!-- refrain:begin -->";
 /// The targets for Make.
 pub(super) const TARGETS: &str = include_str!("refrain.mk");
@@ -27,10 +27,10 @@ pub(super) fn configuration(offer: &Offer) -> String {
     text + &gates
 }
 
-/// A gate in comments; none that would not stand on a line.
+/// A gate in comments; none if it does not fit on a line.
 fn gate(gate: &GateSpec) -> Option<String> {
     let Check::Command(command) = &gate.check else { return None };
-    // Of names of scripts and folders, which are data. What JSON needs quoted, TOML does, and in the same way.
+    // Names of scripts and folders are data. TOML needs the same quoting as JSON here.
     let command = serde_json::to_string(command).ok().filter(|_| !command.contains(char::is_control))?;
     let soft = if gate.hard { "" } else { "# hard = false\n" };
     Some(format!("# [gates.{}]\n# command = {command}\n{soft}", gate.name))

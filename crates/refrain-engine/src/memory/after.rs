@@ -1,5 +1,5 @@
-//! What a loop leaves behind when it has ended: read from its journal once that says so, by whoever drove it. It can change
-//! nothing about the loop, and what goes wrong is only told.
+//! The memories of a loop that has ended: its runner reads them from the journal once that says so. This can change
+//! nothing about the loop, and errors are only reported.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,12 +12,11 @@ use crate::git_steps::failure_branch::logins;
 use crate::service::redact::Redactor;
 use crate::{Host, chain};
 
-/// Why a loop left nothing behind, for whoever drove it: known once it has been driven.
+/// Why a loop left no memories, for its runner: known once it has been driven.
 #[derive(Clone, Debug, Default)]
 pub struct Remembrance(Arc<OnceLock<String>>);
 
 impl Remembrance {
-    /// Why nothing was remembered, where something was to be.
     #[must_use]
     pub fn trouble(&self) -> Option<&str> {
         self.0.get().map(String::as_str)
@@ -31,10 +30,10 @@ impl Remembrance {
     }
 }
 
-/// A loop that is over, as later ones may know of it: without what looks like a secret, in what was asked and said.
+/// A finished loop, as later ones may know of it: without secrets in the goal and the messages.
 pub(crate) struct Past {
     pub(crate) state: LoopState,
-    /// All that a person steered it with.
+    /// All messages of a person to its agent.
     pub(crate) said: Vec<String>,
     redactor: Redactor,
 }
@@ -59,28 +58,27 @@ impl Past {
         Ok(Self { state, said, redactor })
     }
 
-    /// Any other text of it.
+    /// Takes the secrets out of another text of it.
     pub(crate) fn clean(&self, text: &str) -> String {
         self.redactor.clean(text)
     }
 
-    /// What it leaves behind by itself.
+    /// The memories from the loop itself.
     pub(crate) fn memories(&self) -> Vec<Memory> {
         let said: Vec<&str> = self.said.iter().map(String::as_str).collect();
         self.without_secrets(after(&self.state, &said))
     }
 
-    /// Those of these that do not look like a secret all the same.
+    /// These without those that still look like a secret.
     pub(crate) fn without_secrets(&self, mut memories: Vec<Memory>) -> Vec<Memory> {
         memories.retain(|it| self.clean(&it.text) == it.text);
         memories
     }
 }
 
-/// Remembers what there is to remember of a loop that has ended; what it left before, when it ended for the first time, is
-/// replaced. Answers with what went wrong.
+/// Keeps the memories of a loop that has ended; those of an earlier end are replaced. Returns what went wrong.
 pub(crate) fn remember(host: &Host, dir: &LoopDir) -> Option<String> {
-    // What cannot be read is told by whoever asks for the loop.
+    // What cannot be read is reported when the loop itself is asked for.
     let past = Past::read(host, dir).ok()?;
     past.state.spec.memory.as_ref()?;
     let memories = past.memories();

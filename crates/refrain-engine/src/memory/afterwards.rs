@@ -1,5 +1,5 @@
-//! What is done about a loop that is over in a process of its own, where the user's own file asks for it: whoever drove the loop
-//! starts that process and does not wait for it. It can change nothing about the loop; what goes wrong stands in the loop's
+//! What is done in a process of its own about a loop that is over, if the user's own file asks for it: the runner
+//! starts that process and does not wait for it. It can change nothing about the loop; errors are in the loop's
 //! `runner.log`.
 
 use std::io;
@@ -22,31 +22,31 @@ use crate::{EngineError, Host, MemoryError, Service, now};
 
 /// How long a judge may take.
 const LIMIT: Duration = Duration::from_secs(600);
-/// How much of an agent's last message a judge is told, in bytes.
+/// How much of an agent's last message a judge gets, in bytes.
 const EXCERPT: u64 = 4 << 10;
-/// What a judge is asked for.
+/// The request to a judge.
 const LESSONS: &str = "lessons";
 
-/// What came of a loop that a judge was asked about.
+/// The result of asking a judge about a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Afterwards {
-    /// So many memories came of it.
+    /// This many memories were kept.
     Remembered(usize),
-    /// There was nothing to ask, or somebody was asked already.
+    /// There was nothing to ask, or an agent was asked already.
     Nothing,
 }
 
-/// Starts what is to be done about a loop that has ended, where something is: what is to be learnt of one that left something
-/// behind, and what is to be proposed for it. One that an agent started has nothing: what it would start ends with that agent.
+/// Starts what is to be done about a loop that has ended, if anything is: what is to be learnt from one with memories,
+/// and what is to be proposed for it. One that an agent started gets nothing: what it would start ends with that agent.
 pub(crate) fn begin(host: &Host, dir: &LoopDir) {
     let judges = OwnMemory::read(&host.config_home).judge.is_some();
     let reflects = Evolution::of_the_user(&host.config_home).agent.is_some();
     if !judges && !reflects {
         return;
     }
-    // What cannot be read is told by whoever asks for the loop.
+    // What cannot be read is reported when the loop itself is asked for.
     let Ok(state) = journal::read(dir).map(|snapshot| snapshot.state) else { return };
-    // Of a plan's tasks many end at once: what each leaves is remembered, and nobody is paid to look back on it.
+    // Of a plan's tasks many end at once: what each leaves is remembered, and no agent is paid to look back on it.
     let is_alone = state.spec.task.is_none();
     let leaves_something = is_alone && state.spec.memory.is_some() && !after(&state, &[]).is_empty();
     let is_wanted = (judges && leaves_something) || (reflects && is_of_use(&state));
@@ -54,17 +54,17 @@ pub(crate) fn begin(host: &Host, dir: &LoopDir) {
         return;
     }
     let words = ["-C", state.spec.project.as_str(), "memory", "consolidate", state.spec.id.as_str()];
-    // It says itself what goes wrong, as far as it gets; that it was not started harms nobody.
+    // It reports its own errors, as far as it gets; if it cannot be started, nothing breaks.
     let _ = detach::start(&host.program, "refrain", &words.map(str::to_owned), &host.env, &dir.runner_log())
         .map(Detached::reap);
 }
 
 impl Service {
-    /// Asks a judge what there is to learn from a loop that is over, and remembers that. About one end of a loop one judge is
-    /// asked, whoever asks again.
+    /// Asks a judge what there is to learn from a loop that is over, and remembers that. One judge is asked about one
+    /// end of a loop, even if this is called again.
     ///
     /// # Errors
-    /// [`EngineError`] where it cannot be asked, says something else than was asked for, or nothing can be kept.
+    /// [`EngineError`] if it cannot be asked, says something else than was asked for, or nothing can be kept.
     pub fn look_back(&self, id: &LoopId, judge: &AgentSpec) -> Result<Afterwards, EngineError> {
         let unkept =
             |error: MemoryError| EngineError::Process("nothing can be remembered", io::Error::other(error));

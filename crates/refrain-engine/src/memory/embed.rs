@@ -1,5 +1,5 @@
-//! Vectors of texts, from an endpoint that the user's own file names: OpenAI's kind, or Ollama's. Without one, or where it does
-//! not answer, memories are found by their words alone.
+//! Vectors of texts, from an endpoint that the user's own file names: OpenAI's kind, or Ollama's. Without one, or if it
+//! does not answer, memories are found by their words alone.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ use crate::{Host, chain};
 const VARIABLE: &str = "REFRAIN_EMBEDDINGS_KEY";
 /// How long an endpoint may take.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How many memories are sent beside a goal, where they have no vector of its model yet.
+/// How many memories are sent beside a goal, if they have no vector of its model yet.
 const AT_ONCE: u32 = 64;
 /// The longest text that is sent, in bytes.
 const LONGEST: usize = 8_000;
-/// The longest answer that is read, in bytes: so many vectors, with room.
+/// The longest answer that is read, in bytes: a batch of vectors, with room.
 const LARGEST: usize = 32 << 20;
 
 /// Why there are no vectors. The memories are found by their words.
@@ -42,12 +42,10 @@ pub(super) enum EmbedError {
     /// It did not answer, or with something else.
     #[error("[memory] embeddings {0}, so memories are found by their words alone")]
     Answer(String),
-    /// The file of memories.
     #[error(transparent)]
     File(#[from] MemoryError),
 }
 
-/// Who makes vectors.
 #[derive(Debug)]
 pub(super) struct Embedder {
     client: Client,
@@ -56,10 +54,10 @@ pub(super) struct Embedder {
 }
 
 impl Embedder {
-    /// The one that the user's own file names, and why there is none although it does. `variables` says whether those of the
-    /// environment count.
+    /// The one that the user's own file names, and why there is none although it does. `variables` says whether those
+    /// of the environment count.
     pub(super) fn of(host: &Host, variables: bool) -> (Option<Self>, Option<String>) {
-        // A file that cannot be read is told by whoever reads all of it.
+        // A file that cannot be read is reported by the reader of all of it.
         let Some(of) = OwnMemory::read(&host.config_home).embeddings else { return (None, None) };
         match Self::new(host, of, variables) {
             Ok(embedder) => (Some(embedder), None),
@@ -106,7 +104,7 @@ impl Embedder {
     }
 
     async fn ask(&self, texts: &[String]) -> Result<Answer, EmbedError> {
-        // Its URL may hold what is nobody's business.
+        // Its URL may hold secrets.
         let failed = |error: reqwest::Error| {
             EmbedError::Answer(format!("did not answer: {}", chain(&error.without_url())))
         };
@@ -128,7 +126,7 @@ impl Embedder {
     }
 }
 
-/// What either kind answers with.
+/// The answer of either kind.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Answer {
@@ -156,8 +154,8 @@ impl Answer {
     }
 }
 
-/// The vector of a goal, and with the same question those of memories that have none of this model yet. None where nothing is
-/// remembered: then nothing is sent.
+/// The vector of a goal, and with the same question those of memories that have none of this model yet. None if nothing
+/// is remembered: then nothing is sent.
 ///
 /// # Errors
 /// [`EmbedError`]; what has a vector already keeps it.
@@ -171,7 +169,7 @@ pub(super) fn catch_up(
     let Some((false, missing)) = known else { return Ok(None) };
     let texts: Vec<String> =
         [fit_to_send(goal)].into_iter().chain(missing.iter().map(|it| it.text.clone())).collect();
-    // On a thread of its own: whoever asks may have a runtime, in which no other can be waited for.
+    // On a thread of its own: the caller may have a runtime, in which no other can be waited for.
     let made = std::thread::scope(|scope| scope.spawn(|| embedder.embed(&texts)).join());
     let mut vectors =
         made.unwrap_or_else(|_| Err(EmbedError::Answer("cannot be asked".to_owned())))?.into_iter();
@@ -183,7 +181,7 @@ pub(super) fn catch_up(
     Ok(own)
 }
 
-/// The goal without what looks like a secret, and without its tail where it is long.
+/// The goal without what looks like a secret, and without its tail if it is long.
 fn fit_to_send(goal: &str) -> String {
     let lines = goal.lines().filter(|line| secrets::screen(b"text", line.as_bytes(), None).is_none());
     let text = lines.collect::<Vec<_>>().join("\n");

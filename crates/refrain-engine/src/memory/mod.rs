@@ -1,5 +1,6 @@
-//! Memories of loops that are over, for surfaces ([`Service`]), for a loop that begins ([`recall`]) and for one that has ended
-//! ([`after`]). Whatever is wrong with them, a loop begins, runs and ends as without them, and somebody is told so.
+//! Memories of finished loops: for surfaces ([`Service`]), for a loop that begins ([`recall`]) and for one that has
+//! ended ([`after`]). If anything is wrong with them, a loop begins, runs and ends as without them, and the problem is
+//! reported. The file is written by `refrain_store::memory`.
 
 mod after;
 mod afterwards;
@@ -22,7 +23,6 @@ use crate::{Service, chain, now};
 /// Why something is not remembered, or not found.
 #[derive(Debug, thiserror::Error)]
 pub enum RememberError {
-    /// The file of memories.
     #[error(transparent)]
     File(#[from] MemoryError),
     /// It has no words.
@@ -33,11 +33,11 @@ pub enum RememberError {
     Secret(&'static str),
 }
 
-/// What was found, the best first, and why some of it may be missing.
+/// The memories that were found, the best first, and why some may be missing.
 #[derive(Debug)]
 pub struct MemoryCollector {
     pub found: Vec<Ranked>,
-    /// What could not be asked, and what is done about that.
+    /// What could not be done, and what happens instead.
     pub trouble: Option<String>,
 }
 
@@ -67,12 +67,12 @@ impl Service {
         Ok(MemoryCollector { found, trouble })
     }
 
-    /// All memories that are meant, the newest first.
+    /// The selected memories, newest first.
     pub fn memories(&self, which: &Which) -> Result<Vec<Memory>, MemoryError> {
         Ok(memory::look(&self.host().data_home, |file| file.list(which))?.unwrap_or_default())
     }
 
-    /// Has a person's words remembered of this project.
+    /// Remembers a person's words for this project.
     pub fn remember(&self, kind: Kind, words: &str, importance: f64) -> Result<Memory, RememberError> {
         let screened = words.lines().find_map(|line| secrets::screen(b"text", line.as_bytes(), None));
         if let Some(secret) = screened {
@@ -85,12 +85,12 @@ impl Service {
         kept.into_iter().next().ok_or(RememberError::Empty)
     }
 
-    /// Those of these that there are.
+    /// The memories with these ids.
     pub fn memories_named(&self, ids: &[MemoryId]) -> Result<Vec<Memory>, MemoryError> {
         Ok(memory::look(&self.host().data_home, |file| file.named(ids))?.unwrap_or_default())
     }
 
-    /// What judges cost that looked back on loops, since then, of this project or of all.
+    /// The cost of judges that looked back on loops, since then, of this project or of all.
     pub fn judges_asked(
         &self,
         project: Option<&str>,

@@ -1,4 +1,5 @@
-//! What a loop is told of earlier ones: found once, by its goal, before it begins, and pinned in its specification.
+//! The memories of earlier loops in a loop's prompt: found once, by its goal, before it begins, and pinned in its
+//! specification.
 
 use refrain_core::Spec;
 use refrain_core::memory::{MemorySpec, goal, rank, select};
@@ -7,8 +8,8 @@ use refrain_store::memory::{self, Vector};
 use super::embed::{Embedder, catch_up};
 use crate::{Host, chain, now};
 
-/// Recalls what has to do with the loop's goal, where it is to be told. Answers with what went wrong: the loop begins all the
-/// same, with less.
+/// Recalls what has to do with the loop's goal, if its prompt is to have memories. Answers with what went wrong: the
+/// loop begins all the same, with less.
 pub(crate) fn recall(host: &Host, spec: &mut Spec) -> Option<String> {
     if !spec.iteration_context {
         return None;
@@ -22,7 +23,7 @@ pub(crate) fn recall(host: &Host, spec: &mut Spec) -> Option<String> {
 fn fill(host: &Host, spec: &Spec, told: &mut MemorySpec) -> Option<String> {
     let goal = goal(spec);
     let (goal, project) = (goal.as_str(), spec.project.as_str());
-    // Those of the environment of an attempt were set for its agent.
+    // The variables of an attempt were set for its agent.
     let (embedder, mut trouble) = Embedder::of(host, spec.depth == 0);
     let mut vector = None;
     if let Some(embedder) = &embedder {
@@ -44,7 +45,7 @@ fn fill(host: &Host, spec: &Spec, told: &mut MemorySpec) -> Option<String> {
     trouble
 }
 
-/// Notes that a loop that exists by now was told what it was. That it was of use is worth less than the loop's start.
+/// Notes which memories are in the prompt of a loop that exists by now. A failure does not keep the loop from starting.
 pub(crate) fn note_use(host: &Host, spec: &Spec) {
     let told = spec.memory.iter().flat_map(|memory| &memory.recalled).map(|it| &it.id);
     if told.clone().next().is_some() {

@@ -1,5 +1,5 @@
-//! What a surface that speaks a protocol shows of a loop beside its status: what it was asked to do, what its agent noted in
-//! `state.md`, and that either has changed. Secrets are taken out here, as from a report: what is shown leaves the machine.
+//! The details that protocol surfaces show of a loop beside its status: its goal, the agent's notes in `state.md`, and
+//! changes of either. Secrets are taken out here, as in a report: what is shown leaves the machine.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -20,18 +20,15 @@ use crate::service::notes::{is_completed, noted};
 use crate::service::redact::Redactor;
 use crate::{ByKind, EngineError, Service};
 
-/// A loop at a glance.
+/// The detail view of a loop.
 #[derive(Clone, Debug)]
 pub struct DetailView {
-    /// How it stands.
     pub status: Status,
-    /// What it was asked to do.
     pub goal: String,
-    /// Where its `state.md` lies.
     pub state_file: Utf8PathBuf,
-    /// What stands there, less secrets and control characters; none where it is gone or is no file of its worktree's own.
+    /// The content, less secrets and control characters; none if it is gone or is no file of its worktree's own.
     pub notes: Option<String>,
-    /// What the agent says there of its work.
+    /// The agent's own status in its `state.md`.
     pub says: Option<WorkStatus>,
     /// The last event that this shows.
     pub seq: u64,
@@ -43,7 +40,7 @@ pub struct DetailView {
 pub struct Screen(Redactor);
 
 impl Screen {
-    /// The text without them: a line that looks like one is left out as a whole.
+    /// The text without them: a line that looks like one is omitted as a whole.
     #[must_use]
     pub fn clean(&self, text: &str) -> String {
         self.0.clean(text)
@@ -51,7 +48,6 @@ impl Screen {
 }
 
 impl Service {
-    /// A loop at a glance.
     pub fn glance(&self, id: &LoopId) -> Result<DetailView, EngineError> {
         let Located { dir, .. } = self.locate(id)?;
         let bytes = fs::metadata(dir.journal()).map_or(0, |meta| meta.len());
@@ -68,7 +64,7 @@ impl Service {
             goal: clean(&spec.prompt),
             state_file: spec.state_file(),
             says: match is_completed(&state) {
-                // The file follows once whoever drove the loop goes.
+                // The file follows once the runner goes.
                 true => Some(WorkStatus::Done),
                 false => noted.as_deref().and_then(|text| state_file::status(text, id)),
             },
@@ -78,13 +74,13 @@ impl Service {
         })
     }
 
-    /// What takes secrets out of what is told of a loop, or a plan.
+    /// Takes secrets out of the texts about a loop, or a plan.
     pub fn screen(&self, id: &LoopId) -> Result<Screen, EngineError> {
         Ok(Screen(Redactor::new(&self.spec_of(id)?, [])))
     }
 
-    /// The folder of the project that a loop, or a plan, works in: of one in a worktree of its own, the one that this stands
-    /// for.
+    /// The folder of the project that a loop, or a plan, works in: of one in a worktree of its own, the folder that it
+    /// replaces.
     pub fn folder_of(&self, id: &LoopId) -> Result<Utf8PathBuf, EngineError> {
         let spec = self.spec_of(id)?;
         if !spec.worktree.starts_with(&self.host.state_home) {
@@ -98,7 +94,7 @@ impl Service {
     /// Says when a loop's, or a plan's, journal or its `state.md` changes.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop, or no notices can be had.
+    /// [`EngineError`] if there is no such loop, or no notices can be had.
     pub fn changes(&self, id: &LoopId) -> Result<Changes, EngineError> {
         let (dir, state_file) = match self.find(id)? {
             ByKind::Plan(dir) => (dir.clone(), dir.state_file()),
@@ -131,7 +127,7 @@ pub struct Changes {
     seen: [Stamp; 2],
 }
 
-/// What has changed of a loop.
+/// What has changed in a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
     pub journal: bool,
@@ -140,7 +136,8 @@ pub struct Changed {
 }
 
 impl Changes {
-    /// Waits for a notice, at most so long; what has changed since the last call. However much that is, it is said once.
+    /// Waits for a notice, at most `at_most`, and returns what has changed since the last call. Many changes are one
+    /// answer.
     pub fn wait(&mut self, at_most: Duration) -> Changed {
         self.notice.wait(Some(at_most));
         let now = self.stamps();

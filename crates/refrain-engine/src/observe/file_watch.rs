@@ -1,6 +1,6 @@
-//! Files that a runner watches while it waits: those of its own that must not vanish, and the task file of a plan. All runners of a
-//! process share one thread and one descriptor of the system, which are there once the first of them asks: users have few such
-//! descriptors.
+//! Files that a runner watches while it waits: those of its own that must not vanish, and the task file of a plan. All
+//! runners of a process share one thread and one descriptor of the system, which are there once the first of them asks:
+//! users have few such descriptors.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use refrain_store::disk::notice::Notice;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// What a process watches.
+/// The state that a watch and its thread share.
 struct Shared {
     notice: Notice,
     watched: Mutex<Vec<(Utf8PathBuf, Arc<Notify>)>>,
@@ -25,8 +25,8 @@ pub(crate) struct FileWatch {
 }
 
 impl FileWatch {
-    /// Watches that the files of `kept` stay in their places, and what is written to those of `read`. None if the system has no
-    /// watch left: then the caller has to look by itself.
+    /// Watches that the files of `kept` stay in their places, and what is written to those of `read`. None if the
+    /// system has no watch left: then the caller has to look by itself.
     pub(crate) fn of(kept: &[Utf8PathBuf], read: &[&Utf8Path]) -> Option<Self> {
         let shared = shared()?;
         let watch = Self { changed: Arc::default() };
@@ -117,7 +117,7 @@ impl Shared {
         self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells those who watch, for as long as the process lives.
+    /// Wakes the watchers, for as long as the process lives.
     fn run(&self) {
         loop {
             let touched = self.notice.wait_for(None);
@@ -130,7 +130,7 @@ impl Shared {
     }
 }
 
-/// What the process watches with; it is made with the first that asks.
+/// The process's watches; made for the first caller.
 fn shared() -> Option<Arc<Shared>> {
     let mut known = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
     if known.is_none() {

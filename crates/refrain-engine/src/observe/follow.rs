@@ -28,27 +28,28 @@ use crate::driver::recovery;
 use crate::{EngineError, Service};
 use refrain_core::LoopId;
 
-/// How much is shown of what an agent had printed before somebody came to watch, in bytes.
+/// How much of an agent's earlier output a new follower shows, in bytes.
 const CATCH_UP: u64 = 8 << 10;
-/// How much of what is no stream of events is shown while it is printed, in bytes of each log: a terminal is no place for more.
+/// How much output that is no stream of events is shown while it is printed, in bytes of each log: a terminal is no
+/// place for more.
 const MOST_SHOWN: u64 = 1 << 20;
 
-/// Something to be seen.
+/// Something new for a follower.
 #[derive(Debug)]
 pub enum FollowEvent {
     Event(Box<Record>),
-    /// An event of before: needed to know how the loop stands, not to be shown again.
+    /// An event of before: needed for the state of the loop, not to be shown again.
     Past(Box<Record>),
     /// Something that the agent of this attempt said, in its stream of events.
     Said(AgentEvent),
-    /// Something that it printed which is no event.
+    /// Output that is no event.
     Output {
         /// Whether it was on standard error.
         stderr: bool,
         /// The bytes, cut anywhere.
         bytes: Vec<u8>,
     },
-    /// All that was of before has been seen by somebody who joins; what comes is news.
+    /// A new follower has shown all that was there before; what comes is news.
     Joined,
     /// Nothing, for as long as the follower's patience lasts.
     Quiet,
@@ -61,9 +62,9 @@ pub struct Follower {
     reader: JournalReader<Event>,
     logs: Vec<Log>,
     runner: Option<Identity>,
-    /// Whose gates are run: of iteration 0 those that come before the first.
+    /// The attempt whose gates are run; of iteration 0 those that come before the first.
     last_attempt: AttemptId,
-    /// What the loop is, once that was read.
+    /// The loop's specification, once it was read.
     spec: Option<Box<Spec>>,
     /// Streams are shown as they are.
     raw: bool,
@@ -76,7 +77,7 @@ pub struct Follower {
     past: u64,
     /// What the first look finds is of before, too.
     joins: bool,
-    /// All of that is about to have been seen.
+    /// The next report is that it has caught up.
     joined: bool,
     /// After how long nothing is worth a look of its own.
     patience: Option<Duration>,
@@ -103,7 +104,7 @@ struct Log {
     path: Utf8PathBuf,
     stderr: bool,
     at: u64,
-    /// So much of it was shown.
+    /// How much of it was shown.
     shown: u64,
 }
 
@@ -114,13 +115,13 @@ impl Follower {
         Self { raw: true, ..self }
     }
 
-    /// The same, where what had happened when it began is of before: needed, but not to be shown as if it happened now.
+    /// The same, but earlier events are only [`FollowEvent::Past`]: needed, but not shown as if they happened now.
     #[must_use]
     pub fn joining(self) -> Self {
         Self { joins: true, ..self }
     }
 
-    /// The same, with [`FollowEvent::Quiet`] whenever nothing was to be seen for so long.
+    /// The same, with [`FollowEvent::Quiet`] whenever nothing new came for this long.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience: Some(patience), ..self }
@@ -131,8 +132,8 @@ impl Follower {
         Self::new(journal.dir().clone(), JournalReader::of_own(journal, pulse), past)
     }
 
-    /// Follows a loop that another process drives, or nobody, from its first event on; with all that its agents printed,
-    /// or else only what they print from now on.
+    /// Follows a loop that another process drives, or that has no runner, from its first event on; with all that its
+    /// agents printed, or else only what they print from now on.
     pub(crate) fn of(dir: LoopDir, all_output: bool) -> Result<Self, DiskError> {
         let reader = JournalReader::of(dir.clone())?;
         Ok(Self { caught_up: all_output, all: all_output, ..Self::new(dir, reader, 0) })
@@ -167,7 +168,7 @@ impl Follower {
         let until = self.patience.map(|patience| Instant::now() + patience);
         loop {
             if let Some(record) = self.reader.queue.front() {
-                // What the agent printed comes before the event that says it is gone.
+                // The agent's output comes before the event of its end.
                 if ends_attempt(record)
                     && let Some(output) = self.read_logs().or_else(|| self.end_stream())
                 {
@@ -191,7 +192,7 @@ impl Follower {
                 return Ok(None);
             }
             let beat = self.reader.read()?;
-            // What the first look found was there before; all that comes later is news.
+            // The first look finds earlier events; all later ones are news.
             let first = !std::mem::replace(&mut self.looked, true);
             self.caught_up |= !first;
             if first && self.joins {
@@ -212,7 +213,7 @@ impl Follower {
                 return Ok(Some(FollowEvent::Quiet));
             }
             self.reader.wait(beat, left);
-            // A runner that died says no more; but what it wrote last is still to be read.
+            // A dead runner writes no more; but its last lines are still to be read.
             let is_dead = || self.runner.as_ref().is_none_or(|it| identity::is_alive(it) == Some(false));
             if self.reader.files().is_some() && is_dead() {
                 self.reader.read()?;
@@ -221,7 +222,7 @@ impl Follower {
         }
     }
 
-    /// How the loop stands that this is the state of: with who of it lives.
+    /// The status of the loop with this state, and which of its processes live.
     #[must_use]
     pub fn status(&self, state: &LoopState) -> Status {
         look(&self.dir, state)
@@ -242,7 +243,7 @@ impl Follower {
         if let Event::LoopEnded(_) = record.event {
             self.over = self.reader.queue.is_empty();
         }
-        // What was printed by attempts that were over when somebody came to watch need not scroll by.
+        // The output of attempts that were over before the follower came need not scroll by.
         let is_seen = (record.seq > self.past || self.joins)
             && (self.caught_up || !self.reader.queue.iter().any(ends_attempt));
         if let Event::AttemptStarted(id) = record.event {
@@ -272,7 +273,7 @@ impl Follower {
         }
     }
 
-    /// Opens the log of a gate or a critic; where that is an agent, its stream is read.
+    /// Opens the log of a gate or a critic; if that is an agent, its stream is read.
     fn open_judge(&mut self, path: Utf8PathBuf, agent: Option<AgentSpec>) {
         let agent = agent.filter(|agent| agent.streams() && !self.raw);
         let spec = self.spec.as_deref().zip(agent).map(|(spec, agent)| Spec { agent, ..spec.clone() });
@@ -284,7 +285,7 @@ impl Follower {
             dialect.map(|dialect| if joins { Stream::joined(dialect) } else { Stream::new(dialect) });
     }
 
-    /// Has the system say when a log grows, and passes over what of it was there before.
+    /// Watches the logs, and skips what was in them before.
     fn watch_logs(&mut self) {
         let Some(notice) = self.reader.files() else { return };
         for log in &mut self.logs {
@@ -322,14 +323,14 @@ impl Follower {
                 (FollowEvent::Output { stderr: false, bytes }, Some(stream)) => {
                     stream.push(&bytes, &mut |event| self.said.push_back(event));
                 }
-                // Beside a stream it is noise on a screen; what matters of it, the attempt's end tells.
+                // Beside a stream it is noise on a screen; what matters of it is in the attempt's end.
                 (FollowEvent::Output { stderr: true, .. }, Some(_)) if !self.all => {}
                 (sight, _) => return Some(sight),
             }
         }
     }
 
-    /// What the stream's last line says, where it has no end.
+    /// The event in the stream's unfinished last line.
     fn end_stream(&mut self) -> Option<FollowEvent> {
         self.stream.take()?.end(&mut |event| self.said.push_back(event));
         self.said.pop_front().map(FollowEvent::Said)

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use crate::driver::progress::{LiveProgress, ProgressSnapshot};
 
-/// How often a reader makes sure that the runner still lives, while nothing happens.
+/// How often a reader checks that the runner still lives, while nothing happens.
 const ALIVE_CHECK: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub struct JournalReader<E> {
 }
 
 impl<E: DeserializeOwned> JournalReader<E> {
-    /// Of a machine that this process drives. Sees only what is committed.
+    /// For a machine that this process drives. Sees only committed records.
     pub(crate) fn of_own<S: Machine<Event = E>>(journal: &Journal<S>, pulse: Arc<LiveProgress>) -> Self {
         let (dir, queue) = (journal.dir().clone(), VecDeque::new());
         Self { dir, tail: Tail::of(journal), wake: Wake::LiveProgress(pulse), queue }
@@ -65,7 +65,7 @@ impl<E: DeserializeOwned> JournalReader<E> {
         }
     }
 
-    /// What says that files change, where the runner is in another process.
+    /// The notices of changed files, if the runner is in another process.
     pub(crate) fn files(&self) -> Option<&Notice> {
         match &self.wake {
             Wake::LiveProgress(_) => None,
@@ -73,7 +73,7 @@ impl<E: DeserializeOwned> JournalReader<E> {
         }
     }
 
-    /// Reads what was committed since; answers with how far that is.
+    /// Reads what was committed since; returns how far that is.
     pub(crate) fn read(&mut self) -> Result<ProgressSnapshot, JournalError> {
         let beat = match &self.wake {
             Wake::LiveProgress(pulse) => pulse.beat(),
@@ -83,7 +83,7 @@ impl<E: DeserializeOwned> JournalReader<E> {
         Ok(beat)
     }
 
-    /// Waits for more than was seen at this beat.
+    /// Waits for more than this snapshot.
     pub(crate) fn wait(&self, beat: ProgressSnapshot, at_most: Option<Duration>) {
         match &self.wake {
             Wake::LiveProgress(pulse) => drop(pulse.wait(beat, at_most)),

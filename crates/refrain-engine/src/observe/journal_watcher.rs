@@ -1,9 +1,9 @@
-//! Looking out over all loops and plans of several projects at once: that something was recorded, or printed, and where. What
-//! it was is read by whoever wants to know. Nothing is looked at while nothing happens.
+//! Watches all loops and plans of several projects at once, and reports that something was recorded or printed, and
+//! where. Subscribers read what it was. Nothing is read while nothing happens.
 //!
-//! The system's watches are for others too: of the loops that nobody drives only those are watched that were touched last.
-//! Whoever goes on with another has that told to who watches the folder of all (`store/notice`), and then it is looked which
-//! have grown.
+//! The system's watches are limited: of the loops without a runner only the ones that were touched last are watched. A
+//! runner that resumes another loop notifies the watcher of the folder of all loops (`store/notice`), which then looks
+//! which journals have grown.
 
 #[cfg(test)]
 mod tests;
@@ -26,28 +26,24 @@ use refrain_store::{LoopDir, Project, RunnerLock};
 
 use crate::{EngineError, Service};
 
-/// So many are watched, and those that are driven.
+/// How many are watched at most, besides those that are driven.
 const WATCHED: usize = 1000;
-/// How often it is looked at what the system has no watches left for.
+/// How often paths without a watch are checked.
 const WITHOUT: Duration = Duration::from_secs(2);
-/// How long before a moment something may have been dated that was on disk only after it, in seconds.
+/// By how many seconds a file's time may precede its write to disk.
 const SLACK: i64 = 10;
 
-/// Something new.
 #[derive(Clone, Debug)]
 pub enum News {
-    /// Something was recorded.
     Recorded(LoopRef, Mark),
     /// An agent printed something.
     Printed(LoopRef, AttemptId),
-    /// Loops went, or came as they were elsewhere: who shows a list makes it anew.
+    /// Loops went, or came from elsewhere: a list is to be made anew.
     Listed,
 }
 
-/// A loop, or a plan, and where it is.
 #[derive(Clone, Debug)]
 pub struct LoopRef {
-    /// Its project.
     pub service: Arc<Service>,
     pub id: LoopId,
     pub(crate) dir: LoopDir,
@@ -60,17 +56,16 @@ pub struct JournalWatcher {
     open: Box<dyn Fn() -> Vec<Service> + Send>,
     /// What agents print is news too.
     hears: bool,
-    /// The list of projects.
     list: Option<Utf8PathBuf>,
     /// The folders that loops and plans come to, or go to.
     folders: BTreeMap<Utf8PathBuf, Arc<Service>>,
     /// By the path that is watched.
     journals: BTreeMap<Utf8PathBuf, Journal>,
     outputs: BTreeMap<Utf8PathBuf, Printing>,
-    /// How many are watched where nobody drives any; how many may be before some are let go of.
+    /// How many without a runner are watched; how many may be before some are let go of.
     bound: usize,
     most: usize,
-    /// What the system had no watches left for, and when it was last looked at.
+    /// The paths without a watch, and the time of the last check.
     without: BTreeSet<Utf8PathBuf>,
     looked: Instant,
 }
@@ -91,7 +86,7 @@ struct Printing {
 }
 
 impl JournalWatcher {
-    /// Over the projects that are `open`, from now on; also what agents print where it `hears`.
+    /// Watches the projects that `open` returns, from now on; also what agents print if it `hears`.
     pub fn new(open: impl Fn() -> Vec<Service> + Send + 'static, hears: bool) -> Result<Self, EngineError> {
         Self::bounded(Box::new(open), hears, WATCHED)
     }
@@ -118,13 +113,13 @@ impl JournalWatcher {
         Ok(lookout)
     }
 
-    /// The projects that are looked out over, each once.
+    /// The watched projects, each once.
     pub(crate) fn services(&self) -> Vec<Arc<Service>> {
         let is_own = |(folder, service): &(&Utf8PathBuf, &Arc<Service>)| **folder == service.project.loops();
         self.folders.iter().filter(is_own).map(|(_, service)| Arc::clone(service)).collect()
     }
 
-    /// Waits for a change, at most so long; what is new.
+    /// Waits for a change, at most `at_most`, and returns the news.
     pub fn wait(&mut self, at_most: Option<Duration>) -> Vec<News> {
         let due = (!self.without.is_empty()).then(|| WITHOUT.saturating_sub(self.looked.elapsed()));
         let mut touched = self.notice.wait_for(at_most.into_iter().chain(due).min());
@@ -168,7 +163,7 @@ impl JournalWatcher {
             found.extend(journals(&service));
         }
         let is_new = !found.is_empty();
-        // Those first that were touched last.
+        // The last touched first.
         found.sort_by_key(|(_, meta)| Reverse((meta.mtime(), meta.mtime_nsec())));
         for (number, (whose, meta)) in found.into_iter().enumerate() {
             let (path, is_driven) = (whose.dir.journal(), !RunnerLock::is_free(&whose.dir));
@@ -176,7 +171,7 @@ impl JournalWatcher {
             self.journals.insert(path.clone(), journal);
             if number < self.bound || is_driven {
                 self.watch(&path);
-                // What was there before it was watched is no news.
+                // The content from before the watch is no news.
                 let length = fs::metadata(&path).map_or(0, |meta| meta.len());
                 self.journals.entry(path.clone()).and_modify(|journal| journal.at = length);
             }
@@ -187,7 +182,7 @@ impl JournalWatcher {
         is_new
     }
 
-    /// What came to a project, went from it, or has grown without being watched.
+    /// Finds loops that came to a project, went from it, or have grown without a watch.
     fn look_again(&mut self, service: &Arc<Service>, news: &mut Vec<News>) {
         let (mut there, mut grown) = (BTreeSet::new(), Vec::new());
         for (whose, meta) in journals(service) {
@@ -235,7 +230,7 @@ impl JournalWatcher {
         }
     }
 
-    /// Begins to hear what an attempt prints; that it has printed already.
+    /// Starts to watch the output of an attempt; returns the news that it has printed already.
     fn hear(&mut self, path: &Utf8Path) -> Option<News> {
         let whose = self.journals.get(path).filter(|_| self.hears)?.whose.clone();
         let state: LoopState = journal::read(&whose.dir).ok()?.state;
@@ -267,7 +262,7 @@ impl JournalWatcher {
         over.iter().for_each(|(output, _)| self.unwatch(output));
     }
 
-    /// Watches a path, or sees to it that it is looked at from time to time.
+    /// Watches a path, or checks it from time to time if the system has no watch left.
     fn watch(&mut self, path: &Utf8Path) {
         let is_watched = self.notice.try_watch(path);
         if is_watched {
@@ -286,7 +281,7 @@ impl JournalWatcher {
         self.without.remove(path);
     }
 
-    /// Watches what there were no watches for, where there are now; which paths these were, as any may have changed.
+    /// Watches what there were no watches for, if there are now; which paths these were, as any may have changed.
     fn try_again(&mut self) -> BTreeSet<Utf8PathBuf> {
         self.looked = Instant::now();
         let without = std::mem::take(&mut self.without);
@@ -302,7 +297,7 @@ impl JournalWatcher {
         }
     }
 
-    /// Gives watches back where there are too many, of what nobody drives: those that were touched last keep theirs.
+    /// Gives watches of loops without a runner back if there are too many: those that were touched last keep theirs.
     fn let_go(&mut self) {
         let mut watched: Vec<_> = self.journals.iter().filter(|(_, journal)| journal.is_watched).collect();
         if watched.len() <= self.most {
@@ -327,8 +322,8 @@ impl fmt::Debug for JournalWatcher {
     }
 }
 
-/// What was recorded in these projects since then, oldest first: maybe a little more, never less; none where it is more than
-/// `most`. Nothing is watched for it.
+/// What was recorded in these projects since then, oldest first: maybe a little more, never less; none if it is more
+/// than `most`. Nothing is watched for it.
 #[must_use]
 pub fn recorded_since(services: Vec<Service>, then: Timestamp, most: usize) -> Option<Vec<News>> {
     let then = then.as_second().saturating_sub(SLACK);
@@ -364,7 +359,7 @@ fn journals(service: &Arc<Service>) -> impl Iterator<Item = (LoopRef, Metadata)>
     entries.flatten().filter_map(|entry| {
         let id = entry.file_name().parse().ok()?;
         let dir = LoopDir(entry.into_path());
-        // Where it has not begun, that is told when it does.
+        // One that has not begun is reported when it does.
         let meta = fs::metadata(dir.journal()).ok()?;
         Some((LoopRef { service: Arc::clone(service), id, dir }, meta))
     })

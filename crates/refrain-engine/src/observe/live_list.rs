@@ -1,5 +1,5 @@
-//! A list of loops and plans that stays, and is told what changed of it. For surfaces that stay: what has stopped is
-//! read once, what is driven only as far as it is new, and while nothing changes nothing is done.
+//! A live list of loops and plans, and what changed in it. For surfaces that stay open: what has stopped is read once,
+//! what is driven only as far as it is new, and while nothing changes nothing is done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,29 +20,25 @@ use crate::observe::journal_watcher::{JournalWatcher, News};
 use crate::service::catalog::Listed;
 use crate::{EngineError, Service};
 
-/// How often it is made sure that the runners of what is driven still live.
+/// How often it is checked that the runners of driven loops still live.
 const ALIVE_CHECK: Duration = Duration::from_secs(2);
 
-/// A loop, or a plan, in a list that stays.
+/// A loop or a plan in the live list.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListRow {
     pub id: LoopId,
     /// The project's folder.
     pub project: Arc<str>,
-    /// What drives it.
     pub kind: Kind,
-    /// Where it stands.
     pub status: StatusWord,
     /// Whether gates verified the work; none if no gate decides.
     pub verified: Option<bool>,
     /// Iterations begun; of a plan, those that all its tasks used.
     pub iteration: u32,
-    /// The cap.
     pub max_iterations: Option<u32>,
     pub started_at: Timestamp,
     /// When the last event happened.
     pub updated_at: Timestamp,
-    /// When it stopped.
     pub ended_at: Option<Timestamp>,
     /// What it cost, in US dollars, as far as that is known.
     pub cost_usd: Option<f64>,
@@ -50,24 +46,20 @@ pub struct ListRow {
     pub cost_at_least: bool,
     /// Each gate, and whether it passed last.
     pub gates: Vec<(String, bool)>,
-    /// The last line that its agent said; none where that was not looked at.
+    /// The last line that its agent said; none if that was not looked at.
     pub said: Option<String>,
-    /// Why it stands where it stands.
     pub reason: String,
-    /// What a person has to do for it to go on.
+    /// What a person has to do before it continues.
     pub needs: Option<String>,
 }
 
-/// One entry of the list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Entry {
-    /// A loop, or a plan.
     Seen(Box<ListRow>),
     /// One that cannot be read, or a project: its name, and why.
     Damaged(String, String),
 }
 
-/// What is new.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LiveListChange {
     /// The whole list, last touched first.
@@ -76,7 +68,7 @@ pub enum LiveListChange {
     Some(Vec<ListRow>),
 }
 
-/// What of a status object is in no [`Brief`].
+/// The parts of a status object that are in no [`Brief`].
 #[derive(Deserialize)]
 struct Rest {
     started_at: Timestamp,
@@ -104,7 +96,7 @@ struct Passed {
 }
 
 impl ListRow {
-    /// Of a row that has its object; none where that cannot be understood.
+    /// Of a row that has its object; none if that cannot be parsed.
     fn of(brief: Brief, said: Option<String>) -> Option<Self> {
         let rest: Rest = serde_json::from_str(brief.object.as_deref()?).ok()?;
         let Brief {
@@ -147,7 +139,6 @@ pub struct LiveList {
     checked: Instant,
 }
 
-/// What is known of a folder.
 #[derive(Debug)]
 enum Known {
     Listed(Box<Watched>),
@@ -163,7 +154,7 @@ struct Watched {
     of: Of,
     /// It has not stopped, as far as is known.
     is_driven: bool,
-    /// How it stood last.
+    /// Its last row.
     seen: Option<ListRow>,
 }
 
@@ -182,7 +173,7 @@ impl Service {
         LiveList { service, everywhere, lookout: None, known: BTreeMap::new(), checked: Instant::now() }
     }
 
-    /// This project, and with it all that Refrain has worked in where that is asked.
+    /// This project, and with it all that Refrain has worked in if that is asked.
     fn with_others(&self, everywhere: bool) -> Vec<Self> {
         let mut services = vec![self.clone()];
         for root in if everywhere { self.known_projects() } else { Vec::new() } {
@@ -197,10 +188,11 @@ impl Service {
 }
 
 impl LiveList {
-    /// What is new since the last call: at first, and whenever loops came or went, all of it. Waits for that.
+    /// Waits for changes since the last call, and returns them: at first, and whenever loops came or went, the whole
+    /// list.
     ///
     /// # Errors
-    /// [`EngineError`] where nothing can be listed, or no notices can be had.
+    /// [`EngineError`] if nothing can be listed, or no notices can be had.
     pub fn look(&mut self) -> Result<LiveListChange, EngineError> {
         loop {
             let is_driven = self.listed().any(|watched| watched.is_driven);
@@ -279,7 +271,7 @@ impl LiveList {
             let mut seen = None;
             if let Some(service) = services.get(&*brief.project) {
                 let mut watched = Watched::new(service, &brief);
-                // Of what is driven more is known than a list says; what stopped is as the list has it.
+                // A driven loop's own row is newer than the list's; a stopped one's row is in the list.
                 seen = if watched.is_driven { watched.glimpse() } else { None };
                 known.insert(watched.dir.0.clone(), Known::Listed(Box::new(watched)));
             }
@@ -306,14 +298,14 @@ impl Watched {
         Self { service: Arc::clone(service), id: brief.id.clone(), dir, of, is_driven, seen: None }
     }
 
-    /// How it stands now, where that is not how it stood.
+    /// Its row, if that is another than before.
     fn other(&mut self) -> Option<ListRow> {
         let before = self.seen.take();
         let seen = self.glimpse()?;
         Some(seen).filter(|seen| Some(seen) != before.as_ref())
     }
 
-    /// How it stands now; none where it cannot be read, or is gone.
+    /// Its row; none if it cannot be read, or is gone.
     fn glimpse(&mut self) -> Option<ListRow> {
         let seen = match &mut self.of {
             Of::Plan => {
@@ -325,7 +317,7 @@ impl Watched {
                 let records: Vec<Record> = tail.next(u64::MAX).ok()?;
                 for record in &records {
                     match state {
-                        // A damaged journal is told by whoever reads it whole.
+                        // A damaged journal is reported by a full read of it.
                         Some(state) if record.seq > 1 => drop(state.apply(record)),
                         // The first again: it was written back.
                         Some(_) | None => *state = LoopState::begin(record).ok().map(Box::new),

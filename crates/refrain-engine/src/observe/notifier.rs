@@ -1,6 +1,6 @@
-//! Who tells of a loop, or a plan, what a person wants to hear who looks elsewhere: an observer on a thread of its own. It
-//! reads the journal and can change nothing about what it is of. A webhook is told at least once, from a cursor that is kept
-//! beside the journal: what was not delivered when the runner ends is for the next one, or for `resume --all` ([`post`]).
+//! Sends notices of a loop or a plan, from a thread of its own. It reads the journal and can change nothing in the
+//! loop. A webhook gets each notice at least once, from a cursor beside the journal: what was not delivered when the
+//! runner ends is left to the next one, or to `resume --all` ([`post`]).
 
 mod post;
 
@@ -23,44 +23,44 @@ use crate::observe::webhook::{PATIENCE, Webhook};
 use crate::service::redact::Redactor;
 use crate::{EngineError, PlanRunner, Runner, Service};
 
-/// Somebody who tells of a loop, or a plan, as long as that is driven here.
+/// Sends notices of a locally driven loop or plan.
 #[derive(Debug)]
 pub struct Notifier(JoinHandle<Option<String>>);
 
 impl Notifier {
-    /// Waits until all is told, or that has to be left for later, and answers with why.
+    /// Waits until all is sent, or has to be left for later, and answers with why.
     #[must_use]
     pub fn finish(self) -> Option<String> {
-        // If it panicked, nothing more is told; the loop is what it is.
+        // If it panicked, nothing more is sent; the loop is unaffected.
         self.0.join().unwrap_or(None)
     }
 }
 
-/// Whom a herald tells.
+/// The receivers of notices.
 pub struct Audience {
-    /// Waits that are longer are told of.
+    /// Waits that are longer are reported.
     pub longest: Option<Millis>,
-    /// A webhook, of all that it is owed.
+    /// A webhook, for all that it is owed.
     pub webhook: Option<Webhook>,
-    /// Whoever is told of what happens from here on.
+    /// Receives the notices of what happens from here on.
     pub tell: Box<dyn FnMut(&Notice) + Send>,
 }
 
 impl Runner {
-    /// Has what happens to the loop told.
+    /// Starts sending notices of the loop.
     ///
     /// # Errors
-    /// Where nothing can be sent from here.
+    /// If nothing can be sent from here.
     pub fn herald(&self, audience: Audience) -> io::Result<Notifier> {
         herald(&self.journal, Arc::clone(&self.pulse), self.past, audience)
     }
 }
 
 impl PlanRunner {
-    /// Has what happens to the plan told.
+    /// Starts sending notices of the plan.
     ///
     /// # Errors
-    /// Where nothing can be sent from here.
+    /// If nothing can be sent from here.
     pub fn herald(&self, audience: Audience) -> io::Result<Notifier> {
         let (journal, pulse) = self.observed();
         herald(journal, pulse, journal.state().seq, audience)
@@ -84,7 +84,7 @@ where
     Ok(Notifier(spawn(move || {
         loop {
             let beat = pulse.beat();
-            // What cannot be understood, the runner itself says.
+            // The runner itself reports what cannot be parsed.
             for notice in watch.look(beat.journal).unwrap_or_default() {
                 if notice.seq > past {
                     tell(&notice);
@@ -115,7 +115,7 @@ fn wait(pulse: &LiveProgress, beat: ProgressSnapshot, post: Option<&mut Post>, d
             return;
         }
         let now = pulse.wait(seen, left);
-        // What is printed is nothing to it.
+        // Output does not concern it.
         if now.journal != beat.journal || now.over {
             return;
         }
@@ -124,8 +124,8 @@ fn wait(pulse: &LiveProgress, beat: ProgressSnapshot, post: Option<&mut Post>, d
 }
 
 impl Service {
-    /// Tells the webhook what it is owed by loops and plans that nobody drives. Answers with why something is still owed; after
-    /// the first that it does not take nothing more is tried.
+    /// Sends the webhook what it is owed by loops and plans that have no runner. Returns why something is still owed;
+    /// after the first notice that it does not take nothing more is tried.
     pub fn deliver_owed(
         &self,
         longest: Option<Millis>,
@@ -145,7 +145,7 @@ impl Service {
     }
 }
 
-/// Tells the webhook what it is owed of one journal, unless somebody drives what that is of.
+/// Sends the webhook what it is owed of one journal, unless a runner drives its loop or plan.
 fn deliver<S: NoticeCheck>(
     dir: &LoopDir,
     longest: Option<Millis>,
@@ -157,7 +157,7 @@ fn deliver<S: NoticeCheck>(
         return Ok(None);
     }
     let mut watch = Watch::<S>::new(Tail::new(dir), longest);
-    // One that is damaged is told by whoever asks for it.
+    // A damaged journal is reported when the loop itself is asked for.
     let Ok(notices) = watch.look(bytes) else { return Ok(None) };
     let begun = Post::begin(webhook.clone(), dir, 0);
     let mut post = begun.map_err(|error| EngineError::Process("nothing can be sent", error))?;
@@ -177,12 +177,12 @@ impl<S: NoticeCheck> Watch<S> {
         Self { tail, state: None, lookout: NoticeWatch::new(longest) }
     }
 
-    /// How far it has looked: through so many bytes.
+    /// How far it has looked: through `bytes` of the journal.
     fn seen(&self, bytes: u64) -> Told {
         Told { seq: self.state.as_ref().map_or(0, |state| state.seq), bytes }
     }
 
-    /// The notices of what came since the last look, as far as so many bytes.
+    /// The notices of what came since the last look, up to byte `bytes`.
     fn look(&mut self, bytes: u64) -> Result<Vec<Notice>, JournalError> {
         let records = self.tail.next(bytes)?;
         Ok(records.iter().filter_map(|record| self.see(record)).collect())
@@ -193,7 +193,7 @@ impl<S: NoticeCheck> Watch<S> {
             self.state = S::begin(record).ok();
             return None;
         };
-        // One that does not fit was not written by us; whoever reads it whole says so.
+        // A record that does not fit was not written by Refrain; a full read of the journal reports it.
         state.apply(record).ok()?;
         let notice = state.notice(record, &mut self.lookout)?;
         Some(redacted(notice, &Redactor::new(state.spec(), [])))

@@ -1,5 +1,5 @@
-//! What a surface that speaks with Slack needs of loops and of this machine: what stands there of each loop, and the tokens.
-//! What is said there, and when, is the surface's business; nothing of it is known to a loop.
+//! What the Slack surface needs of loops and of this machine: the messages about each loop, and the tokens. Their
+//! content, and when they are posted, is the surface's business; loops do not depend on it.
 
 use camino::Utf8PathBuf;
 use refrain_core::LoopId;
@@ -9,21 +9,20 @@ use refrain_store::outbox::webhook::{SecretError, secret};
 use crate::{EngineError, Host, Service};
 
 impl Service {
-    /// What stands in Slack of a loop; none where it was never told there.
+    /// The messages in Slack about a loop; none if there were never any.
     pub fn talk(&self, id: &LoopId) -> Result<Option<Talk>, EngineError> {
         Ok(Talk::read(&self.locate(id)?.dir))
     }
 
-    /// Notes what stands there.
+    /// Stores these messages.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop, or it cannot be noted.
+    /// [`EngineError`] if there is no such loop, or it cannot be noted.
     pub fn note_talk(&self, id: &LoopId, talk: &Talk) -> Result<(), EngineError> {
         Ok(talk.write(&self.locate(id)?.dir)?)
     }
 
-    /// The loops of which Slack was not told all, by what their journals hold; and, with `all`, those that it was told
-    /// nothing of.
+    /// The loops with news for Slack, by what their journals hold; and, with `all`, those that were never posted.
     pub fn untold(&self, all: bool) -> Result<Vec<(LoopId, Option<Talk>)>, EngineError> {
         let mut found = Vec::new();
         for dir in self.project.loop_dirs()? {
@@ -38,12 +37,12 @@ impl Service {
     }
 }
 
-/// What Slack knows this app by. They are shown nowhere.
+/// The tokens of this app. They are shown nowhere.
 #[derive(Clone)]
 pub struct SlackTokens {
-    /// Of the bot: who speaks.
+    /// The bot's token: it posts.
     pub bot: String,
-    /// Of the app: who listens.
+    /// The app's token: it listens.
     pub app: String,
 }
 
@@ -53,23 +52,21 @@ impl std::fmt::Debug for SlackTokens {
     }
 }
 
-/// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum SlackTokenError {
-    /// Nothing says it.
+    /// It is not configured.
     #[error("there is no token of Slack; {0} or the file {1} holds one that begins with {2}")]
     Missing(&'static str, Utf8PathBuf, &'static str),
-    /// It is something else.
+    /// The value is no such token.
     #[error("{0} holds no token that begins with {1}")]
     Unfit(String, &'static str),
-    /// Its file.
     #[error(transparent)]
     Secret(#[from] SecretError),
 }
 
 impl SlackTokens {
-    /// Those of the variables `REFRAIN_SLACK_BOT_TOKEN` and `REFRAIN_SLACK_APP_TOKEN`, which no agent gets, else of the files
-    /// `slack-bot-token` and `slack-app-token` in the config home, which only their owner may read.
+    /// The tokens in the variables `REFRAIN_SLACK_BOT_TOKEN` and `REFRAIN_SLACK_APP_TOKEN`, which no agent gets, else
+    /// in the files `slack-bot-token` and `slack-app-token` in the config home, which only their owner may read.
     ///
     /// # Errors
     /// [`SlackTokenError`] for the first that is missing, or is none.
@@ -97,7 +94,7 @@ fn token(
             (secret(&path)?.ok_or(SlackTokenError::Missing(variable, path, begins))?, place)
         }
     };
-    // Two tokens that were exchanged are refused here, and not by Slack with a word that nobody understands.
+    // Two tokens that were swapped are refused here, because Slack's own error would not explain it.
     let is_fit = token.starts_with(begins) && token.bytes().all(|c| c.is_ascii_graphic());
     if is_fit { Ok(token) } else { Err(SlackTokenError::Unfit(place, begins)) }
 }

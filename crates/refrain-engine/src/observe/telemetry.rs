@@ -1,5 +1,5 @@
-//! Telling a collector of OpenTelemetry what happens to loops and plans: which one, and what it is sent (OTLP over HTTP, as
-//! JSON), as the variables of OpenTelemetry say it. Who sends it when is in [`exporter`].
+//! Sends spans and metrics of loops and plans to an OpenTelemetry collector (OTLP over HTTP, as JSON), as the variables
+//! of OpenTelemetry say. [`exporter`] decides when.
 
 mod exporter;
 mod runners;
@@ -20,13 +20,12 @@ pub(crate) use whole::tell_of_session;
 /// How long a collector may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Why nothing can be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum TelemetryError {
-    /// What is said of a collector is no URL.
+    /// The URL of a collector is none.
     #[error("{0} is no URL of a collector; accepted is one of http or https, like http://localhost:4318")]
     Url(&'static str),
-    /// What is to be sent along is no header.
+    /// The headers are malformed.
     #[error("{0} is no list of headers; accepted is NAME=VALUE, with commas between them")]
     Headers(&'static str),
     /// The system has no certificates, say.
@@ -57,12 +56,11 @@ const METRICS: Signal = Signal {
     headers: "OTEL_EXPORTER_OTLP_METRICS_HEADERS",
     protocol: "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL",
 };
-/// What holds for all that say nothing of their own.
+/// The variable that holds for all kinds without their own.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 const PROTOCOL: &str = "OTEL_EXPORTER_OTLP_PROTOCOL";
 
-/// A collector.
 #[derive(Clone, Debug)]
 pub struct Telemetry {
     traces: Option<Target>,
@@ -72,30 +70,30 @@ pub struct Telemetry {
     notes: Vec<String>,
 }
 
-/// Where one kind is posted to, and what goes along.
+/// Where one kind is posted to, and with which headers.
 #[derive(Clone, Debug)]
 struct Target {
     url: Url,
     headers: HeaderMap,
 }
 
-/// A collector did not take something.
+/// A collector refused something.
 #[derive(Debug)]
 struct Refused {
     why: String,
     how: Refusal,
 }
 
-/// How it did not.
+/// How it was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
-    /// Another time it may.
+    /// It may be accepted later.
     ForNow,
     /// It may have been taken all the same: there was no answer.
     Unanswered,
     /// It is too much at once.
     TooLarge,
-    /// It never will.
+    /// It will never be accepted.
     ForGood,
 }
 
@@ -123,7 +121,7 @@ impl Variables<'_> {
         self.get("OTEL_SDK_DISABLED").is_some_and(|(_, set)| set.eq_ignore_ascii_case("true"))
     }
 
-    /// Where a kind is posted to; none where nobody named a collector, or wants another exporter for it.
+    /// The URL a kind is posted to; none if no collector is named, or another exporter is wanted for it.
     fn target(&self, signal: &Signal, configured: Option<&str>) -> Result<Option<Target>, TelemetryError> {
         let is_elsewhere = |said: &str| !said.split(',').any(|exporter| exporter.trim() == "otlp");
         if self.get(signal.exporter).is_some_and(|(_, said)| is_elsewhere(&said)) {
@@ -145,7 +143,7 @@ impl Variables<'_> {
         Ok(Some(Target { url, headers: headers.unwrap_or_default() }))
     }
 
-    /// What is said of who tells it, and what is odd about that.
+    /// The attributes of the sender, and what is odd about them.
     fn resource(&self) -> (Vec<(String, String)>, Option<String>) {
         let (mut attributes, mut odd) = (Vec::new(), None);
         if let Some((name, text)) = self.get("OTEL_RESOURCE_ATTRIBUTES") {
@@ -164,14 +162,14 @@ impl Variables<'_> {
 }
 
 impl Host {
-    /// The span that whoever started this process works in (`TRACEPARENT`): what is started here is a part of that.
+    /// The span that the parent process works in (`TRACEPARENT`): what is started here is a part of that.
     pub(crate) fn trace(&self) -> Option<Parent> {
         Variables(self).get("TRACEPARENT")?.1.parse().ok()
     }
 }
 
 impl Telemetry {
-    /// Whether somebody named a collector, right or wrong.
+    /// Whether a collector is named, even with an unusable value.
     pub(crate) fn is_wanted(configured: Option<&str>, host: &Host) -> bool {
         let variables = Variables(host);
         let named = [TRACES.endpoint, METRICS.endpoint, ENDPOINT];
@@ -179,7 +177,7 @@ impl Telemetry {
         is_named && !variables.is_disabled()
     }
 
-    /// The collector that the variables of OpenTelemetry name, or else the configuration; none where neither does.
+    /// The collector that the variables of OpenTelemetry name, or else the configuration; none if neither does.
     pub fn new(configured: Option<&str>, host: &Host) -> Result<Option<Self>, TelemetryError> {
         let variables = Variables(host);
         if variables.is_disabled() {
@@ -206,13 +204,13 @@ impl Telemetry {
         Ok(Some(Self { traces, metrics, client, resource, notes }))
     }
 
-    /// What is odd about what was said of it, and done in another way.
+    /// Oddities of the configuration, and what is done instead.
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Who tells of what bears this name: of each loop another one, as none of them knows what the others count.
+    /// The resource of this name: each loop has another one, as none of them knows what the others count.
     fn resource(&self, own: TraceId) -> Resource {
         let mut resource = self.resource.clone();
         resource.attributes.insert(0, ("service.instance.id".to_owned(), own.to_string()));
@@ -222,7 +220,7 @@ impl Telemetry {
     async fn send(&self, target: &Target, body: String) -> Result<(), Refused> {
         let request = self.client.post(target.url.clone()).timeout(PATIENCE).headers(target.headers.clone());
         let answer = request.header(CONTENT_TYPE, "application/json").body(body).send().await;
-        // The URL may hold what is nobody's business.
+        // The URL may hold secrets.
         let answer = answer.map_err(|error| Refused {
             how: if error.is_connect() || error.is_builder() { Refusal::ForNow } else { Refusal::Unanswered },
             why: chain(&error.without_url()),
@@ -245,7 +243,7 @@ fn pairs(text: &str) -> Option<Vec<(String, String)>> {
     pairs.map(pair).collect()
 }
 
-/// Headers that are written so.
+/// Parses headers in this form.
 fn headers(text: &str) -> Option<HeaderMap> {
     let header = |(name, value): (String, String)| {
         let mut value = HeaderValue::from_str(&value).ok()?;
@@ -255,7 +253,7 @@ fn headers(text: &str) -> Option<HeaderMap> {
     pairs(text)?.into_iter().map(header).collect()
 }
 
-/// The text with `%20` and the like as what they stand for.
+/// The text with `%20` and the like decoded.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

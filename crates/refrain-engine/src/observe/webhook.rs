@@ -1,5 +1,5 @@
-//! Telling a webhook: one notice, posted as JSON and signed as Standard Webhooks has it (standardwebhooks.com), so that
-//! receivers find a library that checks it. When and how often is `herald`'s business.
+//! Posts one notice to a webhook as JSON, signed as Standard Webhooks has it (standardwebhooks.com), so that receivers
+//! find a library that checks it. `herald` decides when and how often.
 
 use std::time::Duration;
 
@@ -23,24 +23,23 @@ const IN_BASE64: &str = "whsec_";
 const SHORTEST: usize = 16;
 /// How long a receiver may take to answer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// The longest time that a receiver may ask to be left alone for.
+/// The longest pause that a receiver may ask for.
 const LONGEST_REST: Duration = Duration::from_secs(600);
 
-/// Why a webhook cannot be told anything.
+/// Why a webhook cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum WebhookError {
-    /// What is configured is no URL.
+    /// The configured URL is none.
     #[error("[notify] webhook is no URL that can be posted to")]
     Url,
     /// There is nothing to sign with.
     #[error("there is no secret to sign with; {VARIABLE} or the file {0} holds one")]
     NoSecret(Utf8PathBuf),
-    /// What there is can be guessed, or is no base64.
+    /// The secret can be guessed, or is no base64.
     #[error(
         "the secret is no {SHORTEST} bytes long, or begins with {IN_BASE64} and is no base64; openssl rand -hex 32 makes one"
     )]
     Weak,
-    /// The file of the secret.
     #[error(transparent)]
     Secret(#[from] SecretError),
     /// The system has no certificates, say.
@@ -48,7 +47,6 @@ pub enum WebhookError {
     Client(#[source] reqwest::Error),
 }
 
-/// Where notices are posted.
 #[derive(Clone, Debug)]
 pub struct Webhook {
     url: Url,
@@ -56,10 +54,9 @@ pub struct Webhook {
     client: Client,
 }
 
-/// Why a notice was not delivered.
 #[derive(Debug)]
 pub(crate) enum Undelivered {
-    /// It may be taken later; not before so long, where the receiver said that.
+    /// It may be accepted later; not before this time, if the receiver named one.
     Again(String, Option<Duration>),
     /// The receiver does not want it.
     Refused(String),
@@ -105,7 +102,7 @@ impl Webhook {
             .body(body);
         match request.send().await {
             Ok(answer) => judged(&answer),
-            // The URL may hold what is nobody's business.
+            // The URL may hold secrets.
             Err(error) => Err(Undelivered::Again(chain(&error.without_url()), None)),
         }
     }
@@ -116,7 +113,7 @@ impl Webhook {
     }
 }
 
-/// What an answer means: that it was taken, that it may be later, or that it never will.
+/// The meaning of an answer: accepted, maybe later, or never.
 fn judged(answer: &Response) -> Result<(), Undelivered> {
     let status = answer.status();
     let said = || format!("it answered {}", status.as_u16());

@@ -1,4 +1,4 @@
-//! What is asked of a plan that nobody drives, and of the loops of one that is driven.
+//! Requests to a plan without a runner, and to the loops of one that is driven.
 
 use refrain_agents::environment;
 use refrain_core::LoopState;
@@ -57,14 +57,14 @@ impl Unattended for PlanState {
 }
 
 impl Service {
-    /// What is left to do for a plan that is over, and recorded as that: its loops are, too, and git keeps nothing for it.
+    /// Cleans up after a plan whose end is recorded: its loops are over, too, and git keeps nothing for it.
     pub(super) fn put_away(&self, state: &PlanState, landing: &Landing) -> Result<(), EngineError> {
         let cancelled = self.cancel_tasks(state);
         landing.clear(state);
         cancelled
     }
 
-    /// Cancels the loops of a plan that nobody drives.
+    /// Cancels the loops of a plan without a runner.
     fn cancel_tasks(&self, state: &PlanState) -> Result<(), EngineError> {
         for (_, running) in state.running() {
             let is_over = |state: &LoopState| state.is_final();

@@ -1,5 +1,5 @@
-//! A plan's runner at work: as for a loop (`dispatcher`), one handler (`inputs`) turns it into events, the core says what comes next, and that is done (`doing`). The loops of the tasks run beside
-//! it, in the same process.
+//! A plan's runner at work: as for a loop (`dispatcher`), one handler (`inputs`) turns every input into events, the
+//! core decides the next step, and `doing` does it. The loops of the tasks run beside it, in the same process.
 
 mod doing;
 mod inputs;
@@ -39,27 +39,27 @@ pub(super) struct PlanDrive<'a> {
     statuses: Statuses,
     /// The loops that it drives.
     driven: BTreeSet<LoopId>,
-    /// What drives them. Dropped, they are ended.
+    /// The tasks that drive them. Dropped, they are ended.
     hosted: JoinSet<TaskEnded>,
     /// Tasks whose start is recorded, but not yet on disk: several that start together share one sync.
     begun: Vec<(usize, LoopId, Slot)>,
-    /// What is done beside everything else: branches are taken away, loops that ended are noted in the catalog.
+    /// Work beside everything else: branches are removed, loops that ended are noted in the catalog.
     tidying: JoinSet<()>,
     quiet: Quiet,
     turns: Turns,
     told: Option<Urgency>,
     work: Option<Work>,
     telling: Option<Telling>,
-    /// Something happened that may change what the task file is to say.
+    /// Something happened that may change the task file.
     is_news: bool,
 }
 
 impl PlanRunner {
-    /// Drives the plan, and the loops of its tasks, until it stops, and says how it stands then. `ready` is called once the
+    /// Drives the plan, and the loops of its tasks, until it stops, and returns its state. `ready` is called once the
     /// takeover is on disk.
     ///
     /// # Errors
-    /// [`EngineError`] where it cannot go on: what is on disk is what happened, and `plan resume` goes on from there.
+    /// [`EngineError`] if it cannot continue: what is on disk is what happened, and `plan resume` continues from there.
     pub async fn drive(
         self,
         host: &Host,
@@ -91,7 +91,7 @@ impl<'a> PlanDrive<'a> {
         let PlanRunner { journal, lock, service, pulse, opened, telling } = runner;
         let env = environment::of_git(&journal.state().spec.each, host.env.iter().cloned());
         let each = journal.state().spec.each.clone();
-        // Before the first runner there was none that could have left processes behind.
+        // Before the first runner there was none that could have leftover processes.
         let may_be_left = journal.state().runner.is_some();
         let sweep = move || {
             if may_be_left {
@@ -117,7 +117,7 @@ impl<'a> PlanDrive<'a> {
             telling,
             is_news: true,
         };
-        // What a runner that was killed had no time for.
+        // Tidying that a killed runner had no time for.
         let line: Vec<_> = drive.driver.journal.state().line.iter().map(|(id, _)| id.clone()).collect();
         drive.tidy(&line);
         Ok(drive)
@@ -126,7 +126,7 @@ impl<'a> PlanDrive<'a> {
     /// Drives the plan until it stops.
     pub(super) async fn run(mut self) -> Result<PlanState, EngineError> {
         if let Err(error) = self.go_on().await {
-            // Whoever takes the plan over finds its loops free.
+            // The next runner of the plan finds its loops free.
             self.hosted.shutdown().await;
             return Err(error);
         }
@@ -139,7 +139,7 @@ impl<'a> PlanDrive<'a> {
                 self.answer().await?;
             }
             let step = next_step(self.driver.journal.state(), &self.live(), now());
-            // What can be begun is begun first: agents and git work while the rest is written.
+            // Agents and git start first: they work while the rest is written.
             if !matches!(step, PlanStep::Start { .. }) {
                 self.drive_begun().await?;
             }
@@ -184,7 +184,7 @@ impl<'a> PlanDrive<'a> {
                 }
                 PlanStep::Verify { upto } => self.verify(Of::Batch(upto))?,
                 PlanStep::Abandon => {
-                    // It takes a moment, and who asked for it may ask for more.
+                    // It takes a moment, and the user may meanwhile ask for more.
                     self.work.iter().for_each(Work::abandon);
                     self.take(None).await?;
                 }
@@ -217,7 +217,7 @@ impl<'a> PlanDrive<'a> {
         Ok(())
     }
 
-    /// The plan cannot go on by itself; what its tasks do is brought to an end, and nothing is lost.
+    /// The plan cannot continue by itself; what its tasks do is brought to an end, and nothing is lost.
     fn hinder(&mut self, error: &EngineError) -> Result<(), EngineError> {
         self.record(PlanEvent::Hindered { error: chain(error) })
     }
@@ -236,7 +236,7 @@ impl<'a> PlanDrive<'a> {
     }
 }
 
-/// Whether a step has something begin that takes its time.
+/// Whether a step starts work that takes time.
 fn is_beginning(step: &PlanStep) -> bool {
     match step {
         PlanStep::Start { .. }

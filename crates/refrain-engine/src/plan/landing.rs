@@ -1,4 +1,4 @@
-//! What git does for a plan: where it begins, merging what its tasks made, the line of what has landed, waves, and bringing
+//! The git steps of a plan: its base, merging the work of its tasks, the line of what has landed, waves, and bringing
 //! the person's branch along. Each is answered with the event that records it.
 
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ use crate::{Host, Service, chain};
 /// The longest subject of a commit that a title makes, in bytes.
 const SUBJECT: usize = 100;
 
-/// Who asks git for a plan.
+/// The plan's interface to git.
 #[derive(Clone, Debug)]
 pub(crate) struct Landing {
     pub(super) project: Project,
@@ -55,7 +55,7 @@ impl Landing {
         Ok(Repository::open(folder, &self.env)?.with_pins(self.pins.as_deref()))
     }
 
-    /// The same, where git was asked about the project's repository already.
+    /// The same, if git was asked about the project's repository already.
     pub(super) fn knowing(self, opened: Option<Repository>) -> Self {
         if let Some(opened) = opened {
             self.found.get_or_init(|| opened);
@@ -96,7 +96,7 @@ impl Landing {
         self.project.plan_dir(&state.spec.id).index()
     }
 
-    /// What is checked out where the plan was started; the line of what lands begins there.
+    /// The commit that was checked out when the plan was started; the line of what lands begins there.
     pub(super) fn take_base(&self, state: &PlanState) -> PlanEvent {
         let taken = || -> Result<PlanEvent, GitError> {
             let (head, branch) = self.worktree(state, None)?.begin_of_plan()?;
@@ -133,7 +133,7 @@ impl Landing {
             return Ok(PlanEvent::BatchMerged { merged: Vec::new(), refused: Vec::new() });
         };
         let (mut merged, mut refused) = (Vec::new(), Vec::new());
-        // What the last of them came to; a commit only where another is merged onto it.
+        // What the last of them came to; a commit only if another is merged onto it.
         let mut top: Option<Oid> = None;
         let tasks = || tasks.iter().filter_map(|task| state.tasks.get(*task));
         let works: Vec<_> = tasks().filter_map(|task| task.head.as_ref().zip(task.onto.as_ref())).collect();
@@ -162,7 +162,7 @@ impl Landing {
             };
             let (tree, paths) = match repository.merge(request)? {
                 Merge::Clean { tree } => {
-                    // Whoever was to settle a conflict may have left git's marks where they were.
+                    // The agent that was to settle a conflict may have left git's marks where they were.
                     let paths = match &task.again {
                         Some(Return::Conflict(paths)) => repository.with_markers(&tree, paths)?,
                         Some(Return::Failed(_) | Return::Tuned(_) | Return::Resumed) | None => Vec::new(),
@@ -195,7 +195,7 @@ impl Landing {
         };
         let spec = &state.spec;
         let mut stands = repository.tree_of(&tip)?;
-        // None of one that comes to what is there already: it needs no commit.
+        // A task without changes needs no commit.
         let mut told = Vec::new();
         for one in batch.merged.iter().take(upto) {
             let Some(task) = state.task(&one.task) else { continue };
@@ -240,22 +240,24 @@ impl Landing {
         Ok(PlanEvent::BatchLanded { commits, refused, tip })
     }
 
-    /// Has it asked who commits, before several do at the same moment. Only haste: else each asks.
+    /// Has git find the committer once, before several tasks commit at the same moment. Only a speed-up: else each
+    /// asks.
     pub(super) fn prepare_commits(&self) {
         if let Ok(repository) = self.repository(None) {
             let _ = repository.prepare_commits();
         }
     }
 
-    /// Makes the branches that tasks are about to begin on. Only haste: one that is not made here is made with its worktree.
+    /// Makes the branches that tasks are about to begin on. Only haste: one that is not made here is made with its
+    /// worktree.
     pub(super) fn prepare_branches(&self, branches: &[(String, Oid)]) {
         if let Ok(repository) = self.repository(None) {
             let _ = repository.prepare_branches(branches);
         }
     }
 
-    /// The branches of tasks that have landed are of no further use: those of these tasks, with the rounds that they took. Only
-    /// tidiness: one that stays is in nobody's way, and is taken away when the plan is over.
+    /// The branches of tasks that have landed are of no further use: those of these tasks, with the rounds that they
+    /// took. Only tidiness: one that stays does no harm, and is taken away when the plan is over.
     pub(super) fn retire(&self, spec: &PlanSpec, tasks: &[(TaskId, u32)]) {
         let rounds = tasks.iter().flat_map(|(id, rounds)| (1..=*rounds).map(move |round| (id, round)));
         let names: Vec<_> =
@@ -267,8 +269,8 @@ impl Landing {
         let _ = repository.retire_branches(&branches, |worktree| self.take_slot_of(worktree));
     }
 
-    /// The right to a worktree of the pool, so that nobody else begins in it while it is made to leave its branch: it would
-    /// leave theirs. None where somebody has it, or it is none of the pool.
+    /// The right to a worktree of the pool, so that no other loop begins in it while it is made to leave its branch: it
+    /// would leave the other loop's branch. None if it is in use, or is none of the pool.
     fn take_slot_of(&self, worktree: &Worktree) -> Option<Slot> {
         let number = worktree.path.parent()?.file_name()?.parse().ok()?;
         let real = |path: Utf8PathBuf| path.canonicalize_utf8().unwrap_or(path);
@@ -302,7 +304,7 @@ impl Landing {
         let repository = self.repository(Some(cancel))?;
         let mut made = self.make_wave(&repository, state, (wave, &its), stand, cancel)?;
         if made.is_none() {
-            // What it needs of a later wave comes with it.
+            // It needs commits of later waves: they come with it.
             its.clone_from(&state.line);
             tasks.extend(later.drain(..).map(|(id, _)| id));
             made = self.make_wave(&repository, state, (wave, &its), stand, cancel)?;
@@ -314,7 +316,7 @@ impl Landing {
         Ok(PlanEvent::WaveCompleted { wave, commit: Some(commit), tasks, rest })
     }
 
-    /// The commit of a wave; none where its commits do not go without others.
+    /// The commit of a wave; none if its commits do not go without others.
     fn make_wave(
         &self,
         repository: &Repository,
@@ -424,7 +426,7 @@ impl Landing {
                 };
                 anew = commit;
             }
-            // What the two come to nobody has seen.
+            // No gate has seen the merge of the two.
             let tree = repository.tree_of(&anew)?;
             if state.spec.each.has_hard_gates() && verified != Some(&tree) {
                 return Ok(HandingOver::ToVerify(tree));
@@ -437,7 +439,7 @@ impl Landing {
         told(refused(why(&said, branch.as_deref())))
     }
 
-    /// What kept the plan's commits from being swept away is of no further use, nor are the branches of what has landed.
+    /// Removes the refs that kept the plan's commits from being swept away, and the branches of what has landed.
     pub(super) fn clear(&self, state: &PlanState) {
         let Ok(repository) = self.repository(None) else { return };
         let landed = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. }));
@@ -457,7 +459,7 @@ impl Landing {
     }
 }
 
-/// What works of the same beginning come to that have nothing to do with each other; none where git has to merge them.
+/// What works of the same beginning come to that have nothing to do with each other; none if git has to merge them.
 fn merged_apart(
     repository: &Repository,
     tip: &Oid,
@@ -480,7 +482,7 @@ fn merged_apart(
     Ok(trees.map(|trees| tasks.iter().zip(trees).map(merged).collect()))
 }
 
-/// What a hand-over came to.
+/// The result of a hand-over.
 pub(super) enum HandingOver {
     Told(PlanEvent),
     /// The person committed meanwhile: this tree is to be verified first.
@@ -533,7 +535,6 @@ fn subject(title: &str) -> String {
     if title.is_empty() { "A task without a title".to_owned() } else { clip(&title, SUBJECT).into_owned() }
 }
 
-/// What somebody wrote, in one line.
 fn line(text: &str) -> String {
     printable(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }

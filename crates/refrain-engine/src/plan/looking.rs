@@ -1,5 +1,4 @@
-//! What a plan left behind, for whoever looks back: its events, the loops of its tasks, and whether its journal is as it was
-//! written.
+//! A look back at a plan: its events, the loops of its tasks, and whether its journal is as it was written.
 
 use std::collections::HashSet;
 
@@ -14,7 +13,6 @@ use crate::{EngineError, Service};
 use crate::git_steps::repository;
 
 impl Service {
-    /// A plan's events.
     pub(crate) fn plan_events(&self, id: &LoopId) -> Result<Vec<Record<PlanEvent>>, EngineError> {
         Ok(journal::records_as::<PlanState>(&self.locate_plan(id)?)?)
     }
@@ -29,8 +27,8 @@ impl Service {
         Ok(started.collect())
     }
 
-    /// The branches with what the tasks of a plan left: those that they work on, and those that failed work, and what stood in
-    /// a worktree of the pool, was saved on. What cannot be asked of git says nothing.
+    /// The branches with leftover work of a plan's tasks: those that they work on, and those on which failed work, and
+    /// content of a pool's worktree, was saved. A repository that cannot be asked has none.
     pub(super) fn plan_branches(&self, state: &PlanState) -> Vec<String> {
         let id = &state.spec.id;
         let own = format!("refrain/{id}");
@@ -39,7 +37,7 @@ impl Service {
         let Some(tip) = &state.tip else { return Vec::new() };
         let found = repository::open(&self.project().root, &env, &state.spec.each)
             .and_then(|repository| repository.branches(&[&own, &failed, &saved], tip));
-        // What landed is in other commits, and a branch that still is where its task began holds nothing.
+        // Landed work is in other commits, and a branch that is still at its task's start holds nothing.
         let is_empty = |task: &TaskState| match &task.stage {
             Stage::Landed { .. } => true,
             Stage::Stopped(_) | Stage::Out | Stage::Waiting(_) => {
@@ -59,7 +57,7 @@ impl Service {
     /// Checks every byte of a plan's journal, and each loop of its tasks: the plan's verdict first.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such plan, or a journal cannot be read; one that is damaged is a verdict.
+    /// [`EngineError`] if there is no such plan, or a journal cannot be read; one that is damaged is a verdict.
     pub(crate) fn verify_plan(&self, id: &LoopId) -> Result<Vec<Verdict>, EngineError> {
         let dir = self.locate_plan(id)?;
         let own = match journal::records_as::<PlanState>(&dir) {

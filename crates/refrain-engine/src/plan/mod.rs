@@ -1,5 +1,5 @@
-//! A plan at work: its journal, the loops of its tasks, all in this process, and what git has to do for it. What comes next
-//! is decided in `refrain-core` (`plan`); here it is done, and recorded.
+//! Plans: their journal, the loops of their tasks, all in this process, and their git steps. The next step is decided
+//! in `refrain_core::plan`; here it is done, and recorded.
 
 mod asking;
 mod drive;

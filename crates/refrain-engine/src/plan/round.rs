@@ -31,7 +31,7 @@ use refrain_core::event::{Asker, Urgency};
 use std::cell::Cell;
 use std::rc::Rc;
 
-/// All that a round needs to know.
+/// All that a round needs.
 pub(super) struct Round {
     pub(super) service: Service,
     pub(super) host: Host,
@@ -41,42 +41,42 @@ pub(super) struct Round {
     pub(super) spec: PlanSpec,
     /// When the plan was started.
     pub(super) started_at: Timestamp,
-    /// Who has the loop told of.
+    /// Exports the loop.
     pub(super) telling: Option<Telling>,
     pub(super) plan_dir: LoopDir,
     pub(super) task: TaskState,
     pub(super) running: Running,
 }
 
-/// Whose turn it is to have its worktree made ready: as many at a time as there are processors. With all at once none of their
-/// agents would be at work before the last one could be.
+/// Permits to make a worktree ready: as many at a time as there are processors. With all at once none of their agents
+/// would be at work before the last one could be.
 pub(super) type Turns = Arc<Semaphore>;
 
-/// One for this machine.
+/// One semaphore for this machine.
 pub(super) fn turns() -> Turns {
     Arc::new(Semaphore::new(std::thread::available_parallelism().map_or(1, usize::from)))
 }
 
-/// What a round comes to before its loop is driven.
+/// The result of preparing a round, before its loop is driven.
 enum Prepared {
     /// The loop, and the worktree that it has.
     Drive(Box<Runner>, Slot),
-    /// The loop has stopped already, in this way.
+    /// The loop has stopped already, in this state.
     Over(Box<LoopState>),
 }
 
-/// What its loops are told when they start, if everything is to come to rest.
+/// The request that its loops get when they start, if everything is to come to rest.
 pub(super) type Quiet = Rc<Cell<Option<(Urgency, bool, Asker)>>>;
 
 /// What a new loop begins with.
 pub(super) struct Begin {
     /// The commit that its branch begins at.
     pub(super) at: Oid,
-    /// Where what it made before and what landed since changed the same.
+    /// Paths that both its earlier work and what landed since changed.
     pub(super) conflicts: Vec<RepoPath>,
 }
 
-/// Has the round's loop driven, and says what came of it.
+/// Drives the round's loop, and returns its result.
 pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet, turns: Turns) -> TaskEnded {
     let host = round.host.clone();
     // It is never closed; without it there would only be less order.
@@ -90,7 +90,7 @@ pub(super) async fn work(round: Round, slot: Option<Slot>, quiet: Quiet, turns: 
     let (state, slot) = match prepared {
         Ok(Prepared::Over(state)) => (Ok(*state), None),
         Ok(Prepared::Drive(runner, slot)) => {
-            // Whoever told the others did not find it yet.
+            // The request to all loops was sent before this loop was there to receive it.
             let told = match quiet.get() {
                 Some(how) => {
                     let (host, dir) = (host.clone(), round.landing.loop_dir(&round.running.id));
@@ -126,7 +126,8 @@ impl Round {
             Some(slot) => slot,
             None => Slot::take(project, &self.host.state_home)?,
         };
-        // An agent that outlived its runner and its keeper may still write there. It is kept from others while we look on.
+        // An agent that outlived its runner and its keeper may still write there. It is kept from others while we look
+        // on.
         let mut passed_over = Vec::new();
         while slot.folder().exists() && orphans::who_works_in(slot.folder().as_std_path()).is_some() {
             passed_over.push(slot);
@@ -138,7 +139,7 @@ impl Round {
         let mut was = None;
         loop {
             match self.make_ready(&repository, &slot, (&branch, &begin.at), was.as_ref()) {
-                // Of a runner that was killed, and has no loop there yet: nobody has worked on it.
+                // Of a runner that was killed before the loop was there: no agent has worked on it.
                 Err(GitError::BranchTaken(_)) if was.is_none() => {
                     was = Some(repository.branch_head(&branch)?.unwrap_or_else(|| begin.at.clone()));
                 }
@@ -157,7 +158,7 @@ impl Round {
         Ok(Prepared::Drive(Box::new(runner), slot))
     }
 
-    /// Has a branch, which `was` elsewhere, checked out in a worktree of the pool.
+    /// Checks out a branch, which was at `was`, in a worktree of the pool.
     fn make_ready(
         &self,
         repository: &Repository,
@@ -177,8 +178,8 @@ impl Round {
         })
     }
 
-    /// Whoever else had the worktree while nobody drove the loop has left it on a branch of their own: it is brought back to
-    /// the loop's, with all that was committed there, and all that was known of it besides.
+    /// Another user of the worktree, while the loop had no runner, has left it on a branch of its own: it is brought
+    /// back to the loop's, with all that was committed there, and all that was known of it besides.
     fn bring_back(&self, slot: &Slot, state: &LoopState) -> Result<(), EngineError> {
         let repository = self.landing.repository(None)?;
         let branch = self.spec.branch(&self.task.card.id, self.running.round);
@@ -197,7 +198,7 @@ impl Round {
         let proving = state.proving().filter(|proving| proving.of.is_some());
         let candidate = proving.and_then(|proving| proving.candidate.as_ref());
         if proving.is_some() && candidate.is_none_or(|candidate| candidate.partial) {
-            // Nobody looked yet: a claim would stand for what it was not made of.
+            // No complete candidate was taken yet: the claim would cover another tree than the one it was made of.
             return Err(EngineError::WorkGone { id: self.running.id.clone(), folder: slot.folder() });
         }
         let last = || state.proof.as_ref().map(|proof| &proof.candidate);
@@ -207,7 +208,7 @@ impl Round {
         }
     }
 
-    /// The loop that there is: where it stopped, or was killed, it goes on, if it may.
+    /// The existing loop: it is resumed from where it stopped, or was killed, if it may be.
     fn take_up(&self, dir: &LoopDir) -> Result<Prepared, EngineError> {
         let state: LoopState = journal::read_believed(dir, &self.host.signing())?;
         let goes_on = match state.ended.map(|ended| ended.end) {
@@ -230,7 +231,7 @@ impl Round {
         Ok(Prepared::Drive(Box::new(runner), slot))
     }
 
-    /// Where the branch of a new loop begins: at what has landed, with what the task made before merged onto it.
+    /// The start of a new loop's branch: what has landed, with the task's earlier work merged onto it.
     fn begin(&self, repository: &Repository) -> Result<Begin, GitError> {
         let onto = &self.running.onto;
         let Some((work, base)) = &self.task.before else {
@@ -284,7 +285,7 @@ impl Round {
         Ok(spec)
     }
 
-    /// What came of the loop, or why there is none.
+    /// The result of the loop, or why there is none.
     fn conclude(&self, state: Result<LoopState, EngineError>) -> TaskEnded {
         let task = self.task.card.id.clone();
         state.and_then(|state| self.ended(&state)).unwrap_or_else(|error| {
@@ -311,7 +312,7 @@ impl Round {
         let repository = self.landing.repository(None)?;
         let found = repository.references(&[format!("refs/heads/{branch}")])?.into_values().next();
         let mut head = found.as_ref().map(|(at, _)| at.clone());
-        // What was proven lands, wherever its agent put it.
+        // Proven work lands, wherever its agent put it.
         if let (TaskEnd::Proven { tree: Some(tree) }, Some((_, stands))) = (&end, &found)
             && stands != tree
         {

@@ -17,20 +17,18 @@ pub struct PlanRunner {
     pub(super) lock: RunnerLock,
     pub(super) service: Service,
     pub(super) pulse: Arc<LiveProgress>,
-    /// The project's repository, where git was asked about it already.
+    /// The project's repository, if git was asked about it already.
     pub(super) opened: Option<Repository>,
-    /// Who has its loops told of.
+    /// Exports its loops.
     pub(crate) telling: Option<Telling>,
 }
 
 impl PlanRunner {
-    /// The plan.
     #[must_use]
     pub fn id(&self) -> &LoopId {
         &self.journal.state().spec.id
     }
 
-    /// How it stands.
     #[must_use]
     pub fn state(&self) -> &PlanState {
         self.journal.state()
@@ -48,7 +46,7 @@ impl PlanRunner {
     }
 }
 
-/// Who drives a plan from here on.
+/// The event that this process drives a plan from here on.
 pub(super) fn own() -> PlanEvent {
     PlanEvent::RunnerStarted { runner: identity::own() }
 }

@@ -1,4 +1,4 @@
-//! What the door offers for plans: start, resume, take over, look at.
+//! The service for plans: start, resume, take over, look at.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::{EngineError, LoopRequest, Service, now};
 const VERSION_LIMIT: Duration = Duration::from_secs(30);
 
 impl Service {
-    /// Starts a plan: from here on it exists, and the value returned has the right to drive it. Where the name was made up,
-    /// another is made up until one is free.
+    /// Starts a plan: from here on it exists, and the value returned has the right to drive it. Where the name was made
+    /// up, another is made up until one is free.
     ///
     /// # Errors
     /// [`EngineError`]; nothing was begun then.
@@ -46,7 +46,7 @@ impl Service {
         Ok(PlanRunner { opened, ..self.runner_of(journal, lock) })
     }
 
-    /// What [`Self::start_plan`] refuses before it begins anything; the agent's program is settled in `spec` by that.
+    /// The checks of [`Self::start_plan`] before it begins anything; they settle the agent's program in `spec`.
     ///
     /// # Errors
     /// [`EngineError`] for what it would refuse.
@@ -72,7 +72,7 @@ impl Service {
         Ok(repository.with_pins(spec.each.git.pins.as_deref()))
     }
 
-    /// Neither the tasks nor the name may be another's.
+    /// Refuses tasks and names that another plan has.
     fn check_free(&self, spec: &PlanSpec, named: Option<&LoopId>) -> Result<(), EngineError> {
         self.check_alone(spec, None)?;
         match named.filter(|id| self.is_name_taken(id)) {
@@ -117,7 +117,7 @@ impl Service {
         }
     }
 
-    /// No other plan may be at the same tasks: one that runs, or that crashed and would go on with them.
+    /// No other plan may have the same tasks: one that runs, or that crashed and would resume with them.
     fn check_alone(&self, spec: &PlanSpec, own: Option<&LoopId>) -> Result<(), EngineError> {
         for id in self.plans()? {
             let Ok(other) = self.plan(&id) else { continue };
@@ -129,7 +129,7 @@ impl Service {
         Ok(())
     }
 
-    /// Takes a plan over to go on with it, under new totals where they are given.
+    /// Takes a plan over to resume it, under new totals if they are given.
     ///
     /// # Errors
     /// [`EngineError`]; the plan is unchanged then.
@@ -156,7 +156,7 @@ impl Service {
     /// Hands a plan to a process of its own that outlives this one; returns once that has taken over.
     ///
     /// # Errors
-    /// [`EngineError`] where it did not; the plan exists and can be resumed.
+    /// [`EngineError`] if it did not; the plan exists and can be resumed.
     pub fn detach_plan(
         &self,
         runner: PlanRunner,
@@ -166,12 +166,10 @@ impl Service {
         self.hand_over(&journal, lock, args)
     }
 
-    /// How a plan stands.
     pub fn plan(&self, id: &LoopId) -> Result<PlanState, EngineError> {
         Ok(journal::read_as(&self.locate_plan(id)?)?.state)
     }
 
-    /// Whether a runner drives the plan.
     pub fn is_plan_driven(&self, id: &LoopId) -> Result<bool, EngineError> {
         Ok(!RunnerLock::is_free(&self.locate_plan(id)?))
     }
@@ -182,10 +180,10 @@ impl Service {
         Ok(dirs.iter().filter_map(|dir| dir.0.file_name()?.parse().ok()).collect())
     }
 
-    /// Says how a task that was used up is to go on, when the plan is resumed.
+    /// Says how a task that was used up continues, when the plan is resumed.
     ///
     /// # Errors
-    /// [`EngineError`] where the plan is driven, or the task does not wait for that.
+    /// [`EngineError`] if the plan is driven, or the task does not wait for that.
     pub fn tune(&self, id: &LoopId, task: &TaskId, words: String) -> Result<PlanState, EngineError> {
         let dir = self.locate_plan(id)?;
         let _lock = self.runner_lock::<PlanState>(id, &dir)?;
@@ -195,7 +193,7 @@ impl Service {
         Ok(journal.state().clone())
     }
 
-    /// Where a plan lies.
+    /// The folder of a plan.
     ///
     /// # Errors
     /// [`EngineError::NoPlan`], or [`EngineError::IsLoop`].

@@ -1,5 +1,5 @@
-//! What is shown of a plan, with what only the machine knows: whether its runner lives, how the loops of its tasks stand, and
-//! how many of them it is good for.
+//! The view of a plan, with what only the machine knows: whether its runner lives, the states of its tasks' loops, and
+//! how many of them the machine is good for.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use refrain_store::journal;
 use crate::driver::liveness::{is_driven, is_stopped, look};
 use crate::{EngineError, Service, now};
 
-/// The loops of so many tasks are read for what is told of those that are over: a plan may have thousands.
+/// How many finished loops of tasks are read for their details: a plan may have thousands.
 const LOOKED_INTO: usize = 100;
 
 impl Service {
-    /// How a plan stands, for people and scripts.
+    /// The status of a plan, for people and scripts.
     pub fn plan_status(&self, id: &LoopId) -> Result<PlanStatus, EngineError> {
         let dir = self.locate_plan(id)?;
         let state: PlanState = journal::read_as(&dir)?.state;
@@ -42,7 +42,7 @@ impl Service {
         Ok(view)
     }
 
-    /// What the tasks that settled last made, and is in no commit: a secret that a person expects to have landed.
+    /// Work of the last settled tasks that is in no commit: a secret that a person expects to have landed.
     fn tell_left_out(&self, view: &mut PlanStatus) {
         let mut settled: Vec<_> = view.tasks.iter_mut().filter(|task| task.settled_at.is_some()).collect();
         settled.sort_by_key(|task| std::cmp::Reverse(task.settled_at));
@@ -55,7 +55,7 @@ impl Service {
     }
 }
 
-/// How many tasks on at a time on this machine, where nobody says.
+/// The default number of concurrent tasks on this machine.
 #[must_use]
 pub fn usual_jobs() -> u32 {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

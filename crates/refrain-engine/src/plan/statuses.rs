@@ -1,5 +1,5 @@
-//! What stands in the task file, kept in step with the journal. It is written as things happen, and read again when
-//! somebody else wrote it.
+//! Keeps the statuses in the task file in step with the journal. The file is written as things happen, and read again
+//! when another program or a person wrote it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use refrain_store::{Journal, Project};
 
 use crate::{EngineError, Service, chain, now};
 
-/// The task file of a plan, as far as it is known.
+/// The last known state of a plan's task file.
 #[derive(Clone, Debug)]
 pub(super) struct Statuses {
     project: Project,
     path: Utf8PathBuf,
     tag: String,
-    /// What is known of the file, once it could be read: it may be gone, or broken, when a plan is taken over.
+    /// The file, once it could be read: it may be gone, or broken, when a plan is taken over.
     file: Option<TaskFile>,
     /// Whether it was looked at at all.
     is_known: bool,
     /// The file as it was read, or written, last.
     stamp: Option<Stamp>,
-    /// What stands in it.
+    /// What is written in it.
     written: HashMap<TaskId, (TaskStatus, Option<Note>)>,
     /// The tasks, as they could be read last.
     tasks: Option<Arc<[Task]>>,
@@ -58,14 +58,14 @@ impl Statuses {
         self.tasks.clone()
     }
 
-    /// Whether somebody else wrote it, or took it away, since it was looked at last; or it was not looked at yet.
+    /// Whether another program wrote or removed it since the last look; or there was no look yet.
     pub(super) fn is_changed(&self) -> bool {
         !self.is_known || Stamp::at(&self.path).ok() != self.stamp
     }
 
-    /// Does `change` to a plan that nobody drives, and brings the file to where the plan stands then. What a person wrote
-    /// meanwhile is read before: what the change makes of a task is not to be taken for what was written of it. A file that
-    /// cannot be read or written does not keep a plan from being changed: that is recorded.
+    /// Does `change` to a plan without a runner, and brings the file to where the plan is then. What a person wrote
+    /// meanwhile is read before: what the change makes of a task is not to be taken for what was written of it. A file
+    /// that cannot be read or written does not keep a plan from being changed: that is recorded.
     pub(super) fn around(
         service: &Service,
         journal: &mut Journal<PlanState>,
@@ -85,16 +85,16 @@ impl Statuses {
         Ok(())
     }
 
-    /// Reads it; the event says what stands in it, or why it cannot be used.
+    /// Reads it; the event has its content, or why it cannot be used.
     pub(super) fn read(&mut self) -> PlanEvent {
-        // Also where it is not there: what is not there is not looked for again until it comes.
+        // Also if it is missing: it is not looked for again until it comes.
         (self.is_known, self.stamp) = (true, Stamp::at(&self.path).ok());
         match self.file().and_then(TaskFile::read) {
             Ok(read) => {
                 self.stamp = Some(read.stamp);
                 let tasks: Arc<[Task]> = read.tasks.tasks.into();
                 let event = PlanEvent::of_tasks(&tasks);
-                // Of what is refused nothing counts: what was read before stands.
+                // Of a refused file nothing counts: what was read before stays valid.
                 if let PlanEvent::TasksTaken { .. } = event {
                     let word = |task: &Task| (task.id.clone(), (task.status, task.note.clone()));
                     self.written = tasks.iter().map(word).collect();
@@ -106,13 +106,13 @@ impl Statuses {
         }
     }
 
-    /// What is to be written, as the plan stands.
+    /// The changes that bring it to the state of the plan.
     pub(super) fn changes(&self, state: &PlanState) -> Vec<Change> {
         let change = |task: &TaskState| {
             let (from, said) = self.written.get(&task.card.id)?;
             let (id, status) = (&task.card.id, state.status_of(task));
             let note = state.blocked_because(task).map(|reason| Note { reason, attempts: task.iterations });
-            // A note that stands there already is not another for a different number in it.
+            // A note that is there already is not another for a different number in it.
             let is_new = *from != status || said.is_some() != note.is_some();
             is_new.then(|| Change { task: id.clone(), from: *from, status, note })
         };
@@ -125,11 +125,11 @@ impl Statuses {
             return Ok(());
         }
         let written = self.file()?.set(changes)?;
-        // What a person wrote in between is theirs, and still to be read.
+        // Changes of a person in between are theirs, and still to be read.
         for change in changes.iter().filter(|change| !written.left.contains(&change.task)) {
             self.written.insert(change.task.clone(), (change.status, change.note.clone()));
         }
-        // What somebody else wrote in between is still to be read.
+        // What another program wrote in between is still to be read.
         if self.stamp == Some(written.found) {
             self.stamp = Some(written.stamp);
         }

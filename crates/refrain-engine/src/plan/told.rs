@@ -1,4 +1,4 @@
-//! What the agent of a task is told: its task file, its plan's document and whatever else was named are read here; how they
+//! The prompt of a task's agent: its task file, its plan's document and all files named besides are read here; how they
 //! are put together is the core's.
 
 use std::{fs, io};
@@ -15,13 +15,13 @@ use super::round::{Begin, Round};
 use crate::EngineError;
 use crate::child::quotes;
 
-/// How much of both sides of a conflict is told, in bytes.
+/// How much of both sides of a conflict is in the prompt, in bytes.
 const SIDES: usize = 16 << 10;
 
-/// No file that is told is longer, in bytes: no agent takes more (agent-clis.md, trap 1).
+/// No file in a prompt is longer, in bytes: no agent takes more (agent-clis.md, trap 1).
 const LONGEST: u64 = 10 << 20;
 
-/// What stands in the files that a plan's agents are told: its document, and those that were named besides.
+/// The files in the prompts of a plan's agents: its document, and those that were named besides.
 #[derive(Debug)]
 pub struct Texts<'a> {
     spec: &'a PlanSpec,
@@ -32,7 +32,6 @@ pub struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// Reads them.
     pub fn read(spec: &'a PlanSpec) -> Result<Self, DiskError> {
         let document = spec.brief.document.as_deref().map(read_told).transpose()?;
         let document = document.map(|text| match spec.brief.document.as_ref() == Some(&spec.tasks) {
@@ -44,13 +43,13 @@ impl<'a> Texts<'a> {
             Ok(SpecFile { name, text: read_told(path)? })
         };
         let files = spec.brief.files.iter().map(file).collect::<Result<_, DiskError>>()?;
-        // The loop's own section names its gates: it is told once, unless a template asks for it.
+        // The loop's own section names its gates: they are named once, unless a template asks for it.
         let is_told = spec.each.iteration_context && spec.brief.template.is_none();
         let verification = (!is_told).then(|| commands(spec));
         Ok(Self { spec, document, files, verification })
     }
 
-    /// The specification of the task that stands there in the graph.
+    /// The specification of that task in the graph.
     #[must_use]
     pub fn brief(&self, graph: &Graph, at: usize) -> Brief {
         let sources = Sources {
@@ -62,21 +61,21 @@ impl<'a> Texts<'a> {
         Brief::of(graph, at, sources)
     }
 
-    /// What the agent of that task is told first, to the byte; after an earlier round, with what happened in that.
+    /// The first prompt of that task's agent, to the byte; after an earlier round, with what happened in that.
     #[must_use]
     pub fn prompt(&self, graph: &Graph, at: usize, again: Option<&Again>) -> String {
         brief::prompt(&graph.tasks()[at], &self.spec.tag, &self.brief(graph, at), again)
     }
 }
 
-/// The text of a file that agents are told, or that says how.
+/// The text of a file that agents are given, or that is the template for it.
 ///
 /// # Errors
-/// [`DiskError`] where it is no readable file of UTF-8 text, or longer than an agent takes.
+/// [`DiskError`] if it is no readable file of UTF-8 text, or longer than an agent takes.
 pub fn read_told(path: &Utf8Path) -> Result<String, DiskError> {
     let refused = |source| DiskError { action: "read", path: path.to_owned(), source };
     let meta = fs::metadata(path).map_err(refused)?;
-    // What is no file may never end.
+    // Reading anything but a file may never end.
     if !meta.is_file() || meta.len() > LONGEST {
         return Err(refused(io::Error::other(format!("it is no file of at most {LONGEST} bytes"))));
     }
@@ -106,7 +105,7 @@ fn commands(spec: &PlanSpec) -> Vec<String> {
         .collect()
 }
 
-/// What happened before.
+/// What happened in earlier rounds.
 fn again(round: &Round, repository: &Repository, begin: &Begin) -> Result<Option<Again>, EngineError> {
     if !begin.conflicts.is_empty()
         && let Some((work, base)) = &round.task.before

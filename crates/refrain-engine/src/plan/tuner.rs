@@ -1,5 +1,5 @@
-//! What a task that was tried in vain has left behind, and an agent that is asked what to make of it: it is to read only, as
-//! reviewers do, and gets a checkout of what has landed, so that what it writes all the same is nobody's.
+//! The history of a task that failed, and an agent that is asked what to make of it: it is to read only, as reviewers
+//! do, and gets a checkout of what has landed, so that anything it writes is discarded.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 const EXCERPT: u64 = 8 << 10;
 
 impl Service {
-    /// How a task of a plan was tried last; none where no round of it was begun.
+    /// How a task of a plan was tried last; none if no round of it was begun.
     pub fn tried(&self, plan: &PlanState, task: &TaskId) -> Result<Option<Tried>, EngineError> {
         let Some(state) = plan.task(task).filter(|task| task.rounds > 0) else { return Ok(None) };
         let id = plan.spec.loop_of(task, state.rounds);
@@ -60,10 +60,10 @@ impl Service {
         Some(repository.changes(state.onto.as_ref(), state.head.as_ref()?).ok()?.diff)
     }
 
-    /// Asks an agent what the next one is to be told; returns its words, or its whole answer where it proposes none.
+    /// Asks an agent what the next one is to be told; returns its words, or its whole answer if it proposes none.
     ///
     /// # Errors
-    /// [`EngineError`] where it could not be started, or came to nothing.
+    /// [`EngineError`] if it could not be started, or came to nothing.
     pub fn propose(
         &self,
         plan: &PlanState,
@@ -107,7 +107,7 @@ fn tried(state: &LoopState, dir: &LoopDir, attempt: &Attempt) -> TriedAttempt {
     TriedAttempt { attempt: attempt.id.to_string(), said, failed: failed.collect() }
 }
 
-/// The end of a file; nothing where there is none.
+/// The end of a file; nothing if there is none.
 fn read(path: &Utf8Path) -> String {
     let end = output::read_end(path, EXCERPT).unwrap_or_default();
     String::from_utf8_lossy(&end).into_owned()

@@ -1,5 +1,5 @@
-//! The verification of what is about to land: the plan's own gates that are commands, on a clean checkout of the tree, one
-//! after the other until one fails.
+//! The verification of what is about to land: the plan's own gates that are commands, on a clean checkout of the tree,
+//! one after the other until one fails.
 
 use std::ffi::OsString;
 use std::io;
@@ -26,23 +26,23 @@ use crate::child::checkout_dir::CleanCheckout;
 use crate::child::{ChildEvent, Supervised, command_job, supervise};
 use crate::{EngineError, Host, chain, now};
 
-/// All that a verification needs to know.
+/// All that a verification needs.
 pub(super) struct Verification {
     pub(super) landing: Landing,
     pub(super) state: PlanState,
     pub(super) dir: LoopDir,
     pub(super) host: Host,
     pub(super) of: Of,
-    /// Nobody else drives the plan before it is over.
+    /// Keeps other runners from the plan until this is over.
     pub(super) lock: Arc<RunnerLock>,
 }
 
 /// What is verified.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Of {
-    /// What so many of the batch come to.
+    /// The outcome of the first tasks of the batch.
     Batch(usize),
-    /// What is handed over, where that comes on top of what the person committed meanwhile.
+    /// What is handed over, if that comes on top of what the person committed meanwhile.
     HandOver,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct TreeVerification<'a> {
 pub(crate) enum Ran<T> {
     Passed,
     Failed(T),
-    /// It was not wanted any more.
+    /// It was cancelled.
     Stopped,
 }
 
@@ -103,7 +103,7 @@ impl Verification {
         })
     }
 
-    /// Hands over what is due. Where the person committed meanwhile, what that comes to is verified first.
+    /// Hands over what is due. If the person committed meanwhile, the merge is verified first.
     async fn hand_over(
         &self,
         cancel: Cancel,
@@ -178,12 +178,13 @@ impl TreeVerification<'_> {
             }
             Err(_) => Ok(Ran::Stopped),
         };
-        // First everybody is gone who was started there.
+        // First all processes that were started there must be gone.
         blocking(move || drop(supervised)).await;
         let mut place = place?;
         let passed = matches!(ran, Ok(Ran::Passed));
         blocking(move || {
-            // What passed lands, and is what the next tasks begin with. What failed may have been made to leave something for them.
+            // Passed work lands, and the next tasks begin with it. Failed work may have been written to leave something
+            // for later gates.
             if passed {
                 place.keep();
             }
@@ -224,7 +225,7 @@ impl TreeVerification<'_> {
     }
 }
 
-/// The number of a gate's run, by which its log is called: each verification comes behind another event, and has as many
+/// The number of a gate's run, by which its log is called: each verification comes after another event, and has as many
 /// numbers as the gate may have runs, so that no log is another's.
 fn run_number(seq: u64, retries: u32, retry: u32) -> u32 {
     let first = seq.saturating_mul(u64::from(retries) + 1);
@@ -245,7 +246,6 @@ fn check_out(landing: &Landing, tree: &Oid, cancel: &Cancel) -> Result<CleanChec
     Ok(place)
 }
 
-/// Runs one gate once.
 async fn run_gate(
     supervised: &mut Supervised,
     of: &LoopState,
@@ -266,7 +266,7 @@ async fn run_gate(
                 supervised.supervisor.stop(StopLadder::default());
                 continue;
             }
-            // Whoever could say it being gone says it, too.
+            // A dropped sender counts as a request to stop, too.
             _ = stopped.wait_for(|is_said| *is_said), if !is_unwanted => {
                 is_unwanted = true;
                 supervised.supervisor.stop(StopLadder::default());
@@ -302,7 +302,7 @@ fn not_run(said: String) -> EngineError {
     EngineError::Process("its gates cannot be started", io::Error::other(said))
 }
 
-/// Ends what the verification of a runner before this one left behind.
+/// Ends leftover processes of an earlier runner's verification.
 pub(super) fn sweep_leftovers(each: &Spec) {
     let _ = sweep(&Mark { variables: environment::marks(each), session: None, keeper: None });
 }

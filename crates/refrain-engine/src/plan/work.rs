@@ -1,5 +1,5 @@
-//! What takes a plan's runner its time beside the loops of its tasks: git, and the verification. Each comes to one event, or
-//! to none where it was ended before its time.
+//! What takes a plan's runner its time beside the loops of its tasks: git, and the verification. Each comes to one
+//! event, or to none if it was ended before its time.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use super::landing::Landing;
 use super::verify::Verification;
 use crate::{EngineError, chain};
 
-/// Something that is being done for the plan. Dropped, it is ended; until then nobody else drives the plan.
+/// Work in progress for the plan. Dropping it ends the work; until then no other runner drives the plan.
 pub(super) struct Work {
     cancel: Cancel,
-    /// The same wish as `cancel`, for whoever awaits.
+    /// The same wish as `cancel`, for async code.
     stop: watch::Sender<bool>,
     handle: JoinHandle<Option<PlanEvent>>,
 }
 
 impl Work {
-    /// Has git do something where blocking is allowed.
+    /// Runs a git step where blocking is allowed.
     pub(super) fn of_git(
         landing: &Landing,
         state: &PlanState,
@@ -43,7 +43,7 @@ impl Work {
         })
     }
 
-    /// Has the verification run.
+    /// Runs a verification.
     pub(super) fn of_gates(verification: Verification) -> Result<Self, EngineError> {
         Self::begin(|cancel, stopped| spawn_local(verification.run(cancel, stopped)))
     }
@@ -73,17 +73,17 @@ impl Drop for Work {
     }
 }
 
-/// What came of the work, once it is done; never, where there is none.
+/// The result of the work, once it is done; never, if there is none.
 pub(super) async fn done(work: &mut Option<Work>) -> Option<PlanEvent> {
     let Some(work) = work else { return std::future::pending().await };
     outcome((&mut work.handle).await)
 }
 
-/// What a task of this process came to.
+/// The result of a task of this process.
 pub(super) fn outcome<T>(joined: Result<T, JoinError>) -> T {
     match joined {
         Ok(outcome) => outcome,
-        // Nobody cancels these tasks: it panicked, and so do we.
+        // These tasks are never cancelled: the task panicked, so this thread panics too.
         Err(error) => std::panic::resume_unwind(error.into_panic()),
     }
 }

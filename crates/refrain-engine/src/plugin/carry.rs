@@ -1,5 +1,5 @@
-//! What was rehearsed, done. What is ours is noted before it is written and until it is gone, so that a crash in between leaves
-//! nothing behind that the next call does not know.
+//! Carries out what was rehearsed. Each file of ours is noted before it is written and until it is gone, so that a
+//! crash in between leaves nothing that the next call does not know.
 
 use camino::Utf8Path;
 use refrain_store::DiskError;
@@ -26,7 +26,7 @@ pub(super) fn remove(plan: &Rehearsed, before: &Installed, folder: &Utf8Path) ->
     // From within.
     for made in before.folders.iter().rev() {
         if gone.iter().any(|path| path.starts_with(made)) {
-            // One that somebody uses is theirs from now on.
+            // A folder with other files in it is the user's from now on.
             plugins::remove_empty(made)?;
             noted.folders.remove(made);
         }

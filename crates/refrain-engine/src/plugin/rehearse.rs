@@ -1,4 +1,4 @@
-//! What installing and removing would change, from what is there and what was noted: every refusal is here.
+//! Plans the changes of installing and removing, from what is there and what was noted: every refusal is here.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_agents::plugin::settings::{self, Found, Misfit};
@@ -9,15 +9,15 @@ use refrain_store::outbox::plugins::{self, Installed, OwnFile, OwnSettings};
 
 use super::{PluginChange, PluginError, is_noted};
 
-/// What is to be done.
+/// The planned changes.
 pub(super) struct Rehearsed {
     pub(super) changes: Vec<PluginChange>,
     pub(super) kept: Vec<Utf8PathBuf>,
-    /// What is noted then.
+    /// The notes after them.
     pub(super) noted: Installed,
 }
 
-/// What installing would change: our own files first, the person's last.
+/// The changes of installing: our own files first, the person's last.
 pub(super) fn install(
     agent: AgentKind,
     plugin: &Plugin,
@@ -57,7 +57,7 @@ pub(super) fn install(
     Ok(Rehearsed { changes, kept, noted })
 }
 
-/// The person's file with what is ours, and what is noted of that; none where it is there already.
+/// The person's file with what is ours, and what is noted of that; none if it is there already.
 fn with(
     agent: AgentKind,
     shared: &Shared,
@@ -70,7 +70,7 @@ fn with(
     if present.is_some() && found.iter().all(|found| *found == Found::Same) {
         return Ok(None);
     }
-    // What was put there once is taken back first, so that what is noted is all of it.
+    // Earlier additions are taken back first, so that the notes are complete.
     let bare = match own.filter(|_| present.is_some()) {
         Some(own) => without(shared, text, own)?,
         None => text.to_owned(),
@@ -81,13 +81,13 @@ fn with(
     Ok(Some((after, OwnSettings { agent, is_new, hash, splices })))
 }
 
-/// A text as it was before, to the byte where nobody changed it since.
+/// The text as it was before, to the byte if it is unchanged since.
 fn without(shared: &Shared, text: &str, own: &OwnSettings) -> Result<String, Misfit> {
     let exact = if plugins::hash(text) == own.hash { undo(text, &own.splices) } else { None };
     exact.map_or_else(|| settings::take(text, &shared.edits), Ok)
 }
 
-/// What removing would change: the person's file first, so that nothing is named there that is gone.
+/// The changes of removing: the person's file first, so that it names nothing that is gone.
 pub(super) fn remove(
     agent: AgentKind,
     plugin: &Plugin,
@@ -118,7 +118,7 @@ pub(super) fn remove(
     Ok(Rehearsed { changes, kept, noted })
 }
 
-/// The person's file without what is ours; gone where it was made for that and nothing else stands in it.
+/// The user's file without what is ours; gone if it was made for that and holds nothing else.
 fn bare(shared: &Shared, before: &Installed) -> Result<Option<PluginChange>, PluginError> {
     let Some(text) = read(&shared.path)? else { return Ok(None) };
     let own = before.settings.get(&shared.path);

@@ -1,4 +1,4 @@
-//! Loops and plans behind one interface: which of both an id names is found out here, and nowhere else.
+//! One interface for loops and plans: which of both an id names is found out here, and nowhere else.
 
 use camino::Utf8PathBuf;
 use refrain_core::event::{Ask, Asker};
@@ -37,7 +37,6 @@ impl ByKind<Status, PlanStatus> {
 /// A plan with the reports on its loops.
 #[derive(Clone, Debug)]
 pub struct PlanReport {
-    /// How the plan stands.
     pub status: PlanStatus,
     /// The rounds of its tasks, the first first.
     pub rounds: Vec<(TaskStarted, Report)>,
@@ -50,7 +49,6 @@ impl Service {
         if dir.exists() { Ok(ByKind::Plan(dir)) } else { self.locate(id).map(ByKind::Loop) }
     }
 
-    /// How a loop, or a plan, stands.
     pub fn standing(&self, id: &LoopId) -> Result<ByKind<Status, PlanStatus>, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(_) => ByKind::Loop(self.status(id)?),
@@ -63,7 +61,7 @@ impl Service {
     /// cannot be reached.
     ///
     /// # Errors
-    /// [`EngineError::Refused`] where the state does not allow it, and it is unchanged; else what failed.
+    /// [`EngineError::Refused`] if the state does not allow it, and it is unchanged; else what failed.
     pub fn ask(
         &self,
         id: &LoopId,
@@ -120,11 +118,11 @@ impl Service {
         })
     }
 
-    /// Checks every byte of a journal, whether what it says of logs, trees and commits is so, and whether the given report on
-    /// the loop says the same. Of a plan, its own verdict comes first, then those of its loops.
+    /// Checks every byte of a journal, whether what it says of logs, trees and commits is so, and whether the given
+    /// report on the loop says the same. Of a plan, its own verdict comes first, then those of its loops.
     ///
     /// # Errors
-    /// [`EngineError`] where it is not there or its journal cannot be read; one that is damaged is a verdict.
+    /// [`EngineError`] if it is not there or its journal cannot be read; one that is damaged is a verdict.
     pub fn verify(
         &self,
         id: &LoopId,
@@ -137,7 +135,8 @@ impl Service {
         })
     }
 
-    /// The process that drives a loop, or a plan, if that is stopped: nothing that is asked is done before it is continued.
+    /// The process that drives a loop, or a plan, if that is stopped: nothing that is asked is done before it is
+    /// continued.
     #[must_use]
     pub fn stopped_runner(&self, id: &LoopId) -> Option<i32> {
         self.standing(id).ok()?.runner().filter(|runner| runner.stopped)?.pid
@@ -152,7 +151,7 @@ impl Service {
         Ok((dir.0, self.spec_of(id)?.parent))
     }
 
-    /// What a loop was asked to do, or each loop of a plan is.
+    /// The specification of a loop, or of each loop of a plan.
     pub(crate) fn spec_of(&self, id: &LoopId) -> Result<Spec, EngineError> {
         Ok(match self.find(id)? {
             ByKind::Loop(found) => journal::read(&found.dir)?.state.spec,

@@ -1,5 +1,5 @@
-//! What can be seen of many loops at once: lists and sums, of one project or of all. The catalog remembers the loops that
-//! have stopped; how the others stand is looked at anew.
+//! What can be seen of many loops at once: lists and sums, of one project or of all. The catalog remembers the loops
+//! that have stopped; the states of the others are read anew.
 
 use std::cmp::Reverse;
 
@@ -29,8 +29,8 @@ impl Service {
         self.list_with(false, Detail::Line)
     }
 
-    /// Every loop and plan of the project, or of all that Refrain has worked in and this one, last touched first. The loops of
-    /// tasks are their plan's affair, and not among them.
+    /// Every loop and plan of the project, or of all that Refrain has worked in and this one, last touched first. The
+    /// loops of tasks are their plan's affair, and not among them.
     pub fn list_with(&self, everywhere: bool, detail: Detail) -> Result<Vec<Listed>, EngineError> {
         let work = |catalog: &mut Catalog| {
             if !everywhere {
@@ -57,7 +57,7 @@ impl Service {
     /// The loops and plans of each of these projects, in no order, by one look into the catalog.
     ///
     /// # Errors
-    /// [`EngineError`] where nothing can be listed; a project that cannot be read is named among its rows.
+    /// [`EngineError`] if nothing can be listed; a project that cannot be read is named among its rows.
     pub fn list_each(services: &[Self], detail: Detail) -> Result<Vec<Vec<Listed>>, EngineError> {
         let Some(first) = services.first() else { return Ok(Vec::new()) };
         let work = |catalog: &mut Catalog| {
@@ -131,7 +131,7 @@ impl Service {
         Ok(catalog::with(&self.host.data_home, work)?)
     }
 
-    /// How each loop stands, the living looked at.
+    /// The row of each loop, with the running ones read anew.
     fn rows(&self, found: Vec<Found>) -> Result<Vec<Listed>, CatalogError> {
         let row = |found| {
             Ok(match found {
@@ -147,7 +147,7 @@ impl Service {
         Listed::Damaged(Box::new(Damaged::new(name, kind, self.project.root.as_str(), chain(error))))
     }
 
-    /// What can be said of a loop, or a plan, whose status is refused with this error; none if it is not damaged.
+    /// The status of a loop or plan that is refused with this error; none if it is not damaged.
     #[must_use]
     pub fn damaged_status(&self, id: &LoopId, error: &EngineError) -> Option<Damaged> {
         let EngineError::Journal(damage @ JournalError::Damaged { .. }) = error else { return None };

@@ -1,5 +1,5 @@
-//! What proves the work in this project, as far as that can be told from its files (`--auto-gates`): they are listed and
-//! read here, and judged in `refrain_core::formats::detect`.
+//! The gates of this project, as far as its files show them (`--auto-gates`): the files are listed and read here, and
+//! judged in `refrain_core::formats::detect`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,17 +12,17 @@ use refrain_git::{GitError, Repository};
 
 use crate::{EngineError, Service};
 
-/// How many files of a folder without a repository are looked at: enough for any project, not for a home.
+/// How many files of a folder without a repository are listed: enough for any project, not for a home.
 const MOST: usize = 50_000;
 
-/// Folders of a plain folder that nobody looks into: what was installed or built.
+/// Folders that are skipped in a plain folder: what was installed or built.
 const PASSED_OVER: [&str; 4] = [".refrain", "node_modules", "target", "__pycache__"];
 
 impl Service {
     /// The gates and protections that the project offers, for a loop that works in `working_dir`.
     ///
     /// # Errors
-    /// [`EngineError`] where git cannot be asked, or a folder without a repository holds more than 50,000 files.
+    /// [`EngineError`] if git cannot be asked, or a folder without a repository holds more than 50,000 files.
     pub fn offer(&self, working_dir: &Utf8Path) -> Result<Offer, EngineError> {
         let worktree = &self.project.worktree;
         let env = environment::of_person(self.host.env.iter().cloned());

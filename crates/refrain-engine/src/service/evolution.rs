@@ -1,6 +1,6 @@
-//! What loops that are over teach about their project's instructions for agents: an agent is asked, in a process of its own
-//! (`memory/afterwards`), what it would change. Its answer passes the gates of `core::evolution` or comes to nothing; what is
-//! left is a proposal, which a person takes over or dismisses. Nothing of that can change the loop.
+//! Proposals to a project's instructions for agents, from finished loops: an agent is asked, in a process of its own
+//! (`memory/afterwards`), what it would change. Its answer passes the gates of `core::evolution` or is dropped; a
+//! person applies or dismisses the proposal. None of that can change the loop.
 
 use std::fs;
 use std::time::Duration;
@@ -27,7 +27,7 @@ use crate::{EngineError, Service, now};
 
 /// How long an agent may think.
 const LIMIT: Duration = Duration::from_secs(600);
-/// What it is asked for.
+/// The request to the agent.
 const PROPOSAL: &str = "proposal";
 /// The files that agents read their instructions from, the first that is there.
 const FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
@@ -35,17 +35,17 @@ const FILES: [&str; 2] = ["AGENTS.md", "CLAUDE.md"];
 /// Why there is no proposal, or it was not taken over.
 #[derive(Debug, thiserror::Error)]
 pub enum EvolutionError {
-    /// What was proposed is refused.
+    /// The proposal is refused.
     #[error("what was proposed is refused: {0}")]
     Fault(#[from] Fault),
-    /// There is none of that name.
+    /// There is no proposal for this loop.
     #[error("there is no proposal {0}")]
     None(LoopId),
-    /// Somebody decided about it.
+    /// The proposal was accepted or refused.
     #[error("proposal {id} is {what} already")]
     Decided {
         id: LoopId,
-        /// What became of it.
+        /// The decision.
         what: &'static str,
     },
     /// The file is another by now.
@@ -59,24 +59,24 @@ pub enum EvolutionError {
     /// The files cannot be read or written.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// All else.
+    /// Any other failure.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
-/// A proposal as it is shown.
 #[derive(Clone, Debug)]
 pub struct Proposed {
     pub proposal: Proposal,
-    /// What it changes, as a patch; none where the file is another by now.
+    /// What it changes, as a patch; none if the file is another by now.
     pub patch: Option<String>,
-    /// Of loops before and after it was taken over, how many were proven done by their first iteration; none where it was not.
+    /// Of loops before and after it was taken over, how many were proven done by their first iteration; none if it was
+    /// not.
     pub measured: Option<(FirstPass, FirstPass)>,
 }
 
 impl Service {
-    /// Asks an agent what the project's instructions should say for what happened in a loop; what passes all gates is kept as a
-    /// proposal. None where it would change nothing.
+    /// Asks an agent what the project's instructions should say for what happened in a loop; what passes all gates is
+    /// kept as a proposal. None if it would change nothing.
     ///
     /// # Errors
     /// [`EvolutionError`]; nothing is kept then.
@@ -114,7 +114,7 @@ impl Service {
             budget,
             limit: LIMIT,
         };
-        // About one end of a loop one agent is paid; where that cannot be noted, nobody is.
+        // One agent is paid about one end of a loop; if that cannot be noted, none is.
         let home = &self.host.data_home;
         let is_first = kept::make(home, |file| file.begin_asking(&state, PROPOSAL, now()));
         let answer = is_first.is_ok_and(|first| first).then(|| ask(&self.host, &question));
@@ -144,7 +144,7 @@ impl Service {
         Ok(Some(proposal))
     }
 
-    /// A checkout of what is committed, beside everybody's: what the agent writes all the same is nobody's. None without a
+    /// A separate checkout of what is committed: anything that the agent writes is discarded. None without a
     /// repository.
     fn beside(&self, spec: &Spec) -> Option<CleanCheckout> {
         let repository = repository::open(&self.project.root, &self.host.git_env(spec), spec).ok()?;
@@ -159,7 +159,7 @@ impl Service {
         }
     }
 
-    /// The file that agents read here, and what it says.
+    /// The file of instructions for agents here, and its content.
     fn instructions(&self) -> Result<(&'static str, Option<String>), DiskError> {
         // One is often a link to the other.
         let is_file = |name: &&&str| fs::symlink_metadata(self.path(name)).is_ok_and(|meta| meta.is_file());
@@ -171,7 +171,7 @@ impl Service {
         self.project.root.join(file)
     }
 
-    /// What is proposed to the instructions of this project, the newest first.
+    /// The proposals to the instructions of this project, newest first.
     pub fn proposals(&self) -> Result<Vec<Proposed>, EngineError> {
         let found = proposals::list(&self.project);
         let mut loops = Vec::new();
@@ -190,10 +190,10 @@ impl Service {
         Ok(found.into_iter().map(shown).collect())
     }
 
-    /// What the file says that a proposal is for, as long as that is the same.
+    /// The file that a proposal is for, as long as it is unchanged.
     fn current(&self, proposal: &Proposal) -> Result<String, EvolutionError> {
         let changed = || EvolutionError::Changed(proposal.file.clone());
-        // What lies on disk could be anybody's: it names one of two files, and nothing else.
+        // The proposal on disk is not trusted: it may name one of two files, and nothing else.
         let file = FILES.into_iter().find(|name| *name == proposal.file).ok_or_else(changed)?;
         let text = proposals::text_of(&self.path(file))?;
         match text.as_deref().map(hash) == proposal.made_for {
@@ -202,8 +202,8 @@ impl Service {
         }
     }
 
-    /// Takes a proposal over: the file is written anew, and nothing is committed. All gates are asked once more, as what lies on
-    /// disk could have been changed by then.
+    /// Takes a proposal over: the file is written anew, and nothing is committed. All gates are asked once more, as
+    /// what lies on disk could have been changed by then.
     ///
     /// # Errors
     /// [`EvolutionError`]; nothing was written then.
@@ -220,7 +220,7 @@ impl Service {
         self.decide(proposal, Standing::Applied)
     }
 
-    /// Has a proposal be none any more.
+    /// Withdraws a proposal.
     pub fn dismiss_proposal(&self, id: &LoopId) -> Result<Proposal, EvolutionError> {
         self.decide(self.open_proposal(id)?, Standing::Dismissed)
     }

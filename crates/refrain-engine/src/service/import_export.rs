@@ -1,5 +1,5 @@
-//! Loops of other systems, and loops of Refrain's as others have them, where a person asks for it. Nothing of theirs is ever
-//! written here.
+//! Loops of other systems, and loops of Refrain's as others have them, if a person asks for it. Nothing of theirs is
+//! ever written here.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -22,7 +22,7 @@ use crate::{EngineError, Service};
 /// No state of a loop is larger, in bytes: a prompt may be long, and a thousand iterations have a summary each.
 const LARGEST: u64 = 32 << 20;
 
-/// Why a file of another system's cannot be gone on with.
+/// Why a loop cannot be resumed from a file of another system.
 #[derive(Debug, thiserror::Error)]
 pub enum ForeignError {
     /// It cannot be read.
@@ -30,12 +30,12 @@ pub enum ForeignError {
         "it cannot be read as the state of a loop: {0}; accepted is a file of UTF-8 text of at most {LARGEST} bytes"
     )]
     File(io::Error),
-    /// It says what cannot be taken.
+    /// It says something that cannot be taken over.
     #[error(transparent)]
     Unread(#[from] Unread),
 }
 
-/// What a file of another system says of a loop. It is only read.
+/// The loop that a file of another system describes. It is only read.
 pub fn found_in(path: &Utf8Path) -> Result<ForeignLoop, ForeignError> {
     Ok(mirror::read(&text_of(path).map_err(ForeignError::File)?)?)
 }
@@ -51,7 +51,8 @@ fn text_of(path: &Utf8Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Writes a loop as it was exported, whole or not at all. `false` where a file is there that is not Refrain's: it stays.
+/// Writes a loop as it was exported, whole or not at all. `false` where a file is there that is not Refrain's: it
+/// stays.
 ///
 /// # Errors
 /// [`EngineError`]; the file is as it was then.
@@ -112,8 +113,8 @@ fn scud(spec: &PlanSpec, status: &PlanStatus) -> Value {
 }
 
 impl Service {
-    /// A loop as another system has it, or else as `status --json` does, less what must not leave: values that were set for its
-    /// agent, and what looks like a secret.
+    /// A loop as another system has it, or else as `status --json` does, less what must not leave: values that were set
+    /// for its agent, and what looks like a secret.
     pub fn export(&self, id: &LoopId, to: Option<Mirror>) -> Result<String, EngineError> {
         let Located { dir, .. } = self.locate(id)?;
         let state = journal::read_signed(&dir, &self.host().signing())?.state;

@@ -1,5 +1,5 @@
-//! Looking into a loop from afar: what an attempt was told, a part of what it printed.
-//! Secrets are taken out, as of a report: what is shown may leave the machine.
+//! Remote views of a loop: the prompt of an attempt, a part of what it printed. Secrets are taken out, as in a report:
+//! what is shown may leave the machine.
 
 use std::io::{ErrorKind, Read};
 
@@ -18,19 +18,19 @@ use crate::driver::recovery;
 use crate::service::redact::Redactor;
 use crate::{EngineError, Service};
 
-/// How much is read before a part of a log and behind it, in bytes, to see a secret that lies across its edge.
+/// How much is read before a part of a log and after it, in bytes, to see a secret that lies across its edge.
 const AROUND: u64 = 64 << 10;
 
-/// Something that was kept of an attempt.
+/// A kept log of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// What its agent printed.
     Output,
-    /// What it printed on standard error.
+    /// What its agent printed on standard error.
     Errors,
-    /// What a run of a gate behind it printed.
+    /// What a run of a gate after it printed.
     Gate(GateName, u32),
-    /// What a critic said behind it.
+    /// What a critic said after it.
     Critique,
 }
 
@@ -39,7 +39,7 @@ pub enum Kept {
 pub struct Part {
     /// The first byte of it.
     pub from: u64,
-    /// The byte behind it: where the next one begins.
+    /// The byte after it: where the next one begins.
     pub next: u64,
     /// How many bytes the log has now.
     pub total: u64,
@@ -61,10 +61,10 @@ pub struct Heard {
 }
 
 impl Service {
-    /// What an attempt's agent was told; none where that is not there.
+    /// The prompt of an attempt's agent; none if that is not there.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop, or it cannot be read.
+    /// [`EngineError`] if there is no such loop, or it cannot be read.
     pub fn told(&self, id: &LoopId, attempt: AttemptId) -> Result<Option<String>, EngineError> {
         let dir = self.locate(id)?.dir;
         let redactor = Redactor::new(&journal::read(&dir)?.state.spec, []);
@@ -75,17 +75,17 @@ impl Service {
     /// What the loop was asked for.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop, or it cannot be read.
+    /// [`EngineError`] if there is no such loop, or it cannot be read.
     pub fn goal(&self, id: &LoopId) -> Result<String, EngineError> {
         let spec = journal::read(&self.locate(id)?.dir)?.state.spec;
         Ok(Redactor::new(&spec, []).clean(&printable(&spec.prompt)))
     }
 
-    /// At most `most` bytes of a log from its byte `from` on, or of its end; it ends with a line where it can. None where
+    /// At most `most` bytes of a log from its byte `from` on, or of its end; it ends with a line if it can. None where
     /// there is no such log.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop, or it cannot be read.
+    /// [`EngineError`] if there is no such loop, or it cannot be read.
     pub fn printed(
         &self,
         id: &LoopId,
@@ -116,7 +116,7 @@ impl Service {
         Ok(Some(Part { from, next, total, text }))
     }
 
-    /// The same of what an agent says in its stream of events.
+    /// The same for an agent's stream of events.
     pub fn heard(
         &self,
         id: &LoopId,
@@ -162,8 +162,8 @@ fn cleaned(redactor: &Redactor, log: &Utf8Path, from: u64, bytes: &[u8]) -> Stri
     redactor.clean_part(&before, &part, &behind)
 }
 
-/// A part of a log, and how long that is: from the beginning of a line on where it is the end that is wanted, and to the end of
-/// one where there is one.
+/// A part of a log, and how long that is: from the beginning of a line on if it is the end that is wanted, and to the
+/// end of one if there is one.
 pub(crate) fn part(path: &Utf8Path, from: Option<u64>, most: u64) -> Option<(u64, Vec<u8>, u64)> {
     let (_, total) = output::read_part(path, 0, 0).ok()?;
     let begin = from.unwrap_or_else(|| total.saturating_sub(most));
@@ -179,7 +179,7 @@ pub(crate) fn part(path: &Utf8Path, from: Option<u64>, most: u64) -> Option<(u64
 }
 
 impl Service {
-    /// What an attempt's agent said, where that was a stream of events; `false` where it was not.
+    /// What an attempt's agent said, if that was a stream of events; `false` where it was not.
     pub fn said(
         &self,
         spec: &Spec,

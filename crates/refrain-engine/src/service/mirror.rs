@@ -1,6 +1,6 @@
-//! Files in which other systems look for a loop: written for them, never read back, and nothing depends on that. What stands
-//! in them, and whose one is that lies there already, is decided in `refrain_core::formats::mirror`. What a person asks for by name is
-//! in `foreign`.
+//! Files in which other systems look for a loop: written for them, never read back, and nothing depends on that. Their
+//! content, and the owner of one that is there already, is decided in `refrain_core::formats::mirror`. What a person
+//! asks for by name is in `foreign`.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -15,10 +15,10 @@ use refrain_store::LoopDir;
 use crate::git_steps::failure_branch;
 use crate::service::notes::close_notes;
 
-/// What is larger is no file of a mirror's, in bytes.
+/// A larger file is no mirror, in bytes.
 const LARGEST: u64 = 64 << 20;
 
-/// What a loop that somebody drives, or that has ended, looks like; `context` is what `context.md` says.
+/// What the mirrors of a driven or ended loop hold; `context` is the content of `context.md`.
 pub(crate) fn files(state: &LoopState, context: Option<&str>) -> Vec<Mirrored> {
     as_it_stands(state, true, context)
 }
@@ -28,12 +28,12 @@ fn as_it_stands(state: &LoopState, is_driven: bool, context: Option<&str>) -> Ve
     state.spec.mirrors.iter().map(|mirror| mirror.files(state, standing, context)).collect()
 }
 
-/// Writes these files. Nobody depends on it: what cannot be written is not.
+/// Writes these files. Nothing depends on them: what cannot be written is not.
 pub(crate) fn write(spec: &Spec, mirrored: &[Mirrored]) {
     mirrored.iter().for_each(|mirrored| put(spec, mirrored));
 }
 
-/// A runner works there from here on.
+/// Opens the mirrors: a runner works there from now on.
 pub(crate) fn open(spec: &Spec) {
     // A worktree of the loop's own is made later, and only where its folder is not there yet; no other system works in it.
     if has_lock(spec) && spec.working_dir.is_dir() {
@@ -41,7 +41,7 @@ pub(crate) fn open(spec: &Spec) {
     }
 }
 
-/// Whoever drove the loop goes. One that has not ended, and that no session drives, broke off.
+/// The runner goes. A loop that has not ended, and that no session drives, broke off.
 pub(crate) fn close(state: &LoopState, dir: &LoopDir) {
     close_notes(state, dir);
     if !state.spec.mirrors.is_empty() {
@@ -53,7 +53,7 @@ pub(crate) fn close(state: &LoopState, dir: &LoopDir) {
     }
 }
 
-/// Whether the lock of seed 004 is the loop's to write, and to take away: nobody else's who lives.
+/// Whether the loop may write and remove the lock of seed 004: no other living process has it.
 fn has_lock(spec: &Spec) -> bool {
     let own = identity::own().process.pid;
     spec.mirrors.contains(&Mirror::Ralph) && foreign_lock(spec).is_none_or(|pid| pid == own)
@@ -90,11 +90,11 @@ fn replace(path: &Utf8Path, text: &str) -> io::Result<()> {
     Folder::make(folder)?.replace_unsynced(name, text.as_bytes())
 }
 
-/// What lies where a mirror would write.
+/// The state of the path that a mirror would write.
 enum There {
     Nothing,
     Text(String),
-    /// No file of text, or it lies behind a link, which may lead anywhere.
+    /// No file of text, or it is reached through a link, which may lead anywhere.
     Other,
 }
 
@@ -114,7 +114,7 @@ fn there(root: &Utf8Path, name: &Utf8Path) -> There {
     fs::read_to_string(path).map_or(There::Other, There::Text)
 }
 
-/// The files that mirrors of such a loop would write, were they not somebody else's: these mirrors are left out.
+/// The files that the mirrors of such a loop would write but that others wrote: these mirrors are omitted.
 #[must_use]
 pub fn left_to_others(spec: &Spec) -> Vec<Utf8PathBuf> {
     let is_others = |mirror: &&Mirror| match there(&mirror.root(spec), &mirror.first(&spec.id)) {

@@ -1,4 +1,4 @@
-//! What the agent noted in `state.md`.
+//! The agent's notes in `state.md`.
 
 use refrain_core::event::End;
 use refrain_core::prompt::state_file::{self, WorkStatus};
@@ -7,7 +7,7 @@ use refrain_files::read_text;
 use refrain_store::project::worktree;
 use refrain_store::{LoopDir, write_nofollow};
 
-/// What the agent noted, from its worktree or, where that was given back, as it was kept. A link that the agent put in its
+/// What the agent noted, from its worktree or, if that was given back, as it was kept. A link that the agent put in its
 /// place would show any file of the person's, and is not followed.
 pub(crate) fn noted(spec: &Spec, dir: &LoopDir) -> Option<String> {
     match in_worktree(spec) {
@@ -22,8 +22,8 @@ fn in_worktree(spec: &Spec) -> Option<Spec> {
     own.state_file().canonicalize_utf8().is_ok_and(|path| path == own.state_file()).then_some(own)
 }
 
-/// The front matter of the agent's notes says of a loop that is completed what the loop says, whoever claimed it. The notes
-/// are the agent's, so nothing depends on it: where they cannot be written they stay.
+/// Sets the front matter of the agent's notes of a completed loop to what the loop says, whatever the agent claimed.
+/// The notes are the agent's, so nothing depends on it: if they cannot be written they stay.
 pub(crate) fn close_notes(state: &LoopState, dir: &LoopDir) {
     if !is_completed(state) {
         return;

@@ -1,4 +1,5 @@
-//! What must not leave with a report, or on a failure branch: values of variables that were set for the agent, and whatever looks like a secret.
+//! What must not leave with a report, or on a failure branch: values of variables that were set for the agent, and
+//! everything that looks like a secret.
 
 use std::ops::Range;
 
@@ -6,10 +7,9 @@ use refrain_core::Spec;
 use refrain_core::spec::Secret;
 use refrain_secrets as secrets;
 
-/// The shortest value that is looked for: what is shorter is a number or a switch, and stands everywhere.
+/// The shortest value that is looked for: a shorter one is a number or a switch, and occurs everywhere.
 const SHORTEST: usize = 6;
 
-/// Takes secrets out of texts.
 pub(crate) struct Redactor {
     values: Vec<String>,
 }
@@ -25,12 +25,12 @@ impl Redactor {
         Self { values }
     }
 
-    /// The text without them. A line that looks like one is left out as a whole, and a key with all its lines.
+    /// The text without them. A line that looks like one is omitted as a whole, and a key with all its lines.
     pub(crate) fn clean(&self, text: &str) -> String {
         self.clean_part("", text, "")
     }
 
-    /// A part of a text without them: what lies `before` it and `behind` it says what stands at its edges.
+    /// A part of a text without them: the text `before` and `behind` it decides about its edges.
     pub(crate) fn clean_part(&self, before: &str, part: &str, behind: &str) -> String {
         let whole = [before, part, behind].concat();
         let (text, part) = self.without_values(&whole, before.len()..before.len() + part.len());
@@ -40,7 +40,7 @@ impl Redactor {
             let shown = &text[from.min(to)..to];
             at += line.len();
             let words = line.strip_suffix('\n').unwrap_or(line);
-            // The screen wants to see more of a key than its first line; here nobody waits for that.
+            // The screen needs more of a key than its first line; here lines are shown one by one.
             let begins = line.contains("-----BEGIN ") && line.contains("PRIVATE KEY");
             let found = match begins {
                 true => Some("a private key"),
@@ -59,7 +59,8 @@ impl Redactor {
         kept
     }
 
-    /// The text without the values, and where the part is in that: a value that lies across its begin is of what is before it.
+    /// The text without the values, and where the part is in that: a value that lies across its begin is of what is
+    /// before it.
     fn without_values(&self, text: &str, part: Range<usize>) -> (String, Range<usize>) {
         let found = self.values.iter().flat_map(|value| text.match_indices(value.as_str()));
         let mut found: Vec<_> = found.map(|(at, value)| at..at + value.len()).collect();
@@ -128,7 +129,7 @@ mod tests {
         assert!(clean.starts_with("before\n[redacted: ") && clean.ends_with("]\nafter"), "{clean}");
     }
 
-    /// Whatever the parts, together they say what the whole says, and none has a piece of a secret.
+    /// For any parts: together they say what the whole says, and none has a piece of a secret.
     #[test]
     fn parts_hide_what_the_whole_hides() {
         let token = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");

@@ -1,5 +1,5 @@
-//! What a loop came to, gathered from its journal, its logs and its repository; and whether these still agree. Nothing is
-//! written, and nothing is asked of anybody but git here.
+//! The result of a loop, gathered from its journal, its logs and its repository; and whether these still agree. Nothing
+//! is written, and only git is asked.
 
 use std::collections::BTreeMap;
 
@@ -29,18 +29,17 @@ use crate::{EngineError, chain};
 const END: u64 = 2 << 10;
 
 impl Service {
-    /// The report on a loop.
     pub(crate) fn loop_report(&self, id: &LoopId) -> Result<Report, EngineError> {
         let case = Case::open(self, id)?;
         let all = case.whole.records.len();
         Ok(case.report(all, &self.host().version, alive(&case.found.dir, &case.whole.state).runner))
     }
 
-    /// Checks every byte of a loop's journal, whether what it says of logs, trees and commits is so, and whether a report
-    /// that is given says the same.
+    /// Checks every byte of a loop's journal, whether what it says of logs, trees and commits is so, and whether a
+    /// report that is given says the same.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop or its journal cannot be read; one that is damaged is a verdict.
+    /// [`EngineError`] if there is no such loop or its journal cannot be read; one that is damaged is a verdict.
     pub(crate) fn verify_loop(&self, id: &LoopId, given: Option<&Given>) -> Result<Verdict, EngineError> {
         let case = match Case::open(self, id) {
             Err(EngineError::Journal(error @ JournalError::Damaged { line, .. })) => {
@@ -56,7 +55,7 @@ impl Service {
     }
 }
 
-/// A loop that is reported on.
+/// A loop, and what is known of it for a report.
 struct Case {
     found: Located,
     whole: Whole,
@@ -67,15 +66,15 @@ impl Case {
     fn open(service: &Service, id: &LoopId) -> Result<Self, EngineError> {
         let found = service.locate(id)?;
         let whole = journal::whole(&found.dir, &service.host().signing())?;
-        // The loop's own worktree may be gone; what it made is in the repository of all.
+        // The loop's own worktree may be gone; its work is in the shared repository.
         let spec = &whole.state.spec;
         let repository = repository::open(&service.project().root, &service.host().env, spec);
         Ok(Self { found, whole, repository })
     }
 
-    /// The report as it is, or was, when the journal had so many records.
+    /// The report as it is, or was, when the journal had this number of records.
     fn report(&self, records: usize, version: &str, runner: Option<bool>) -> Report {
-        // All of them are folded already, and their signatures looked at.
+        // All of them are folded already, and their signatures checked.
         let before = fold(&self.whole.records[..records]).filter(|_| records < self.whole.records.len());
         let state = before.as_ref().unwrap_or(&self.whole.state);
         let trail = Trail::of(&self.whole.records[..records]);
@@ -84,7 +83,7 @@ impl Case {
         let began = state.git.began.as_ref();
         let base_tree = began.and_then(|began| self.tree_of(began));
         let files = base.and_then(|_| {
-            // Without its beginning nobody knows what is new; where there was none, all is.
+            // Without a known start it is unknown what is new; without a first commit, all is.
             let from = if began.is_some() { Some(base_tree.as_ref()?) } else { None };
             self.files(from, report::tree(state, &trail)?)
         });
@@ -119,7 +118,7 @@ impl Case {
         let of = |result: &refrain_core::r#loop::GateResult| {
             let name = result.spec(&state.spec)?.name.clone();
             let path = self.path(result.of, &Kept::Gate(name, result.run));
-            // Of an agent's stream only its last word is for people.
+            // Of an agent's stream only the final message is for people.
             let said = match result.spec(&state.spec)?.check {
                 gate::Check::Review(_) => path.with_extension("final.md"),
                 gate::Check::Command(_) => path.clone(),
@@ -230,7 +229,7 @@ impl Case {
             }
             Err(error) => return Check::unchecked(Subject::Commit, commit, chain(&error)),
         };
-        // What the agent committed by itself has neither on record.
+        // A commit of the agent's own has neither on record.
         let Some(tree) = tree else { return Check::agrees(Subject::Commit, commit) };
         if found.tree != *tree {
             return Check::differs(
@@ -298,7 +297,7 @@ fn fold(records: &[Record]) -> Option<LoopState> {
     Some(state)
 }
 
-/// What is wrong with a file that is not as it was.
+/// How a file differs from its seal.
 fn another(then: &Seal, now: &Seal) -> String {
     match now.bytes == then.bytes {
         true => "it is not as it was when it was sealed: as long, with another hash".to_owned(),
@@ -306,7 +305,7 @@ fn another(then: &Seal, now: &Seal) -> String {
     }
 }
 
-/// The end of a log, fit to be read: from the begin of a line on, where it has more than one.
+/// The end of a log, fit to be read: from the begin of a line on, if it has more than one.
 fn last_lines(end: &[u8]) -> String {
     let is_cut = end.len() as u64 > END;
     let line = end.iter().position(|byte| *byte == b'\n').map(|at| at + 1);

@@ -1,5 +1,5 @@
-//! Asking something of a loop or a plan that another runner drives, or none: a request that is done once, by whichever process
-//! does it.
+//! Asking something of a loop or a plan that another runner drives, or none: a request that is done once, by whichever
+//! process does it.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ use crate::observe::telemetry::tell_of_session;
 use crate::service::mirror;
 use crate::{EngineError, Host, LoopRequest, Service, chain, now};
 
-/// How long the asker waits before looking whether the runner still lives.
+/// How long a caller waits before it checks whether the runner still lives.
 const ASK_CHECK: Duration = Duration::from_millis(200);
 /// After how long a runner that has not answered is worth a word: one that is well does so at once.
 const ASK_SLOW: Duration = Duration::from_secs(2);
@@ -39,7 +39,7 @@ pub struct SlowRunner {
 
 /// A machine for which requests are done while no runner drives it.
 pub(crate) trait Unattended: Machine {
-    /// What acts for it.
+    /// The type that acts for it.
     type Actor;
 
     fn actor(service: &Service) -> &Self::Actor;
@@ -53,13 +53,13 @@ pub(crate) trait Unattended: Machine {
         requests: &[&Request],
     ) -> Result<(), EngineError>;
 
-    /// What is left to do for the state that they led to.
+    /// Does what is left to do for the new state.
     fn settle(actor: &Self::Actor, state: &Self, dir: &LoopDir) -> Result<(), EngineError>;
 
-    /// It has just ended here, and no runner's process tells of that.
+    /// It has just ended here, and no runner's process reports that.
     fn tell_end(_: &Host, _: &Self, _: &LoopDir) {}
 
-    /// Whether a request is still to be done, and may be.
+    /// Whether a request is new and allowed.
     fn is_new(&self, request: &Request) -> bool {
         !self.has_answered(&request.id) && self.admits(&request.ask).is_ok()
     }
@@ -71,7 +71,7 @@ pub(crate) trait Unattended: Machine {
 }
 
 impl Service {
-    /// Asks the machine in `dir`, and returns its state after it was heard.
+    /// Asks the loop or plan in `dir`, and returns its state after the request was taken.
     pub(crate) fn ask_machine<M: Unattended>(
         &self,
         dir: &LoopDir,
@@ -97,7 +97,7 @@ impl Service {
             if state.has_answered(&request.id) {
                 return Ok(state);
             }
-            // Nobody answers what can no longer be done: it came to an end in between.
+            // A request that is no longer possible gets no answer: the loop or plan ended in between.
             if let Err(why) = state.admits(&request.ask) {
                 inbox::remove(&dir.inbox().join(request.id.as_str()));
                 return Err(refused(why));
@@ -109,7 +109,8 @@ impl Service {
                 slow(SlowRunner { pid: runner.map(|runner| runner.process.pid), is_stopped });
             }
             match &notice {
-                // Only now: the kernel takes up to 40 ms to close one. What happened meanwhile is seen in the next round.
+                // Only now: the kernel takes up to 40 ms to close one. What happened meanwhile is seen in the next
+                // round.
                 None => {
                     notice.insert(Notice::new()?).watch(&dir.journal());
                     continue;
@@ -131,8 +132,8 @@ pub(crate) fn request(host: &Host, dir: &LoopDir, (ask, by): (Ask, Asker)) -> Re
     host.signing().sign_request(dir, Request { id, ask, by, signature: None })
 }
 
-/// Does what waits in the inbox of a machine that nobody drives, and returns its state then. With a runner alive, or an empty
-/// inbox, this does nothing.
+/// Does what waits in the inbox of a loop or plan without a runner, and returns its state then. With a runner alive, or
+/// an empty inbox, this does nothing.
 pub(crate) fn answer_without_runner<M: Unattended>(
     actor: &M::Actor,
     dir: &LoopDir,
@@ -162,7 +163,7 @@ impl Unattended for LoopState {
     }
 
     fn answer(host: &Host, journal: &mut Journal, requests: &[&Request]) -> Result<(), EngineError> {
-        // Nobody but its session ends a session's turn; only who cancels does not wait for that.
+        // Only the session ends its turn, except on cancel.
         let is_its_turn = journal.state().is_in_session() && journal.state().in_flight().is_some();
         let can_wait = |ask: &Ask| is_its_turn && !matches!(ask, Ask::Cancel(_));
         if requests.iter().any(|request| journal.state().is_new(request) && !can_wait(&request.ask)) {
@@ -191,8 +192,8 @@ impl Unattended for LoopState {
 }
 
 /// Takes a loop over from a runner that died: its processes are ended, its attempt is refunded, and the time without a
-/// runner is not the loop's own. Whoever calls has the lock. One that has stopped only gets the end that it was asked for:
-/// whoever asked may have died in between.
+/// runner does not count. The caller has the lock. One that has stopped only gets the end that it was asked for: the
+/// requesting process may have died in between.
 pub(crate) fn take_over(journal: &mut Journal, host: &Host) -> Result<(), EngineError> {
     let state = journal.state();
     let swept = (state.is_busy() || state.sweeping || state.is_committing()).then(|| {
@@ -218,13 +219,13 @@ fn finish_if_asked(journal: &mut Journal, host: &Host) -> Result<(), EngineError
     loop {
         match next_step(journal.state(), &Live::default(), now()) {
             Step::ReleaseWorktree => {
-                // What was asked is on disk before anything is removed for it.
+                // The request is on disk before anything is removed for it.
                 journal.commit(Durability::Synced)?;
                 let kept = release(journal, host)?;
                 journal.push(Event::WorktreeReleased { kept }, now())?;
             }
             Step::Finish(end) => journal.push(Event::LoopEnded(end), now())?,
-            // Nobody is there to finish the iteration: what it changed stays in the worktree.
+            // There is no runner to finish the iteration: what it changed stays in the worktree.
             Step::TakeCandidate | Step::Start(ChildId::Gate { .. }) | Step::Commit { .. }
                 if journal.state().cancel == Some(Urgency::AfterIteration) =>
             {
@@ -248,7 +249,7 @@ fn finish_if_asked(journal: &mut Journal, host: &Host) -> Result<(), EngineError
     }
 }
 
-/// Gives back the worktree of a loop that nobody drives, unless another loop works in it by now.
+/// Gives back the worktree of a loop without a runner, unless another loop works in it by now.
 fn release(journal: &Journal, host: &Host) -> Result<Option<String>, EngineError> {
     let spec = &journal.state().spec;
     let by = match WorktreeLock::claim(&Project::find(&spec.project)?, &spec.worktree, false)? {

@@ -1,4 +1,4 @@
-//! Sealing what was kept, when it is whole: on the supervisor's thread, before the end of a process is told.
+//! Sealing what was kept, when it is whole: on the supervisor's thread, before the end of a process is reported.
 
 use std::io::{self, ErrorKind, Read};
 

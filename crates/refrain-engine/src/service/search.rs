@@ -1,4 +1,5 @@
-//! Searching what an attempt printed, however much that is: it is read part by part, and no more of it is held than that.
+//! Searching what an attempt printed, however much that is: it is read part by part, and no more of it is held than
+//! that.
 
 use std::ops::ControlFlow;
 
@@ -13,29 +14,28 @@ use crate::service::logs::part;
 use crate::service::redact::Redactor;
 use crate::{EngineError, Service};
 
-/// How much is read at once, in bytes; more where a line is longer than that.
+/// How much is read at once, in bytes; more if a line is longer than that.
 const STEP: u64 = 256 << 10;
 /// The longest line that is looked at whole, in bytes.
 const LONGEST_LINE: u64 = 16 << 20;
-/// How much is looked through at a time, in bytes: whoever wants to look on asks again.
+/// How much is searched at a time, in bytes: the caller asks again to continue.
 const MOST: u64 = 128 << 20;
 
-/// How far a search has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SearchResult {
-    /// The byte from which it goes on.
+    /// The byte from which to continue.
     pub next: u64,
     /// How many bytes there are now.
     pub total: u64,
 }
 
 impl Service {
-    /// Tells of what an attempt's agent said from byte `from` on that may have `wanted` in it, in whatever case, and at which
-    /// byte; until it is told to break off, or so much was looked through that somebody should be asked. None where nothing
-    /// was printed.
+    /// Reports what an attempt's agent said from byte `from` on that may have `wanted` in it, in any case, and at which
+    /// byte; until it is cancelled, or so much was searched that the caller should decide whether to continue. None if
+    /// nothing was printed.
     ///
     /// # Errors
-    /// [`EngineError`] where there is no such loop, or it cannot be read.
+    /// [`EngineError`] if there is no such loop, or it cannot be read.
     pub fn search(
         &self,
         id: &LoopId,
@@ -79,7 +79,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Looks through a part that begins at byte `at`; breaks off behind so many bytes of it.
+    /// Looks through a part that begins at byte `at`; a break holds how many bytes of it were searched.
     fn look(
         &mut self,
         bytes: &[u8],
@@ -119,7 +119,7 @@ impl Reader {
 /// What is looked for.
 struct Wanted {
     text: String,
-    /// Its words, where a stream of events has them as they are; none where it may write them in another way.
+    /// Its words, where a stream of events has them as they are; none if it may write them in another way.
     words: Vec<String>,
 }
 

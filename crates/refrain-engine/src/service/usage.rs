@@ -1,4 +1,4 @@
-//! What loops used, as one object: what `refrain usage --json` prints, and whoever asks from afar is told.
+//! What loops used, as one object: printed by `refrain usage --json`, and sent to remote callers.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -10,36 +10,33 @@ use crate::config::{Chosen, ConfigError};
 use crate::service::catalog::Listed;
 use crate::{EngineError, Service, now};
 
-/// What loops used.
 #[derive(Debug)]
 pub struct Used {
-    /// The object.
     pub report: Report,
-    /// The same, by all that tells it apart but the day, where that is asked for.
+    /// The same, by all that tells it apart but the day, if that is asked for.
     pub series: Vec<(Series, Sum)>,
     /// The loops that could not be read, and are not in it.
     pub unread: Vec<Listed>,
-    /// What else could not be told, which takes nothing from the sums.
+    /// What else could not be read, which takes nothing from the sums.
     pub untold: Vec<UnreportedUsage>,
 }
 
-/// Something beside the sums that could not be told.
+/// Something beside the sums that could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum UnreportedUsage {
-    /// Which caps are configured.
+    /// The configured caps.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// How the caps stand.
     #[error(transparent)]
     Caps(#[from] EngineError),
-    /// What agents used that looked back on loops.
+    /// The usage of agents that looked back on loops.
     #[error(transparent)]
     LookingBack(#[from] MemoryError),
 }
 
 impl Service {
-    /// Adds up what the loops of this project used, or those of all, `since` then; days are those of the time zone. A scraper
-    /// wants each series, too.
+    /// Adds up what the loops of this project used, or those of all, `since` then; days are those of the time zone. A
+    /// scraper wants each series, too.
     pub fn used(
         &self,
         everywhere: bool,

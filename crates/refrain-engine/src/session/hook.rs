@@ -1,4 +1,4 @@
-//! What a session's hook is answered. The core decides; what it decides about is looked for here.
+//! The answer to a session's hook. The core decides; the facts for it are collected here.
 
 use std::time::{Duration, Instant};
 
@@ -16,14 +16,15 @@ use crate::{EngineError, Service};
 /// How long a hook waits for a proof: half of what its harness gives it, which the plugins set to 60 s.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How often a transcript is looked into where the hook was not told the message: it may not be written yet.
+/// How often a transcript is looked into when the hook's input has no message: it may not be written yet.
 const LOOKS: u32 = 5;
 
 /// How long each of these looks is waited for.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(200);
 
 impl Service {
-    /// Answers a session that ends its turn: one that a loop started itself where `is_inside`. Whatever is odd lets it go.
+    /// Answers a session that ends its turn: one that a loop started itself if `is_inside`. Any irregularity lets the
+    /// session go.
     #[must_use]
     pub fn at_stop(&self, agent: AgentKind, told: &Told, is_inside: bool) -> Answer {
         let mut stop = Stop {
@@ -90,8 +91,8 @@ impl Service {
         Answer::of(&state.spec.id, stands)
     }
 
-    /// What a session is told that starts, goes on, or was compacted: which loops it drives. None where there are none, or a
-    /// loop started it itself.
+    /// The context for a session that starts, continues, or was compacted: which loops it drives. None if there are
+    /// none, or a loop started it itself.
     #[must_use]
     pub fn at_start(&self, agent: AgentKind, told: &Told, is_inside: bool) -> Option<String> {
         if is_inside {
@@ -103,7 +104,7 @@ impl Service {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
-    /// The loops that this session drives; one that no session was named for yet is bound to it, where it was begun in the
+    /// The loops that this session drives; one that no session was named for yet is bound to it, if it was begun in the
     /// same process.
     fn loops_of_session(&self, agent: AgentKind, session: &str) -> Result<Vec<LoopState>, EngineError> {
         let noted = sessions::of(self.project(), session)?;

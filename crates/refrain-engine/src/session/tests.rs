@@ -62,7 +62,7 @@ impl Place {
         self.service.state(id).unwrap()
     }
 
-    /// What a hook is answered that was told this.
+    /// The answer to a hook with this input.
     fn hook(&self, told: &Told) -> Option<String> {
         match self.service.at_stop(AgentKind::Claude, told, false) {
             Answer::GoOn(text) => Some(text),
@@ -83,7 +83,7 @@ fn name(number: usize) -> String {
     format!("session-{number:02}")
 }
 
-/// What a hook of this session is told.
+/// The input of a hook of this session.
 fn told(session: &str, event: &str, message: &str, background: usize) -> Told {
     let background: Vec<_> = (0..background).map(|task| serde_json::json!({ "id": task })).collect();
     let input = serde_json::json!({
@@ -139,7 +139,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
         clean_checkout: false,
         gates_must_run: false,
         approval: false,
-        // What these sessions do is no work.
+        // The turns of these sessions do no work.
         stuck: StuckSpec { threshold: 1_000, ..StuckSpec::default() },
         critique: None,
         caps: Default::default(),
@@ -155,7 +155,7 @@ fn spec(id: LoopId, project: Utf8PathBuf) -> Spec {
     }
 }
 
-/// What happens to a loop, or to its session.
+/// An event of a loop, or its session.
 #[derive(Clone, Copy, Debug)]
 enum Happens {
     Advances,
@@ -172,7 +172,7 @@ enum Happens {
     SaysDone,
     SaysCapped,
     IsCancelled,
-    /// The session is lost, and goes on with its loop.
+    /// The session is lost, and resumes with its loop.
     IsLost,
 }
 
@@ -223,7 +223,7 @@ impl Counter {
         }
     }
 
-    /// What happens, and whether its session goes on because of it; none where nobody is asked.
+    /// Applies an event, and says whether the session continues because of it; none if the session is not asked.
     fn after(&mut self, happens: Happens) -> Option<bool> {
         use Happens::*;
         let was = self.end;
@@ -259,7 +259,7 @@ impl Counter {
     }
 }
 
-/// Does it to the real one; what its session is told, where it is told something.
+/// Does it to the real one; the prompt of its session, if it gets one.
 fn take(place: &Place, number: usize, happens: Happens, is_over: bool) -> Option<String> {
     let (id, service) = (id_of(number), &place.service);
     let next = |turn| match turn {
@@ -307,7 +307,7 @@ fn take(place: &Place, number: usize, happens: Happens, is_over: bool) -> Option
     }
 }
 
-/// What the real one counts; what its model alone knows is taken from that.
+/// The counters of the real one; what only its model has is taken from that.
 fn counted(state: &LoopState, model: &Counter) -> Counter {
     Counter {
         iteration: state.iteration,

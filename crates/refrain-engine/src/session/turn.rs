@@ -1,4 +1,4 @@
-//! One turn of a session: what it left behind, and what it is told next.
+//! One turn of a session: its result, and the prompt of the next.
 
 use camino::Utf8Path;
 use refrain_core::agent::AgentReport;
@@ -17,12 +17,12 @@ use crate::child::quotes;
 use crate::service::mirror;
 use crate::{EngineError, now};
 
-/// What a session said when it ended its turn.
+/// A session's report at the end of its turn.
 #[derive(Clone, Debug, Default)]
 pub struct Said {
-    /// Its last message, as its agent told it.
+    /// Its last message, as its agent passed it on.
     pub message: String,
-    /// It says that the loop is done in so many words, which are no message: `tick finish`.
+    /// It claims the loop done by a command, not in a message: `tick finish`.
     pub claims: bool,
     /// Whether it did anything but speak.
     pub activity: Activity,
@@ -42,15 +42,15 @@ pub enum Activity {
     Unread,
 }
 
-/// What can be done with a loop between two turns.
+/// The next thing to do between two turns.
 pub(super) enum Next {
-    /// The session is told this.
+    /// The session gets this turn.
     Turn(Turn),
-    /// What comes next takes a runner.
+    /// A runner is needed next.
     Prover,
 }
 
-/// What a turn that is over left behind.
+/// The result of a turn that is over.
 pub(super) fn over(
     state: &LoopState,
     dir: &LoopDir,
@@ -99,7 +99,7 @@ fn keep(path: &Utf8Path, text: &str) {
     let _ = refrain_files::write(path, text.as_bytes());
 }
 
-/// Goes on until it is the session's turn, the loop stands still, or a runner is needed.
+/// Continues until it is the session's turn, the loop has stopped, or a runner is needed.
 pub(super) fn go_on(
     journal: &mut Journal,
     mut look: impl FnMut(&Spec) -> Option<WorkDigest>,
@@ -145,7 +145,8 @@ pub(super) fn go_on(
     }
 }
 
-/// Everything that must be there before the session is told: the attempt's folder, its prompt, the files that it reads.
+/// Creates everything that must be there before the session gets its turn: the attempt's folder, its prompt, the files
+/// that it reads.
 fn tell(state: &LoopState, loop_dir: &LoopDir, id: AttemptId) -> Result<Turn, EngineError> {
     let quoted = quotes::read(&state.spec, loop_dir, &prompt::quotes(state));
     let prompt = prompt::assemble(state, Quoted(&quoted));

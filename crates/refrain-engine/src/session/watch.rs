@@ -6,11 +6,11 @@ use std::time::SystemTime;
 
 use camino::Utf8Path;
 
-/// Of a larger file nobody reads what it holds, in bytes.
+/// Larger files are not read, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// What a file is known by: what it holds, so that one that was written again with the same is the same (seed 000 compares
-/// checksums). None where there is none.
+/// What a file is known by: what it holds, so that one that was written again with the same is the same (seed 000
+/// compares checksums). None if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     /// It holds this.

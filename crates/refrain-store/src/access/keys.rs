@@ -1,5 +1,5 @@
-//! Who may come in over HTTP: the hashes of the tokens and cookies that were given out, one small file each in the user's
-//! state home, named after the hash. They themselves are kept nowhere.
+//! The credentials for HTTP: the hashes of the tokens and cookies that were given out, one small file each in the
+//! user's state home, named after the hash. The credentials themselves are not kept.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,17 +15,17 @@ use crate::{DiskError, OnPath, write_atomic};
 
 /// How long each is good for, in hours: 30 days, and then another is made.
 const HOURS: i64 = 24 * 30;
-/// What the file of a cookie says behind its time.
+/// What the file of a cookie has after its time.
 const BROWSER: &str = "browser";
 /// How much of a hash is an id: enough to tell tokens apart, and nothing to guess a token by.
 const ID: usize = 12;
-/// What tells the hash of a cookie from that of a token.
+/// Distinguishes the hash of a cookie from that of a token.
 const COOKIE: &str = "refrain serve 2026-11-22 the cookie of a browser";
 
-/// What somebody shows to be let in; the one is never good as the other.
+/// The credential of a client; a token is never accepted as a cookie, nor the reverse.
 #[derive(Clone, Copy)]
 pub enum Pass<'a> {
-    /// A program's, or a person's who types it.
+    /// A program's, or one that a person types.
     Token(&'a str),
     /// A browser's, which it sends to one host alone.
     Cookie {
@@ -77,12 +77,13 @@ impl Keys {
         Self { dir: state_home.join("serve") }
     }
 
-    /// Lets in whoever has this from now on, and clears away what is old. After a crash it is good or it is not, never half.
+    /// Accepts this credential from now on, and clears away what is old. After a crash it is good or it is not, never
+    /// half.
     pub fn add(&self, pass: Pass<'_>, at: Timestamp) -> Result<(), DiskError> {
         make_dir(&self.dir)?;
         let all = self.dir.read_dir_utf8().into_iter().flatten().flatten();
         for old in all.filter(|entry| is_over(entry.path(), at)) {
-            // One that stays lets nobody in either.
+            // An expired key that stays is not accepted either.
             let _ = fs::remove_file(old.path());
         }
         let text = match pass {
@@ -92,7 +93,7 @@ impl Keys {
         write_atomic(&self.place(pass), text.as_bytes())
     }
 
-    /// Those that let somebody in now, oldest first.
+    /// The keys that are accepted now, oldest first.
     #[must_use]
     pub fn list(&self, now: Timestamp) -> Vec<Key> {
         let all = self.dir.read_dir_utf8().into_iter().flatten().flatten();
@@ -112,13 +113,13 @@ impl Keys {
         Ok(true)
     }
 
-    /// Whether this was given out, and is still good. What cannot be read lets nobody in.
+    /// Whether this was given out, and is still good. A key that cannot be read is not accepted.
     #[must_use]
     pub fn has(&self, pass: Pass<'_>, now: Timestamp) -> bool {
         key(&self.place(pass)).is_some_and(|key| now < key.ends_at)
     }
 
-    /// Lets nobody in any more who was; how many there were.
+    /// Revokes all keys, and says how many there were.
     pub fn revoke(&self) -> Result<usize, DiskError> {
         let mut count = 0;
         for entry in self.dir.read_dir_utf8().into_iter().flatten().flatten() {
@@ -137,7 +138,7 @@ impl Keys {
     }
 }
 
-/// What a file stands for; none where it does not say.
+/// The key in a file; none if it does not name one.
 fn key(path: &Utf8Path) -> Option<Key> {
     let own = rustix::process::geteuid().as_raw();
     // Where there is no home, the state home is a place that everybody can write to.

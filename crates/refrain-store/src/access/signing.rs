@@ -1,5 +1,6 @@
-//! Signing journals: the user's key, and the last record that was signed of each loop. Both are kept in the user's state home, which
-//! is not in the repository. The core says which records are signed and what a missing signature means (`refrain_core::signature`).
+//! Signing journals: the user's key, and the last record that was signed of each loop. Both are kept in the user's
+//! state home, which is not in the repository. The core says which records are signed and what a missing signature
+//! means (`refrain_core::signature`).
 
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -40,7 +41,6 @@ struct Own {
 /// The last record of a loop that was signed: a journal that does not hold it was cut, or written anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastSigned {
-    /// Its number.
     pub(crate) records: u64,
     /// The journal's length with it, in bytes.
     pub(crate) bytes: u64,
@@ -55,7 +55,7 @@ impl LastSigned {
 }
 
 impl Signing {
-    /// What lies in this state home, and what the user's configuration trusts. Nothing is read or made yet.
+    /// The keys of this state home, and those that the user's configuration trusts. Nothing is read or made yet.
     #[must_use]
     pub fn new(state_home: &Utf8Path, config_home: &Utf8Path) -> Self {
         Self { home: state_home.join("signing"), config_home: config_home.to_owned(), own: Arc::default() }
@@ -76,8 +76,8 @@ impl Signing {
         self.home.join("key")
     }
 
-    /// Signs with the user's key, which is made first if there is none. None if it can be neither read nor made: what the loop does
-    /// is then unsigned.
+    /// Signs with the user's key, which is made first if there is none. None if it can be neither read nor made: the
+    /// loop's records are then unsigned.
     pub(crate) fn sign(&self, statement: &[u8]) -> Option<Signature> {
         let path = self.key_file();
         let own = self.own.get_or_init(|| Own::read(&path).or_else(|| Own::make(&path).ok()?)).as_ref()?;
@@ -132,7 +132,8 @@ impl Signing {
         Request { signature, ..request }
     }
 
-    /// The requests that wait in the inbox of the loop or plan in `dir`, with the file of each, and with whom it counts as from.
+    /// The requests that wait in the inbox of the loop or plan in `dir`, with the file of each, and with whom it counts
+    /// as from.
     pub fn requests(&self, dir: &LoopDir) -> Result<Vec<(Request, Utf8PathBuf)>, DiskError> {
         let (mut waiting, trusts) = (inbox::waiting(dir)?, self.trusts());
         for (request, _) in &mut waiting {
@@ -160,10 +161,10 @@ impl Signing {
         Err(JournalError::damaged(dir.journal(), last.records, what))
     }
 
-    /// Remembers the last record of the loop in `dir` that was signed. It is not synced: what a power loss takes of it is never more
-    /// than the memory itself.
+    /// Remembers the last record of the loop in `dir` that was signed. It is not synced: what a power loss takes of it
+    /// is never more than the memory itself.
     pub(crate) fn remember(&self, dir: &LoopDir, last: &LastSigned) {
-        // Without it a cut tail does not show; the loop goes on.
+        // Without it a cut tail does not show; the loop continues.
         let _ = Self::try_remember(&self.place(dir), last);
     }
 
@@ -216,7 +217,7 @@ impl Own {
     }
 }
 
-/// What a file of the user's own holds. Where there is no home, the state home is a place that everybody can write to.
+/// The content of a file of the user's own. If there is no home, the state home is a place that everybody can write to.
 fn read_own(path: &Utf8Path) -> Option<Vec<u8>> {
     let own = rustix::process::geteuid().as_raw();
     fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.uid() == own)?;

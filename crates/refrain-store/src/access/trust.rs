@@ -1,6 +1,6 @@
-//! What of a project the user trusts: its `refrain.toml` and the commands that its files name, each by the project and the
-//! exact content (design.md section 6). One small file each
-//! in the user's state home, out of the repository's reach: a content that was not trusted is not there, whoever wrote it.
+//! What of a project the user trusts: its `refrain.toml` and the commands that its files name, each by the project and
+//! the exact content (design.md section 6). One small file each in the user's state home, out of the repository's
+//! reach: content that was not trusted has no file there.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -75,7 +75,7 @@ impl Trust {
         found.is_some_and(|found| found.project == project && found.hash == hash)
     }
 
-    /// Trusts this content from now on, whatever comes later. After a crash it is trusted or not, never half.
+    /// Trusts this content from now on. After a crash it is trusted or not, never half.
     pub fn grant(
         &self,
         project: &Utf8Path,

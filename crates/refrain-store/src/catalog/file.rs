@@ -1,4 +1,4 @@
-//! The catalog as a file: opening it, putting it aside where it is of no use, and doing without it.
+//! The catalog as a file: opening it, putting it aside if it is of no use, and doing without it.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -19,9 +19,9 @@ use crate::journal;
 use crate::project::layout::{LoopDir, Project};
 use crate::{DiskError, OnPath};
 
-/// How long a reader waits for somebody who writes.
+/// How long a reader waits for a writer.
 const READER_WAITS: Duration = Duration::from_secs(2);
-/// How long a runner does: what it could not write, the next reader does.
+/// The same for a runner: the next reader does what it could not write.
 const RUNNER_WAITS: Duration = Duration::from_millis(100);
 
 /// Only ever added to. A change of what is derived (the status object, what an attempt used) is one that empties
@@ -69,13 +69,13 @@ const STEPS: &[&str] = &[
         at_least INTEGER NOT NULL,
         PRIMARY KEY (loop, number)
     ) WITHOUT ROWID;",
-    // Nobody who lists thousands of loops asks for it.
+    // Lists of thousands of loops do not need it.
     "ALTER TABLE loops DROP COLUMN worktree",
-    // What judges used is told, too: all is read anew.
+    // The usage of judges is listed, too: all is read anew.
     "DELETE FROM projects",
     // Loops of tasks belong to their plan.
     "ALTER TABLE loops ADD COLUMN plan TEXT; DELETE FROM projects",
-    // Who pays is told, and a loop's mode.
+    // The payer and the mode of a loop are listed.
     "ALTER TABLE attempts ADD COLUMN pool TEXT; DELETE FROM projects",
     // What an agent never said makes sums incomplete, as what it could not say any more does.
     "DELETE FROM projects",
@@ -117,10 +117,10 @@ pub fn with<T>(
     }
 }
 
-/// Notes a loop that has stopped, for whoever looks next.
+/// Notes a loop that has stopped, for the next reader.
 ///
 /// # Errors
-/// [`CatalogError`], which harms nobody: what is not noted, the next reader finds.
+/// [`CatalogError`], which does no harm: the next reader finds what was not noted.
 pub fn note(data_home: &Utf8Path, dir: &LoopDir, signing: &Signing) -> Result<(), CatalogError> {
     let (Some(name), Some(shelf)) = (dir.0.file_name(), dir.0.parent()) else { return Ok(()) };
     let folder = fs::File::open(shelf).on("open", shelf)?;
@@ -133,7 +133,6 @@ pub fn note(data_home: &Utf8Path, dir: &LoopDir, signing: &Signing) -> Result<()
 }
 
 impl Catalog {
-    /// The user's catalog; others may have it open too.
     fn open(data_home: &Utf8Path, patience: Duration) -> Result<Self, CatalogError> {
         let path = path(data_home);
         if path.exists() {
@@ -147,7 +146,7 @@ impl Catalog {
         Ok(Self { db: connect(Connection::open_in_memory()?, READER_WAITS)?, unmade: None })
     }
 
-    /// The catalog's file, made where there is none.
+    /// The catalog's file, made if there is none.
     pub(super) fn writable(&mut self) -> Result<&mut Connection, CatalogError> {
         if let Some((path, patience)) = self.unmade.take() {
             make(&path).map_err(|_| {
@@ -195,12 +194,12 @@ fn aside_place(data_home: &Utf8Path) -> Utf8PathBuf {
     format!("{}.aside", path(data_home)).into()
 }
 
-/// Moves the catalog out of the way, for a person who wants to know what became of it. What SQLite keeps beside it goes
-/// first: it must never be found beside the next one. Whoever has it open goes on with what nobody finds any more.
+/// Moves the catalog out of the way, kept for inspection. The files that SQLite keeps beside it go first: they must
+/// never be found beside the next one. A process that has it open continues with the moved file.
 fn put_aside(data_home: &Utf8Path) {
     let path = path(data_home);
     for suffix in ["-wal", "-shm"] {
-        // Where it cannot be removed, neither can the catalog be made anew, and the work is done in memory.
+        // If it cannot be removed, the catalog cannot be made anew, and the work is done in memory.
         let _ = fs::remove_file(format!("{path}{suffix}"));
     }
     match fs::rename(&path, aside_place(data_home)) {

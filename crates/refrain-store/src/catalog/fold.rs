@@ -14,15 +14,14 @@ use refrain_core::{LoopId, LoopState};
 use super::CatalogError;
 use super::stamp::Stamp;
 
-/// What a list says of a loop, or of a plan, and the whole status object as text for whoever asks for that.
+/// What a list says of a loop, or of a plan, and the whole status object as text for callers that need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brief {
     pub id: LoopId,
     /// What drives it.
     pub kind: Kind,
-    /// The plan whose task it is about.
+    /// The plan of the loop's task, if it has one.
     pub plan: Option<LoopId>,
-    /// Where it stands.
     pub status: StatusWord,
     /// Whether gates verified the work; none if no gate decides.
     pub verified: Option<bool>,
@@ -30,18 +29,17 @@ pub struct Brief {
     pub iteration: u32,
     /// The cap; none is none.
     pub max_iterations: Option<u32>,
-    /// When the last event happened.
     pub updated_at: Timestamp,
     /// The project's folder, which thousands of loops may share.
     pub project: Arc<str>,
-    /// Why it stands where it stands, in one line.
+    /// Why it has this status, in one line.
     pub reason: String,
-    /// The status object without its iterations, one line of JSON; where it was asked for.
+    /// The status object without its iterations, one line of JSON; if it was asked for.
     pub object: Option<String>,
 }
 
 impl Brief {
-    /// Whether it is over: nothing more happens unless a person lets it go on.
+    /// Whether it is over: nothing more happens unless a person resumes it.
     #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.status.has_stopped()
@@ -108,7 +106,7 @@ impl TryFrom<PlanStatus> for Brief {
     }
 }
 
-/// What is kept of a loop that has stopped: it changes with its journal alone.
+/// The catalog's data of a stopped loop: it changes with its journal alone.
 pub(super) struct Row {
     pub(super) folder: String,
     /// The journal's, from before it was folded.
@@ -121,7 +119,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// None of a loop that has not stopped, or whose end is unsigned: it may be believed later.
+    /// None for a loop that has not stopped, or if its end is unsigned: it may be believed later.
     pub(super) fn new(folder: String, stamp: Stamp, state: &LoopState) -> Result<Option<Self>, CatalogError> {
         let Some(ended) = state.ended.filter(|_| state.signatures.objection().is_none()) else {
             return Ok(None);
@@ -138,7 +136,7 @@ impl Row {
     }
 }
 
-/// What one agent used.
+/// The usage of one agent.
 pub(super) struct Spending {
     pub(super) at: Timestamp,
     pub(super) model: Option<String>,
@@ -146,7 +144,8 @@ pub(super) struct Spending {
     pub(super) usage: Usage,
 }
 
-/// What each agent used that is over, whether it worked or judged. What could not be started used nothing, and is left out.
+/// The usage of each agent that is over, as a worker or a judge. What could not be started used nothing, and is
+/// omitted.
 pub(super) fn spendings(state: &LoopState) -> impl Iterator<Item = Spending> {
     let started = state.attempts.iter().filter(|attempt| attempt.outcome != Outcome::NotStarted);
     let judged = state.judged.iter().map(|judged| Spending {

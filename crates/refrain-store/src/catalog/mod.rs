@@ -1,13 +1,12 @@
 //! The catalog: what lists and sums need to know of every project's loops, in one SQLite file in the user's data home.
 //!
-//! It is derived from the journals and may be deleted at any time. Whoever reads it brings it up to date first: each
-//! journal's [`Stamp`](stamp::Stamp) is compared with the one that its row was made from, and only what changed is read
-//! again. Of a loop that has not stopped the journal is always read, as its view depends on who is alive.
+//! It is derived from the journals and may be deleted at any time. Each reader brings it up to date first: each
+//! journal's [`Stamp`](stamp::Stamp) is compared with the one of its row, and only what changed is read again. The
+//! journal of a running loop is always read, as its view depends on which processes live.
 //!
-//! A catalog that is damaged or that a newer version made is put aside and built anew; where it cannot be written or
-//! somebody writes for too long, the same work is done on one in memory. Only a project's own files can make it fail.
-//!
-//! The list of projects is not here but in [`projects`](crate::project::projects): deleting the catalog loses nothing.
+//! A catalog that is damaged or of a newer version is put aside and built anew; if it cannot be written, or another
+//! process writes for too long, a catalog in memory is used. Only a project's own files can make it fail. The list of
+//! projects is in [`projects`](crate::project::projects), so deleting the catalog loses nothing.
 
 mod file;
 mod fold;
@@ -26,7 +25,6 @@ pub use update::Found;
 
 use crate::DiskError;
 
-/// Why the catalog could not be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// It is damaged, or a newer version made it.
@@ -41,7 +39,7 @@ pub enum CatalogError {
 }
 
 impl From<rusqlite::Error> for CatalogError {
-    /// What another moment or another place could mend is no damage; all else is.
+    /// An error that another moment or place could mend is no damage; all else is.
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;
         match error.sqlite_error_code() {

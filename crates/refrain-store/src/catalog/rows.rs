@@ -26,7 +26,7 @@ pub(super) fn keep_projects(db: &Connection, keep: &[&str]) -> Result<(), Catalo
 }
 
 /// Gives away each loop that is known on a project's shelf: its folder, the stamp of the journal that it was made from,
-/// and the rest where that is `wanted`.
+/// and the rest if that is `wanted`.
 pub(super) fn each(
     db: &Connection,
     (project, shelf): (&Project, Shelf),
@@ -157,7 +157,7 @@ pub(super) fn write(
     Ok(all.commit()?)
 }
 
-/// SQLite's numbers have a sign; nobody uses more than that.
+/// SQLite's numbers have a sign; no real number is larger than that.
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

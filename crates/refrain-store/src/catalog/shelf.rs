@@ -1,15 +1,15 @@
-//! What of a project is asked for: which of its loops, and how much of each.
+//! The query for a project's loops: which of them, and how much of each.
 
 use camino::Utf8PathBuf;
 
 use crate::project::layout::Project;
 
-/// Where a project keeps loops.
+/// A folder of a project's loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shelf {
     /// Those that run or have ended.
     Loops,
-    /// Those that were put aside.
+    /// Those in the archive.
     Archive,
 }
 

@@ -1,4 +1,4 @@
-//! What attempts used, and how loops stopped: what the sums of `refrain usage` are made of.
+//! The usage of attempts, and the ends of loops: the data for the sums of `refrain usage`.
 
 use jiff::Timestamp;
 use refrain_core::agent::{Tokens, Usage, Usd};

@@ -1,4 +1,4 @@
-//! What tells whether a journal was written since it was last read, without opening it.
+//! Detects whether a journal was written since it was last read, without opening it.
 
 use std::os::fd::BorrowedFd;
 
@@ -17,7 +17,7 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// That of the loop `name` on the shelf `folder`; none where there is no journal.
+    /// That of the loop `name` on the shelf `folder`; none if there is no journal.
     pub(super) fn of(folder: BorrowedFd<'_>, name: &str) -> Option<Self> {
         let stat = statat(folder, Utf8Path::new(name).join(JOURNAL).as_str(), AtFlags::empty()).ok()?;
         let nanoseconds = i64::try_from(stat.st_mtime_nsec).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What the catalog promises: it says what the journals say, whatever became of its file.
+//! What the catalog promises: it says what the journals say, even after its file was damaged or deleted.
 
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::PermissionsExt;
@@ -41,7 +41,7 @@ fn id(name: &str) -> LoopId {
     name.parse().unwrap()
 }
 
-/// A loop of two attempts, whose agent tells the cost of the first; it has stopped where an end is given.
+/// A loop of two attempts; its agent reports the cost of the first. It has stopped if an end is given.
 fn make(project: &Project, name: &str, end: Option<End>) -> LoopDir {
     let dir = project.loop_dir(&id(name));
     let Event::LoopStarted(mut begin) = started() else { panic!("not a start") };
@@ -105,7 +105,7 @@ fn finished(tells: bool) -> AttemptFinished {
     }
 }
 
-/// What is found, in words, in order.
+/// What is found, as text, in order.
 fn seen(place: &Place) -> Vec<String> {
     let found = with(&place.home, |catalog| {
         catalog.update(&place.project, Shelf::Loops, Detail::Object, &signing(place))
@@ -145,7 +145,7 @@ fn file(place: &Place) -> Utf8PathBuf {
     place.home.join("catalog.sqlite")
 }
 
-/// Writes other bytes, so that nothing but the content tells.
+/// Writes other bytes, so that only the content differs.
 #[expect(clippy::disallowed_methods, reason = "damage needs no crash promise")]
 fn overwrite(path: &Utf8Path, bytes: &[u8]) {
     let modified = fs::metadata(path).unwrap().modified().unwrap();

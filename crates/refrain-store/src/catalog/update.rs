@@ -1,4 +1,4 @@
-//! Bringing one project's rows up to date: what is on disk is compared with what is known of it.
+//! Brings one project's rows up to date: its journals are compared with the rows.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -21,17 +21,12 @@ use crate::project::layout::{LoopDir, Project};
 /// A loop that was found.
 #[derive(Debug)]
 pub enum Found {
-    /// It has stopped: its journal alone says how it stands.
+    /// It has stopped: its journal alone decides its status.
     Stopped(Box<Brief>),
-    /// It has not, or its end is unsigned: how it stands depends on who is alive too.
+    /// It has not, or its end is unsigned: its status depends on live processes too.
     Open(LoopDir, Box<LoopState>),
     /// Its journal cannot be read.
-    Damaged {
-        /// Its folder's name.
-        name: String,
-        /// What is wrong.
-        error: JournalError,
-    },
+    Damaged { name: String, error: JournalError },
 }
 
 impl Catalog {
@@ -95,8 +90,8 @@ impl Catalog {
     }
 }
 
-/// The loops' folders of a shelf, each with the stamp of its journal, if there is one: what is written behind that is seen the next
-/// time.
+/// The loops' folders of a shelf, each with the stamp of its journal, if there is one: what is written after that is
+/// seen the next time.
 fn stamps(folder: &Utf8Path) -> Result<HashMap<String, Option<Stamp>>, CatalogError> {
     let dir = match File::open(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(HashMap::new()),

@@ -1,5 +1,5 @@
-//! `[budget]`: the one part of the configuration that is read again while loops run, as a person who lowers a cap means the
-//! loops that run. That is the user's own file; what a project's said when a loop was started is pinned, because an agent
+//! `[budget]`: the one part of the configuration that is read again while loops run, because a lowered cap is meant for
+//! running loops too. That is the user's own file; a project's caps are pinned when a loop is started, because an agent
 //! could change the file.
 
 use std::fs;
@@ -20,7 +20,7 @@ pub struct UserCaps {
     seen: Option<(Stamp, Caps)>,
 }
 
-/// A file that looks the same was not written since: inode, length, and time in seconds and nanoseconds. None where there
+/// A file that looks the same was not written since: inode, length, and time in seconds and nanoseconds. None if there
 /// is no file.
 type Stamp = Option<(u64, u64, i64, i64)>;
 
@@ -31,7 +31,7 @@ impl UserCaps {
         Self { config_home: config_home.to_owned(), seen: None }
     }
 
-    /// What the file says now. While it cannot be read, what it said before holds.
+    /// The caps of the file now. While it cannot be read, the earlier ones hold.
     pub fn read(&mut self) -> Result<Caps, ConfigError> {
         let meta = fs::metadata(file::user_place(&self.config_home)).ok();
         let stamp: Stamp = meta.map(|meta| (meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()));
@@ -60,7 +60,7 @@ impl UserCaps {
     }
 }
 
-/// Whatever else is wrong in a file, its caps hold: a loop goes on, and what it may cost stays known.
+/// The caps of a file hold even if the rest of it is wrong: a loop continues, and what it may cost stays known.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct OnlyBudget {

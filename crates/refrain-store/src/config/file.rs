@@ -1,5 +1,5 @@
-//! One configuration file: read with care, as a project's file comes from whoever wrote the project; every key known, every
-//! value readable, each with its line.
+//! One configuration file: read with care, as a project's file comes from the authors of the project; every key known,
+//! every value readable, each with its line.
 
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read};
@@ -26,35 +26,33 @@ pub(super) struct Layer {
     pub(super) config: Config,
 }
 
-/// A configuration file that could be read, whatever is in it.
+/// A configuration file that could be read, with any content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigFile {
-    /// Where it lies.
     pub path: Utf8PathBuf,
-    /// What it holds, to the byte.
     pub text: String,
 }
 
-/// The project's file: `refrain.toml` at the root of the worktree. None where there is none.
+/// The project's file: `refrain.toml` at the root of the worktree. None if there is none.
 ///
 /// # Errors
-/// [`ConfigError`] where it is no regular file (a link could show something else each time it is looked at), is too large or
+/// [`ConfigError`] if it is no regular file (a link could show something else each time it is looked at), is too large or
 /// no UTF-8.
 pub fn project_file(project: &Project) -> Result<Option<ConfigFile>, ConfigError> {
     let path = project.worktree.join("refrain.toml");
     read(&path, OFlags::NOFOLLOW, |_| true)
 }
 
-/// Where the user's own file lies, or would.
+/// The path of the user's own file, which may be missing.
 pub(super) fn user_place(config_home: &Utf8Path) -> Utf8PathBuf {
     config_home.join("config.toml")
 }
 
-/// The user's own file, which may be a link to where they keep such files. It must be theirs: where there is no home, its
+/// The user's own file, which may be a link to where they keep such files. It must be theirs: if there is no home, its
 /// place is one that everybody can write to.
 ///
 /// # Errors
-/// [`ConfigError`] where it is somebody else's, no file, too large or no UTF-8.
+/// [`ConfigError`] if it belongs to another user, or is no file, too large or no UTF-8.
 pub fn user_file(config_home: &Utf8Path) -> Result<Option<ConfigFile>, ConfigError> {
     let own = rustix::process::geteuid().as_raw();
     read(&user_place(config_home), OFlags::empty(), |meta| [own, 0].contains(&meta.uid()))
@@ -104,7 +102,7 @@ fn read(
 }
 
 impl ConfigFile {
-    /// What it says, if all of it is known and can be used.
+    /// Its content, if all of it is known and can be used.
     ///
     /// # Errors
     /// [`ConfigError`] that names the line, the key, and what is accepted.
@@ -195,7 +193,7 @@ fn flatten(spans: &DeTable<'_>, values: &toml::Table, above: &mut Vec<String>, f
     }
 }
 
-/// What to say of a key that nobody knows; nothing of one that is known, or that stands where no table should be.
+/// The error for an unknown key; none for a known one, or one in place of a table.
 fn unknown(root: Table<'_>, path: &[String]) -> Option<String> {
     let (name, above) = path.split_last()?;
     let mut table = root;
@@ -217,7 +215,7 @@ fn unknown(root: Table<'_>, path: &[String]) -> Option<String> {
     Some(format!("{name} is no key of {place}; {advice}"))
 }
 
-/// A path as TOML would have it.
+/// A path of keys in TOML's syntax.
 pub(super) fn key(path: &[String]) -> String {
     let is_bare = |name: &str| {
         !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'_' || c == b'-')
@@ -226,7 +224,7 @@ pub(super) fn key(path: &[String]) -> String {
     path.iter().map(quoted).collect::<Vec<_>>().join(".")
 }
 
-/// What types cannot say: the first thing that does not fit together, and where.
+/// The checks that types cannot express: the first contradiction, and its place.
 fn objection(config: &Config) -> Option<(Vec<String>, String)> {
     let at = |path: &[&str], what: &str| {
         Some((path.iter().map(|name| (*name).to_owned()).collect(), what.to_owned()))
@@ -331,7 +329,7 @@ fn is_web(url: &str) -> bool {
     rest.is_some_and(|rest| !rest.is_empty()) && !url.contains(|c: char| c.is_control() || c.is_whitespace())
 }
 
-/// Whether it is an id of Slack's that begins so; a name would never fit anybody.
+/// Whether it is an id of Slack's that begins so; a name would never match a user.
 fn is_of_slack(id: &str, first: &str) -> bool {
     id.starts_with(|c| first.contains(c))
         && id.len() > 1

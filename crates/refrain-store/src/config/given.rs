@@ -11,11 +11,7 @@ pub enum Origin {
     /// It is built in.
     Default,
     /// A line of a file, counted from 1.
-    File {
-        /// The file.
-        path: Utf8PathBuf,
-        line: usize,
-    },
+    File { path: Utf8PathBuf, line: usize },
     /// A variable of the environment.
     Variable(String),
     /// An option of the command line.
@@ -39,15 +35,13 @@ pub enum ConfigError {
     /// A file that cannot be read.
     #[error("{path} cannot be used: {why}")]
     Unusable {
-        /// The file.
         path: Utf8PathBuf,
-        /// Why not, and what is accepted.
+        /// Why, and what is accepted.
         why: String,
     },
     /// Something in it, or a variable.
     #[error("{at}: {what}")]
     Wrong {
-        /// Where it stands.
         at: Origin,
         /// What is wrong, and what is accepted.
         what: String,

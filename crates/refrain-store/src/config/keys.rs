@@ -212,8 +212,9 @@ pub struct Git {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct Worktrees {
-    /// How much room those of a project may take that nobody uses, in bytes or like "20GiB". Beyond it goes what git ignores in
-    /// those that were unused for longest, then they themselves; never one with work in it that is nowhere else.
+    /// The largest size of a project's unused worktrees, in bytes or like "20GiB". Above it, files that git ignores
+    /// are removed from those unused for longest, then those worktrees themselves; never one with work in it that
+    /// is nowhere else.
     #[serde(deserialize_with = "written::bytes")]
     #[schemars(with = "Option<Written>", extend("default" = Worktrees::DISK_BUDGET))]
     pub disk_budget: Option<u64>,
@@ -281,8 +282,8 @@ pub struct Memory {
     pub budget: Option<u32>,
     /// What makes vectors of memories, so that those are found that say the same in other words. Only in the user's own file.
     pub embeddings: Option<Embeddings>,
-    /// Which agent is asked, once a loop has ended, what there is to learn from it: an adapter, a named agent or a command;
-    /// without it nobody is. It costs what it costs beside the loop. Only in the user's own file.
+    /// Which agent is asked, once a loop has ended, what there is to learn from it: an adapter, a named agent or a
+    /// command; without it no agent is asked. It costs what it costs beside the loop. Only in the user's own file.
     pub judge: Option<String>,
 }
 
@@ -330,9 +331,9 @@ pub struct Notify {
 pub struct Slack {
     /// The ids of the channels that are heard; all that the app was invited to, where none is named. Notices go to the first.
     pub channels: Vec<String>,
-    /// The ids of the people who may start loops, and steer them. Nobody else may.
+    /// The ids of the people who may start loops, and steer them. Others may not.
     pub may_start: Vec<String>,
-    /// The ids of the people who may stop loops. Nobody else may.
+    /// The ids of the people who may stop loops. Others may not.
     pub may_stop: Vec<String>,
     /// The folders of the projects that loops may be started in, each called by the folder's name; the one that `serve` is run
     /// in, where none is named.
@@ -520,7 +521,7 @@ pub struct Critique {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case", expecting = "a table")]
 pub struct Evolution {
-    /// Which agent: an adapter, a named agent or a command; without it nobody is asked.
+    /// Which agent: an adapter, a named agent or a command; without it no agent is asked.
     pub agent: Option<String>,
     /// Which model it uses.
     pub model: Option<String>,

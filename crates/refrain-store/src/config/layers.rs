@@ -1,8 +1,8 @@
-//! The layers of the configuration, from below: the user's file, the project's file where it is trusted, variables, and what
-//! the command line says to run. Whole values replace each other, and whole entries of named tables do.
+//! The layers of the configuration, from below: the user's file, the project's file if it is trusted, variables, and
+//! what the command line says to run. Whole values replace each other, and whole entries of named tables do.
 //!
-//! What stands in one layer beside an `agent` or a `command` describes it, and goes with it when a higher layer names
-//! another. A named agent's own values stand right below the layer that names it.
+//! Values in one layer beside an `agent` or a `command` describe it, and go with it when a higher layer names another.
+//! A named agent's own values stand right below the layer that names it.
 
 use std::ffi::OsString;
 
@@ -21,22 +21,22 @@ use super::variables;
 use crate::access::trust::{Content, Trust};
 use crate::project::layout::Project;
 
-/// Where to look.
+/// The folders to read from.
 #[derive(Clone, Copy, Debug)]
 pub struct Places<'a> {
     /// The user's config home for Refrain.
     pub config_home: &'a Utf8Path,
     /// The user's state home for Refrain, where trust is kept.
     pub state_home: &'a Utf8Path,
-    /// The project, and the worktree of it whose file counts.
+    /// The project, and the worktree with the file that counts.
     pub project: &'a Project,
     /// The project's file counts for this request, whether it is trusted or not.
     pub trusts_once: bool,
-    /// The environment. Empty inside an attempt: what stands there then was set for the agent, by Refrain or by others.
+    /// The environment. Empty inside an attempt: variables there were set for the agent, by Refrain or by others.
     pub variables: &'a [(OsString, OsString)],
 }
 
-/// What the command line says to run.
+/// The agent that the command line names.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Chosen<'a> {
     /// `--agent`: an adapter or a named agent.
@@ -45,10 +45,8 @@ pub struct Chosen<'a> {
     pub command: bool,
 }
 
-/// What became of the project's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProjectFile {
-    /// There is none.
     Absent,
     /// It counts.
     Trusted(Utf8PathBuf),
@@ -61,11 +59,10 @@ pub enum ProjectFile {
 pub struct Settings {
     /// The values that hold: a named agent's are in `start`.
     pub config: Config,
-    /// What became of the project's file.
     pub project_file: ProjectFile,
-    /// The caps that the project's file sets, where it counts.
+    /// The caps that the project's file sets, if it counts.
     pub project_caps: Caps,
-    /// Where the user's file lies, or would.
+    /// The path of the user's file, which may be missing.
     pub user_file: Utf8PathBuf,
     /// The values as they were given, named agents under their names.
     pub(super) given: Values,
@@ -131,13 +128,13 @@ pub fn load(places: Places<'_>, chosen: Chosen<'_>) -> Result<Settings, ConfigEr
 }
 
 impl Settings {
-    /// Where a value of `[start]` that holds comes from.
+    /// The origin of a value of `[start]` that holds.
     #[must_use]
     pub fn origin(&self, name: &str) -> Origin {
         self.resolved.get(&start(name)).map_or(Origin::Default, |given| given.origin.clone())
     }
 
-    /// Where a shared cap that holds comes from.
+    /// The origin of a shared cap that holds.
     #[must_use]
     pub fn origin_of_cap(&self, which: Which) -> Origin {
         let path = ["budget".to_owned(), which.key().to_owned()];
@@ -158,7 +155,6 @@ impl Settings {
         Err(ConfigError::Wrong { at: self.origin("agent"), what })
     }
 
-    /// What a model costs.
     #[must_use]
     pub fn price(&self, model: &str) -> Option<Price> {
         self.config.prices.get(model).copied().map(Price::from)
@@ -191,7 +187,7 @@ fn lay(values: &mut Values, layer: &Values, number: usize, agents: Option<&Value
     }
 }
 
-/// A higher layer says what to run: what a lower one said of that, and what stood beside it, is gone.
+/// A higher layer names another agent: the agent of a lower one is dropped, with the values beside it.
 fn forget_agent(values: &mut Values) {
     let said = [start("command"), start("agent")].iter().find_map(|path| Some(values.get(path)?.layer));
     let describes =
@@ -199,7 +195,7 @@ fn forget_agent(values: &mut Values) {
     values.retain(|path, given| Some(given.layer) != said || !(given.of_agent || describes(path)));
 }
 
-/// The values of a named agent as those of `[start]`; nothing where nobody has that name.
+/// The values of a named agent as those of `[start]`; empty if no agent has that name.
 fn expand(name: &str, agents: &Values) -> Values {
     let own = agents.iter().filter(|(path, _)| path[0] == "agents" && path[1] == name);
     own.map(|(path, given)| {

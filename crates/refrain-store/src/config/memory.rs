@@ -1,4 +1,4 @@
-//! What only the user's own file may say (`THE_USERS`), and what it says of memories.
+//! The keys that only the user's own file may have (`THE_USERS`), and its settings of memories.
 
 use camino::Utf8Path;
 use refrain_core::signature::PublicKey;
@@ -8,8 +8,8 @@ use super::file;
 use super::given::{ConfigError, Values};
 use super::keys::{Embeddings, Evolution, Signers};
 
-/// Tables and keys that a project's file may not have, trusted or not, and why: whoever wrote the project would decide that for
-/// everybody who works in it.
+/// Tables and keys that a project's file may not have, trusted or not, and why: its authors would decide for all who
+/// work in it.
 const THE_USERS: [(&[&str], &str); 6] = [
     (&["slack"], "it says who commands your loops"),
     (&["telemetry"], "it says where what your loops do is sent"),
@@ -30,14 +30,14 @@ pub(super) fn refuse_in_a_project(values: &Values, user_file: &Utf8Path) -> Resu
     refused.map_or(Ok(()), Err)
 }
 
-/// What the user's own file says of memories beside what any file may say; nothing where it cannot be read, whatever else is
-/// wrong in it.
+/// What the user's own file says of memories beside what any file may say; the default if it cannot be read. Errors
+/// elsewhere in it do not matter.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct OwnMemory {
-    /// What makes vectors.
+    /// The service that makes vectors.
     pub embeddings: Option<Embeddings>,
-    /// Who looks back on loops.
+    /// The agent that looks back on loops.
     pub judge: Option<String>,
 }
 
@@ -51,7 +51,7 @@ impl OwnMemory {
 }
 
 impl Evolution {
-    /// What the user's own file says; nothing where it cannot be read, whatever else is wrong in it.
+    /// What the user's own file says; the default if it cannot be read. Errors elsewhere in it do not matter.
     #[must_use]
     pub fn of_the_user(config_home: &Utf8Path) -> Self {
         let file = file::user_file(config_home).ok().flatten();
@@ -59,7 +59,8 @@ impl Evolution {
     }
 }
 
-/// The public keys of other homes that the user's own file trusts; none where it cannot be read, whatever else is wrong in it.
+/// The public keys of other homes that the user's own file trusts; none if it cannot be read. Errors elsewhere in it do
+/// not matter.
 #[must_use]
 pub fn trusted_signers(config_home: &Utf8Path) -> Vec<PublicKey> {
     let file = file::user_file(config_home).ok().flatten();

@@ -1,9 +1,10 @@
-//! Configuration: what may stand in a file ([`keys`]), how one file is read ([`file`]), and what all of them and the
-//! variables come to, each value with its origin ([`load`]). Whether a project's file counts is [`crate::access::trust`]'s to say;
-//! what a start makes of the values is not decided here.
+//! Configuration: the known keys ([`keys`]), how one file is read ([`file`]), and the values of all files and variables
+//! together, each with its origin ([`load`]). Whether a project's file counts is decided in [`crate::access::trust`];
+//! how a start uses the values, in `refrain-app`.
 //!
-//! The `config` crate was weighed: it merges values whose lines are gone by then, and knows neither the names of keys nor
-//! the nearest one. `toml` keeps the place of every key, and the published schema, derived from the types, knows the rest.
+//! The `config` crate was weighed: it merges values after their lines are lost, and knows neither the names of keys nor
+//! the nearest one. `toml` keeps the place of every key, and the published schema, derived from the types, knows the
+//! rest.
 
 mod caps;
 mod file;

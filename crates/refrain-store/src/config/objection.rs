@@ -1,5 +1,5 @@
-//! Why a value cannot stand where it stands, in words for people: by the schema, which knows of each key what is accepted.
-//! What the schema cannot say, like which durations there are, the readers of the values say themselves.
+//! Why a value is not accepted, in words for people: by the schema, which knows of each key what is accepted. What the
+//! schema cannot say, like which durations there are, the readers of the values say themselves.
 
 use serde_json::Value as Json;
 use toml::Value;
@@ -9,7 +9,7 @@ use super::schema::{Known, Table};
 use super::wording::{kind, shown};
 
 impl Known {
-    /// What is wrong with a value under the path of its key, if the schema can say it.
+    /// The error of a value under the path of its key, if the schema can name it.
     pub(super) fn objection(&self, path: &[String], value: &Value) -> Option<String> {
         let (name, above) = path.split_last()?;
         let table = above.iter().try_fold(self.root(), |table, step| table.below(step))?;

@@ -33,8 +33,7 @@ impl Known {
 }
 
 impl<'a> Table<'a> {
-    /// What is known of a key: its schema, `$ref` followed, also that of one that may be left out. None where there is no
-    /// such key.
+    /// What is known of a key: its schema, `$ref` followed, also that of an optional one. None if there is no such key.
     pub(super) fn key(self, key: &str) -> Option<&'a Value> {
         let found = self.own["properties"].get(key).or_else(|| {
             // Names of one's own: agents, prompts, gates, models.
@@ -45,7 +44,7 @@ impl<'a> Table<'a> {
         Some(target.unwrap_or(found))
     }
 
-    /// The table under a key, where that is one.
+    /// The table under a key, if that is one.
     pub(super) fn below(self, key: &str) -> Option<Self> {
         let own = self.key(key)?;
         let is_table = own["properties"].is_object() || own["additionalProperties"].is_object();
@@ -56,12 +55,12 @@ impl<'a> Table<'a> {
         self.key(key).is_some()
     }
 
-    /// Whether a key of this very name may stand in it; one's own names do not count.
+    /// Whether a key of this very name is accepted in it; one's own names do not count.
     pub(super) fn has_own(self, key: &str) -> bool {
         self.own["properties"].get(key).is_some()
     }
 
-    /// The names of its keys, sorted: whether maps keep their order depends on what else is built in. None where they are
+    /// The names of its keys, sorted: whether maps keep their order depends on what else is built in. None if they are
     /// one's own.
     pub(super) fn names(self) -> Vec<&'a str> {
         let keys = self.own["properties"].as_object();
@@ -70,7 +69,7 @@ impl<'a> Table<'a> {
         names
     }
 
-    /// What holds where the key is not given, if that can be said in one value.
+    /// The default of the key, if it is a single value.
     pub(super) fn default_of(self, key: &str) -> Option<Value> {
         let value = &self.own["properties"].get(key)?["default"];
         (!value.is_null()).then(|| value.clone())

@@ -146,8 +146,8 @@ fn a_file_that_is_not_trusted_is_not_there() {
     assert_eq!(home.load().project_file, ProjectFile::Absent);
 }
 
-/// What the user's file, the project's file and the command line say of the agent; and what holds: agent, program, model,
-/// whether there are arguments.
+/// What the user's file, the project's file and the command line say of the agent; and what holds: agent, program,
+/// model, whether there are arguments.
 type Layers = (&'static str, &'static str, Option<&'static str>, bool);
 type Holds = (Option<&'static str>, Option<&'static str>, Option<&'static str>, bool);
 
@@ -286,7 +286,7 @@ fn a_gate_may_be_called_env() {
     assert!(config.gates.variables().is_empty());
 }
 
-/// A project's file, and what the refusal names behind the path.
+/// A project's file, and what the refusal names after the path.
 #[rstest]
 #[case(
     "[start]\n\nmax-iteration = 3",
@@ -473,7 +473,7 @@ fn every_key_is_shown_with_its_value_and_no_secret_is() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever stands in a file: it is taken, or refused by place; never a panic.
+    /// Any text in a file is taken, or refused by place; never a panic.
     #[test]
     fn any_text_is_taken_or_refused(
         pieces in prop::collection::vec(prop_oneof![

@@ -1,5 +1,5 @@
-//! The layer of variables: `REFRAIN_MAX_ITERATIONS` for `max-iterations` of `[start]`, `REFRAIN_GIT_WORKFLOW` for `workflow`
-//! of `[git]`. Others that begin with `REFRAIN_` mean something else to somebody else.
+//! The layer of variables: `REFRAIN_MAX_ITERATIONS` for `max-iterations` of `[start]`, `REFRAIN_GIT_WORKFLOW` for
+//! `workflow` of `[git]`. Other variables that begin with `REFRAIN_` are not settings, and are ignored here.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -5,10 +5,10 @@ use toml::Value;
 /// The longest value that is shown whole, in bytes.
 const SHOWN: usize = 60;
 
-/// The value, as it could stand in a file. Tables are only named: one may hold an `env`.
+/// The value, as it could be written in a file. Tables are only named: one may hold an `env`.
 pub(super) fn shown(value: &Value) -> String {
     let text = match value {
-        // As people write it: `toml` takes other quotes where there are quotes in it.
+        // As people write it: `toml` takes other quotes if there are quotes in it.
         Value::String(text) => format!("{text:?}"),
         Value::Table(_) => return kind(value).to_owned(),
         Value::Array(items) if items.iter().any(|item| item.is_table() || item.is_array()) => {

@@ -39,8 +39,9 @@ fn replace(
     open(dir).and_then(|dir| dir.replace(name, bytes)).on("write", path)
 }
 
-/// Makes `path` with `bytes`, with the mode that files of the person's have; whether it did: where something is there, even a
-/// link that leads nowhere, that stays. After it returns, a crash or a power loss leaves the new file; before, none.
+/// Makes `path` with `bytes`, with the mode that files of the person's have; whether it did: if something is there,
+/// even a link that leads nowhere, that stays. After it returns, a crash or a power loss leaves the new file; before,
+/// none.
 ///
 /// # Errors
 /// [`DiskError`]; nothing was made then.
@@ -58,8 +59,8 @@ pub fn create(path: &Utf8Path, bytes: &[u8]) -> Result<bool, DiskError> {
     }
 }
 
-/// Puts `bytes` behind what `path` holds, which is a file and no link. What it holds stays, whatever happens; a power loss
-/// may leave a part of what was added, until this returns.
+/// Appends `bytes` to the file at `path`, which is no link. Its old content stays in any case; a power loss may leave a
+/// part of what was added, until this returns.
 ///
 /// # Errors
 /// [`DiskError`]; a part may have been added then.
@@ -70,8 +71,8 @@ pub fn append(path: &Utf8Path, bytes: &[u8]) -> Result<(), DiskError> {
     file.sync_all().on("sync", path)
 }
 
-/// Replaces `path`, which is there, with `bytes`, as [`write_atomic`] does, and keeps its mode. `is_current` is asked last,
-/// when the new file is whole and synced; where it says no, nothing is replaced, and so it answers.
+/// Replaces `path`, which is there, with `bytes`, as [`write_atomic`] does, and keeps its mode. `is_current` is asked
+/// last, when the new file is whole and synced; if it says no, nothing is replaced, and so it answers.
 ///
 /// # Errors
 /// [`DiskError`]; `path` is then as it was.
@@ -99,7 +100,8 @@ pub(crate) fn sync_dir(dir: &Utf8Path) -> Result<(), DiskError> {
     File::open(dir).and_then(|dir| dir.sync_all()).on("sync", dir)
 }
 
-/// Makes a folder and its parents as [`make_dir`] does. A link in the path is an error: an agent could have put it there.
+/// Makes a folder and its parents as [`make_dir`] does. A link in the path is an error: an agent could have put it
+/// there.
 pub fn make_dir_nofollow(dir: &Utf8Path) -> Result<(), DiskError> {
     Folder::make(dir).map(drop).on("create", dir)
 }

@@ -1,5 +1,5 @@
-//! What the ground is like that Refrain's data stands on: what a file system can do, tried out, how much room there is, and
-//! who may read there. Nothing stays behind of a trial. What only one operating system knows has a file of its own.
+//! The file system under Refrain's data: what it can do, tried out, how much room there is, and who may read there. A
+//! trial leaves nothing. What only one operating system knows has a file of its own.
 
 #[cfg_attr(target_os = "linux", path = "fs_probe/linux.rs")]
 mod system;
@@ -35,7 +35,7 @@ pub enum Lack {
     /// A runner could not be woken.
     #[error("it has no FIFOs, so a runner could not be asked anything")]
     Fifos(#[source] io::Error),
-    /// Nobody could follow a loop.
+    /// No loop could be followed.
     #[error("changes of files cannot be noticed")]
     Notices(#[source] DiskError),
 }
@@ -63,7 +63,7 @@ pub fn try_out(dir: &Utf8Path) -> Vec<Lack> {
     lacks
 }
 
-/// Whether one who opens the file a second time is kept out of the lock of the first.
+/// Whether a second open file is kept out of the lock of the first.
 fn locks_hold(path: &std::path::Path) -> io::Result<bool> {
     let first = File::create(path)?;
     first.lock()?;
@@ -79,7 +79,7 @@ fn locks_hold(path: &std::path::Path) -> io::Result<bool> {
 pub struct Room {
     /// Bytes that the user may still write.
     pub bytes: u64,
-    /// Files that may still be made; none where the file system does not count them.
+    /// Files that may still be made; none if the file system does not count them.
     pub files: Option<u64>,
     /// Which file system.
     pub device: u64,
@@ -93,7 +93,7 @@ pub fn room(dir: &Utf8Path) -> Result<Room, DiskError> {
     Ok(Room { bytes: stat.f_bavail.saturating_mul(stat.f_frsize), files, device })
 }
 
-/// Who may do what in a folder that is the user's own affair.
+/// The access to a folder that is the user's own affair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privacy {
     /// It is not there yet.
@@ -106,7 +106,6 @@ pub enum Privacy {
     Foreign(u32),
 }
 
-/// Who may look into `dir`.
 #[must_use]
 pub fn privacy(dir: &Utf8Path) -> Privacy {
     let Ok(meta) = fs::metadata(dir) else { return Privacy::Missing };
@@ -121,7 +120,7 @@ pub fn privacy(dir: &Utf8Path) -> Privacy {
 /// Lets only its owner look into `dir`.
 ///
 /// # Errors
-/// [`DiskError`] where that cannot be, also where `dir` is a link: an agent could have put it there.
+/// [`DiskError`] if that cannot be, also if `dir` is a link: an agent could have put it there.
 pub fn make_private(dir: &Utf8Path) -> Result<(), DiskError> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let folder = open(dir.as_std_path(), flags, Mode::empty()).on("make private", dir)?;

@@ -1,4 +1,5 @@
-//! Who may write. Lock files are never deleted: the lock is the open file, and ends with its holder, however that dies.
+//! Locks of writers. Lock files are never deleted: the lock is the open file, and ends with its holder, however that
+//! dies.
 
 use std::fs::{File, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -11,7 +12,7 @@ use refrain_files::{OFlags, open_regular};
 use crate::project::layout::{LoopDir, Project};
 use crate::{DiskError, OnPath, make_dir_nofollow};
 
-/// How much of what those who share a worktree wrote down is read, in bytes.
+/// How much is read of the names of loops that share a worktree, in bytes.
 const MOST_NAMES: u64 = 4096;
 
 /// The right to drive a loop, for as long as the value lives.
@@ -26,7 +27,7 @@ impl Drop for RunnerLock {
 }
 
 impl RunnerLock {
-    /// Takes the lock, or says by `None` that somebody else has it.
+    /// Takes the lock; `None` if another process has it.
     pub fn try_take(dir: &LoopDir) -> Result<Option<Self>, DiskError> {
         let path = dir.runner_lock();
         let file = open(&path)?;
@@ -41,22 +42,23 @@ impl RunnerLock {
         Ok(Some(Self(file)))
     }
 
-    /// Takes the lock of a loop that may not exist yet: its folder is made where it is missing.
+    /// Takes the lock of a loop that may not exist yet: its folder is made if it is missing.
     pub fn claim(dir: &LoopDir) -> Result<Option<Self>, DiskError> {
         dir.remove_links(None)?;
         make_dir_nofollow(&dir.0)?;
         Self::try_take(dir)
     }
 
-    /// Whether no runner holds it. The question shares the lock for an instant, which [`Self::try_take`] tells from an owner.
+    /// Whether no runner holds it. The check shares the lock for an instant, which [`Self::try_take`] distinguishes
+    /// from an owner.
     #[must_use]
     pub fn is_free(dir: &LoopDir) -> bool {
         open_regular(&dir.runner_lock()).map_or(true, |file| file.try_lock_shared().is_ok())
     }
 }
 
-/// The right to let a plan of a project begin, or go on, for as long as the value lives: that no other plan is at the same
-/// tasks stays true until it has.
+/// The right to start or resume a plan of a project, for as long as the value lives. Until it has begun, no other plan
+/// can take the same tasks.
 #[derive(Debug)]
 pub struct PlansLock(#[expect(dead_code, reason = "the lock is the open file")] File);
 
@@ -71,26 +73,26 @@ impl PlansLock {
     }
 }
 
-/// A share in a worktree, for as long as the value lives. A loop that commits needs its worktree for itself, else what it
-/// commits might be another's; loops that only work may share one (design.md section 5).
+/// A share in a worktree, for as long as the value lives. A loop that commits needs its worktree for itself, else what
+/// it commits might be another's; loops that only work may share one (design.md section 5).
 #[derive(Debug)]
 pub struct WorktreeLock {
     file: File,
     project: Project,
     worktree: Utf8PathBuf,
     shared: bool,
-    /// Who signed.
+    /// The loop that is noted in the file.
     id: Option<LoopId>,
 }
 
 /// What became of a claim on a worktree.
 #[derive(Debug)]
 pub enum Claimed {
-    /// Nobody else works there.
+    /// No other loop works there.
     Alone(WorktreeLock),
     /// Others work there too, which all of them allow.
     Beside(WorktreeLock, Vec<String>),
-    /// Somebody works there, and one of both needs it for itself.
+    /// Another loop works there, and one of both needs it for itself.
     Refused(Vec<String>),
 }
 
@@ -102,13 +104,14 @@ impl Drop for WorktreeLock {
 }
 
 impl WorktreeLock {
-    /// Claims `worktree` for the loop `id`, with others where `shared` says so. Who has it is known by what they wrote down
-    /// and only for telling: the lock itself says whether.
+    /// Claims `worktree` for the loop `id`, with others if `shared`. The names in the file are only for messages: the
+    /// lock itself decides.
     pub fn claim(project: &Project, worktree: &Utf8Path, shared: bool) -> Result<Claimed, DiskError> {
         let folder = project.data.join("worktrees");
         make_dir_nofollow(&folder)?;
         let path = lock_of(project, worktree);
-        // Who shares it has it alone for an instant, and must not meet another claim in that: one claim after the other.
+        // A sharing claim has the lock alone for an instant, and must not meet another claim in that: one claim after
+        // the other.
         let claims = open(&folder.join("claims.lock"))?;
         claims.lock().on("lock", &folder)?;
         let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
@@ -134,14 +137,14 @@ impl WorktreeLock {
         lock_of(&self.project, &self.worktree)
     }
 
-    /// Whether the lock file still has its name. Without it the lock keeps nobody out.
+    /// Whether the lock file still has its name. Without it the lock excludes no other process.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         identity(&self.path()) == self.file.metadata().ok().map(|meta| (meta.dev(), meta.ino()))
     }
 
-    /// Claims the worktree again if the lock file was deleted or replaced. Returns the names of those who claimed it meanwhile,
-    /// and one of both needs it for itself; the lock is then as it was.
+    /// Claims the worktree again if the lock file was deleted or replaced. Returns the names of loops that claimed it
+    /// meanwhile, if one of both needs it for itself; the lock is then as it was.
     pub fn renew(&mut self) -> Result<Result<(), Vec<String>>, DiskError> {
         if self.is_in_place() {
             return Ok(Ok(()));
@@ -171,7 +174,7 @@ fn lock_of(project: &Project, worktree: &Utf8Path) -> Utf8PathBuf {
     project.data.join("worktrees").join(format!("{}.lock", &name[..16]))
 }
 
-/// Which file lies at a path; none where there is none.
+/// Which file lies at a path; none if there is none.
 pub(crate) fn identity(path: &Utf8Path) -> Option<(u64, u64)> {
     path.symlink_metadata().ok().map(|meta| (meta.dev(), meta.ino()))
 }
@@ -184,7 +187,8 @@ fn took(result: Result<(), TryLockError>) -> std::io::Result<bool> {
     }
 }
 
-/// Who signed, each once, less those that nobody drives any more: a name stays as long as anybody shares the worktree.
+/// The names in the lock file, each once, without those of loops that have no runner any more: a name stays as long as
+/// any loop shares the worktree.
 fn names(project: &Project, mut file: &File) -> Vec<String> {
     let mut text = String::new();
     let _ = file.rewind();

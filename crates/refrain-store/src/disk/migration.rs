@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-/// Takes the steps that the file has not been through. Returns false, and changes nothing, where it has been through more than
-/// there are: a newer version made it.
+/// Takes the steps that the file has not been through. Returns false, and changes nothing, where it has been through
+/// more than there are: a newer version made it.
 pub(crate) fn migrate(db: &mut Connection, steps: &[&str]) -> rusqlite::Result<bool> {
     let last = steps.len() as i64;
     if version(db)? == last {

@@ -1,4 +1,4 @@
-//! Being told that files changed. A hint only: whoever is woken looks for itself. One file an operating system, one
+//! Notices that files changed. A hint only: the woken caller looks for itself. One file an operating system, one
 //! interface.
 
 #[cfg_attr(target_os = "linux", path = "notice/linux.rs")]

@@ -1,5 +1,5 @@
-//! Folders that are numbered from 1 for each project, and had by whoever holds the lock of the number: those that candidates
-//! are checked out to, and those that tasks work in. What they hold is the business of others.
+//! Folders that are numbered from 1 for each project, and belong to the holder of the number's lock: those that
+//! candidates are checked out to, and those that tasks work in. Their content is not handled here.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
@@ -11,19 +11,20 @@ use crate::disk::atomic::{make_dir, write_atomic};
 use crate::project::layout::Project;
 use crate::{DiskError, OnPath};
 
-/// Where the project of these folders is written down, for whoever finds them.
+/// The file with the project's path, for a scan that finds the folders.
 const OF: &str = "project";
-/// How often a lock is tried for: somebody may hold it only to see whether it is free, for a microsecond.
+/// How often a lock is tried for: another process may hold it for a microsecond, only to see whether it is free.
 const TRIES: u32 = 50;
 
-/// Makes the folder that the numbers are in, and says whose it is.
+/// Makes the folder that the numbers are in, and notes its project there.
 pub(crate) fn make_home(home: &Utf8Path, project: &Project) -> Result<(), DiskError> {
     make_dir(home)?;
     let of = home.join(OF);
     if of.exists() { Ok(()) } else { write_atomic(&of, project.root.as_str().as_bytes()) }
 }
 
-/// The homes, below `all` and called `below` there, of projects that are not there any more, each with the project's folder.
+/// The homes, below `all` and called `below` there, of projects that are not there any more, each with the project's
+/// folder.
 pub(crate) fn orphaned(all: &Utf8Path, below: &str) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
     let Ok(homes) = all.read_dir_utf8() else { return Vec::new() };
     let homes = homes.flatten().map(|entry| match below {
@@ -38,7 +39,7 @@ pub(crate) fn orphaned(all: &Utf8Path, below: &str) -> Vec<(Utf8PathBuf, Utf8Pat
         .collect()
 }
 
-/// Removes all folders of a home, and the home; not while somebody has one of them.
+/// Removes all folders of a home, and the home; not while one of them is in use.
 pub(crate) fn remove_all(home: &Utf8Path) -> Result<(), DiskError> {
     for number in numbers(home) {
         let lock = lock(home, number)?;
@@ -57,7 +58,7 @@ pub(crate) fn numbers(home: &Utf8Path) -> Vec<u32> {
     numbers
 }
 
-/// The lock of one number; none where somebody has it. Lock files are never removed while anybody could have them open.
+/// The lock of one number; none if it is taken. Lock files are never removed while a process could have them open.
 pub(crate) fn lock(home: &Utf8Path, number: u32) -> Result<Option<File>, DiskError> {
     let path = lock_file(home, number);
     let file = OpenOptions::new()

@@ -1,5 +1,5 @@
-//! The file of a journal, as its one writer sees it. The writer knows every byte that it wrote. What another process writes into the
-//! file is put aside, and the journal is written back as it was.
+//! The file of a journal, as its one writer sees it. The writer knows every byte that it wrote. What another process
+//! writes into the file is put aside, and the journal is written back as it was.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -17,7 +17,8 @@ use crate::disk::notice::tell_above;
 use crate::project::layout::{FOREIGN, JOURNAL, LoopDir, RUNNER_LOCK};
 use crate::{DiskError, OnPath, make_dir_nofollow, write_nofollow};
 
-/// How often a journal is written back while somebody deletes its folder: a deletion ends, and each try takes its time.
+/// How often a journal is written back while another process deletes its folder: a deletion ends, and each try takes
+/// its time.
 const RESTORE_TRIES: u32 = 100;
 
 /// How many files with foreign content are kept beside a journal; a later one replaces the last.
@@ -89,8 +90,8 @@ pub(super) enum Place {
     Foreign,
 }
 
-/// The file that a journal is written to, whichever that is now: who reads it in the writer's process is not misled by what
-/// somebody put in its place.
+/// The file that a journal is written to, whichever that is now: a reader in the writer's process is not misled by a
+/// file that was put in its place.
 #[derive(Clone, Debug)]
 pub(super) struct Written(Arc<Mutex<Arc<File>>>);
 
@@ -111,19 +112,19 @@ impl Written {
 #[derive(Debug)]
 pub(super) struct Disk {
     dir: LoopDir,
-    /// The folder that the file lies in, by whatever path.
+    /// The folder of the file, however it was reached.
     folder: Folder,
     file: Written,
     lock: AppendLock,
     /// Every byte of the journal, as this writer read and wrote it.
     own: Vec<u8>,
-    /// The file behind the last write; none if it is to be compared with `own`.
+    /// The file after the last write; none if it is to be compared with `own`.
     stamp: Option<Stamp>,
-    /// The lock file of whoever has the right to drive the loop, who is also the writer; none if nobody had it at first.
+    /// The lock file of the runner, which is also the writer; none if the loop had no runner at first.
     held: Option<(u64, u64)>,
-    /// That right, taken again after the lock file was deleted: the old one has no name any more.
+    /// That right, taken again after the lock file was deleted: the old file has no name any more.
     reclaimed: Option<RunnerLock>,
-    /// Whoever watches the folder of all loops was told that somebody writes here.
+    /// The watchers of the folder of all loops were notified that a process writes here.
     told: bool,
     /// A write or sync failed: what the disk holds is unknown from here on.
     failed: bool,
@@ -201,7 +202,7 @@ impl Disk {
         self.own.len() as u64
     }
 
-    /// Once for each writer, whoever looks out over all loops is told, behind the first line: a watch on every journal that
+    /// Notifies the watchers of all loops once for each writer, after the first line: a watch on every journal that
     /// there ever was would be too many.
     pub(super) fn tell(&mut self) {
         if !std::mem::replace(&mut self.told, true) {
@@ -209,9 +210,9 @@ impl Disk {
         }
     }
 
-    /// Whether the file still lies in its folder, as it was written. The folder may have been moved, as long as nothing else has
-    /// its place. The number of the file's links does not say so: it may have been given another name, and not every file system
-    /// counts a file down that somebody has open.
+    /// Whether the file still lies in its folder, as it was written. The folder may have been moved, as long as nothing
+    /// else has its place. The number of the file's links does not say so: it may have been given another name, and not
+    /// every file system lowers the count of an open file.
     pub(super) fn place(&mut self) -> Result<Place, DiskError> {
         let folder = fstat(&self.folder).map_err(io::Error::from).on("look at", &self.dir.0)?;
         if identity(&self.dir.0).is_some_and(|now| now != (folder.st_dev, folder.st_ino)) {
@@ -287,7 +288,7 @@ impl Disk {
         Ok(Some(kept_as))
     }
 
-    /// Restores; whoever is deleting the folder may not be through yet, and takes away what was just made.
+    /// Restores; a process that is deleting the folder may not be done yet, and removes what was just made.
     fn restore_patiently(&mut self) -> Result<Restored, JournalError> {
         for _ in 0..RESTORE_TRIES {
             match self.restore() {
@@ -307,7 +308,7 @@ impl Disk {
         self.dir.remove_links(None)?;
         make_dir_nofollow(&self.dir.inbox())?;
         self.folder = folder(&self.dir)?;
-        // Before there is a journal again, that somebody could find and take for one that nobody writes.
+        // Before there is a journal again, because a reader could take it for one without a writer.
         self.keep_lock()?;
         let kept_as = self.put_foreign_aside()?;
         write_nofollow(&self.dir.journal(), &self.own)?;
@@ -326,7 +327,7 @@ impl Disk {
 
     pub(super) fn keep_lock(&mut self) -> Result<(), JournalError> {
         let path = self.dir.runner_lock();
-        // The file that the lock is on is still open, so its number is nobody else's.
+        // The file that the lock is on is still open, so no other file has its number.
         if self.held.is_some() && identity(&path) == self.held {
             return Ok(());
         }

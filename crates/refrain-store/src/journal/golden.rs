@@ -1,8 +1,8 @@
 //! Journals of every format that was ever released, with every kind of event: they are read for ever.
 //!
 //! A test that fails here says that stored data would no longer be understood. A new kind of event is added to
-//! [`everything`] and the last format's file written anew with `REFRAIN_BLESS=1 cargo test -p refrain-store golden`; once a format is
-//! released its file never changes again. Format 1 is that of release 0.1.0.
+//! [`everything`] and the last format's file written anew with `REFRAIN_BLESS=1 cargo test -p refrain-store golden`;
+//! once a format is released its file never changes again. Format 1 is that of release 0.1.0.
 
 use std::fs;
 
@@ -455,7 +455,7 @@ fn a_journal_of_format_1_is_read_and_loses_nothing() {
     }
 }
 
-/// The records of a journal that was written once, whose chain of hashes is whole.
+/// The records of a journal that was written once, with a whole chain of hashes.
 fn stored(sandbox: &Sandbox, journal: &str) -> Vec<Record> {
     fs::create_dir_all(&sandbox.loop_dir.0).unwrap();
     crate::write_atomic(&sandbox.loop_dir.journal(), journal.as_bytes()).unwrap();

@@ -19,8 +19,8 @@ const TAIL: &[u8] = b"\"}";
 /// How long the end of a line is that names its hash, newline included.
 pub(crate) const END: usize = HEAD.len() + size_of::<Hash>() + TAIL.len() + 1;
 
-/// Appends the line of `record`, newline included, to `out`; returns its hash. What is to be signed is the hash that it would have
-/// without a signature.
+/// Appends the line of `record`, newline included, to `out`; returns its hash. What is to be signed is the hash that it
+/// would have without a signature.
 pub(crate) fn write<E: Serialize>(
     record: &Record<E>,
     before: Hash,
@@ -39,7 +39,8 @@ pub(crate) fn write<E: Serialize>(
     Ok(seal(out, start, before))
 }
 
-/// The hash that the line (without its newline) would have without a signature, which is what is signed; and that signature.
+/// The hash that the line (without its newline) would have without a signature, which is what is signed; and that
+/// signature.
 pub(crate) fn signed(line: &[u8], before: Hash) -> Option<(Hash, Option<Signature>)> {
     let (body, _) = split(line)?;
     let (unsigned, signature) = match split_signature(body) {
@@ -49,7 +50,7 @@ pub(crate) fn signed(line: &[u8], before: Hash) -> Option<(Hash, Option<Signatur
     Some((chain(before, unsigned), signature))
 }
 
-/// A line's body ends in its signature, whose parts have a fixed length.
+/// A line's body ends in its signature, with parts of fixed length.
 fn split_signature(body: &[u8]) -> Option<(&[u8], Signature)> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).ok();
     let (body, value) = body.strip_suffix(TAIL)?.split_last_chunk::<128>()?;
@@ -82,7 +83,7 @@ pub(crate) fn parse<E: DeserializeOwned>(line: &[u8]) -> Result<Record<E>, Strin
     serde_json::from_slice(line).map_err(|error| error.to_string())
 }
 
-/// The version of Refrain that a journal's first line names, whatever else that holds.
+/// The version of Refrain that a journal's first line names; the rest of the line is ignored.
 pub(crate) fn version(first: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct First {

@@ -33,7 +33,7 @@ pub struct Snapshot<S = LoopState> {
     pub(crate) signed: Vec<SignedLine>,
 }
 
-/// A line whose record is signed, or should be.
+/// A line with a record that is signed, or should be.
 #[derive(Clone, Debug)]
 pub(crate) struct SignedLine {
     pub(crate) kind: SignedKind,
@@ -49,7 +49,7 @@ pub(crate) struct SignedLine {
 /// Folds the journal of the loop in `dir`, every hash checked.
 ///
 /// # Errors
-/// [`JournalError`] where there is none, where a line is damaged, or where it cannot be read.
+/// [`JournalError`] if there is none, where a line is damaged, or if it cannot be read.
 pub fn read(dir: &LoopDir) -> Result<Snapshot, JournalError> {
     read_as(dir)
 }
@@ -71,7 +71,8 @@ pub fn records_as<S: Machine>(dir: &LoopDir) -> Result<Vec<Record<S::Event>>, Jo
     Ok(records)
 }
 
-/// Folds the journal of the loop in `dir`, every hash and every signature checked, and that it goes on from what was signed last.
+/// Folds the journal of the loop in `dir`, every hash and every signature checked, and that it continues from what was
+/// signed last.
 ///
 /// # Errors
 /// As [`read`]; [`JournalError::Damaged`] too if it is shorter than what was signed, or differs before.
@@ -81,8 +82,8 @@ pub fn read_signed(dir: &LoopDir, signing: &Signing) -> Result<Snapshot, Journal
     Ok(snapshot)
 }
 
-/// The state of what lies in `dir` as far as its journal is believed: up to the first record that should be signed and that no key
-/// signed.
+/// The state of what lies in `dir` as far as its journal is believed: up to the first record that should be signed and
+/// that no key signed.
 pub fn read_believed<S: Machine>(dir: &LoopDir, signing: &Signing) -> Result<S, JournalError> {
     let snapshot: Snapshot<S> = read_as(dir)?;
     match snapshot.forged_from(&signing.judge(dir, &snapshot)?) {
@@ -92,7 +93,8 @@ pub fn read_believed<S: Machine>(dir: &LoopDir, signing: &Signing) -> Result<S, 
 }
 
 impl<S> Snapshot<S> {
-    /// Where the first record begins that should be signed and that no key signed, in bytes; with the last result that it stands on.
+    /// Where the first record begins, in bytes, that should be signed and has no signature; with the last result that
+    /// it is based on.
     pub(super) fn forged_from(&self, signatures: &Signatures) -> Option<u64> {
         let objection = signatures.objection().filter(|objection| objection.is_forged())?;
         self.signed.iter().find(|line| line.seq == objection.seq).map(|line| line.at)
@@ -107,7 +109,7 @@ fn open(dir: &LoopDir) -> Result<File, JournalError> {
     }
 }
 
-/// What is wrong where there is no first line: the journal is damaged, or there is no loop.
+/// What is wrong if there is no first line: the journal is damaged, or there is no loop.
 fn without_start(dir: &LoopDir) -> JournalError {
     match dir.has_remains() {
         true => JournalError::damaged(dir.journal(), 1, "the first record is missing or cut off"),
@@ -194,7 +196,7 @@ pub fn whole(dir: &LoopDir, signing: &Signing) -> Result<Whole, JournalError> {
 #[derive(Debug)]
 pub struct Tail<E = Event> {
     path: Utf8PathBuf,
-    /// The file that its writer writes, where that is in this process.
+    /// The file that its writer writes, if that is in this process.
     written: Option<Written>,
     /// The file that was read last, by its device and number.
     file: Option<(u64, u64)>,
@@ -213,14 +215,15 @@ impl<E: DeserializeOwned> Tail<E> {
         Self { path, written: None, file: None, at: 0, line: 0, last: Vec::new(), of: PhantomData }
     }
 
-    /// From the first record on, of a journal that this process writes: as it was written, whatever lies in its place.
+    /// From the first record on, of a journal that this process writes: as it was written, even if another file has its
+    /// place.
     #[must_use]
     pub fn of<S: Machine<Event = E>>(journal: &Journal<S>) -> Self {
         Self { written: Some(journal.written()), ..Self::new(journal.dir()) }
     }
 
-    /// The records that came since the last call, as far as `limit` bytes of the file; all of them again if another process had
-    /// changed the journal and its writer wrote it back.
+    /// The records that came since the last call, as far as `limit` bytes of the file; all of them again if another
+    /// process had changed the journal and its writer wrote it back.
     pub fn next(&mut self, limit: u64) -> Result<Vec<Record<E>>, JournalError> {
         let path = &self.path;
         let file = match self
@@ -257,7 +260,7 @@ fn ends_with(file: &File, at: u64, last: &[u8]) -> io::Result<bool> {
     Ok(at >= length && read_at(file, at - length, length)? == last)
 }
 
-/// That something was recorded: which record, when, and what it is called.
+/// A recorded event: its number, time and type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// Its place.
@@ -282,8 +285,8 @@ struct Named {
     name: String,
 }
 
-/// The marks of what a journal, of whatever, holds behind its first `at` bytes, and how many it holds then. Nothing is checked:
-/// this is for whoever wants to know that there is something to be read.
+/// The marks of a journal of any kind after its first `at` bytes, and its length in bytes then. Nothing is checked:
+/// this only tells a caller that there is something to be read.
 pub fn marks(dir: &LoopDir, at: u64) -> Result<(Vec<Mark>, u64), crate::DiskError> {
     let path = dir.journal();
     let file = File::open(&path).on("open", &path)?;
@@ -300,7 +303,7 @@ pub fn marks(dir: &LoopDir, at: u64) -> Result<(Vec<Mark>, u64), crate::DiskErro
     Ok((lines.filter_map(mark).collect(), from + whole as u64))
 }
 
-/// What the file holds from `at` on, at most `limit` bytes. Whoever writes it through the same handle is not disturbed.
+/// What the file holds from `at` on, at most `limit` bytes. A writer with the same handle is not disturbed.
 fn read_at(file: &File, at: u64, limit: u64) -> io::Result<Vec<u8>> {
     let there = file.metadata()?.len().saturating_sub(at).min(limit);
     let mut bytes = vec![0; usize::try_from(there).unwrap_or(usize::MAX)];

@@ -1,4 +1,5 @@
-//! What a journal promises: every byte counts, a torn tail is told from damage, and what is deleted comes back.
+//! What a journal promises: every byte counts, a torn tail is distinguished from damage, and what is deleted comes
+//! back.
 
 use std::fs;
 use std::io::Write;
@@ -150,10 +151,10 @@ fn any_single_changed_byte_is_found() {
             match whole(&sandbox.loop_dir, &unsigned(&sandbox.loop_dir)) {
                 Err(JournalError::Damaged { line, .. }) => {
                     let expected = 1 + good[..position].iter().filter(|byte| **byte == b'\n').count();
-                    // A line break that is no more joins two lines: the damage is told on the first.
+                    // A missing line break joins two lines: the damage is reported on the first.
                     assert_eq!(line as usize, expected, "byte {position}");
                 }
-                // Without its line break the last line is a write that was cut off: told, not passed over in silence.
+                // Without its line break the last line is a write that was cut off: reported, not silently skipped.
                 Ok(found) => assert!(position == last && found.torn > 0, "byte {position}"),
                 Err(other) => panic!("byte {position}: {other}"),
             }
@@ -252,7 +253,7 @@ fn a_writer_whose_lock_was_deleted_takes_it_again_unless_another_has() {
     }
 }
 
-/// Another name keeps a file alive that nobody finds any more.
+/// A file with another name stays alive, but no reader finds it any more.
 #[test]
 fn a_journal_that_was_given_another_name_is_written_back() {
     let sandbox = sandbox();
@@ -266,13 +267,13 @@ fn a_journal_that_was_given_another_name_is_written_back() {
     assert_eq!(fs::read(sandbox.loop_dir.0.join("foreign-1")).unwrap(), b"something else\n");
 }
 
-/// A journal whose writer has the lock of its runner.
+/// A journal and its runner's lock.
 fn driven(dir: &LoopDir) -> (Journal, crate::RunnerLock) {
     let held = crate::RunnerLock::claim(dir).unwrap().unwrap();
     (sample(dir), held)
 }
 
-/// What another process made of a journal while its writer was at work.
+/// The changes of another process to a journal while its writer was at work.
 fn foreign(dir: &LoopDir, own: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
     let path = dir.journal();
     let forged = {
@@ -351,7 +352,7 @@ fn a_reader_of_a_journal_that_was_written_back_begins_anew_if_it_read_what_is_go
     assert_eq!(seqs(&mut late), [1, 2, 3, 4, 5, 6]);
 }
 
-/// Whoever moves a project takes its loops along; nothing is made anew where it was.
+/// A project's loops are moved along with it; nothing is made anew where it was.
 #[test]
 fn a_journal_whose_folder_was_moved_goes_with_it() {
     let sandbox = sandbox();

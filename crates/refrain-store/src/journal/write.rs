@@ -1,7 +1,7 @@
 //! Writing a journal: one writer, and appends only.
 //!
-//! Events are folded into the state as they are pushed; what was pushed since the last commit is one write. So the end of
-//! one iteration and the begin of the next cost one append and one sync between them.
+//! Events are folded into the state as they are pushed; what was pushed since the last commit is one write. So the end
+//! of one iteration and the begin of the next cost one append and one sync between them.
 
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,7 +61,7 @@ impl<S: Machine> Journal<S> {
     /// Makes a loop: its folder, and the first line of its journal, synced. The loop exists from then on.
     ///
     /// # Errors
-    /// [`JournalError::Taken`] where it exists already; else what could not be written, and then there is no loop.
+    /// [`JournalError::Taken`] if it exists already; else what could not be written, and then there is no loop.
     pub fn create(dir: LoopDir, started: S::Event, at: Timestamp) -> Result<Self, JournalError> {
         Self::make(dir, started, at, None)
     }
@@ -96,7 +96,7 @@ impl<S: Machine> Journal<S> {
                 return Err(JournalError::Taken(path.clone()));
             }
             let mut file = open(&dir, true)?;
-            // What another `start` left behind when it was killed in its first write is no loop.
+            // A first write that another `start` could not finish before it was killed is no loop.
             file.set_len(0).on("write", &path)?;
             if let Err(error) = file.write_all(&bytes).and_then(|()| file.sync_all()) {
                 let _ = file.set_len(0); // the disk is full, most likely: leave no half a loop
@@ -117,13 +117,13 @@ impl<S: Machine> Journal<S> {
     /// Opens a loop's journal to write it; a torn tail is moved aside and recorded. The caller has the right to write.
     ///
     /// # Errors
-    /// [`JournalError`] where there is none, where it is damaged, or where it cannot be written.
+    /// [`JournalError`] if there is none, if it is damaged, or if it cannot be written.
     pub fn open(dir: LoopDir, now: Timestamp) -> Result<Self, JournalError> {
         Self::load(dir, now, u64::MAX, None)
     }
 
-    /// The same, signed from here on. From the first record on that should be signed and that no key signed, what it holds is put
-    /// aside.
+    /// The same, signed from here on. Everything from the first record that should be signed and has no signature is
+    /// put aside.
     ///
     /// # Errors
     /// As [`Self::open`]; [`JournalError::Damaged`] too if it is shorter than what was signed, or differs before.
@@ -131,7 +131,7 @@ impl<S: Machine> Journal<S> {
         Self::load(dir, now, u64::MAX, Some(signing))
     }
 
-    /// Opens it as far as `length` bytes; what lies behind them is put aside.
+    /// Opens it as far as `length` bytes; what lies after them is put aside.
     fn load(
         dir: LoopDir,
         now: Timestamp,
@@ -187,7 +187,7 @@ impl<S: Machine> Journal<S> {
     /// Folds one more event into the state; it is on disk once the batch that holds it is written.
     ///
     /// # Errors
-    /// [`JournalError::Damaged`] where the event cannot follow; nothing changes then.
+    /// [`JournalError::Damaged`] if the event cannot follow; nothing changes then.
     pub fn push(&mut self, event: S::Event, at: Timestamp) -> Result<(), JournalError> {
         // A clock that was set back does not turn a journal around.
         let at = at.max(self.state.updated_at);
@@ -220,8 +220,8 @@ impl<S: Machine> Journal<S> {
         !self.pending.is_empty()
     }
 
-    /// Whether the journal, as it was written, and the lock of its writer still lie in their folder. Without them nobody finds the
-    /// loop, and another could start under its name. The next commit writes the journal back.
+    /// Whether the journal, as it was written, and the lock of its writer still lie in their folder. Without them the
+    /// loop cannot be found, and another could start under its name. The next commit writes the journal back.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
         let mut disk = self.disk.lock().unwrap_or_else(PoisonError::into_inner);
@@ -241,7 +241,7 @@ impl<S: Machine> Journal<S> {
     pub fn batch(&mut self, durability: Durability) -> Batch {
         let (disk, bytes) = (Arc::clone(&self.disk), std::mem::take(&mut self.pending));
         let last_signed = self.last_signed.take().zip(self.signing.clone());
-        // What is remembered of it outlives a power loss, and so has the record to.
+        // The last signed record outlives a power loss, and so must the record itself.
         let durability = if last_signed.is_some() { Durability::Synced } else { durability };
         Batch { disk, bytes, durability, last_signed }
     }

@@ -1,4 +1,5 @@
-//! Agents that were asked about loops that are over: about each end of each loop one at most, for each thing that is asked.
+//! Agents that were asked about loops that are over: about each end of each loop one at most, for each thing that is
+//! asked.
 
 use jiff::Timestamp;
 use refrain_core::LoopState;
@@ -18,7 +19,7 @@ pub struct JudgesAsked {
 }
 
 impl MemoryFile {
-    /// Notes that somebody is about to be asked for `what` about the end of a loop; `false` where somebody was already.
+    /// Notes that an agent is about to be asked for `what` about the end of a loop; `false` if one was already.
     pub fn begin_asking(&mut self, of: &LoopState, what: &str, at: Timestamp) -> rusqlite::Result<bool> {
         let begun = self.db.execute(
             "INSERT OR IGNORE INTO asked (project, loop, started_at, seq, what, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -51,7 +52,7 @@ impl MemoryFile {
         Ok(())
     }
 
-    /// What all came to that were asked since then, about loops of this project, or of all.
+    /// The number and cost of all that were asked since then, about loops of this project, or of all.
     pub fn all_asked(
         &self,
         project: Option<&str>,

@@ -1,4 +1,4 @@
-//! The file itself: opening it, making it, putting it aside where it is damaged.
+//! The file itself: opening it, making it, putting it aside if it is damaged.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -12,7 +12,7 @@ use crate::disk::atomic::make_dir;
 use crate::disk::migration::migrate;
 use crate::{DiskError, OnPath};
 
-/// How long somebody who writes is waited for.
+/// How long to wait for another writer.
 const PATIENCE: Duration = Duration::from_millis(800);
 
 /// Only ever added to.
@@ -49,7 +49,7 @@ const STEPS: &[&str] = &[
         INSERT INTO words (words, rowid, text) VALUES ('delete', old.number, old.text);
         INSERT INTO words (rowid, text) VALUES (new.number, new.text);
     END;",
-    // Who was asked about which end of which loop, so that nobody is twice; and what that cost.
+    // Which end of which loop an agent was asked about, so that none is asked twice; and what that cost.
     "CREATE TABLE asked (
         project TEXT NOT NULL,
         loop TEXT NOT NULL,
@@ -68,7 +68,7 @@ pub struct MemoryFile {
     pub(super) db: Connection,
 }
 
-/// Asks the user's memories; none where there are none yet, and then no file is made.
+/// Asks the user's memories; none if there are none yet, and then no file is made.
 pub fn look<T>(
     data_home: &Utf8Path,
     work: impl FnOnce(&mut MemoryFile) -> rusqlite::Result<T>,
@@ -77,7 +77,7 @@ pub fn look<T>(
     if !path.exists() { Ok(None) } else { with(&path, work).map(Some) }
 }
 
-/// The same, to keep something: the file is made where there is none.
+/// The same, to keep something: the file is made if there is none.
 pub fn make<T>(
     data_home: &Utf8Path,
     work: impl FnOnce(&mut MemoryFile) -> rusqlite::Result<T>,
@@ -131,25 +131,26 @@ pub fn aside(data_home: &Utf8Path) -> Vec<Utf8PathBuf> {
     (1..=MOST_ASIDE).map(|number| aside_place(&path, number)).take_while(|place| place.exists()).collect()
 }
 
-/// So many are kept apart; a person who lets so many lie there has the last one replaced.
+/// How many are kept apart; after that the last one is replaced.
 const MOST_ASIDE: u32 = 100;
 
 fn aside_place(path: &Utf8Path, number: u32) -> Utf8PathBuf {
     format!("{path}.damaged-{number}").into()
 }
 
-/// Moves the file that had this inode out of the way, with what SQLite keeps beside it: what was written last lies there.
+/// Moves the file that had this inode out of the way, with what SQLite keeps beside it: what was written last lies
+/// there.
 fn put_aside(path: &Utf8Path, was: Option<u64>) -> Result<Utf8PathBuf, DiskError> {
     let free = (1..MOST_ASIDE).find(|number| !aside_place(path, *number).exists());
     let free = free.unwrap_or(MOST_ASIDE);
     let place = aside_place(path, free);
     if inode(path) != was {
-        // Somebody else did that already.
+        // Another process did that already.
         return Ok(aside_place(path, free.saturating_sub(1).max(1)));
     }
     fs::rename(path, &place).on("move", path)?;
     for suffix in ["-wal", "-shm"] {
-        // Where there is none there is nothing to be kept.
+        // Without these files there is nothing to be kept.
         let _ = fs::rename(format!("{path}{suffix}"), format!("{place}{suffix}"));
     }
     Ok(place)

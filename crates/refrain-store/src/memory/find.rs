@@ -1,4 +1,4 @@
-//! What is found for a goal: by its words, and by a vector where there is one. Vectors are compared one by one: of ten
+//! What is found for a goal: by its words, and by a vector if there is one. Vectors are compared one by one: of ten
 //! thousand that takes some hundredths of a second, and an index would take an extension.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use rusqlite::params;
 use super::MemoryFile;
 use super::rows::{COLUMNS, memory};
 
-/// How many are found by words, and by a vector, in the goal's project, and in all others.
+/// How many are searched by words, and by a vector, in the goal's project, and in all others.
 const MOST: u32 = 60;
 
 /// A vector, and the model that made it.
@@ -21,7 +21,7 @@ pub struct Vector<'a> {
 }
 
 impl MemoryFile {
-    /// What may have to do with the goal; `everywhere` in other projects too.
+    /// Memories that may have to do with the goal; `everywhere` in other projects too.
     pub fn find(
         &self,
         goal: &str,
@@ -48,7 +48,7 @@ impl MemoryFile {
         Ok(hits.into_values().collect())
     }
 
-    /// Those with words of the goal in them, whatever their endings.
+    /// Those with words of the goal in them, with any endings.
     fn by_words(
         &self,
         words: &[String],
@@ -130,7 +130,7 @@ fn unpacked(bytes: &[u8]) -> Vec<f32> {
     numbers.iter().map(|number| f32::from_le_bytes(*number)).collect()
 }
 
-/// The columns, where another table has one of the same name.
+/// The columns, if another table has one of the same name.
 fn of_memories() -> String {
     COLUMNS.split(", ").map(|column| format!("memories.{column}")).collect::<Vec<_>>().join(", ")
 }

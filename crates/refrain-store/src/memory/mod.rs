@@ -1,9 +1,9 @@
-//! What is remembered of loops that are over: one SQLite file in the user's data home, for all projects.
+//! The memories of finished loops: one SQLite file in the user's data home, for all projects.
 //!
-//! Unlike the catalog it can be made again from nothing. So one that is damaged is put aside and never deleted, one that a newer
-//! version made is left alone, and whoever cannot reach it goes without: no loop waits for it longer than a second, and
-//! none fails by it. It is opened when something is asked, and made when something is to be kept. What matters to a goal, and
-//! what becomes of what is said twice, is decided in `core::memory`.
+//! Unlike the catalog it cannot be made again from the journals. So a damaged one is put aside and never deleted, one
+//! of a newer version is left alone, and a process that cannot reach it works without: no loop waits for it longer than
+//! a second, and none fails by it. It is opened for a query, and made for the first memory. Which memories matter to a
+//! goal, and how duplicates are treated, is decided in `core::memory`.
 
 mod asked;
 mod file;
@@ -24,7 +24,7 @@ use crate::DiskError;
 /// Why memories could not be asked, or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// The file was damaged; it lies elsewhere now, and the next one who keeps something begins a new one.
+    /// The file was damaged; it lies elsewhere now, and the next write begins a new one.
     #[error("the file of memories was damaged and is put aside as {0}; sqlite3 may still read it")]
     Damaged(Utf8PathBuf),
     /// It is as a newer version has it.
@@ -47,8 +47,8 @@ enum Trouble {
 }
 
 impl From<rusqlite::Error> for Trouble {
-    /// Only what says that the file is no such file, or that what is in it cannot be, is damage: all else another moment or
-    /// another place could mend.
+    /// Only what says that the file is no such file, or that what is in it cannot be, is damage: all else another
+    /// moment or another place could mend.
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;
         match (error.sqlite_error_code(), &error) {

@@ -92,7 +92,7 @@ impl MemoryFile {
         found.filter_map(Result::transpose).collect()
     }
 
-    /// A loop was told these.
+    /// Notes that these are in a loop's prompt.
     pub fn used<'a>(
         &mut self,
         ids: impl Iterator<Item = &'a MemoryId>,
@@ -114,7 +114,8 @@ impl MemoryFile {
             gone += all.execute("DELETE FROM memories WHERE id = ?1", [id.as_str()])?;
         }
         all.commit()?;
-        // What was written last lies beside the file, until that is emptied too. Where somebody reads, the next one does it.
+        // What was written last lies beside the file, until that is emptied too. If another process reads, the next
+        // deletion empties it.
         let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         Ok(gone)
     }

@@ -121,7 +121,7 @@ fn one_that_somebody_else_writes_is_not_waited_for() {
     db.execute_batch("BEGIN IMMEDIATE").unwrap();
     let refused = make(home, |file| file.remember(vec![fact("The lexer is lax", "/p", 0)]));
     assert!(matches!(refused, Err(MemoryError::Unreachable(_))), "{refused:?}");
-    // Reading goes on beside it.
+    // Reading continues beside it.
     assert_eq!(look(home, |file| file.find("parser", "/p", true, None)).unwrap().unwrap().len(), 1);
 }
 

@@ -1,5 +1,5 @@
-//! What `plugin install` put where, so that `plugin remove` takes back that and nothing else: one file in the user's data home;
-//! and the few operations on the files of agents that this takes, which are a person's.
+//! The record of what `plugin install` wrote, so that `plugin remove` takes back that and nothing else: one file in the
+//! user's data home; and the few operations on the files of agents that this takes, which are a person's.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -33,7 +33,7 @@ pub struct Installed {
 /// A file that is ours.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnFile {
-    /// Whose plugin it belongs to.
+    /// The agent of the plugin it belongs to.
     pub agent: AgentKind,
     /// [`hash`] of what was written.
     pub hash: String,
@@ -45,11 +45,11 @@ pub struct OwnFile {
 /// What is ours in a file of the person's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnSettings {
-    /// Whose plugin it belongs to.
+    /// The agent of the plugin it belongs to.
     pub agent: AgentKind,
     /// Whether there was no such file before.
     pub is_new: bool,
-    /// [`hash`] of the whole file behind it: as long as that holds, the splices can be taken back to the byte.
+    /// [`hash`] of the whole file after the change: as long as that holds, the splices can be taken back to the byte.
     pub hash: String,
     /// What was done to it.
     pub splices: Vec<Splice>,
@@ -59,7 +59,7 @@ impl Installed {
     /// What is noted in this folder.
     ///
     /// # Errors
-    /// [`DiskError`] where it cannot be read or understood: to write it anew would lose what is noted there.
+    /// [`DiskError`] if it cannot be read or understood: to write it anew would lose what is noted there.
     pub fn read(folder: &Utf8Path) -> Result<Self, DiskError> {
         let path = place(folder);
         let text = read(&path)?;
@@ -68,8 +68,8 @@ impl Installed {
         })
     }
 
-    /// Notes it, before anything of it is done. It is whole and on disk when this returns; where nothing is left to note, there
-    /// is no file.
+    /// Notes it, before anything of it is done. It is whole and on disk when this returns; if nothing is left to note,
+    /// there is no file.
     pub fn write(&self, folder: &Utf8Path) -> Result<(), DiskError> {
         let path = place(folder);
         if *self == Self::default() {
@@ -92,13 +92,13 @@ pub fn hash(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
-/// What a file holds; none where there is none.
+/// What a file holds; none if there is none.
 ///
 /// # Errors
-/// [`DiskError`] where it is no file, cannot be read, or is no text of a sensible size.
+/// [`DiskError`] if it is no file, cannot be read, or is no text of a sensible size.
 pub fn read(path: &Utf8Path) -> Result<Option<String>, DiskError> {
     let meta = match fs::metadata(path) {
-        // A link to nothing is somebody's, and would be replaced.
+        // A dangling link is the user's, and would be replaced.
         Err(error) if error.kind() == ErrorKind::NotFound && fs::symlink_metadata(path).is_err() => {
             return Ok(None);
         }
@@ -112,11 +112,11 @@ pub fn read(path: &Utf8Path) -> Result<Option<String>, DiskError> {
     Ok(Some(text))
 }
 
-/// Puts a text into a file that holds `before`, if anything, and looks whether it is there. A link is followed and stays, and
-/// so does the mode. A crash leaves the one text or the other.
+/// Puts a text into a file that holds `before`, if anything, and looks whether it is there. A link is followed and
+/// stays, and so does the mode. A crash leaves the one text or the other.
 ///
 /// # Errors
-/// [`DiskError`], also where somebody else changed the file meanwhile; it is then as they left it.
+/// [`DiskError`], also if the file was changed meanwhile; it then stays as changed.
 pub fn write(path: &Utf8Path, before: Option<&str>, text: &str) -> Result<(), DiskError> {
     let is_current = || read(path).is_ok_and(|now| now.as_deref() == before);
     if before.is_some() {
@@ -137,7 +137,7 @@ pub fn write(path: &Utf8Path, before: Option<&str>, text: &str) -> Result<(), Di
     }
 }
 
-/// Removes a file, where there is one.
+/// Removes a file, if there is one.
 pub fn remove(path: &Utf8Path) -> Result<(), DiskError> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error).on("remove", path),
@@ -146,7 +146,7 @@ pub fn remove(path: &Utf8Path) -> Result<(), DiskError> {
     }
 }
 
-/// Removes a folder, where it is there and empty.
+/// Removes a folder, if it is there and empty.
 pub fn remove_empty(folder: &Utf8Path) -> Result<(), DiskError> {
     match fs::remove_dir(folder) {
         Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {

@@ -1,5 +1,5 @@
-//! What is proposed to a project's instructions for agents: a folder a proposal beside its loops, and the file itself, which is a
-//! person's.
+//! Proposals to a project's instructions for agents: a folder a proposal beside its loops, and the file itself, which
+//! is a person's.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -37,7 +37,7 @@ pub fn note(project: &Project, proposal: &Proposal) -> Result<(), DiskError> {
     write_nofollow(&path, format!("{text}\n").as_bytes())
 }
 
-/// A proposal; none where there is none of that name, or it cannot be understood.
+/// A proposal; none if there is none of that name, or it cannot be understood.
 #[must_use]
 pub fn read(project: &Project, id: &LoopId) -> Option<Proposal> {
     let text = fs::read(place(project, id).join("proposal.json")).ok()?;
@@ -54,7 +54,7 @@ pub fn list(project: &Project) -> Vec<Proposal> {
     found
 }
 
-/// What a file of the person's says; none where nothing is there. A link, or what is no text, is an error.
+/// What a file of the person's says; none if nothing is there. A link, or what is no text, is an error.
 pub fn text_of(path: &Utf8Path) -> Result<Option<String>, DiskError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -64,8 +64,8 @@ pub fn text_of(path: &Utf8Path) -> Result<Option<String>, DiskError> {
     }
 }
 
-/// Writes a file of the person's anew, or makes it, where it still says `old`; whether it did. A crash leaves the old file or
-/// the new one.
+/// Writes a file of the person's anew, or makes it, where it still says `old`; whether it did. A crash leaves the old
+/// file or the new one.
 pub fn rewrite(path: &Utf8Path, old: Option<&str>, new: &str) -> Result<bool, DiskError> {
     let Some(old) = old else { return create(path, new.as_bytes()) };
     replace_atomic(path, new.as_bytes(), || text_of(path).is_ok_and(|now| now.as_deref() == Some(old)))

@@ -1,5 +1,5 @@
-//! What Slack needs of the disk: what stands there of a loop, so that nothing is lost and nothing is said twice, and what
-//! people asked for that is not done yet.
+//! What Slack needs of the disk: the messages about a loop, so that nothing is lost and nothing is posted twice, and
+//! requests of people that are not done yet.
 
 use std::fs::{self, File, TryLockError};
 use std::io::ErrorKind;
@@ -10,28 +10,29 @@ use serde::{Deserialize, Serialize};
 
 use crate::{DiskError, LoopDir, OnPath, make_dir, write_atomic, write_nofollow};
 
-/// What stands in Slack of one loop: `slack.json` beside its journal.
+/// The messages in Slack about one loop: `slack.json` beside its journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Talk {
     pub channel: String,
-    /// The thread in it, where it was asked for in one.
+    /// The thread in it, if it was asked for in one.
     pub thread: Option<String>,
     /// The message that asked for the loop; a command leaves none.
     pub trigger: Option<String>,
-    /// Nothing is said before it has stopped for the first time: somebody else started it.
+    /// Nothing is posted before it has stopped for the first time: it was not started from Slack.
     pub only_ends: bool,
     /// The status message.
     pub message: Sent,
-    /// What tells what the status message shows from all else that it could.
+    /// Identifies the content of the status message.
     pub shown: Option<String>,
-    /// The reaction that stands.
+    /// The current reaction.
     pub reaction: Option<String>,
-    /// Who pressed its button last.
+    /// The last press of its button.
     pub stop: Option<StopAsked>,
     /// What the agent noted, of which end, in milliseconds of the epoch.
     pub reply: Option<(i64, Sent)>,
-    /// All that the journal says in so many bytes, and so many events, is told: where it is not longer, nothing is owed.
+    /// All that the journal says in so many bytes, and so many events, was posted: if it is not longer, nothing is
+    /// owed.
     pub bytes: u64,
     /// The last of those events.
     pub seq: u64,
@@ -60,21 +61,21 @@ pub struct StopAsked {
 }
 
 impl Talk {
-    /// What stands of the loop; none where it was never told, or where that cannot be read.
+    /// The messages about the loop; none if there were never any, or if that cannot be read.
     #[must_use]
     pub fn read(dir: &LoopDir) -> Option<Self> {
         serde_json::from_slice(&fs::read(dir.slack()).ok()?).ok()
     }
 
-    /// Notes it. A crash in front of it has Slack asked what stands there.
+    /// Notes it. After a crash before this, Slack is asked for its messages.
     pub fn write(&self, dir: &LoopDir) -> Result<(), DiskError> {
         let path = dir.slack();
         write_nofollow(&path, &json(&path, self)?)
     }
 }
 
-/// What people asked for and was not done yet, a file each: what is acknowledged is done, also by the next process. Who has
-/// it is the only process of the user's that speaks with Slack.
+/// Requests of people that are not done yet, a file each: what is acknowledged is done, also by the next process. Its
+/// holder is the only process of the user's that speaks with Slack.
 #[derive(Debug)]
 pub struct Pending {
     folder: Utf8PathBuf,
@@ -82,7 +83,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Those of the user whose state home this is; none where another process has them.
+    /// Those in this state home; none if another process has them.
     pub fn open(state_home: &Utf8Path) -> Result<Option<Self>, DiskError> {
         let folder = state_home.join("slack");
         make_dir(&folder)?;
@@ -103,7 +104,7 @@ impl Pending {
 
     /// It is done.
     pub fn forget(&self, key: &str) {
-        // What is left is done once more, and found done.
+        // A file that is left is handled once more, and found done.
         let _ = fs::remove_file(self.place(key));
     }
 

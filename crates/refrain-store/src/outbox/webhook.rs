@@ -1,4 +1,5 @@
-//! What webhooks need of the disk: how far one was told of a loop, and the secret that what it is told is signed with.
+//! What webhooks need of the disk: up to where one got the notices of a loop, and the secret that these are signed
+//! with.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};
@@ -13,24 +14,24 @@ use crate::{DiskError, LoopDir, OnPath, write_nofollow};
 /// The largest file of a secret, in bytes.
 const LARGEST: u64 = 4 << 10;
 
-/// How far a webhook was told of a loop.
+/// Up to where a webhook got the notices of a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Told {
-    /// All that was to be told of the events up to this one, was.
+    /// The notices of all events up to this one were delivered.
     pub seq: u64,
-    /// The same of so many bytes of the journal: where it is not longer, there is nothing to look for.
+    /// The same in bytes of the journal: if it is not longer, there is nothing to look for.
     #[serde(default)]
     pub bytes: u64,
 }
 
 impl Told {
-    /// What is noted of the loop; none where no webhook was ever told of it, or where that cannot be read.
+    /// What is noted of the loop; none if no webhook ever got a notice of it, or if that cannot be read.
     #[must_use]
     pub fn read(dir: &LoopDir) -> Option<Self> {
         serde_json::from_slice(&fs::read(dir.webhook()).ok()?).ok()
     }
 
-    /// Notes it. A crash in front of it has things told twice.
+    /// Notes it. After a crash before this, notices are sent twice.
     pub fn write(&self, dir: &LoopDir) -> Result<(), DiskError> {
         let text = format!("{{\"seq\": {}, \"bytes\": {}}}\n", self.seq, self.bytes);
         write_nofollow(&dir.webhook(), text.as_bytes())
@@ -48,10 +49,10 @@ pub enum SecretError {
     Unfit(Utf8PathBuf, &'static str),
 }
 
-/// What a file says that its owner alone can read, without white space around it; none where there is no file.
+/// What a file says that its owner alone can read, without white space around it; none if there is no file.
 ///
 /// # Errors
-/// [`SecretError`] where others may read it, or it is no short file of text.
+/// [`SecretError`] if others may read it, or it is no short file of text.
 pub fn secret(path: &Utf8Path) -> Result<Option<String>, SecretError> {
     let unfit = |why| Err(SecretError::Unfit(path.to_owned(), why));
     // A FIFO would never open.

@@ -25,7 +25,7 @@ pub fn put_aside(project: &Project, id: &LoopId, ended_at: Timestamp) -> Result<
     Ok(free)
 }
 
-/// The archived loop of that id, the latest where there are several.
+/// The archived loop of that id, the latest if there are several.
 #[must_use]
 pub fn find(project: &Project, id: &LoopId) -> Option<LoopDir> {
     let entries = project.archive().read_dir_utf8().ok()?;
@@ -43,7 +43,7 @@ pub fn find(project: &Project, id: &LoopId) -> Option<LoopDir> {
 /// Brings an archived loop back under its id.
 ///
 /// # Errors
-/// [`DiskError`], also where a loop of that id is there.
+/// [`DiskError`], also if a loop of that id is there.
 pub fn bring_back(project: &Project, archived: &LoopDir, id: &LoopId) -> Result<LoopDir, DiskError> {
     let dir = project.loop_dir(id);
     make_dir_nofollow(&project.loops())?;

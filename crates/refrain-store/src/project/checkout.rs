@@ -1,6 +1,6 @@
-//! The folders that candidates are checked out to when they are to be proven elsewhere. They lie in the user's state home,
-//! never inside a project, numbered from 1 for each project: a loop takes the first that nobody has, so that it finds the
-//! caches of the one before it at the same path. Nothing in them is anybody's work.
+//! The folders that candidates are checked out to when they are to be proven elsewhere. They lie in the user's state
+//! home, never inside a project, numbered from 1 for each project: a loop takes the first free one, so that it finds
+//! the caches of the one before it at the same path. They hold no work.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -46,27 +46,27 @@ impl CleanPlace {
         self.dir().join("tree").join(&self.name)
     }
 
-    /// Git's index of it: beside it, where nothing that runs in it decides what it says.
+    /// Git's index of it: beside it, out of reach of the programs that run in it.
     #[must_use]
     pub fn index(&self) -> Utf8PathBuf {
         self.dir().join("index")
     }
 
-    /// What gates left in it that ran before the first iteration, beside it.
+    /// The list of files that gates before the first iteration left in it, beside it.
     #[must_use]
     pub fn kept(&self) -> Utf8PathBuf {
         self.dir().join("baseline")
     }
 
-    /// Lets it go. The first stays as it is, for the caches in it; what further loops needed beside it at the same time goes,
-    /// also what one of them left that was killed.
+    /// Lets it go. The first stays as it is, for the caches in it; what further loops needed beside it at the same time
+    /// goes, also what one of them left that was killed.
     pub fn leave(self) {
         let Self { home, number, .. } = &self;
         let beyond = numbers(home).into_iter().filter(|other| *other > 1);
         for other in beyond {
             let lock = if other == *number { None } else { lock(home, other).ok().flatten() };
             if lock.is_some() || other == *number {
-                // Only room: what cannot be removed is in nobody's way.
+                // Only room: what cannot be removed does no harm.
                 let _ = fs::remove_dir_all(home.join(other.to_string()));
             }
         }
@@ -77,7 +77,7 @@ impl CleanPlace {
     }
 }
 
-/// Folders of projects that are not there any more, each with the project's; whoever locks one first may remove it.
+/// Folders of projects that no longer exist, each with the project's; the first process to lock one may remove it.
 #[must_use]
 pub fn orphaned(state_home: &Utf8Path) -> Vec<(Utf8PathBuf, Utf8PathBuf)> {
     numbered::orphaned(&state_home.join("checkouts"), "")

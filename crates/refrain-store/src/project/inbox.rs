@@ -1,4 +1,4 @@
-//! How others ask a runner: a request, renamed into the inbox, and a byte into the doorbell. The runner turns it into an
+//! Requests to a runner: a file, renamed into the inbox, and a byte into the doorbell. The runner turns it into an
 //! event that repeats the request's id, so that it is done once, however often it is seen.
 
 use std::fs::File;
@@ -25,7 +25,7 @@ pub struct Request {
     /// Its id, made by the asker.
     pub id: RequestId,
     pub ask: Ask,
-    /// Who asks, by the request's own word.
+    /// The asker, by the request's own word.
     #[serde(default, skip_serializing_if = "Asker::is_person")]
     pub by: Asker,
     /// What shows that a person asks.
@@ -44,7 +44,7 @@ impl Request {
         let path = dir.inbox().join(self.id.as_str());
         let bytes = serde_json::to_vec(self).map_err(std::io::Error::from).on("encode", &path)?;
         if bytes.len() as u64 > MOST {
-            // Nobody would ever read it, and whoever asked would wait for ever.
+            // No runner would read it, and the caller would wait for ever.
             return Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge)).on("write", &path);
         }
         write_nofollow(&path, &bytes)?;
@@ -53,8 +53,8 @@ impl Request {
     }
 }
 
-/// The requests that wait, oldest id first, each with the file to remove once it is answered. What is no request (a
-/// foreign file, half a write of a killed asker, whatever an agent may put there) is none of ours and left alone.
+/// The requests that wait, oldest id first, each with the file to remove once it is answered. Other files (a foreign
+/// file, half a write of a killed asker, anything an agent may put there) are left alone.
 pub fn waiting(dir: &LoopDir) -> Result<Vec<(Request, Utf8PathBuf)>, DiskError> {
     let inbox = dir.inbox();
     let entries = match inbox.read_dir_utf8() {
@@ -72,7 +72,8 @@ pub fn waiting(dir: &LoopDir) -> Result<Vec<(Request, Utf8PathBuf)>, DiskError> 
     Ok(requests)
 }
 
-/// What a regular file of a request's size holds. A FIFO, a link, a device or something huge is passed over, not waited for.
+/// The content of a regular file of a request's size. A FIFO, a link, a device or something huge is skipped, not waited
+/// for.
 fn read(path: &Utf8Path) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = File::from(open(path.as_std_path(), flags, Mode::empty()).ok()?);
@@ -91,7 +92,7 @@ pub fn remove(path: &Utf8PathBuf) {
     let _ = refrain_files::remove(path);
 }
 
-/// Wakes the loop's runner, if there is one. Without one nobody needs to be woken.
+/// Wakes the loop's runner, if there is one.
 pub fn ring(dir: &LoopDir) {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let Ok(bell) = open(dir.doorbell().as_std_path(), flags, Mode::empty()) else { return };

@@ -1,4 +1,4 @@
-//! Where everything lies. Paths are made here and nowhere else.
+//! The places of all data. Paths are made here and nowhere else.
 
 use std::io::{BufRead, BufReader, ErrorKind};
 
@@ -12,7 +12,7 @@ use crate::{DiskError, OnPath};
 /// The journal's name in its loop's folder.
 pub(crate) const JOURNAL: &str = "journal.jsonl";
 
-/// What the name of each file begins with that another process put in the journal's place.
+/// The start of the name of each file that another process put in the journal's place.
 pub(crate) const FOREIGN: &str = "foreign-";
 
 /// The name of its runner's lock there.
@@ -36,7 +36,7 @@ const RUNNER_LOG: &str = "runner.log";
 /// The name of git's index there.
 const INDEX: &str = "index";
 
-/// The name of the pool among the worktrees of loops, whose names have no such sign.
+/// The name of the pool among the worktrees of loops. No loop's name has such a sign.
 pub(crate) const POOL: &str = "_pool";
 
 /// A project: the repository (its main worktree), else the folder; and where Refrain keeps its data on it.
@@ -55,7 +55,7 @@ impl Project {
     /// wait for a git process (1.2 ms, `perf.md` section 5).
     ///
     /// # Errors
-    /// [`DiskError`] where `dir` does not exist, is not UTF-8, or its `.git` cannot be read.
+    /// [`DiskError`] if `dir` does not exist, is not UTF-8, or its `.git` cannot be read.
     pub fn find(dir: &Utf8Path) -> Result<Self, DiskError> {
         let dir = dir.canonicalize_utf8().on("find the folder", dir)?;
         for folder in dir.ancestors() {
@@ -96,8 +96,8 @@ impl Project {
         LoopDir(self.loops().join(id.as_str()))
     }
 
-    /// The folder of one plan, whether it exists or not: what it shares with a loop's (journal, locks, inbox, doorbell) lies
-    /// in it likewise.
+    /// The folder of one plan, whether it exists or not: what it shares with a loop's (journal, locks, inbox, doorbell)
+    /// lies in it likewise.
     #[must_use]
     pub fn plan_dir(&self, id: &LoopId) -> LoopDir {
         LoopDir(self.data.join("plans").join(id.as_str()))
@@ -106,7 +106,7 @@ impl Project {
     /// Every loop that exists, by id: one whose journal has begun, or is damaged.
     ///
     /// # Errors
-    /// [`DiskError`] where the folder cannot be read; a missing one is no error, there are just no loops.
+    /// [`DiskError`] if the folder cannot be read; a missing one is no error, there are just no loops.
     pub fn loop_dirs(&self) -> Result<Vec<LoopDir>, DiskError> {
         dirs(&self.loops())
     }
@@ -121,26 +121,26 @@ impl Project {
         self.data.join("loops")
     }
 
-    /// Where a loop's own worktree is: in the user's state home and never inside a project, where tools that look upwards
-    /// would find the main worktree (design.md section 5).
+    /// A loop's own worktree: in the user's state home and never inside a project, where tools that look upwards would
+    /// find the main worktree (design.md section 5).
     #[must_use]
     pub fn own_worktree(&self, state_home: &Utf8Path, id: &LoopId) -> Utf8PathBuf {
         state_home.join("worktrees").join(self.own_name()).join(id.as_str())
     }
 
-    /// Where the numbered worktrees are that tasks work in, beside those of loops; no loop can be called so.
+    /// The folder of the numbered worktrees for tasks, beside those of loops; no loop can have its name.
     #[must_use]
     pub fn pool(&self, state_home: &Utf8Path) -> Utf8PathBuf {
         state_home.join("worktrees").join(self.own_name()).join(POOL)
     }
 
-    /// Where candidates are checked out to be proven, for the same reason there.
+    /// The folder of clean checkouts, outside the project for the same reason.
     #[must_use]
     pub fn checkouts(&self, state_home: &Utf8Path) -> Utf8PathBuf {
         state_home.join("checkouts").join(self.own_name())
     }
 
-    /// A name that tells it from all others of the user's.
+    /// A name that differs from those of all other projects of the user.
     #[must_use]
     pub fn own_name(&self) -> String {
         let hash = blake3::hash(self.root.as_str().as_bytes()).to_hex();
@@ -210,7 +210,7 @@ impl LoopDir {
         self.0.join(DOORBELL)
     }
 
-    /// Git's index of what the loop commits: what the last commit has, with what is known of the files.
+    /// Git's index for the loop's commits: the last commit's, with its cache of file states.
     #[must_use]
     pub fn index(&self) -> Utf8PathBuf {
         self.0.join(INDEX)
@@ -222,13 +222,13 @@ impl LoopDir {
         self.0.join("state.md")
     }
 
-    /// How far a webhook was told of the loop.
+    /// Up to where a webhook got the notices of the loop.
     #[must_use]
     pub fn webhook(&self) -> Utf8PathBuf {
         self.0.join("webhook.json")
     }
 
-    /// What stands in Slack of the loop.
+    /// The messages in Slack about the loop.
     #[must_use]
     pub fn slack(&self) -> Utf8PathBuf {
         self.0.join("slack.json")
@@ -246,12 +246,12 @@ impl LoopDir {
         AttemptDir(self.0.join(ITERATIONS).join(id.dir_name()))
     }
 
-    /// Removes links from the folder of the loop, and from that of an attempt, and whatever has the place of one of its folders
-    /// and is none. An agent can put them there. What is missing then is made again by its writer. A link in the place of the
-    /// journal stays: the journal's writer puts it aside as `foreign-N`, records that, and opens neither.
+    /// Removes links from the folder of the loop, and from that of an attempt, and anything else in the place of one of
+    /// its folders. An agent can put them there. What is missing then is made again by its writer. A link in the place
+    /// of the journal stays: the journal's writer puts it aside as `foreign-N`, records that, and opens neither.
     ///
     /// # Errors
-    /// [`DiskError`] where something of it stays, or the folder of all loops is reached through a link.
+    /// [`DiskError`] if something of it stays, or the folder of all loops is reached through a link.
     pub fn remove_links(&self, of: Option<AttemptId>) -> Result<(), DiskError> {
         self.reclaim(of).on("remove the links in", &self.0)
     }
@@ -275,14 +275,15 @@ impl LoopDir {
         }
     }
 
-    /// Whether there is a loop, whole or damaged: a journal with a first complete line, or files that only a loop leaves.
+    /// Whether there is a loop, whole or damaged: a journal with a first complete line, or files that only a loop
+    /// leaves.
     #[must_use]
     pub fn exists(&self) -> bool {
         self.has_first_line() || self.has_remains()
     }
 
-    /// Whether files are there that are made only after the first line of the journal is on disk: without that line the loop is
-    /// damaged. A `start` that was killed in its first write leaves none of them, and no loop.
+    /// Whether files are there that are made only after the first line of the journal is on disk: without that line the
+    /// loop is damaged. A `start` that was killed in its first write leaves none of them, and no loop.
     #[must_use]
     pub fn has_remains(&self) -> bool {
         let made_later = [ITERATIONS, DOORBELL, RUNNER_LOG, INDEX];
@@ -302,13 +303,12 @@ impl LoopDir {
 pub struct AttemptDir(pub Utf8PathBuf);
 
 impl AttemptDir {
-    /// What the agent was told.
     #[must_use]
     pub fn prompt(&self) -> Utf8PathBuf {
         self.0.join("prompt.md")
     }
 
-    /// What it printed on standard output: a message, or a stream of events.
+    /// Its standard output: a message, or a stream of events.
     #[must_use]
     pub fn stdout(&self, streams: bool) -> Utf8PathBuf {
         self.0.join(if streams { "stream.jsonl" } else { "output.log" })
@@ -320,7 +320,7 @@ impl AttemptDir {
         self.0.join("final.md")
     }
 
-    /// What a gate printed behind it, in its `run`-th run there.
+    /// What a gate printed after it, in its `run`-th run there.
     #[must_use]
     pub fn gate(&self, name: &GateName, run: u32) -> Utf8PathBuf {
         self.0.join(GATES).join(match run {
@@ -329,25 +329,25 @@ impl AttemptDir {
         })
     }
 
-    /// What was another in what is protected, as `git diff` tells it; there is no file where nothing was.
+    /// Changes of protected paths, as `git diff` prints them; there is no file without any.
     #[must_use]
     pub fn touched(&self) -> Utf8PathBuf {
         self.0.join("touched.diff")
     }
 
-    /// What the checks printed that failed behind it, or what both sides of a conflict with the remote did.
+    /// What the checks printed that failed after it, or what both sides of a conflict with the remote did.
     #[must_use]
     pub fn outside(&self) -> Utf8PathBuf {
         self.0.join("outside.log")
     }
 
-    /// What a critic printed behind it.
+    /// What a critic printed after it.
     #[must_use]
     pub fn critique(&self) -> Utf8PathBuf {
         self.0.join("critique.log")
     }
 
-    /// What it printed on standard error; there is no file where it printed nothing.
+    /// What it printed on standard error; there is no file if it printed nothing.
     #[must_use]
     pub fn stderr(&self) -> Utf8PathBuf {
         self.0.join("stderr.log")

@@ -1,7 +1,7 @@
-//! The worktrees that the tasks of plans work in: which number is whose, as long as it is used; which are *held*, because
-//! something of value lies in them that only a person can take away; how large they are, and how long unused. They are
-//! numbered from 1 for each project, in the user's state home, and used again and again, for the caches in them. What lies
-//! in one is asked of git (`refrain-git`, `pool`).
+//! The worktrees that the tasks of plans work in: which number belongs to which task, as long as it is used; which are
+//! *held*, because something of value lies in them that only a person can take away; how large they are, and how long
+//! unused. They are numbered from 1 for each project, in the user's state home, and used again and again, for the
+//! caches in them. What lies in one is asked of git (`refrain-git`, `pool`).
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -29,7 +29,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// The first that nobody has and that is not held.
+    /// The first that is free and not held.
     pub fn take(project: &Project, state_home: &Utf8Path) -> Result<Self, DiskError> {
         let home = project.pool(state_home);
         numbered::make_home(&home, project)?;
@@ -43,7 +43,7 @@ impl Slot {
         Err(ErrorKind::QuotaExceeded).on("find a free number in", &home)
     }
 
-    /// This very one, held or not; none where somebody else has it. So a plan that goes on finds a task where it was.
+    /// This very one, held or not; none if another process has it. So a resumed plan finds a task where it was.
     pub fn take_number(
         project: &Project,
         state_home: &Utf8Path,
@@ -68,19 +68,20 @@ impl Slot {
         self.number
     }
 
-    /// The worktree, whether it is there yet or not. It is called as the project is, as some tools name things after it.
+    /// The worktree, whether it is there yet or not. It is called as the project is, as some tools name things after
+    /// it.
     #[must_use]
     pub fn folder(&self) -> Utf8PathBuf {
         self.dir().join(&self.name)
     }
 
-    /// A folder around it for what is known of it, where nothing that runs in it looks.
+    /// A folder around it for its own data, where no program that runs in it looks.
     #[must_use]
     pub fn dir(&self) -> Utf8PathBuf {
         self.home.join(self.number.to_string())
     }
 
-    /// Has everybody pass over it from now on who does not ask for this very one, for these reasons.
+    /// Has all others skip it from now on, unless they ask for this very one, for these reasons.
     pub fn hold(&self, reasons: &[String]) -> Result<(), DiskError> {
         write_atomic(&held_file(&self.home, self.number), reasons.join("\n").as_bytes())
     }
@@ -116,9 +117,9 @@ pub struct Found {
     pub number: u32,
     /// Its folder, which the worktree lies in.
     pub dir: Utf8PathBuf,
-    /// Whether somebody has it. The question itself takes the lock for an instant.
+    /// Whether it is in use. The check itself takes the lock for an instant.
     pub is_taken: bool,
-    /// Why it is passed over; nothing where it is not.
+    /// Why it is passed over; nothing if it is not.
     pub held: Vec<String>,
     /// When it was last let go, or taken.
     pub last_used: Option<SystemTime>,
@@ -155,8 +156,8 @@ pub fn remove_all(home: &Utf8Path) -> Result<(), DiskError> {
     numbered::remove_all(home)
 }
 
-/// How much room a folder takes, in bytes, and whether that is all of it: it is not looked at more than `most` files and
-/// folders. What is linked several times in it counts once, and nothing on other disks.
+/// The size of a folder, in bytes, and whether that is all of it: at most `most` files and folders are counted. A file
+/// with several links in it counts once, and other disks do not count.
 #[must_use]
 pub fn size(folder: &Utf8Path, most: usize) -> (u64, bool) {
     let (mut bytes, mut left, mut linked) = (0, most, BTreeSet::new());

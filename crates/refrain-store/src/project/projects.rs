@@ -36,7 +36,7 @@ pub fn remember(data_home: &Utf8Path, root: &Utf8Path) -> Result<(), DiskError> 
 pub fn listed(data_home: &Utf8Path) -> Vec<Utf8PathBuf> {
     let mut text = String::new();
     if let Ok(mut file) = File::open(list(data_home)) {
-        // What cannot be read lists nothing: the list is a convenience, the projects are the truth.
+        // An unreadable list is empty: it is a convenience, the projects are the truth.
         let _ = file.read_to_string(&mut text);
     }
     text.lines().map(Utf8PathBuf::from).collect()

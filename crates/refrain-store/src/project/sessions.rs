@@ -1,5 +1,5 @@
-//! Which loops sessions drive: one small file a loop, so that a hook need not read every journal of the project. Derived, a
-//! hint: what is true stands in the journal.
+//! Which loops sessions drive: one small file a loop, so that a hook need not read every journal of the project.
+//! Derived, a hint: the journal has the truth.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -16,7 +16,7 @@ pub fn note(project: &Project, id: &LoopId, session: Option<&str>) -> Result<(),
 
 /// Forgets that: it has stopped, or a runner drives it.
 pub fn forget(project: &Project, id: &LoopId) {
-    // A convenience: whoever finds it looks into the journal.
+    // A convenience: a reader of the note looks into the journal.
     let _ = refrain_files::remove(&project.sessions().join(id.as_str()));
 }
 
@@ -40,7 +40,7 @@ pub fn idle_streak(project: &Project, id: &LoopId, iteration: u32) -> Result<usi
 /// The loops that may be driven by a session of this name, or by one that has not said its name, by id.
 ///
 /// # Errors
-/// [`DiskError`]; where there were never any, there are none.
+/// [`DiskError`]; if there were never any, there are none.
 pub fn of(project: &Project, session: &str) -> Result<Vec<LoopId>, DiskError> {
     let folder = project.sessions();
     let entries = match folder.read_dir_utf8() {
@@ -51,7 +51,7 @@ pub fn of(project: &Project, session: &str) -> Result<Vec<LoopId>, DiskError> {
         let noted = fs::read(folder.join(id.as_str())).unwrap_or_default();
         noted.is_empty() || noted == session.as_bytes()
     };
-    // Whatever else lies there is none of ours: a FIFO would never end.
+    // Other things there are not Refrain's: a FIFO would never end.
     let files = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
     let names = files.filter_map(|entry| entry.file_name().parse().ok());
     let mut ids: Vec<LoopId> = names.filter(is_its).collect();

@@ -1,4 +1,5 @@
-//! What agents read and write: `.refrain/<id>/` in the loop's worktree, hidden from git by a `.gitignore` of `*`.
+//! The files that agents read and write: `.refrain/<id>/` in the loop's worktree, hidden from git by a `.gitignore` of
+//! `*`.
 
 use std::fs::Metadata;
 use std::io::{self, ErrorKind, Read};
@@ -26,15 +27,15 @@ pub struct WorktreeFiles {
     said: Option<WorkStatus>,
     /// The iteration that the state file names.
     iteration: u32,
-    /// Whether there may be a `context.md`: at first nobody knows.
+    /// Whether there may be a `context.md`: unknown at first.
     has_context: Option<bool>,
 }
 
 impl WorktreeFiles {
     /// Writes what is missing, before every attempt, as agents clean up after themselves; what is there is not touched,
-    /// but for the number of the iteration, a `done` that came to nothing, and a `blocked` that a person lets go on from or that
-    /// was never said in this loop (`is_blocked` says that it holds): it is set back, so that it has to be said anew.
-    /// `context.md` holds what failed, and is there only then.
+    /// but for the number of the iteration, a `done` that came to nothing, and a `blocked` that a person has lifted or
+    /// that was never said in this loop (`is_blocked` says that it holds): it is set back, so that it has to be said
+    /// anew. `context.md` holds what failed, and is there only then.
     pub fn prepare(
         &mut self,
         spec: &Spec,
@@ -70,7 +71,7 @@ impl WorktreeFiles {
         if !is_hidden {
             shared.replace(IGNORE, b"*\n").on("write", &spec.worktree.join(".refrain/.gitignore"))?;
         }
-        // What is no file goes, but for a folder, which may have something in it.
+        // Anything but a file is removed, except a folder, which may have something in it.
         let is_free =
             |error: &io::Error| error.kind() != ErrorKind::PermissionDenied && folder.remove(STATE).is_ok();
         if now.as_ref().is_err_and(is_free) {
@@ -85,8 +86,8 @@ impl WorktreeFiles {
         Ok(folder)
     }
 
-    /// What the agent says of its work: `done` where it has said so since the last look, `blocked` where that stands there. A
-    /// file that is gone or unreadable says nothing.
+    /// The agent's own status of its work: `done` if it has written so since the last look, `blocked` if that is
+    /// written. A file that is gone or unreadable says nothing.
     pub fn says(&mut self, spec: &Spec) -> Option<WorkStatus> {
         let folder = opened(spec)?;
         let now = folder.file(STATE, OFlags::RDONLY).and_then(|file| file.metadata()).ok()?;
@@ -117,7 +118,7 @@ impl WorktreeFiles {
     }
 }
 
-/// Has the state file name the iteration that is about to begin, where it names one. Most numbers are as long as the one
+/// Has the state file name the iteration that is about to begin, if it names one. Most numbers are as long as the one
 /// before: then nothing but its digits is written, and what the agent noted cannot be lost with them.
 fn number(folder: &Folder, iteration: u32) -> io::Result<()> {
     let text = read(folder).unwrap_or_default();
@@ -136,14 +137,14 @@ fn number(folder: &Folder, iteration: u32) -> io::Result<()> {
     }
 }
 
-/// What an agent says there that it needs, where it says that it is blocked.
+/// What an agent says there that it needs, if it says that it is blocked.
 #[must_use]
 pub fn needs(spec: &Spec, said: Option<WorkStatus>) -> Option<String> {
     said.filter(|said| *said == WorkStatus::Blocked)?;
     state_file::needs(&read(&opened(spec)?)?)
 }
 
-/// What the agent noted in `state.md`; none where there is no such file.
+/// What the agent noted in `state.md`; none if there is no such file.
 #[must_use]
 pub fn notes(spec: &Spec) -> Option<String> {
     read(&opened(spec)?)

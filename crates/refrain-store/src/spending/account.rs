@@ -1,5 +1,5 @@
-//! What all loops of one account know of their provider's limit: one file an account in the user's state home, and a lock
-//! that lets one of them try first when the limit is said to be over.
+//! The shared knowledge of an account's provider limit: one file an account in the user's state home, and a lock that
+//! lets one loop try first when the limit is said to be over.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
@@ -22,7 +22,7 @@ pub struct AccountGate {
 pub struct Probe(#[expect(dead_code, reason = "the lock is the open file")] File);
 
 impl AccountGate {
-    /// The gate of the account that `account` tells from all others. That may hold secrets: only its hash is stored.
+    /// The gate of the account with this name. The name may hold secrets: only its hash is stored.
     #[must_use]
     pub fn new(state_home: &Utf8Path, account: &str) -> Self {
         let hash = blake3::hash(account.as_bytes()).to_hex();
@@ -33,20 +33,20 @@ impl AccountGate {
         self.dir.join(format!("{}.json", self.name))
     }
 
-    /// What the account waits for, as somebody last heard it; it may be over. A file that cannot be read says nothing.
+    /// What the account waits for, as last reported by a loop; it may be over. A file that cannot be read says nothing.
     #[must_use]
     pub fn closed(&self) -> Option<Wait> {
         serde_json::from_slice(&fs::read(self.path()).ok()?).ok()
     }
 
-    /// Tells all loops of the account to wait.
+    /// Has all loops of the account wait.
     pub fn close(&self, wait: Wait) -> Result<(), DiskError> {
         let path = self.path();
         make_dir(&self.dir)?;
         write_atomic(&path, &serde_json::to_vec(&wait).map_err(std::io::Error::from).on("encode", &path)?)
     }
 
-    /// Tells all loops of the account that the limit is over.
+    /// Ends the wait of all loops of the account.
     pub fn open(&self) -> Result<(), DiskError> {
         let path = self.path();
         match fs::remove_file(&path) {
@@ -55,7 +55,7 @@ impl AccountGate {
         }
     }
 
-    /// The right to try first; none while somebody else tries.
+    /// The right to try first; none while another process tries.
     pub fn try_probe(&self) -> Result<Option<Probe>, DiskError> {
         let path = self.dir.join(format!("{}.probe", self.name));
         make_dir(&self.dir)?;

@@ -1,5 +1,5 @@
-//! The ledger of the money that all loops of a user share, on disk: one file in the user's state home, and a lock. What it
-//! adds up to is the core's business ([`refrain_core::budget`]).
+//! The ledger of the money that all loops of a user share, on disk: one file in the user's state home, and a lock. What
+//! it adds up to is the core's business ([`refrain_core::budget`]).
 
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
@@ -17,7 +17,7 @@ pub enum LedgerError {
     /// A file operation.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// What is in it is no ledger. It is never taken for an empty one: what was spent would be forgotten.
+    /// The file is no ledger. It is never taken for an empty one: the spent money would be forgotten.
     #[error("{path} does not say what loops spent: {why}; mend it, or remove it to count from nothing")]
     Damaged {
         /// The file.
@@ -34,7 +34,7 @@ pub struct LedgerFile {
 }
 
 impl LedgerFile {
-    /// That of the user whose state home this is.
+    /// The budget in this state home.
     #[must_use]
     pub fn new(state_home: &Utf8Path) -> Self {
         Self { dir: state_home.join("limits") }
@@ -44,7 +44,7 @@ impl LedgerFile {
         self.dir.join("budget.json")
     }
 
-    /// The ledger as it is now; where there is none yet, nothing was spent.
+    /// The ledger as it is now; if there is none yet, nothing was spent.
     pub fn read(&self) -> Result<Ledger, LedgerError> {
         let path = self.path();
         let bytes = match fs::read(&path) {
@@ -59,8 +59,8 @@ impl LedgerFile {
         }
     }
 
-    /// Changes the ledger; nobody else reads or writes it meanwhile to change it. After a crash or a power loss it is as it
-    /// was or as it is to be; once this returns, as it is to be. What does not change it costs no write.
+    /// Changes the ledger; no other process changes it meanwhile. After a crash or a power loss it is as it was or as
+    /// it is to be; once this returns, as it is to be. What does not change it costs no write.
     ///
     /// # Errors
     /// [`LedgerError`]; the ledger is then as it was.

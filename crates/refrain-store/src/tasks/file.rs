@@ -1,5 +1,5 @@
-//! One task file: read as a whole, changed under a lock that all of us take, and replaced only where nobody else, who knows
-//! nothing of that lock, changed it meanwhile.
+//! One task file: read as a whole, changed under a lock that every Refrain process takes, and replaced only if no other
+//! program, which does not know that lock, changed it meanwhile.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::Read as _;
@@ -19,7 +19,7 @@ const LONGEST: u64 = 64 << 20;
 /// How often a change is tried while others change the file.
 const TRIES: u32 = 20;
 
-/// Where the tasks of a tag stand.
+/// The file with the tasks of a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskFile {
     /// The file.
@@ -57,7 +57,7 @@ pub struct Written {
     pub found: Stamp,
     /// Tasks that are not there any more.
     pub missing: Vec<TaskId>,
-    /// Tasks that somebody else has put elsewhere, and that stand there still.
+    /// Tasks that another program or a person set to another status, which they still have.
     pub left: Vec<TaskId>,
 }
 
@@ -80,7 +80,7 @@ impl TaskFile {
     /// Reads it.
     ///
     /// # Errors
-    /// [`TasksError`] where it is not there, is no task file, or is malformed.
+    /// [`TasksError`] if it is not there, is no task file, or is malformed.
     pub fn read(&self) -> Result<Read, TasksError> {
         let (text, stamp) = whole(&self.path)?;
         let tasks = file::read(&text, self.shape, &self.tag).map_err(|source| self.malformed(source))?;
@@ -92,9 +92,9 @@ impl TaskFile {
         Stamp::at(&self.path)
     }
 
-    /// Puts tasks where they are to stand, but for those that somebody else has put elsewhere. All else stays as it is, whoever wrote it and whenever: what others changed since
-    /// it was read is kept. After it returns, a power loss leaves the new file; before, the old one; never a mixture. A link
-    /// stays one, and what it leads to is replaced.
+    /// Sets the statuses of tasks, except of those that others have set differently. All else stays as it is: what
+    /// others changed since it was read is kept. After it returns, a power loss leaves the new file; before, the old
+    /// one; never a mixture. A link stays one, and what it leads to is replaced.
     ///
     /// # Errors
     /// [`TasksError`]; the file is then as it was.
@@ -146,14 +146,14 @@ impl Stamp {
     }
 }
 
-/// The text of a file that tasks, or what leads to them, could stand in.
+/// The text of a file that could hold tasks, or lead to them.
 pub(super) fn text(path: &Utf8Path) -> Result<String, TasksError> {
     whole(path).map(|(text, _)| text)
 }
 
 fn whole(path: &Utf8Path) -> Result<(String, Stamp), TasksError> {
     let unfit = |why| TasksError::Unfit { path: path.to_owned(), why };
-    // Opening a pipe would wait for somebody to write into it.
+    // Opening a pipe would wait for a writer.
     let no_wait = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(no_wait).open(path).on("read", path)?;
     let meta = file.metadata().on("look at", path)?;

@@ -1,5 +1,5 @@
-//! Which file has the tasks of a tag: SCUD's per-tag file, else the tag in one of its files of all tags; without a tag the
-//! active one, else the only one. A file that is given by its path is taken as what it is.
+//! Finds the file with the tasks of a tag: SCUD's per-tag file, else the tag in one of its files of all tags; without a
+//! tag the active one, else the only one. A file that is given by its path is used as it is.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::plan::file::{FileError, Shape, has_task_headings, tags};
@@ -12,11 +12,11 @@ use crate::Project;
 /// SCUD's files of all tags.
 const ALL_TAGS: [&str; 2] = ["tasks.json", "tasks.scg"];
 
-/// Finds the task file of `tag`. A `plan` that has tasks of its own is that file where no tag is given; one in SCUD's shapes
-/// always is.
+/// Finds the task file of `tag`. A `plan` that has tasks of its own is that file if no tag is given; one in SCUD's
+/// shapes always is.
 ///
 /// # Errors
-/// [`TasksError`] where there is none, or it cannot be told which.
+/// [`TasksError`] if there is none, or it is unclear which.
 pub fn find(project: &Project, tag: Option<&str>, plan: Option<&Utf8Path>) -> Result<TaskFile, TasksError> {
     let folder = folder(project);
     if let Some(path) = plan
@@ -25,7 +25,7 @@ pub fn find(project: &Project, tag: Option<&str>, plan: Option<&Utf8Path>) -> Re
         return Ok(found);
     }
     let tag = tag.map(str::to_owned).or_else(|| active(&folder));
-    // Its own file, whatever stands in those of the others.
+    // Its own file, independent of the contents of the others.
     if let Some(tag) = tag.as_ref().filter(|tag| !tag.contains('/')) {
         let own = folder.join(format!("{tag}.json"));
         if own.exists() && !ALL_TAGS.contains(&own.file_name().unwrap_or_default()) {
@@ -45,7 +45,7 @@ pub fn find(project: &Project, tag: Option<&str>, plan: Option<&Utf8Path>) -> Re
     }
 }
 
-/// Where SCUD keeps its tasks: in the checkout that the person is in, else in the project's main one.
+/// SCUD's folder of tasks: in the person's checkout, else in the project's main one.
 fn folder(project: &Project) -> Utf8PathBuf {
     let own = project.worktree.join(".scud/tasks");
     if own.is_dir() { own } else { project.root.join(".scud/tasks") }

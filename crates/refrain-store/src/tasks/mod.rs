@@ -1,5 +1,5 @@
-//! Task files on disk: which file has a plan's tasks ([`find`]), and how it is read and changed while others read and change
-//! it too ([`TaskFile`]). What stands in one is [`refrain_core::plan::file`]'s to say.
+//! Task files on disk: which file has a plan's tasks ([`find`]), and how it is read and changed while others do so too
+//! ([`TaskFile`]). Their format is parsed by [`refrain_core::plan::file`].
 
 mod file;
 mod find;
@@ -32,7 +32,7 @@ pub enum TasksError {
     /// There are no task files.
     #[error("there are no tasks in {0}")]
     Nothing(Utf8PathBuf),
-    /// It cannot be told whose tasks are meant.
+    /// It is unclear which tasks are meant.
     #[error("{folder} has the tags {}, and none of them is active", .known.join(", "))]
     Which {
         /// The folder of SCUD's files.
@@ -40,14 +40,14 @@ pub enum TasksError {
         /// The tags.
         known: Vec<String>,
     },
-    /// The file is none that tasks could stand in.
+    /// The file cannot be one of tasks.
     #[error("{path} {why}")]
     Unfit {
         /// The file.
         path: Utf8PathBuf,
         why: &'static str,
     },
-    /// What stands in it is malformed.
+    /// Its content is malformed.
     #[error("{path}")]
     Malformed {
         /// The file.

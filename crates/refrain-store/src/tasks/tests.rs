@@ -151,7 +151,7 @@ fn a_change_keeps_mode_and_link_and_all_that_others_wrote() {
     std::os::unix::fs::symlink("../../shared/real.json", place.at(".scud/tasks/a.json")).unwrap();
     let file = place.find(Some("a"), None).unwrap();
     let read = file.read().unwrap();
-    // Somebody else adds a task after it was read.
+    // Another program adds a task after it was read.
     place.write("shared/real.json", r#"{"tasks": [{"id": 1, "status": "pending"}, {"id": 2}]}"#);
     assert_ne!(file.stamp().unwrap(), read.stamp);
     let written = file.set(&[done("1"), done("7")]).unwrap();
@@ -171,7 +171,7 @@ fn a_change_keeps_mode_and_link_and_all_that_others_wrote() {
 fn the_word_of_a_person_is_not_written_over() {
     let place = Place::new(&[("todo.md", "- [ ] 1. A\n- [ ] 2. B\n")]);
     let file = place.find(None, Some("todo.md")).unwrap();
-    // Nobody has read yet that they want no more of it.
+    // The cancellation in the file has not been read yet.
     place.write("todo.md", "- [ ] 1. A (cancelled)\n- [ ] 2. B\n");
     let written = file.set(&[done("1"), done("2")]).unwrap();
     assert_eq!(written.left, [id("1")]);

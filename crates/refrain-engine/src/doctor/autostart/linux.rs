@@ -1,5 +1,5 @@
-//! Linux: a service of the user's own systemd that resumes what the machine's end interrupted. It is nothing but two files:
-//! the unit, and the link by which it is started.
+//! Linux: a service of the user's own systemd that resumes what the machine's end interrupted. It is nothing but two
+//! files: the unit, and the link by which it is started.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -17,13 +17,13 @@ use crate::doctor::cure::Found;
 use crate::doctor::reboot;
 use crate::{EngineError, Host};
 
-/// The unit's name.
 const UNIT: &str = "refrain-resume.service";
 /// By its first line a unit is known to be ours.
 const OURS: &str = "# Written by refrain doctor --autostart on; refrain doctor --autostart off removes it.";
 /// Before it, the path of the program that the unit starts. systemd passes over keys that begin so.
 const PROGRAM: &str = "X-Refrain-Program=";
-/// Variables that say where things are, and hold no secrets: without them agents and logins are not found after a reboot.
+/// Variables that say where things are, and hold no secrets: without them agents and logins are not found after a
+/// reboot.
 const PLACES: [&str; 8] = [
     "PATH",
     "LANG",
@@ -43,7 +43,7 @@ impl Host {
         found.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
     }
 
-    /// Where systemd looks for the user's units: the file, and the link that starts it.
+    /// The user's units of systemd: the file, and the link that starts it.
     fn units(&self) -> Option<(Utf8PathBuf, Utf8PathBuf)> {
         let absolute = |path: &&str| path.starts_with('/');
         let config = match self.value("XDG_CONFIG_HOME").filter(absolute) {
@@ -54,10 +54,10 @@ impl Host {
         Some((units.join(UNIT), units.join("default.target.wants").join(UNIT)))
     }
 
-    /// Has loops that a reboot interrupts go on by themselves, or no longer.
+    /// Switches on or off that loops are resumed after a reboot interrupts them.
     ///
     /// # Errors
-    /// [`EngineError`] where a file cannot be written, or a unit of that name is somebody else's.
+    /// [`EngineError`] if a file cannot be written, or a unit of that name was not written by Refrain.
     pub fn switch_autostart(&self, on: bool) -> Result<AutostartChange, EngineError> {
         let failed = |what, kind: ErrorKind, why: &str| {
             EngineError::Process(what, io::Error::new(kind, why.to_owned()))
@@ -106,14 +106,14 @@ impl Host {
         Ok(AutostartChange::On(Autostart { unit, link, is_started, lingers, left_out }))
     }
 
-    /// Where this program lies: by the name that leads to it, where there is one, as what that leads to is replaced by
+    /// Where this program lies: by the name that leads to it, if there is one, as what that leads to is replaced by
     /// another version one day.
     fn own_path(&self) -> io::Result<Utf8PathBuf> {
         let own = fs::canonicalize(&self.program)?;
         let named = generic::in_path("refrain", &self.env).filter(|path| path.is_absolute());
         let named = named.filter(|path| fs::canonicalize(path).is_ok_and(|found| found == own));
         let path = Utf8PathBuf::from_path_buf(named.unwrap_or(own)).ok();
-        // It stands in a line of its own, too.
+        // It is written in a line of its own, too.
         path.filter(|path| !path.as_str().contains(char::is_control))
             .ok_or_else(|| io::Error::new(ErrorKind::InvalidFilename, "it cannot stand in a unit"))
     }

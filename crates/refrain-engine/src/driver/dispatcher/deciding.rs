@@ -1,4 +1,4 @@
-//! What is asked of others before the core decides: whether the account waits, and for what there is money.
+//! The queries before the core decides: whether the account waits, and how much money there is.
 
 use jiff::Timestamp;
 use refrain_core::r#loop::Phase;
@@ -9,7 +9,7 @@ use crate::EngineError;
 use crate::driver::budget::BudgetReservation;
 
 impl Drive<'_> {
-    /// What comes next. Whether the account waits is asked only where an attempt would start: whoever asks may become the
+    /// The next step. Whether the account waits is asked only if an attempt would start: the asking loop may become the
     /// one that tries first.
     pub(super) async fn decide(&mut self, now: Timestamp) -> Result<Step, EngineError> {
         if let Some(cost) = self.purse.as_ref().and_then(|purse| purse.due(self.driver.journal.state())) {
@@ -17,7 +17,7 @@ impl Drive<'_> {
         }
         let mut live = self.live(now);
         let mut step = next_step(self.driver.journal.state(), &live, now);
-        // What is waited for the account's sake may be over earlier than was said.
+        // A wait for the account may be over earlier than announced.
         if let (Step::Await { .. }, Some(account)) = (step, &self.account) {
             let state = self.driver.journal.state();
             let is_waiting = state.wait.is_some() && matches!(state.phase, Phase::Begun { .. });
@@ -49,7 +49,7 @@ impl Drive<'_> {
         Ok(next_step(self.driver.journal.state(), &live, now))
     }
 
-    /// Has something done about money where blocking is allowed.
+    /// Runs budget work where blocking is allowed.
     pub(super) async fn with_purse<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&mut BudgetReservation) -> T + Send + 'static,
@@ -66,7 +66,7 @@ impl Drive<'_> {
         Some(result)
     }
 
-    /// What is known of the attempt in flight.
+    /// The facts of the attempt in flight.
     fn live(&self, now: Timestamp) -> Live {
         let Some(flight) = &self.flight else { return Live::default() };
         let last_output = flight.meter.last_output().and_then(|ago| now.checked_sub(ago).ok());

@@ -39,7 +39,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Where the loop has ended meanwhile, or that is nothing new, there is nothing to record.
+    /// If the loop has ended meanwhile, or the signal adds nothing, there is nothing to record.
     pub(super) fn signal(&mut self, wish: Wish) -> Result<(), EngineError> {
         let (ask, is_new) = self.driver.asked_by(wish);
         let kills = self.driver.journal.state().kills_at_once(&ask);
@@ -63,7 +63,7 @@ impl Drive<'_> {
 
     async fn hear(&mut self, event: ChildEvent) -> Result<(), EngineError> {
         match event {
-            // Only an attempt's number is of use to anybody: all else is found by its mark.
+            // Only an attempt's number is of use: all other processes are found by the loop's mark.
             ChildEvent::Started(_) if self.driver.journal.state().in_flight().is_none() => Ok(()),
             ChildEvent::Started(process) => {
                 self.driver.journal.push(Event::AttemptSpawned { process }, now())?;
@@ -118,7 +118,7 @@ impl Drive<'_> {
         }
     }
 
-    /// What the gate wrote that ended is kept for the next one. With `is_left` something of it still runs.
+    /// Keeps the files of the ended gate for the next one. With `is_left` something of it still runs.
     async fn keep_checkout(&mut self, is_left: bool) {
         if self.driver.journal.state().spec.clean_checkout {
             let ground = Arc::clone(&self.ground);

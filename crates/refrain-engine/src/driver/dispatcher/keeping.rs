@@ -1,4 +1,4 @@
-//! What a loop's runner needs to be the only one in its worktree.
+//! Keeps the runner the only one in its worktree.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::EngineError;
 use crate::blocking::blocking;
 
 impl Drive<'_> {
-    /// Looks after its own files: something happened to them, or they are watched from here on.
+    /// Checks the loop's own files: something happened to them, or they are watched from here on.
     pub(super) async fn keep_files(&mut self) -> Result<(), EngineError> {
         let locks = &self.driver.locks;
         let (held, is_whole) = (locks.worktree_file(), locks.has_worktree());

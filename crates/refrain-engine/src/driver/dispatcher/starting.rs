@@ -1,4 +1,5 @@
-//! How a child is started: the record first, synced; then the process. Its input is made by `attempt`, `judge` and `child`.
+//! The start of a child: the record first, synced; then the process. Its input is made by `attempt`, `judge` and
+//! `child`.
 
 use std::sync::Arc;
 
@@ -54,7 +55,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// The attempt in whose folder a child writes.
+    /// The attempt that a child writes to.
     fn attempt_of(&self, child: ChildId) -> Option<AttemptId> {
         let state = self.driver.journal.state();
         match child {
@@ -150,7 +151,7 @@ impl Drive<'_> {
     pub(super) fn lacks_ground(&self, step: Step) -> bool {
         let Step::Start(ChildId::Gate { gate, .. }) = step else { return false };
         let spec = &self.driver.journal.state().spec;
-        // An agent that reviews runs nothing, and is told what the candidate changes.
+        // An agent that reviews runs nothing, and gets the candidate's changes in its prompt.
         let runs = spec.gates.get(gate).is_some_and(|gate| matches!(gate.check, Check::Command(_)));
         spec.clean_checkout && runs && self.ready.as_ref().is_none_or(|(of, _)| *of != step)
     }
@@ -168,7 +169,7 @@ impl Drive<'_> {
         Ok(())
     }
 
-    /// From here on a child is watched.
+    /// Starts to watch a child.
     fn begin_flight(&mut self) -> Arc<Meter> {
         let pulse = Arc::clone(&self.driver.pulse);
         let meter = Arc::new(Meter::new(move || pulse.update(|beat| beat.prints += 1)));

@@ -1,4 +1,4 @@
-//! What must be there before a loop begins that publishes: where to, and somebody who may.
+//! What must be there before a publishing loop begins: a target, and permission to publish there.
 
 use std::ffi::OsString;
 
@@ -10,8 +10,8 @@ use refrain_git::{Repository, Upstream};
 use super::unknown_forge;
 use crate::{EngineError, chain};
 
-/// Checks before anything is begun that the loop will find where to publish, and fills in what its pull request is for. What
-/// cannot be reached now may be there later.
+/// Checks before the start that the loop has a place to publish, and fills in what its pull request is for. A remote
+/// that cannot be reached now may be there later.
 ///
 /// # Errors
 /// [`EngineError::Unpublishable`] with what is missing.
@@ -60,7 +60,7 @@ pub(crate) fn settle(
     if project.may_push == Some(false) {
         return missing(format!("you may not push to {}", squeeze(&printable(&upstream.url))));
     }
-    // What is not at the remote can be no base.
+    // A commit that is not at the remote can be no base.
     git.onto = match now.filter(|now| *now != own) {
         Some(now) => {
             let there = Upstream { branch: now.clone(), ..upstream };

@@ -10,15 +10,15 @@ use refrain_store::outbox::webhook::{SecretError, secret};
 use crate::host::Host;
 
 impl Host {
-    /// What the file says; none where there is none.
+    /// The token in the file; none without a file.
     ///
     /// # Errors
-    /// [`SecretError`] where others may read it, or it is no secret.
+    /// [`SecretError`] if others may read it, or it is no secret.
     pub(crate) fn github_token(&self) -> Result<Option<String>, SecretError> {
         secret(&self.config_home.join("github-token"))
     }
 
-    /// What git is run in, and forges are asked in, for this loop. A file that is no good is told of at the start.
+    /// The environment for git and forges of this loop. An unusable file is reported at the start.
     pub(crate) fn git_env(&self, spec: &Spec) -> Vec<(OsString, OsString)> {
         let mut env = environment::of_git(spec, self.env.iter().cloned());
         let token = self.github_token().ok().flatten();

@@ -8,7 +8,7 @@ use super::*;
 use crate::now;
 use crate::session::tests::Place;
 
-/// Loops, and somebody who looks out over them and may watch so many.
+/// Loops, and a watcher over them that may watch at most `bound`.
 fn outlook(loops: usize, bound: usize) -> (Place, Vec<LoopId>, JournalWatcher) {
     let place = Place::new();
     let ids = (0..loops).map(|number| place.begin(number)).collect();
@@ -31,7 +31,7 @@ fn record(writer: &mut Writer) {
     writer.commit(Durability::Written).unwrap();
 }
 
-/// What is new, in words; the limit is only there for a test that fails.
+/// The news, as text; the limit is only there for a test that fails.
 fn heard(lookout: &mut JournalWatcher) -> Vec<String> {
     let word = |news: News| match news {
         News::Recorded(whose, mark) => format!("{} {}", whose.id, mark.name),
@@ -40,7 +40,7 @@ fn heard(lookout: &mut JournalWatcher) -> Vec<String> {
     };
     let mut looks = std::iter::repeat_with(|| lookout.wait(Some(Duration::from_secs(1)))).take(10);
     let mut heard: Vec<_> = looks.find(|news| !news.is_empty()).unwrap_or_default();
-    // What one look found may be only the half of it.
+    // One look may find only half of it.
     heard.extend(lookout.wait(Some(Duration::ZERO)));
     heard.into_iter().map(word).collect()
 }

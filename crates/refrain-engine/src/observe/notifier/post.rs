@@ -1,4 +1,4 @@
-//! What a webhook is owed of one journal, and the tries to deliver it.
+//! The notices that a webhook is owed of one journal, and the tries to deliver them.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,10 +12,10 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::observe::webhook::{PATIENCE, Undelivered, Webhook};
 
-/// How long a runner goes on trying once its loop has stopped.
+/// How long a runner keeps trying once its loop has stopped.
 const AT_THE_END: Duration = Duration::from_secs(5);
 
-/// What a webhook is owed.
+/// The notices that a webhook is owed.
 pub(super) struct Post {
     webhook: Webhook,
     runtime: Runtime,
@@ -31,7 +31,7 @@ pub(super) struct Post {
 }
 
 impl Post {
-    /// Events up to `past` are nothing to a webhook that was never told of the loop.
+    /// Events up to `past` are not for a webhook that never got a notice of the loop.
     pub(super) fn begin(webhook: Webhook, dir: &LoopDir, past: u64) -> io::Result<Self> {
         let told = Told::read(dir).unwrap_or_else(|| {
             let told = Told { seq: past, bytes: 0 };
@@ -50,7 +50,7 @@ impl Post {
         }
     }
 
-    /// How long until the next try; none where there is none.
+    /// How long until the next try; none if there is none.
     pub(super) fn wait(&self) -> Option<Duration> {
         let is_due = !self.owed.is_empty() && !self.is_refused;
         is_due.then(|| self.next.saturating_duration_since(Instant::now()))

@@ -1,7 +1,7 @@
 //! An observer on a thread of its own in the runner's process: it reads a journal, sends what came to its end when an
-//! iteration, or a task, is over, and can change nothing. What a collector does not take for now is kept for the next time, and
-//! given up when the loop has stopped; what it refuses for good is given up at once. A span that is sent twice is known by its
-//! id; a sum is not, and is given up where nobody knows whether it was taken.
+//! iteration, or a task, is over, and can change nothing. What a collector does not take for now is kept for the next
+//! time, and given up when the loop has stopped; what it refuses for good is given up at once. A span that is sent
+//! twice is known by its id; a sum is not, and is given up if it is unknown whether it was taken.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,17 +18,17 @@ use super::{Refusal, Refused, Target, Telemetry};
 use crate::driver::progress::{LiveProgress, ProgressSnapshot};
 use crate::service::redact::Redactor;
 
-/// So many spans are kept for a collector that takes none; of more, the last. As many are sent at once.
+/// How many spans are kept for a collector that takes none; of more, the last. As many are sent at once.
 const KEPT: usize = 1000;
 
-/// Somebody who tells a collector of a loop, or of a plan and its loops, as long as that is driven here.
+/// Exports spans of a locally driven loop or plan.
 #[derive(Clone, Debug, Default)]
 pub struct Exporter(Arc<Mutex<Followed>>);
 
 #[derive(Debug, Default)]
 struct Followed {
     now: Vec<Following>,
-    /// Why something was not told of what is over.
+    /// Why something that is over was not exported.
     trouble: Option<String>,
 }
 
@@ -60,24 +60,24 @@ impl Exporter {
     }
 }
 
-/// Why it did not tell all. If it panicked, nothing more of it is sent; the loop is what it is.
+/// Why it did not export all. If it panicked, nothing more of it is sent; the loop is unaffected.
 fn said(thread: JoinHandle<Option<String>>) -> Option<String> {
     thread.join().unwrap_or(None)
 }
 
-/// What a plan's runner needs to have the loops of its tasks told of, too.
+/// What a plan's runner needs to export the loops of its tasks, too.
 #[derive(Clone, Debug)]
 pub(crate) struct Telling {
     pub(super) telemetry: Telemetry,
     pub(super) exporter: Exporter,
 }
 
-/// What is told of a journal, and when.
+/// What is exported of a journal, and when.
 #[derive(Clone, Copy)]
 pub(super) enum When {
-    /// What comes behind this record, as it comes.
+    /// What comes after this record, as it comes.
     Behind(u64),
-    /// All since it was started, or resumed, when it ends behind this record.
+    /// All since it was started, or resumed, when it ends after this record.
     AtTheEnd(u64),
 }
 
@@ -97,7 +97,7 @@ where
         let mut tracer: Option<T> = None;
         loop {
             let beat = pulse.beat();
-            // What cannot be understood, the runner itself says.
+            // The runner itself reports what cannot be parsed.
             let records = tail.next(beat.journal).unwrap_or_default();
             let mut is_due = beat.over;
             for record in &records {
@@ -112,7 +112,7 @@ where
             let journal = |seen: ProgressSnapshot| seen.journal;
             let mut seen = beat;
             while journal(seen) == journal(beat) && !seen.over {
-                // What is printed is nothing to it.
+                // Output does not concern it.
                 seen = pulse.wait(seen, None);
             }
         }
@@ -120,18 +120,18 @@ where
     Ok((thread, woken))
 }
 
-/// What a collector is owed.
+/// What is still to be sent to a collector.
 pub(super) struct Owed {
     telemetry: Telemetry,
     runtime: Runtime,
     redactor: Redactor,
-    /// Spans whose journal has not ended yet, where that is waited for.
+    /// Spans whose journal has not ended yet, if that is waited for.
     held: Vec<Span>,
     traces: Vec<Span>,
     metrics: Vec<Span>,
     /// Since when metrics are owed.
     since: Option<Timestamp>,
-    /// Why the last of it was not taken, and is kept.
+    /// Why the rest was not taken, and is kept.
     trouble: Option<String>,
     /// Why something is lost.
     lost: Option<String>,
@@ -154,7 +154,7 @@ impl Owed {
         })
     }
 
-    /// One more record; says whether what is owed is to be sent now.
+    /// Takes one more record; returns whether it is time to send.
     fn see<T: Traced>(&mut self, tracer: &mut Option<T>, record: &Record<T::Event>, when: When) -> bool {
         let spans = match tracer {
             None => {
@@ -163,7 +163,7 @@ impl Owed {
             }
             Some(tracer) => tracer.see(record).unwrap_or_default(),
         };
-        // What a gate printed leaves the machine here.
+        // The output of a gate leaves the machine here.
         let clean = |span: Span| Span { error: span.error.map(|it| self.redactor.clean(&it)), ..span };
         let spans: Vec<Span> = spans.into_iter().map(clean).collect();
         let is_whole = spans.iter().any(|span| matches!(span.kind, Kind::Loop | Kind::Plan));
@@ -174,7 +174,7 @@ impl Owed {
             When::AtTheEnd(past) => {
                 self.held.extend(spans);
                 let held = if is_whole { std::mem::take(&mut self.held) } else { Vec::new() };
-                // Of a run that was over before somebody else told.
+                // Of a run that was over before this one, which another process exported.
                 if record.seq > past {
                     self.owe(held);
                 }
@@ -226,7 +226,7 @@ impl Owed {
         }
     }
 
-    /// What was refused is kept for another time, as far as there is to be one.
+    /// Keeps what was refused for another time, as far as there is to be one.
     fn keep(&mut self, refused: Refused, which: fn(&mut Self) -> &mut Vec<Span>) {
         let owed = which(self);
         let too_many = match refused.how {
@@ -241,7 +241,7 @@ impl Owed {
     }
 }
 
-/// Sends spans, so many at once as are taken; answers how many were, and why the others were not.
+/// Sends spans, as many at once as are taken; answers how many were, and why the others were not.
 async fn send_spans(
     telemetry: &Telemetry,
     target: &Target,
@@ -261,7 +261,7 @@ async fn send_spans(
     (taken, None)
 }
 
-/// What there is to do, if there is something.
+/// Awaits the work, if there is any.
 async fn maybe<T>(work: Option<impl Future<Output = T>>) -> Option<T> {
     match work {
         Some(work) => Some(work.await),
@@ -270,7 +270,7 @@ async fn maybe<T>(work: Option<impl Future<Output = T>>) -> Option<T> {
 }
 
 impl Owed {
-    /// Tells all of a loop's last run, which has ended: what nobody told while it went on.
+    /// Exports all of a loop's last run, which has ended: what was not exported while it ran.
     pub(super) fn tell_all(mut self, records: &[Record]) -> Option<String> {
         let ends = |record: &&Record| matches!(record.event, Event::LoopEnded(_));
         let last = records.iter().rev().find(ends).map_or(0, |record| record.seq);

@@ -1,4 +1,4 @@
-//! Runners that a collector is told of.
+//! Runners that are exported to a collector.
 
 use super::Telemetry;
 use super::exporter::{Exporter, Following, Owed, Telling, When, follow};
@@ -8,11 +8,11 @@ use refrain_core::view::trace::{PlanTracer, Tracer};
 use std::io;
 use std::sync::Arc;
 impl Runner {
-    /// Has a collector told what happens to the loop from here on. Of one that a session drives all is told at once when it
-    /// ends: nobody is there for long.
+    /// Exports what happens to the loop from here on. A loop that a session drives is exported at once when it ends,
+    /// because no process lives long enough to follow it.
     ///
     /// # Errors
-    /// Where nothing can be sent from here.
+    /// If nothing can be sent from here.
     pub fn export(&self, telemetry: Telemetry) -> io::Result<Exporter> {
         let exporter = Exporter::default();
         exporter.add(self.follow_for(telemetry)?);
@@ -28,14 +28,14 @@ impl Runner {
 }
 
 impl PlanRunner {
-    /// Has a collector told what happens to the plan, and to the loops of its tasks, from here on.
+    /// Exports what happens to the plan, and to the loops of its tasks, from here on.
     ///
     /// # Errors
-    /// Where nothing can be sent from here.
+    /// If nothing can be sent from here.
     pub fn export(&mut self, telemetry: Telemetry) -> io::Result<Exporter> {
         let (journal, pulse) = self.observed();
         let redactor = Redactor::new(&journal.state().spec.each, []);
-        // That it was started, or resumed, is news.
+        // Its start, or resumption, is news.
         let when = When::Behind(journal.state().seq.saturating_sub(1));
         let following =
             follow::<PlanTracer, _>(journal, pulse, when, Owed::new(telemetry.clone(), redactor)?)?;
@@ -47,7 +47,7 @@ impl PlanRunner {
 }
 
 impl Telling {
-    /// The loop is about to be driven. What cannot be told harms nobody.
+    /// The loop is about to be driven. What cannot be exported does no harm.
     pub(crate) fn of(&self, runner: &Runner) {
         if let Ok(following) = runner.follow_for(self.telemetry.clone()) {
             self.exporter.add(following);

@@ -1,5 +1,5 @@
-//! Telling of a loop that a session drove, once it has ended. Hooks are to be quick, so whoever records the end starts a
-//! process that tells it, and does not wait for that: `refrain drive ID --tell`.
+//! Exports a loop that a session drove, once it has ended. Hooks are to be quick, so the process that records the end
+//! starts another that exports it, and does not wait for that: `refrain drive ID --tell`.
 
 use refrain_core::{LoopId, LoopState};
 use refrain_proc::detach::{self, Detached};
@@ -11,25 +11,25 @@ use super::exporter::Owed;
 use crate::service::redact::Redactor;
 use crate::{EngineError, Host, Service, chain};
 
-/// Has a loop told of that a session drove and that has just ended here, where somebody named a collector.
+/// Exports a loop that a session drove and that has just ended here, if a collector is named.
 pub(crate) fn tell_of_session(host: &Host, state: &LoopState, dir: &LoopDir) {
     if state.session.is_none() {
         return;
     }
-    // A file that cannot be used is told by whoever starts a loop.
+    // A file that cannot be used is reported when a loop starts.
     let file = config::user_file(&host.config_home).ok().flatten();
     let own = file.and_then(|file| file.parse().ok()).and_then(|config| config.telemetry.endpoint);
     if !Telemetry::is_wanted(own.as_deref(), host) {
         return;
     }
     let words = ["-C", state.spec.project.as_str(), "drive", state.spec.id.as_str(), "--tell"];
-    // It says itself what goes wrong, as far as it gets; that it was not started harms nobody.
+    // It reports its own errors, as far as it gets; if it cannot be started, nothing breaks.
     let _ = detach::start(&host.program, "refrain", &words.map(str::to_owned), &host.env, &dir.runner_log())
         .map(Detached::reap);
 }
 
 impl Service {
-    /// Tells a collector of a loop's last run, which has ended; answers with what went wrong.
+    /// Exports a loop's last run, which has ended; answers with what went wrong.
     pub fn tell_whole(&self, id: &LoopId, telemetry: Telemetry) -> Result<Option<String>, EngineError> {
         let journal::Whole { records, state, .. } =
             journal::whole(&self.locate(id)?.dir, &self.host().signing())?;

@@ -1,5 +1,5 @@
-//! How a step is done that takes its time: loops are started, driven and told to rest, git and the gates are begun, the task
-//! file is written.
+//! The steps that take time: loops are started, driven and asked to rest, git and the gates are begun, the task file is
+//! written.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,7 +20,8 @@ use crate::plan::work::Work;
 use crate::{EngineError, chain, now};
 
 impl PlanDrive<'_> {
-    /// The record first; the loop once that is synced. The worktree's number is part of the record, and nobody else's before it.
+    /// The record first; the loop once that is synced. The worktree's number is part of the record, and the slot is
+    /// held before it.
     pub(super) async fn start(
         &mut self,
         task: usize,
@@ -59,7 +60,7 @@ impl PlanDrive<'_> {
         self.commit().await?;
         if self.begun.len() > 1 {
             let (landing, state) = (self.landing.clone(), self.driver.journal.state());
-            // What one made before is merged first, and its branch begins there.
+            // The earlier work of a task is merged first, and its branch begins there.
             let is_fresh = |place: usize| {
                 state.tasks[place].before.is_none() && self.begun.iter().any(|(task, ..)| *task == place)
             };
@@ -72,7 +73,7 @@ impl PlanDrive<'_> {
         for (task, _, slot) in std::mem::take(&mut self.begun) {
             self.host(task, Some(slot));
         }
-        // Behind all of them: while their agents work there is time for it.
+        // After all of them are started: while their agents work there is time for it.
         let (landing, turns) = (self.landing.clone(), Arc::clone(&self.turns));
         self.tidying.spawn_local(async move {
             let _turn = turns.acquire().await;
@@ -81,7 +82,7 @@ impl PlanDrive<'_> {
         Ok(())
     }
 
-    /// Has the loop of a task driven: the one that there is already, or a new one.
+    /// Drives the loop of a task: the existing one, or a new one.
     pub(super) fn host(&mut self, task: usize, slot: Option<Slot>) {
         let state = self.driver.journal.state();
         let Some((_, running)) = state.running().find(|(place, _)| *place == task) else { return };
@@ -101,7 +102,7 @@ impl PlanDrive<'_> {
         self.hosted.spawn_local(round::work(round, slot, Rc::clone(&self.quiet), Arc::clone(&self.turns)));
     }
 
-    /// Tells the loops to rest, or to end.
+    /// Asks the loops to rest, or to end.
     pub(super) async fn quieten(&mut self, urgency: Urgency, for_good: bool) -> Result<(), EngineError> {
         self.told = Some(urgency);
         let state = self.driver.journal.state();
@@ -112,7 +113,7 @@ impl PlanDrive<'_> {
         let host = self.driver.host.clone();
         let told = blocking(move || {
             let tell = |dir: &LoopDir| tell(&host, dir, how);
-            // Whoever can be told is told.
+            // One failed request does not keep the others from being sent.
             let told: Vec<_> = dirs.iter().filter(|dir| dir.exists()).map(tell).collect();
             told.into_iter().collect::<Result<(), _>>()
         });
@@ -165,7 +166,7 @@ impl PlanDrive<'_> {
         });
     }
 
-    /// Brings the task file to where the plan stands. One that cannot be written now is written when it was changed again.
+    /// Brings the task file to the state of the plan. One that cannot be written now is written after the next change.
     pub(super) async fn write_statuses(&mut self) -> Result<(), EngineError> {
         if !std::mem::take(&mut self.is_news) || self.driver.journal.state().tasks.is_empty() {
             return Ok(());
@@ -174,7 +175,7 @@ impl PlanDrive<'_> {
         if changes.is_empty() {
             return Ok(());
         }
-        // What the file says is on disk in the journal first.
+        // The journal is on disk before the file.
         self.commit().await?;
         let mut statuses = self.statuses.clone();
         let (statuses, written) = blocking(move || {

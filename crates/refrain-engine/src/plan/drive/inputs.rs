@@ -1,4 +1,4 @@
-//! What the runner of a plan hears: one handler turns every input into events.
+//! The inputs of a plan's runner: one handler turns each into events.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::driver::input::Input;
 use crate::plan::work::{done, outcome};
 use crate::{EngineError, now};
 
-/// How often the task file is looked at while nothing happens, if the system has no watch left for it.
+/// How often the task file is checked while nothing happens, if the system has no watch left for it.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// What a plan's own work says.
+/// The events of a plan's own work.
 enum News {
     /// A loop of a task has stopped.
     Round(Box<TaskEnded>),
@@ -78,13 +78,13 @@ impl PlanDrive<'_> {
         }
     }
 
-    /// The loops are told again to stop at once: each kills what it is stopping.
+    /// Asks the loops again to stop at once: each kills what it is stopping.
     async fn tell_again(&mut self) -> Result<(), EngineError> {
         let for_good = self.driver.journal.state().cancel.is_some();
         self.quieten(Urgency::Now, for_good).await
     }
 
-    /// Looks after the plan's own files, and the task file.
+    /// Checks the plan's own files, and the task file.
     async fn keep_files(&mut self) -> Result<(), EngineError> {
         let tasks = self.driver.journal.state().spec.tasks.clone();
         self.driver.keep_files(None, &[&tasks], true).await

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use crate::{DiskError, OnPath};
 
-/// Wakes when something below one of its paths changes, also where the path is deleted and comes back.
+/// Wakes when something below one of its paths changes, also if the path is deleted and comes back.
 #[derive(Debug)]
 pub struct Notice {
     inotify: OwnedFd,
@@ -31,25 +31,24 @@ struct Watched {
 #[derive(Debug)]
 struct Watch {
     path: Utf8PathBuf,
-    /// What is told of the file there.
+    /// The events that are watched of the file there.
     flags: WatchFlags,
-    /// The watch on what lies there now. The system watches files, not names: one that was deleted and written back is another
-    /// file.
+    /// The watch on what lies there now. The system watches files, not names: one that was deleted and written back is
+    /// another file.
     number: Option<i32>,
 }
 
-/// That a file is replaced, moved or deleted. One that is held open is deleted without DELETE_SELF: all that changes is how many
-/// names it has.
+/// A file is replaced, moved or deleted. An open file is deleted without DELETE_SELF: only its number of names changes.
 const PRESENCE: WatchFlags = WatchFlags::DELETE_SELF.union(WatchFlags::MOVE_SELF).union(WatchFlags::ATTRIB);
 
 /// The same, and what a file holds, or a folder lists.
 const ALL: WatchFlags =
     PRESENCE.union(WatchFlags::MODIFY).union(WatchFlags::CREATE).union(WatchFlags::MOVED_TO);
 
-/// Tells whoever watches the folder above this one.
+/// Wakes the watchers of the folder above this one.
 pub(crate) fn tell_above(folder: impl AsFd) {
     let now = rustix::fs::Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
-    // Only a change of both times is told above. Where it cannot be made nobody is told: a notice is a hint.
+    // Only a change of both times is reported above. If it cannot be made, no watcher is woken: a notice is a hint.
     let _ = futimens(folder, &Timestamps { last_access: now, last_modification: now });
 }
 
@@ -61,7 +60,7 @@ impl Notice {
         Ok(Self { inotify, watched: Mutex::default() })
     }
 
-    /// Watches a file, or what a folder lists; of a path where nothing is, that something comes.
+    /// Watches a file, or what a folder lists; of a missing path, that something comes.
     pub fn watch(&self, path: &Utf8Path) {
         self.try_watch(path);
     }
@@ -71,7 +70,8 @@ impl Notice {
         self.add(path, ALL)
     }
 
-    /// Watches whether a file stays in its place, and not what is written to it; whether the system had a watch left for it.
+    /// Watches whether a file stays in its place, and not what is written to it; whether the system had a watch left
+    /// for it.
     pub fn watch_place(&self, path: &Utf8Path) -> bool {
         self.add(path, PRESENCE)
     }
@@ -95,7 +95,7 @@ impl Notice {
 
     /// The same, and which of the paths may have changed.
     pub fn wait_for(&self, at_most: Option<Duration>) -> Vec<Utf8PathBuf> {
-        // What happened there before it was watched was seen by nobody.
+        // Changes from before it was watched again went unnoticed.
         let elsewhere = self.arm_again();
         if !elsewhere.is_empty() {
             return elsewhere;
@@ -147,7 +147,7 @@ impl Notice {
             return elsewhere;
         }
         for watch in &mut watched.paths {
-            // What could not be watched may be now.
+            // A path without a watch may get one now.
             if watch.number.is_none_or(|number| stale.contains(&number)) {
                 let before = std::mem::replace(&mut watch.number, self.arm(&watch.path, watch.flags));
                 if watch.number.is_some() && watch.number != before {
@@ -165,7 +165,7 @@ impl Notice {
         let add = |path: &Utf8Path, flags| inotify::add_watch(&self.inotify, path.as_std_path(), flags);
         match add(path, flags) {
             Ok(number) => Some(number),
-            // All watches are used up: a folder above would tell nothing of it.
+            // All watches are used up: a folder above would not help.
             Err(Errno::NOSPC) => None,
             Err(_) => {
                 let above = path.ancestors().skip(1).find_map(|folder| add(folder, ALL).ok());
@@ -191,7 +191,7 @@ mod tests {
         began.elapsed() < limit
     }
 
-    /// As its users do: whoever is woken looks, and waits again, until there is nothing new.
+    /// As its callers do: look when woken, and wait again, until there is nothing new.
     fn settle(notice: &Notice) {
         (0..4).for_each(|_| notice.wait(Some(Duration::ZERO)));
     }
@@ -290,7 +290,7 @@ mod tests {
         notice.watch(&path);
         fs::remove_file(&path).unwrap();
         assert!(wakes(&notice));
-        // Written back before it is watched again: nobody has looked since.
+        // Written back before it is watched again: it was not looked at since.
         let mut back = write(&path);
         back.write_all(b"two\n").unwrap();
         assert!(wakes(&notice));
