@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             bench.change()?;
             bench.git(&["commit", "-am", "loop: iteration 1"])
         })?;
-        // Whose commits those were is no part of the question.
+        // The author of those commits does not matter here.
         bench.head = Some(bench.repository.resolve("HEAD")?);
         ours.measure(COMMITS, |_| {
             bench.change()?;

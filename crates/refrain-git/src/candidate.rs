@@ -30,11 +30,11 @@ pub(crate) const SUBMODULE: &str = "160000";
 pub(crate) struct Candidate {
     /// Paths that are gone.
     pub(crate) gone: Vec<Vec<u8>>,
-    /// Paths whose content is new or another, and how they looked when they were screened.
+    /// Paths with new or changed content, with their file stamps at the time of the scan.
     pub(crate) kept: Vec<Kept>,
     /// What looks like a secret among them, and may be committed all the same.
     pub(crate) allowed: Vec<(Vec<u8>, SecretMatch)>,
-    /// What is the loop's and stays behind.
+    /// Changes of the loop that are not committed.
     pub(crate) left_out: Vec<LeftOut>,
     /// Whether the index has anything that is not to be committed.
     pub(crate) has_foreign: bool,
@@ -120,12 +120,11 @@ pub(crate) fn what(found: SecretMatch) -> String {
     }
 }
 
-/// Why what was found is left out.
 pub(crate) fn why(found: SecretMatch) -> Why {
     Why::Secret { what: what(found), line: found.line }
 }
 
-/// Why a path that is new is left out for its name alone.
+/// The reason why a new path is omitted for its name alone.
 pub(crate) fn why_not_named(path: &[u8], rules: Rules<'_>) -> Option<Why> {
     let what = secrets::screen_name(path).filter(|_| !rules.allow(path))?;
     Some(why(SecretMatch { what, line: None, is_marked: false }))

@@ -58,7 +58,7 @@ pub struct CommitRequest<'a> {
     pub largest_file: u64,
     /// Where what looks like a secret may be committed.
     pub allow_secrets: &'a [PathGlob],
-    /// Who may stop it, together with the hook that may be running.
+    /// Also ends a running hook.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -73,14 +73,15 @@ impl<'a> CommitRequest<'a> {
 }
 
 impl Repository {
-    /// Commits what is the loop's own. Neither the working tree nor what the person staged is touched, whatever comes of it.
+    /// Commits the loop's own changes. Neither the working tree nor the user's staged changes are touched, whatever
+    /// the outcome.
     ///
-    /// It may be repeated: a commit of this loop and iteration that is in the history already is reported as made. What is
-    /// found in the history else, of the agent's or somebody's, is screened for secrets and told.
+    /// It may be repeated: a commit of this loop and iteration that is already in the history is reported as made.
+    /// Other new commits in the history, by the agent or another process, are scanned for secrets and reported.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`]. What merely forbids the commit is
-    /// [`CommitResult::Skipped`].
+    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`]. Conditions that merely prevent the commit are
+    /// reported as [`CommitResult::Skipped`].
     pub fn commit(&self, request: CommitRequest<'_>) -> Result<CommitReport, GitError> {
         let index = Index::of(self);
         let git = self.git().until(request.cancel);
@@ -218,7 +219,7 @@ impl Job<'_> {
         Ok(self.settled(outcome, candidate, taken))
     }
 
-    /// What forbids a commit whatever is to be committed.
+    /// Conditions that prevent a commit of any content.
     fn forbidden(&self) -> Option<Skipped> {
         if let Some(operation) = self.repository.operation() {
             return Some(Skipped::InProgress(operation));
@@ -321,7 +322,8 @@ impl Job<'_> {
         }
     }
 
-    /// How git is told to move the branch, or the detached head; where to, it is told later.
+    /// Arguments for `git update-ref` that move the branch or the detached head; the target follows on standard
+    /// input.
     fn moving(&self) -> [String; 5] {
         let subject = self.request.message.lines().next().unwrap_or_default();
         let kind = if self.status.head.is_some() { "commit" } else { "commit (initial)" };

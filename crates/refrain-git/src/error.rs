@@ -65,7 +65,7 @@ pub enum GitError {
         /// How many there may be.
         most: usize,
     },
-    /// An object whose content has another name.
+    /// An object whose content does not match its name.
     #[error(
         "git's object of {0} is not what its name says: the repository is damaged, or the object was forged; run `git fsck` \
          to see it"
@@ -74,13 +74,12 @@ pub enum GitError {
     /// What is to be protected cannot be read.
     #[error(transparent)]
     Glob(#[from] refrain_core::glob::GlobError),
-    /// Somebody asked to stop.
     #[error("git was stopped")]
     Cancelled,
     /// Git said no.
     #[error("`{command}` failed: {said}")]
     Failed {
-        /// What it was told.
+        /// The command line.
         command: String,
         /// What it said, fit to be shown.
         said: String,
@@ -88,7 +87,7 @@ pub enum GitError {
     /// Git answered something else than was asked.
     #[error("`git {command}` answered something that cannot be understood: {answer:?}")]
     Answer {
-        /// What it was told, the first words of it.
+        /// The first words of the command line.
         command: &'static str,
         /// The beginning of what it answered.
         answer: String,
@@ -102,10 +101,10 @@ pub enum GitError {
     /// A repository without a commit, where one is needed to begin at.
     #[error("{0} has no commit yet; make a first one: git commit --allow-empty -m Begin")]
     Unborn(Utf8PathBuf),
-    /// Git does not know in whose name.
+    /// No committer identity is configured.
     #[error("git does not know who commits; git config user.name and user.email say it")]
     NoIdentity,
-    /// A reference of ours that somebody else moved.
+    /// A reference of ours was moved by another process.
     #[error("{0} was moved by somebody else in the middle of this; try again")]
     ReferenceMoved(String),
     /// A text that names no commit.

@@ -1,5 +1,6 @@
-//! How the work of a plan's tasks comes together: each as one commit on a line of the plan's own, and a wave of them as one
-//! commit with the line behind it. No checkout is touched and no branch of a person's is moved here.
+//! How the work of a plan's tasks is combined: each task becomes one commit on a line of the plan's own, and a wave
+//! becomes one commit that follows its tasks' commits. No checkout is touched and no branch of the user is moved
+//! here.
 
 pub(crate) mod apart;
 pub(crate) mod handover;
@@ -31,7 +32,6 @@ pub struct LandRequest<'a> {
     pub largest_file: u64,
     /// Where what looks like a secret may land.
     pub allow_secrets: &'a [PathGlob],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -60,7 +60,7 @@ pub enum Landed {
         commits: Vec<Oid>,
         exposed: Vec<Exposed>,
     },
-    /// Somebody moved the line, which is as it was then.
+    /// Another process moved the line, which was there at that time.
     Moved {
         /// Where it is now; none where it is gone.
         at: Option<Oid>,
@@ -80,7 +80,6 @@ pub struct WaveRequest<'a> {
     pub message: &'a str,
     /// The trailers, which tell this wave from every other.
     pub trailers: &'a [(&'a str, &'a str)],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -88,7 +87,7 @@ pub struct WaveRequest<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wave {
     Made {
-        /// The commit: behind its first parent, and with the chain of its tasks' commits as the second.
+        /// The commit: its first parent is the base, its second the chain of its tasks' commits.
         commit: Oid,
     },
     /// A task's commit does not go without what is not in this wave; nothing is made.
@@ -101,12 +100,12 @@ pub enum Wave {
 }
 
 impl Repository {
-    /// Adds a commit for each work to the line, which moves once. It may be repeated: one with these trailers that stands on
-    /// the line behind the tip is taken for the one that was made. A line that holds the same as its tip, but was made anew, is
-    /// taken back to it.
+    /// Adds a commit for each work to the line, which moves once. It may be repeated: a commit with these trailers on
+    /// the line after the tip is taken as already made. A line with the same content as its tip, but different
+    /// commits, is reset to it.
     ///
     /// # Errors
-    /// [`GitError::NoIdentity`] where git does not know who commits; [`GitError`] where git cannot do it, and
+    /// [`GitError::NoIdentity`] if git does not know who commits; [`GitError`] if git fails, and
     /// [`GitError::Cancelled`].
     pub fn land(&self, request: LandRequest<'_>) -> Result<Landed, GitError> {
         let LandRequest { reference, works, largest_file, allow_secrets, cancel, .. } = request;
@@ -138,7 +137,8 @@ impl Repository {
         Ok(if exposed.is_empty() { Landed::Done { commits } } else { Landed::Secrets { commits, exposed } })
     }
 
-    /// The commits of works that are on the line already: none where it is at its tip. Or where it is, if somebody else moved it.
+    /// The commits of works that are already on the line; empty if the line is at its tip. `Err` holds the line's
+    /// position if another process moved it.
     fn found(
         &self,
         git: Git<'_>,
@@ -154,20 +154,21 @@ impl Repository {
             let Some(commit) = trailed(git, (tip, &at), work.trailers)? else { break };
             commits.push(commit);
         }
-        // A wave's commit was put there that nobody recorded: it holds the same as the tip, and is made again.
+        // The runner stopped before it recorded a wave's commit: its content equals the tip, and it is made again.
         if commits.is_empty()
             && self.tree_by(git, &at)? == self.tree_by(git, tip)?
             && self.move_reference(reference, Some(&at), tip, "refrain: take the line back")?
         {
             return Ok(Ok(commits));
         }
-        // Those of all may have others behind them; those of some are where the rest goes on.
+        // If every work has a commit, more may follow; if only some have one, the last must be the tip, and the rest
+        // continues there.
         let is_ours = commits.len() == works.len() || commits.last() == Some(&at);
         Ok(if is_ours { Ok(commits) } else { Err(Some(at)) })
     }
 
-    /// A commit on the tip that holds git's marks of a conflict, for whoever has to decide to begin at. No reference has it
-    /// until a branch is made there.
+    /// A commit on the tip that contains git's conflict markers, as a starting point for resolving the conflict. No
+    /// reference points to it until a branch is created there.
     pub fn conflict_commit(
         &self,
         tip: &Oid,
@@ -212,8 +213,7 @@ impl Repository {
         Ok(Wave::Made { commit })
     }
 
-    /// Whether a wave's commit has this chain behind it, known by its trees: where commits are signed it is made of others
-    /// each time.
+    /// Whether this chain precedes a wave's commit, compared by trees: signing gives the commits new names each time.
     fn holds(
         &self,
         git: Git<'_>,

@@ -1,8 +1,8 @@
-//! A loop's branch brought to its remote. Nothing is ever forced, and nobody is asked for anything: a remote that has something
-//! else is an answer, and so is one that says no.
+//! Pushes a loop's branch to its remote. Nothing is ever forced, and git never prompts: a remote with other commits
+//! is a result, and so is a refusal.
 //!
-//! What happened is looked up at the other end, never concluded: a push that was cut off may have arrived. How a branch comes to
-//! stand on what the remote has is `publish_rebase`'s business, and what a refusal means that of `publish_refusal`.
+//! The outcome is read from the remote, never assumed: a push that was interrupted may have arrived. `publish_rebase`
+//! brings the branch on top of the remote's, and `publish_refusal` interprets a refusal.
 
 pub(crate) mod publish_rebase;
 pub(crate) mod publish_refusal;
@@ -48,7 +48,7 @@ pub struct Upstream {
     pub url: String,
 }
 
-/// A remote as one git is told of it.
+/// A remote as configured for one run of git.
 pub(crate) struct Destination {
     pub(crate) name: String,
     pub(crate) settings: Vec<(String, String)>,
@@ -59,7 +59,7 @@ pub struct PublishRequest<'a> {
     pub upstream: &'a Upstream,
     /// This very commit.
     pub head: &'a Oid,
-    /// The branch has been seen there before: if it is gone now, somebody deleted it.
+    /// The branch has been seen on the remote before: if it is gone now, it was deleted there.
     pub was_there: bool,
     /// Where the head was before the loop; none where there was no commit.
     pub base: Option<&'a Oid>,
@@ -67,7 +67,6 @@ pub struct PublishRequest<'a> {
     pub largest_file: u64,
     /// Where what looks like a secret may be.
     pub allow_secrets: &'a [PathGlob],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -80,7 +79,7 @@ pub enum Push {
     },
     /// The remote had it already.
     UpToDate {
-        /// Where its branch is: there, or further on, where somebody built upon it.
+        /// The remote branch's head: this commit, or a later one that was pushed on top of it.
         head: Oid,
     },
     /// The remote has what is not here; it was fetched, and nothing was pushed.
@@ -105,8 +104,8 @@ impl Repository {
         }))
     }
 
-    /// The remote under a name that no setting knows but those that come with it, so that none of an agent's is for it: it is at
-    /// the address of the upstream, whatever is configured to stand in its place.
+    /// The remote under a name that only these settings use, so that no setting of an agent applies to it. Its
+    /// address is the upstream's, even if the configuration replaces that address.
     pub(crate) fn destination(&self, upstream: &Upstream) -> Result<Destination, GitError> {
         let Upstream { remote, url, .. } = upstream;
         let tracking = format!("+refs/heads/*:refs/remotes/{remote}/*");
@@ -180,12 +179,13 @@ impl Repository {
         })
     }
 
-    /// Pushes this very commit, where the remote's branch is behind it or is not there yet. It may be repeated: what is there
-    /// already is not pushed again. Where a commit that the remote has not, whoever made it, has what looks like a secret,
-    /// nothing is pushed.
+    /// Pushes exactly this commit if the remote's branch is an ancestor of it or does not exist yet. It may be
+    /// repeated: a commit that is already there is not pushed again. If any commit that the remote lacks contains a
+    /// suspected secret, nothing is pushed, no matter who made it.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`]: then only the next look tells what arrived.
+    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`]: only the next look at the remote shows what
+    /// arrived.
     pub fn publish(&self, request: PublishRequest<'_>) -> Result<Push, GitError> {
         let PublishRequest { upstream, head, cancel, .. } = request;
         let theirs = match self.fetch(upstream, cancel)? {
@@ -305,7 +305,7 @@ impl Repository {
         Ok(done.status.success())
     }
 
-    /// Has git talk to a remote, with nobody to be asked.
+    /// Lets git connect to a remote without prompting.
     fn talk(
         &self,
         (upstream, destination): (&Upstream, &Destination),
@@ -329,7 +329,7 @@ impl Repository {
     }
 }
 
-/// A number that nobody can foresee.
+/// An unpredictable number.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

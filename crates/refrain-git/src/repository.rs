@@ -34,7 +34,7 @@ pub struct Repository {
     pub(crate) path: Option<OsString>,
     /// What git may run; none where nothing is pinned yet.
     pins: Option<Arc<GitPins>>,
-    /// Who runs a git that runs programs of the user; none where there is no keeper to be had.
+    /// Runs every git that runs programs of the user; none if no keeper is available.
     pub(crate) sweeper: Option<Sweeper>,
     /// The person's own token for GitHub, which no git is given but one that pushes or fetches, where it is asked for it.
     token: Option<(OsString, OsString)>,
@@ -142,8 +142,8 @@ impl Repository {
         Self { pins: pins.map(|pins| Arc::new(pins.clone())), ..self }
     }
 
-    /// The same, where a git that runs hooks, filters or a signing program is supervised, and ended with all that it leaves
-    /// behind.
+    /// The same, but a git that runs hooks, filters or a signing program is supervised, and all processes that it
+    /// leaves running are ended with it.
     #[must_use]
     pub fn with_sweeper(self, sweeper: Option<Sweeper>) -> Self {
         Self { sweeper, ..self }
@@ -154,8 +154,8 @@ impl Repository {
         self.pins.as_deref()
     }
 
-    /// The same, where whatever is asked of git can be stopped, together with the hook that may be running, unless a request
-    /// names its own way. What git is then in the middle of may be repeated.
+    /// The same, but every git command can be cancelled, together with a running hook, unless a request has its own
+    /// `cancel`. An interrupted git command may be repeated.
     #[must_use]
     pub fn with_cancel(self, cancel: Cancel) -> Self {
         Self { cancel: Some(cancel), ..self }
@@ -173,8 +173,8 @@ impl Repository {
         Self { env, program, path, token, configured, ..self }
     }
 
-    /// The same worktree for somebody else, without asking git again where it is, how it is configured, or what its commits
-    /// hold. What is staged in it one does not know of the other.
+    /// The same worktree for another user of it, without asking git again for its location, configuration or commits.
+    /// What is staged in one is not known to the other.
     #[must_use]
     pub fn again(&self) -> Self {
         Self {
@@ -195,12 +195,12 @@ impl Repository {
         }
     }
 
-    /// Another worktree of the same repository, of which somebody has seen where its git folder is.
+    /// Another worktree of the same repository, whose git folder is already known.
     pub(crate) fn beside(&self, root: &Utf8Path, git_dir: Utf8PathBuf) -> Self {
         Self { root: root.to_owned(), git_dir, ..self.again() }
     }
 
-    /// The same, stopped by who may stop another.
+    /// The same, with the cancellation of another.
     pub(crate) fn with_cancel_of(self, other: &Self) -> Self {
         Self { cancel: other.cancel.clone(), ..self }
     }
@@ -211,10 +211,10 @@ impl Repository {
         &self.root
     }
 
-    /// In whose name commits are made here: `Name <address>`.
+    /// The committer identity here: `Name <address>`.
     pub fn committer(&self) -> Result<String, GitError> {
         let said = self.git().text(["var", "GIT_COMMITTER_IDENT"], &[])?;
-        // Behind the address stands a time.
+        // A time follows the address.
         Ok(said.rfind('>').map_or(said.as_str(), |end| &said[..=end]).to_owned())
     }
 
@@ -246,7 +246,8 @@ impl Repository {
         self.memory().is_still = true;
     }
 
-    /// Whether somebody said so, and of a survey where the head was, if nothing was changed. It is told once.
+    /// Whether [`Self::is_still`] was called, and the head at the survey if nothing was changed. Both are cleared by
+    /// this.
     pub(crate) fn last_look(&self) -> (bool, Option<Oid>) {
         let mut memory = self.memory();
         (std::mem::take(&mut memory.is_still), memory.clean.take())
@@ -254,7 +255,7 @@ impl Repository {
 
     /// What need not be asked again.
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
-        // What is in it is right or not there, whoever was disturbed while holding it.
+        // Every entry is correct or absent, even if a holder of the lock panicked.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -307,7 +308,7 @@ fn token(env: &[(OsString, OsString)]) -> Option<(OsString, OsString)> {
     env.iter().rev().find(|(name, _)| name == FROM_FILE).cloned()
 }
 
-/// Of an environment what git takes its configuration from, or who commits, and when.
+/// The variables that configure git or set the author, committer and time of a commit.
 fn configuring(env: &[(OsString, OsString)]) -> impl Iterator<Item = &(OsString, OsString)> {
     let others = ["HOME", "XDG_CONFIG_HOME", "EMAIL", "TZ", "PATH"];
     env.iter().filter(move |(name, _)| {

@@ -30,10 +30,10 @@ impl Repository {
         Ok(Base { head, branch, dirty, operation, ..Base::default() })
     }
 
-    /// The paths whose changes git is told to pass over.
+    /// The paths whose changes git ignores because of an index flag.
     ///
     /// # Errors
-    /// Where git cannot be asked.
+    /// If git cannot be run.
     pub fn hidden_paths(&self) -> Result<Vec<RepoPath>, GitError> {
         let printed = self.git().output(HIDDEN, &[])?;
         Ok(hidden(&printed).map(|(_, path)| RepoPath::from_bytes(path)).collect())

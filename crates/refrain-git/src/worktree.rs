@@ -42,14 +42,14 @@ const REFUSALS: &[&str] = &["containing submodules", "use --force"];
 const SUBMODULE: &[u8] = b"160000 ";
 
 impl Repository {
-    /// Makes a worktree at `path` on the new branch `branch`, which begins at `from`. The folders above it are made where
-    /// they are missing, for nobody else to look into. One that is there already with that branch is taken as it is, one
-    /// that was begun and never finished is made again: so it may be repeated. A branch of that name that is at `from` and
-    /// checked out nowhere is taken for the one that was begun: whoever asks has seen before that the name was free.
+    /// Creates a worktree at `path` on the new branch `branch`, starting at `from`. Missing parent folders are
+    /// created with access for this user only. An existing worktree with that branch is reused, an unfinished one is
+    /// made again: so it may be repeated. A branch of that name at `from` that is checked out nowhere is taken as the
+    /// one begun earlier: the caller has checked before that the name was free.
     ///
     /// # Errors
-    /// [`GitError::Occupied`] where something else is there; those of [`Self::check_branch_free`];
-    /// [`GitError::Failed`] with what git says.
+    /// [`GitError::Occupied`] if `path` holds something else; those of [`Self::check_branch_free`];
+    /// [`GitError::Failed`] with git's message.
     pub fn add_worktree(&self, path: &Utf8Path, branch: &str, from: &Oid) -> Result<(), GitError> {
         self.check_branch_name(branch)?;
         {
@@ -97,12 +97,12 @@ impl Repository {
         self.git().output(["update-ref", "-m", &why, &name, at.as_str(), &nothing], &[]).map(drop)
     }
 
-    /// Makes a worktree whose folder is gone anew, from its branch as that is now. `last` is where that was when somebody
-    /// looked last.
+    /// Recreates a worktree whose folder is gone from its branch as that is now. `last` is the branch's last known
+    /// commit.
     ///
     /// # Errors
-    /// [`GitError::BranchGone`] where there is no such branch, [`GitError::BranchInUse`] where it is checked out elsewhere;
-    /// [`GitError::Failed`] with what git says.
+    /// [`GitError::BranchGone`] if the branch does not exist, [`GitError::BranchInUse`] if it is checked out
+    /// elsewhere; [`GitError::Failed`] with git's message.
     pub fn restore_worktree(
         &self,
         path: &Utf8Path,
@@ -127,14 +127,14 @@ impl Repository {
         self.fill_new(path, &head)
     }
 
-    /// Removes the worktree at `path` if nothing is lost by that: no file that is changed, staged or new and not ignored,
-    /// nothing in progress, every commit on a branch, no repository inside it. `branch`, which was made with it, goes with it
-    /// where it is still at `began`; no other does, whatever is checked out there now. One that is gone already counts as
-    /// removed, so it may be repeated.
+    /// Removes the worktree at `path` if nothing is lost by that: no file that is changed, staged or new and not
+    /// ignored, nothing in progress, every commit on a branch, no repository inside it. `branch`, which was made with
+    /// it, goes with it if it is still at `began`; no other branch does, even if it is checked out there now. One
+    /// that is gone already counts as removed, so it may be repeated.
     pub fn remove_worktree(&self, path: &Utf8Path, branch: &str, began: &Oid) -> Result<Removal, GitError> {
         let Some(listed) = self.listed(path)? else {
             if path.symlink_metadata().is_err() {
-                // Removed before, and killed before anybody could say so.
+                // An earlier call removed it but was killed before it reported so.
                 return self.drop_branch(branch, path, began);
             }
             return Ok(Removal::Kept("it is no worktree of this repository any more".to_owned()));
@@ -193,7 +193,7 @@ impl Repository {
     /// Has git forget a worktree whose folder is gone; its branch stays. One that is locked it keeps.
     ///
     /// # Errors
-    /// [`GitError::Failed`] with what git says.
+    /// [`GitError::Failed`] with git's message.
     pub fn forget_worktree(&self, path: &Utf8Path) -> Result<Removal, GitError> {
         if path.exists() {
             return Ok(Removal::Kept("its folder is there again".to_owned()));
@@ -262,7 +262,7 @@ impl Repository {
         }))
     }
 
-    /// A branch that is where it began holds nothing of its own; if somebody has it checked out meanwhile, it stays.
+    /// A branch that is where it began holds no commits of its own; if it has been checked out meanwhile, it stays.
     fn drop_branch(&self, branch: &str, path: &Utf8Path, began: &Oid) -> Result<Removal, GitError> {
         match self.branch_head(branch)? {
             None => return Ok(Removal::Removed),
@@ -308,7 +308,7 @@ impl Repository {
     }
 }
 
-/// Makes the folder that a worktree lies in, for nobody else to look into.
+/// Creates the parent folder of a worktree, accessible by this user only.
 fn make_parent(path: &Utf8Path) -> Result<(), GitError> {
     let Some(above) = path.parent() else { return Ok(()) };
     DirBuilder::new().recursive(true).mode(0o700).create(above).on("create", above)

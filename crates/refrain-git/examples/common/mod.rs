@@ -1,4 +1,4 @@
-//! What the benchmarks of the library have in common: a repository of 10,000 files, and what a piece of work took.
+//! Shared by the benchmarks of the library: a repository of 10,000 files, and measuring the time of an operation.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -20,8 +20,8 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// What one of some pieces of work takes. CPU time is told in hundredths of a second: one short piece alone would be none
-    /// or one.
+    /// Average cost of one of `pieces` operations. CPU time has a resolution of 10 ms: a single short operation would
+    /// measure as 0 or 10 ms.
     pub(crate) fn measure(
         &mut self,
         pieces: u32,

@@ -52,7 +52,7 @@ impl FolderSnapshot {
         for file in files {
             fs::remove_file(&file).on("remove", folder)?;
         }
-        // Those in others come behind them. One that still has something in it stays.
+        // Folders inside others come after them. One that is not empty stays.
         for other in folders.into_iter().rev() {
             let _ = fs::remove_dir(other);
         }

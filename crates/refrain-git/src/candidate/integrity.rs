@@ -53,8 +53,8 @@ struct Sized<'a> {
 }
 
 impl Repository {
-    /// Looks whether a tree of [`Self::protected`], and those in it, have the content that their names say, and so the files
-    /// of it whose content is read: those in `contents`, and the ignore rules.
+    /// Checks whether a tree of [`Self::protected`], and those in it, have the content that their names say, and so
+    /// the files of it whose content is read: those in `contents`, and the ignore rules.
     ///
     /// # Errors
     /// [`GitError::ForgedObject`] if one has not; [`GitError`] if git cannot be asked.

@@ -1,4 +1,4 @@
-//! Which files a worktree has, for whoever looks at what they are.
+//! Lists the files of a worktree.
 
 use std::collections::BTreeSet;
 

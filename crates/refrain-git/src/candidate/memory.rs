@@ -23,7 +23,7 @@ pub(crate) struct Memory {
 #[derive(Debug)]
 pub(crate) struct Staged {
     pub(crate) status: Status,
-    /// Nothing of it is left out or needs to be told.
+    /// Nothing in it is omitted or needs to be reported.
     pub(crate) candidate: Candidate,
     pub(crate) tree: Oid,
     /// How the person's index looked, which the private one was copied from.

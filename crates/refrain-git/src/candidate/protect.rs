@@ -1,9 +1,9 @@
-//! What stands under protection, as a tree: every file that a rule speaks of, as it is on disk. Which changes of it break
-//! a rule is said in `refrain_core::protect`.
+//! Protected files as a tree: every file that matches a rule, as it is on disk. `refrain_core::protect` decides which
+//! changes break a rule.
 //!
-//! Git's own answers are no use here, because an agent can bend them all: an index that is told to pass a path over, a
-//! filter that gives back what was there before, a new ignore rule. So the files are found by [`walk`](crate::candidate::walk) and
-//! hashed as they are; git only keeps them, and shows what is another.
+//! Git's own answers are useless here, because an agent can bend them all: an index flag that hides a path, a filter
+//! that returns the old content, a new ignore rule. So the files are found by [`walk`](crate::candidate::walk) and
+//! hashed as they are; git only stores them and shows the differences.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -21,10 +21,10 @@ use crate::plumbing::git::Git;
 use crate::repository::Repository;
 use crate::worktree::clean::PreparedCheckout;
 
-/// How much of the changed lines is told, in bytes.
+/// How much of the changed lines is reported, in bytes.
 const LINES: usize = 256 << 10;
 
-/// How many files' lines are told, at most: a command line has room for so many.
+/// The highest number of files whose lines are reported: a command line has room for so many.
 const MOST_SHOWN: usize = 100;
 
 /// What is protected, and where it can be looked at.
@@ -38,7 +38,6 @@ pub struct ProtectRequest<'a> {
     pub index: &'a Utf8Path,
     /// A clean checkout that is looked at in place of the worktree: its folder, and git's index of it.
     pub checkout: Option<(&'a Utf8Path, &'a Utf8Path)>,
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -100,7 +99,7 @@ impl Repository {
         let touched = paths.iter().map(|it| &it.path).chain(parts.iter().map(|it| &it.path));
         let lines = match diff(git, base.as_str(), tree.as_str(), touched) {
             Err(GitError::Cancelled) => return Err(GitError::Cancelled),
-            // Lines that cannot be told are no reason to let a touch pass.
+            // A failure to show the lines must not hide the change itself.
             told => told.unwrap_or_default(),
         };
         Ok(Touches { paths, parts, lines })
@@ -202,7 +201,7 @@ fn find(
     base: Option<&Files>,
 ) -> Result<Vec<ProtectedFile>, GitError> {
     let ignored = match base {
-        // Whatever the person ignores at the start is theirs to ignore.
+        // Rules that ignored files at the start are the user's own.
         None => ignored(git, None)?,
         Some(files) => {
             let text = |path: &[u8]| files.get(path).map(|blob| content(git, &blob.object)).transpose();
@@ -282,7 +281,7 @@ pub(crate) fn diff_trees(git: Git<'_>, trees: (&str, &str), filter: &[&str]) -> 
     git.output(really(&[&asked, filter, &[trees.0, trees.1]].concat()), &[])
 }
 
-/// Reads `:<mode before> <mode> <object before> <object> <status>`, each with its path behind it.
+/// Reads `:<mode before> <mode> <object before> <object> <status>`, each followed by its path.
 pub(crate) fn differences(printed: &[u8]) -> Result<Vec<Difference<'_>>, GitError> {
     let mut fields = printed.split(|byte| *byte == 0);
     let mut all = Vec::new();

@@ -66,7 +66,7 @@ fn update<'p>(git: Git<'_>, how: &[&str], paths: impl Iterator<Item = &'p [u8]>)
     Ok(())
 }
 
-/// Written once more by whoever makes the tree: nobody reads the checksum of this index.
+/// The index is written again when the tree is made: its checksum is never read.
 fn updating<'s>(how: &[&'s str]) -> Vec<&'s str> {
     [&["-c", "index.skipHash=true", "update-index"], how, &["-z", "--stdin"]].concat()
 }
@@ -127,7 +127,7 @@ fn index_info(git: Git<'_>, lines: &[u8]) -> Result<(), GitError> {
     Ok(())
 }
 
-/// Puts these lines of [`info`] into an index of nobody else's; what stands in their way goes.
+/// Puts these lines of [`info`] into a private index, replacing conflicting entries.
 pub(crate) fn put(git: Git<'_>, lines: &[u8]) -> Result<(), GitError> {
     Git::output(git, ["update-index", "--add", "--replace", "-z", "--index-info"], lines).map(drop)
 }

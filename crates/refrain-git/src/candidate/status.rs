@@ -6,8 +6,8 @@ use refrain_proc::tool::ToolError;
 use crate::error::GitError;
 use crate::plumbing::git::Git;
 
-/// How it is asked. Renames are a guess that nobody needs here. Of a submodule only its commit is compared, for which git reads
-/// files: it would run what is configured inside, which is asked after apart.
+/// Arguments of `git status`. Renames are a guess that is not needed here. Of a submodule only the commit is
+/// compared: git would read its files and run programs configured inside, so submodules are examined separately.
 const ASKED: &[&str] = &[
     "status",
     "--porcelain=v2",
@@ -102,7 +102,7 @@ pub(crate) fn repository_of(record: &[u8]) -> Option<(Oid, &str)> {
     Some((commit.split(' ').next()?.parse().ok()?, path))
 }
 
-/// How the paths are asked for whose changes git is told to pass over.
+/// Lists the paths whose changes git ignores because of an index flag.
 pub(crate) const HIDDEN: &[&str] = &["ls-files", "-v", "-z"];
 
 /// The paths of that answer, each with its mark: `S` or `s` is a path that is skipped, a small letter one that is taken as it is.

@@ -15,7 +15,7 @@ use crate::error::GitError;
 use crate::plumbing::index::Index;
 use crate::repository::Repository;
 
-/// What is to be told as a tree, and where that can be done.
+/// What [`Repository::tree`] builds a tree of, and the index to use.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeRequest<'a> {
     /// What was there before the loop.
@@ -26,20 +26,19 @@ pub struct TreeRequest<'a> {
     pub largest_file: u64,
     /// Where what looks like a secret may be a part of it.
     pub allow_secrets: &'a [PathGlob],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
 impl Repository {
-    /// The tree that a commit would have now, and whether the loop changed something that is left out of it.
+    /// The tree that a commit would have now, and whether changes of the loop are omitted from it.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`].
+    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`].
     pub fn tree(&self, request: TreeRequest<'_>) -> Result<(Oid, bool), GitError> {
         self.tree_and_rest(request).map(|(tree, left_out)| (tree, !left_out.is_empty()))
     }
 
-    /// The same, with what is left out of it.
+    /// The same, with the list of omitted changes.
     pub fn tree_and_rest(&self, request: TreeRequest<'_>) -> Result<(Oid, Vec<LeftOut>), GitError> {
         let TreeRequest { base, index, largest_file, allow_secrets, cancel } = request;
         let git = self.git().until(cancel);

@@ -20,7 +20,7 @@ use crate::repository::Repository;
 /// Where the tree of what is protected keeps the ignore rules that lie outside the worktree: no walk comes here.
 pub(crate) const RULES: &str = ".refrain/ignored";
 
-/// What interpreters and runners leave in any folder, also in one whose files are all protected.
+/// Folders that interpreters and runners create anywhere, even inside a fully protected folder.
 const CACHES: [&str; 4] = ["__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"];
 
 /// How many files and folders a worktree may have that protection is asked for.

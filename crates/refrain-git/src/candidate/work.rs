@@ -1,9 +1,11 @@
-//! The work as one digest: the content of every file in the worktree that git does not ignore, whatever index and history say
-//! of it. Files that were changed or new before the loop count; so do repositories inside of it, as plain files.
+//! The work as one digest: the content of every file in the worktree that git does not ignore, independent of index
+//! and history. Files that were changed or new before the loop count; so do repositories inside of it, as plain
+//! files.
 //!
-//! The first look asks git which files there are, and takes from its index what it has of those that are unchanged. Every
-//! later look compares how each file and folder looks (size, times, inode) with the look before, and reads only what differs.
-//! Git is asked again only when a name appears that it may ignore. Without a repository every file counts.
+//! The first look asks git which files there are, and takes from its index what it has of those that are unchanged.
+//! Every later look compares how each file and folder looks (size, times, inode) with the look before, and reads only
+//! what differs. Git is asked again only when a name appears that it may ignore. Without a repository every file
+//! counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -239,7 +241,7 @@ impl WorkSnapshot {
         Ok(WorkScan::Complete)
     }
 
-    /// Whether the path in this folder is known, whatever it is.
+    /// Whether the path in this folder is known, as a file, folder or ignored.
     fn has(&self, folder: &[u8], path: &[u8]) -> bool {
         let is_ignored = || self.folders.get(folder).is_some_and(|it| it.ignored.contains(last(path)));
         is_refrains(path) || self.files.contains_key(path) || self.folders.contains_key(path) || is_ignored()

@@ -1,4 +1,4 @@
-//! What a loop changed, as words for whoever reviews it: the differences between two trees.
+//! A loop's changes as text for a reviewer: the differences between two trees.
 
 use std::ffi::OsStr;
 
@@ -10,9 +10,9 @@ use crate::error::GitError;
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
-/// How much of the differences is kept, in bytes: more than a reviewer is ever told.
+/// How much of the differences is kept, in bytes: more than a reviewer is ever sent.
 const LONGEST: usize = 256 << 10;
-/// As git knows it without being told.
+/// The empty tree, which git knows without storing it.
 const NO_FILES: &[u8] = b"";
 
 impl Repository {

@@ -1,4 +1,4 @@
-//! Which of the changed paths are the loop's own and may be committed, and which are left out and why (design.md,
+//! Which of the changed paths are the loop's own and may be committed, and which are omitted and why (design.md,
 //! section 5).
 
 use std::collections::BTreeSet;

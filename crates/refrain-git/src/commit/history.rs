@@ -1,5 +1,5 @@
-//! What the agent committed by itself goes through the same screen as what the loop commits. It stands in the history by then
-//! and is only told: nobody rewrites a history that others may have.
+//! Commits by the agent itself are scanned like those of the loop. They are already in the history and only reported:
+//! Refrain never rewrites a history that others may have.
 
 use std::collections::{HashMap, HashSet};
 
@@ -180,7 +180,7 @@ fn header(object: &[u8]) -> Vec<u8> {
     object.split_inclusive(|byte| *byte == b'\n').filter(|line| !is_name(line)).flatten().copied().collect()
 }
 
-/// The first commit whose message, author or other header has what looks like a secret, in words.
+/// The first commit whose message, author or other header contains a suspected secret, as text.
 pub(crate) fn screen_messages(git: Git<'_>, commits: &[Oid]) -> Result<Option<String>, GitError> {
     for commits in commits.chunks(1000) {
         let printed =

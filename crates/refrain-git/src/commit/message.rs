@@ -1,9 +1,9 @@
-//! What a commit says: its message with our trailers, and in whose name.
+//! The message of a commit with our trailers, and its identity.
 
 use crate::error::GitError;
 use crate::plumbing::git::Git;
 
-/// What git says when it does not know in whose name.
+/// Git's messages when no identity is configured.
 pub(crate) const IDENTITY: &[&str] = &[
     "Please tell me who you are",
     "empty ident name",
@@ -13,7 +13,7 @@ pub(crate) const IDENTITY: &[&str] = &[
     "no name was given",
 ];
 
-/// In whose name, where git does not know any and nobody will ever look for one.
+/// The identity if git has none and the commit is never shown.
 pub(crate) const NOBODY: &[&str] = &["-c", "user.name=Refrain", "-c", "user.email=refrain@localhost"];
 
 /// The message with these trailers. One of several paragraphs may end in trailers of its own, which ours are to join: what

@@ -15,7 +15,7 @@ use crate::error::GitError;
 use crate::plumbing::git::{Git, said};
 use crate::repository::Repository;
 
-/// The trailer that says which tree the work is, without what is told of it.
+/// The trailer with the tree of the work, without the added files.
 pub(crate) const TREE: &str = "Refrain-Tree";
 
 /// How many names are tried before it is given up.
@@ -35,7 +35,7 @@ pub struct SaveRequest<'a> {
     pub branch: &'a str,
     /// The message, without trailers.
     pub message: &'a str,
-    /// What is told of the work beside it: paths and contents, which are as they may be published.
+    /// Files added to the work: paths and contents, which are safe to publish.
     pub files: &'a [(&'a str, &'a [u8])],
     /// A place for a private index, as that of a commit: the same will do.
     pub index: &'a Utf8Path,
@@ -43,7 +43,6 @@ pub struct SaveRequest<'a> {
     pub largest_file: u64,
     /// Where what looks like a secret may be a part of it.
     pub allow_secrets: &'a [PathGlob],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -57,8 +56,8 @@ pub struct Saved {
 }
 
 impl Repository {
-    /// The files that were changed or new before the loop, and look different now: the user's part of them cannot be told from
-    /// the loop's.
+    /// The files that were changed or new before the loop, and are different now: the user's part of them cannot be
+    /// separated from the loop's.
     #[must_use]
     pub fn mixed(&self, base: &Base) -> Vec<RepoPath> {
         let is_changed = |dirty: &&Dirty| self.stamp(&dirty.path.to_bytes()) != dirty.stamp;
@@ -102,7 +101,7 @@ pub(crate) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Saves it on a branch that nobody has, or finds it on the one that it was saved on.
+    /// Saves it on a new branch, or finds the branch on which it was saved.
     pub(crate) fn run(&self) -> Result<Saved, GitError> {
         let names = (1..=NAMES).map(|number| match number {
             1 => self.branch.to_owned(),
@@ -132,7 +131,7 @@ impl Job<'_> {
         let done = self.git.run(["update-ref", "-m", subject, &refname, commit.as_str(), &nothing], &[])?;
         match done.status.success() {
             true => Ok(Some(Saved { branch, commit })),
-            // Somebody was faster.
+            // Another process created it first.
             false if self.repository.branch_head(&branch)?.is_some() => Ok(None),
             false => {
                 Err(GitError::Failed { command: format!("git update-ref {refname}"), said: said(&done) })
@@ -174,7 +173,7 @@ impl Job<'_> {
         format!("{}\n\n{}", self.message.trim(), trailers.collect::<String>())
     }
 
-    /// Whether a commit was made for just this, by one who died before that was recorded.
+    /// Whether a commit was made for this very work, by a runner that died before it recorded so.
     fn is_made(&self, commit: &Oid) -> Result<bool, GitError> {
         let value = |(key, _): &(&str, &str)| format!("%(trailers:key={key},valueonly,separator=%x2C)");
         let format: Vec<String> = self.trailers.iter().map(value).collect();

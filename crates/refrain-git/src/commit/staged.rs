@@ -1,9 +1,9 @@
-//! What was staged in the private index last, kept in mind: a claim is looked at before its gates, behind them, and when it
-//! is committed, and where nothing has changed in between git need not read its files again.
+//! Cache of the last staging in the private index: a claim is examined before its gates, after them, and when it is
+//! committed. If nothing has changed in between, git need not read the files again.
 //!
-//! A file counts as unchanged if it looks as it did, down to the time that its inode was changed, which no program can set.
-//! Two writes in one tick of the clock look the same, so nothing is kept in mind of a file that was written in the very tick
-//! of the look: as git does with an index that is not newer than its files.
+//! A file counts as unchanged if it looks as it did, down to the time that its inode was changed, which no program
+//! can set. Two writes in one tick of the clock look the same, so a file that was written in the very tick of the
+//! look is not cached: as git does with an index that is not newer than its files.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -88,8 +88,8 @@ impl Staged {
         Ok(is_same.then_some(staged))
     }
 
-    /// The same right behind such a look, where nothing was run since: git is asked only where the head has moved, or a file of
-    /// those that it showed is another.
+    /// The same directly after such a look, if no command has run since: git is asked only if the head has moved or
+    /// one of the shown files has changed.
     pub(crate) fn take_again(
         repository: &Repository,
         git: Git<'_>,

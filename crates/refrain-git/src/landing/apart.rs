@@ -1,7 +1,7 @@
-//! Works that come together by themselves, all at once: each only changed or added files, and none a file of another's. What
-//! git would merge of them, one by one, holds the files of each as it left them; it is made here of two questions, where git
-//! takes one merge a work. Whatever is not as plain as that is left to git: something was deleted (which may be a rename), the
-//! same path, a file where another has a folder.
+//! Merges works that do not overlap, all at once: each only changes or adds files, and no two works share a file.
+//! Merging them one by one with git would give the same files; this takes two git calls instead of one merge per
+//! work. Everything else is left to git: a deletion (which may be a rename), the same path, a file in place of a
+//! folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -161,7 +161,7 @@ impl Folders {
         let mut changed: BTreeSet<&[u8]> = work.iter().flat_map(|(path, ..)| above(path)).collect();
         changed.insert(&[]);
         let mut root = None;
-        // What is in a folder comes behind it in this order.
+        // The content of a folder follows it in this order.
         for folder in changed.into_iter().rev() {
             let tree = repository.keep("tree", &written(self.0.get(folder)?)).ok()?;
             if folder.is_empty() {
@@ -182,7 +182,7 @@ fn read(mut content: &[u8]) -> Option<Entries> {
         let (head, rest) = content.split_at(memchr::memchr(0, content)?);
         let (mode, name) = head.split_at(memchr::memchr(b' ', head)?);
         let (object, rest) = rest.get(1..)?.split_at_checked(20)?;
-        // As tools wrote it that are no more: what it is told by would be another.
+        // Written by old tools with a leading zero: writing it again would change the name of the tree.
         if mode.starts_with(b"0") {
             return None;
         }
@@ -193,7 +193,7 @@ fn read(mut content: &[u8]) -> Option<Entries> {
     Some(entries)
 }
 
-/// A tree of these entries, in git's order: a folder stands where its name with a slash behind it would.
+/// A tree of these entries, in git's order: a folder sorts as if its name ended with a slash.
 fn written(entries: &Entries) -> Vec<u8> {
     let place = |name: &[u8], mode: &[u8]| if mode == FOLDER { [name, b"/"].concat() } else { name.to_vec() };
     let mut all: Vec<_> =

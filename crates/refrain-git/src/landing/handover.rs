@@ -1,11 +1,11 @@
-//! Handing a wave over to the person: their branch moves to its commit, and what they have checked out follows it, with all
-//! that they have changed, staged or put there themselves left as it is.
+//! Handing a wave over to the user: their branch moves to its commit, and their checkout follows it. Everything that
+//! they have changed, staged or added is left as it is.
 //!
-//! The lock of their index is held over all of it, so that no git of theirs comes in between. Files first, then the branch,
-//! then the index: whoever is killed on the way leaves at worst files that are ahead of the branch, which no careless commit
-//! turns into a loss; a branch ahead of its files would look like a change that takes the wave back. A note in the worktree's
-//! git folder says what was begun. With it the next call finishes: what is on disk already is taken as it is, and a file that
-//! was cut off in the middle of being written is written again.
+//! The lock of their index is held throughout, so that no other git interferes. Files are written first, then the
+//! branch, then the index: a kill in between leaves at worst files that are ahead of the branch, which no careless
+//! commit turns into a loss; a branch ahead of its files would look like a change that reverts the wave. A note in
+//! the worktree's git folder records the operation. With it the next call finishes: files already on disk are
+//! accepted as they are, and a file that was cut off while being written is written again.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -38,7 +38,7 @@ pub struct HandOverRequest<'a> {
     pub why: &'a str,
     /// A place for private indexes, in the plan's own folder: this, and others beside it.
     pub index: &'a Utf8Path,
-    /// Who may stop it, until the first file is written.
+    /// Cancels it until the first file is written.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -56,7 +56,7 @@ pub enum HandedOver {
         /// Which; none where the head is detached.
         now: Option<String>,
     },
-    /// The branch is checked out in another worktree too, whose files would not follow.
+    /// The branch is also checked out in another worktree, whose files would not follow.
     CheckedOut { by: Utf8PathBuf },
     /// Git is in the middle of something.
     InProgress(Operation),
@@ -192,7 +192,7 @@ impl Job<'_> {
         if !done.status.success() {
             let said = said(&done);
             let Some(path) = named(&said) else {
-                // As where the disk is full, in the middle of it: the next call goes on.
+                // For example, the disk is full: the next call continues.
                 return Err(GitError::Failed { command: "git read-tree".to_owned(), said });
             };
             // This it says before it writes anything.

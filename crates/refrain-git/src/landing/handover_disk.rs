@@ -34,7 +34,7 @@ impl Step {
 pub(crate) struct Disk {
     /// As it is to be already.
     pub(crate) ahead: BTreeSet<Vec<u8>>,
-    /// What is left of one who was killed writing it.
+    /// Files left by a runner that was killed while writing them.
     pub(crate) cut_off: Vec<PathBuf>,
     /// Something else than either, so it is the person's.
     pub(crate) in_the_way: BTreeSet<Vec<u8>>,
@@ -192,8 +192,8 @@ impl Job<'_> {
         found
     }
 
-    /// Whether this is what is left where somebody was killed in the middle of this very hand-over: the file is gone, or
-    /// begins as the new one and ends too early.
+    /// Whether this is left from this very hand-over after a kill: the file is gone, or it is a truncated prefix of
+    /// the new one.
     fn is_cut_off(&self, step: &Step, there: Option<&Metadata>) -> Result<bool, GitError> {
         if !self.note.is_there() {
             return Ok(false);

@@ -39,7 +39,6 @@ pub struct RemakeRequest<'a> {
     pub onto: &'a Oid,
     /// The commits that make the line, in their order. One that is not named is taken out.
     pub commits: &'a [Oid],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -55,7 +54,7 @@ pub enum LinearBranch {
         /// The commits that do not go without those that were taken out, and so are not in it either.
         conflicts: Vec<(Oid, Vec<Conflict>)>,
     },
-    /// Somebody moved the reference, which is as it was then.
+    /// Another process moved the reference, which was there at that time.
     Moved {
         /// Where it is now; none where it is gone.
         at: Option<Oid>,
@@ -150,7 +149,7 @@ impl Repository {
         Ok(done.status.success())
     }
 
-    /// Where references are, and the trees of their commits; those of which there are none are not told.
+    /// The commits that references point to, and the trees of these; references that do not exist are omitted.
     pub fn references(&self, names: &[String]) -> Result<BTreeMap<String, (Oid, Oid)>, GitError> {
         let (mut found, mut unclear) = (BTreeMap::new(), Vec::new());
         for name in names {
@@ -264,14 +263,14 @@ impl Repository {
     }
 }
 
-/// The commits of a line behind `from`, oldest first.
+/// The commits of a line after `from`, oldest first.
 pub(crate) fn since(git: Git<'_>, from: &Oid, to: &Oid) -> Result<Vec<Oid>, GitError> {
     let range = format!("{from}..{to}");
     let printed = git.text(["rev-list", "--first-parent", "--reverse", &range, "--"], &[])?;
     printed.lines().map(|line| oid("rev-list", line)).collect()
 }
 
-/// The youngest commit behind `from` on this line that has these very trailers.
+/// The youngest commit after `from` on this line that has exactly these trailers.
 pub(crate) fn trailed(
     git: Git<'_>,
     (from, to): (&Oid, &Oid),

@@ -28,11 +28,10 @@ pub struct MergeRequest<'a> {
     /// What it is merged onto.
     pub tip: &'a Oid,
     pub work: &'a Oid,
-    /// Paths that are never part of the work, whatever it did with them: they are as the tip has them.
+    /// Paths that are never part of the work: they stay as the tip has them.
     pub except: &'a [RepoPath],
     /// A place for a private index.
     pub index: &'a Utf8Path,
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -41,7 +40,7 @@ pub struct MergeRequest<'a> {
 pub enum Merged {
     /// Both go together.
     Clean { tree: Oid },
-    /// Somebody has to decide.
+    /// The user has to decide.
     Conflict {
         /// The tree with git's marks in it.
         tree: Oid,
@@ -86,11 +85,11 @@ impl Repository {
         oid("commit-tree", &git.text(args, b"Work without what is no part of it\n")?).map(Some)
     }
 
-    /// What `work` has of the commit that it began at: that one, unless somebody set the branch back to before it. Seen from
-    /// there the work would take back what came in between.
+    /// The commit on which `work` is based: `began`, unless the branch was reset to an earlier commit. Compared with
+    /// `began`, the work would then revert the commits in between.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, where the two have nothing in common, and [`GitError::Cancelled`].
+    /// [`GitError`] if git cannot be run or the two have no common ancestor, and [`GitError::Cancelled`].
     pub fn stands_on(&self, began: &Oid, work: &Oid, cancel: Option<&Cancel>) -> Result<Oid, GitError> {
         if began == work || self.known().get(work).is_some_and(|head| head.parents.contains(began)) {
             return Ok(began.clone());
@@ -183,8 +182,8 @@ fn paths(paths: &[RepoPath]) -> impl Iterator<Item = OsString> {
     paths.iter().map(|path| OsString::from_vec(path.to_bytes()))
 }
 
-/// Reads `tree NUL (mode object stage TAB path NUL)* NUL (count NUL (path NUL){count} kind NUL text NUL)*`; a clean merge may
-/// end behind the tree.
+/// Reads `tree NUL (mode object stage TAB path NUL)* NUL (count NUL (path NUL){count} kind NUL text NUL)*`; a clean
+/// merge may end after the tree.
 fn parse(printed: &[u8]) -> Option<(Oid, Vec<Conflict>)> {
     let mut fields = printed.split(|byte| *byte == 0);
     let tree = str::from_utf8(fields.next()?).ok()?.trim_end().parse().ok()?;
@@ -198,7 +197,7 @@ fn parse(printed: &[u8]) -> Option<(Oid, Vec<Conflict>)> {
         let about: Vec<RepoPath> = fields.by_ref().take(count).map(RepoPath::from_bytes).collect();
         let (kind, text) = (str::from_utf8(fields.next()?).ok()?, fields.next()?);
         let Some(kind) = kind_of(kind, text) else { continue };
-        // One without a path of its own in the list is told by the first that git names.
+        // A conflict without a path of its own in the list is reported under the first path that git names.
         let known: Vec<_> = about.iter().filter(|path| kinds.contains_key(*path)).collect();
         let of = if known.is_empty() { about.first().into_iter().collect() } else { known };
         for path in of.into_iter().cloned().collect::<Vec<_>>() {

@@ -23,11 +23,11 @@ pub(crate) struct Configured {
     pub(crate) pinned_files: Vec<GitPin>,
     /// Whether there is a hook that a commit runs.
     pub(crate) has_commit_hooks: bool,
-    /// Objects are written as git does where nobody says how.
+    /// Git has its default settings for writing objects.
     pub(crate) is_usual: bool,
     /// It is the same in every worktree of the repository.
     pub(crate) is_common: bool,
-    /// Who made the last commit that git made here.
+    /// The identity of the last commit that git made here.
     pub(crate) last: Last,
 }
 
@@ -56,7 +56,7 @@ impl Configured {
         self.files.iter().all(|(file, then)| seen(file) == *then)
     }
 
-    /// What is told to git, or that the git program is another than the one that was pinned.
+    /// The overrides for a git command; fails if the git program differs from the pinned one.
     pub(crate) fn overrides(&self, pins: Option<&GitPins>) -> Result<Overrides, GitError> {
         let is_other = |pin: &&GitPin| {
             pin.name == PROGRAM && pins.is_some_and(|pins| !pins.program.is_empty() && !pins.has(pin))
@@ -93,7 +93,7 @@ impl Configured {
         self.settings.iter().filter(|it| it.key == key).map(|it| it.value.as_str()).collect()
     }
 
-    /// The value of a key that a git uses which is told these overrides.
+    /// The value of a key for a git run with these overrides.
     fn used<'a>(&'a self, key: &str, overrides: &'a Overrides) -> &'a str {
         let told = overrides.settings.iter().rev().find(|(known, _)| known == key);
         told.map_or_else(|| self.value(key), |(_, value)| value)

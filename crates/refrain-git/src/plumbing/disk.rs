@@ -1,4 +1,4 @@
-//! Files on disk: how one looks, and taking away whatever is there.
+//! Files on disk: stamps, and removal of a file or folder of any kind.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -27,7 +27,7 @@ pub(crate) fn read(path: &Utf8Path) -> io::Result<Vec<u8>> {
     refrain_files::read_regular(path, LARGEST)
 }
 
-/// Removes whatever is there, and of a link the link.
+/// Removes a file or folder of any kind; of a symbolic link only the link.
 pub(crate) fn remove(path: &Utf8Path) -> Result<(), GitError> {
     let removed = match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),

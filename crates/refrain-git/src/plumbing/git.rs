@@ -137,22 +137,22 @@ pub(crate) fn environment(person: &[(OsString, OsString)]) -> Vec<(OsString, OsS
     env
 }
 
-/// Whose work a commit is: name, address, and when it was done, as [`AUTHOR`] tells them.
+/// The author of a commit: name, address, and date, as in [`AUTHOR`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Author(pub(crate) [OsString; 3]);
 
-/// The variables that say whose work a commit is (git-commit-tree(1)).
+/// The variables that set the author of a commit (git-commit-tree(1)).
 const AUTHOR: [&str; 3] = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"];
 
-/// Who holds a git against what is pinned.
+/// Compares a git with its pins.
 pub(crate) trait Guard: std::fmt::Debug + Sync {
     /// The git program, where that is known.
     fn program(&self) -> Option<&Path>;
     /// The `PATH` without the project's own folders, where it has some.
     fn path(&self) -> Option<&OsString>;
-    /// Who runs a git that runs programs of the user.
+    /// Runs every git that runs programs of the user.
     fn sweeper(&self) -> Option<&Sweeper>;
-    /// What this git is told beyond the configuration.
+    /// Overrides of the configuration for this git.
     fn overrides(&self, git: Git<'_>) -> Result<Overrides, GitError>;
 }
 
@@ -241,12 +241,12 @@ impl<'a> Git<'a> {
         Self { attributes: Some(tree), ..self }
     }
 
-    /// The same for commits that are somebody else's work; the person's where there is none.
+    /// The same for commits with this author; the user's own identity if none.
     pub(crate) fn by(self, author: Option<&'a Author>) -> Self {
         Self { author, ..self }
     }
 
-    /// The same, until somebody says stop; who could before still may where nobody else is named.
+    /// The same with this cancellation; an earlier one stays if none is given.
     pub(crate) fn until(self, cancel: Option<&'a Cancel>) -> Self {
         Self { cancel: cancel.or(self.cancel), ..self }
     }
@@ -256,7 +256,7 @@ impl<'a> Git<'a> {
         Self { limit, ..self }
     }
 
-    /// The same, which nobody may stop.
+    /// The same, without cancellation.
     pub(crate) fn to_its_end(self) -> Self {
         Self { cancel: None, ..self }
     }
@@ -348,7 +348,7 @@ impl<'a> Git<'a> {
         Ok(self.tool(args, &[])?.begin()?)
     }
 
-    /// What git did, whatever its exit code.
+    /// The result of git, with any exit code.
     pub(crate) fn run<S: AsRef<OsStr>>(
         self,
         args: impl IntoIterator<Item = S>,

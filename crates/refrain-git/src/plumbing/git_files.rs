@@ -1,5 +1,5 @@
-//! The files of a git folder that git reads whatever it is asked (gitrepository-layout(5)). An agent can put a FIFO there, over
-//! which every git would wait for ever, or an index without end. Both are refused by name before git is run.
+//! The files of a git folder that every git command reads (gitrepository-layout(5)). An agent can put a FIFO there,
+//! on which every git would block for ever, or an endless index. Both are refused by name before git runs.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;

@@ -1,8 +1,8 @@
-//! The person's index: looked at, copied, locked as git locks it, and brought up to date after a commit.
+//! The user's index: read, copied, locked as git locks it, and updated after a commit.
 //!
-//! A commit is made from a private index, so that a hook, a failure or a kill in the middle leaves the person's as it was.
-//! For as long as it takes, `index.lock` is held, as `git commit -a` holds it: no other git can stage anything in between.
-//! The lock says whose it is, so that a loop that was killed holding it does not lock itself and the person out.
+//! A commit is made from a private index, so that a hook, a failure or a kill in between leaves the user's unchanged.
+//! Meanwhile `index.lock` is held, as `git commit -a` holds it: no other git can stage anything in between. The lock
+//! contains the loop's id, so that a loop that was killed while holding it does not lock out itself and the user.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -29,7 +29,7 @@ fn set_modified(path: &Utf8Path, seconds: i64, nanoseconds: i64) -> io::Result<(
     Ok(())
 }
 
-/// How many bytes of checksum end the index of a repository whose objects have SHA-1 names.
+/// The size in bytes of the checksum at the end of the index, in a repository with SHA-1 names.
 const SUM: usize = 20;
 
 /// Whether the index of a repository with an object of this name ends with a checksum that [`seal`] can make.
@@ -65,7 +65,7 @@ fn copy_regular(path: &Utf8Path, copy: &Utf8Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the lock of a private index away, which only a git that was killed over it leaves: nobody else knows the place.
+/// Removes the lock of a private index, which only a killed git leaves: no other process knows the path.
 pub(crate) fn unlock_private(index: &Utf8Path) -> Result<(), GitError> {
     remove(&Utf8PathBuf::from(format!("{index}.lock")))
 }
@@ -118,7 +118,7 @@ impl Index {
         self.lock.symlink_metadata().is_ok() && !self.is_left_by(id)
     }
 
-    /// Takes the lock; none where somebody has it. A lock that this loop left behind when it was killed is taken over.
+    /// Takes the lock; none if another process holds it. A lock that this loop left when it was killed is taken over.
     pub(crate) fn lock(&self, id: &LoopId) -> Result<Option<Locked<'_>>, GitError> {
         if self.is_left_by(id) {
             fs::remove_file(&self.lock).on("take away", &self.lock)?;

@@ -1,6 +1,6 @@
-//! What is known of commits: their trees and parents never change, so git is asked of each but once, for all worktrees of a
-//! repository. Nor does what was found in a file of this content under this name. Where references are, which do change, is no
-//! part of it; only which branches were made for somebody who has not begun yet.
+//! Cache of commits: their trees and parents never change, so git is asked once for each, for all worktrees of a
+//! repository. The same holds for the scan of a file with this name and content. Positions of references change and
+//! are not cached, except that new branches are remembered until their task starts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -26,7 +26,7 @@ pub(crate) struct Known(Mutex<Kept>);
 struct Kept {
     /// The commits that were made here, or that git was asked about.
     commits: HashMap<Oid, Head>,
-    /// The references that wait for who is to begin on them.
+    /// The references that were created and not used yet.
     expected: HashSet<String>,
     /// Files in which nothing looks like a secret, by their paths and their contents.
     clean: HashSet<(Vec<u8>, Oid)>,
@@ -48,12 +48,12 @@ impl Known {
         });
     }
 
-    /// These references were made and wait for somebody.
+    /// Remembers that these references were created and are not used yet.
     pub(crate) fn expect(&self, names: impl Iterator<Item = String>) {
         self.all(|kept| kept.expected.extend(names));
     }
 
-    /// Whether a reference waited for whoever asks: once, and never again.
+    /// Whether a reference was created and not used yet: true only for the first call.
     pub(crate) fn take_expected(&self, name: &str) -> bool {
         self.all(|kept| kept.expected.remove(name))
     }
@@ -75,7 +75,7 @@ impl Known {
     }
 
     fn all<T>(&self, ask: impl FnOnce(&mut Kept) -> T) -> T {
-        // What is in it is right or not there, whoever was disturbed while holding it.
+        // Every entry is correct or absent, even if a holder of the lock panicked.
         ask(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

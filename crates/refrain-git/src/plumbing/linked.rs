@@ -56,7 +56,7 @@ impl Repository {
         }
     }
 
-    /// A new folder among those of the linked worktrees, which nobody else has.
+    /// A new folder among those of the linked worktrees, with a name that is still free.
     fn new_git_dir(&self, name: &str) -> io::Result<Utf8PathBuf> {
         let all = self.common_dir().canonicalize_utf8()?.join("worktrees");
         DirBuilder::new().recursive(true).create(&all)?;
@@ -73,7 +73,7 @@ impl Repository {
 
 /// Writes what ties a git folder and a worktree to each other. It need not survive a power loss: what git writes does not either.
 fn fill(dir: &Utf8Path, path: &Utf8Path, branch: &str, at: &Oid) -> io::Result<()> {
-    // Nobody sweeps away what is not finished yet.
+    // Locked, so that `git worktree prune` does not remove an unfinished worktree.
     write(&dir.join("locked"), "initializing\n")?;
     DirBuilder::new().recursive(true).create(path)?;
     let dot_git = path.canonicalize_utf8()?.join(".git");
@@ -99,7 +99,7 @@ fn write(path: &Utf8Path, text: &str) -> io::Result<()> {
 pub(crate) fn head_of(git_dir: &Utf8Path) -> Option<Option<String>> {
     let head = text(&git_dir.join("HEAD")).ok()?;
     let Some(name) = head.strip_prefix("ref: ") else { return Some(None) };
-    // With references that are kept in another way than in files, git names one there that nobody can have.
+    // If references are not stored in files (reftable), git names an impossible branch there.
     let branch = name.trim_end().strip_prefix("refs/heads/").filter(|name| *name != ".invalid")?;
     Some(Some(branch.to_owned()))
 }

@@ -1,7 +1,6 @@
-//! Commits that are made without a git of their own: an object is a file under the name that its content has
-//! (gitformat-loose(5)), so there is nothing to decide about it. Who makes it, and in which zone, nobody but git knows: that is
-//! read from the last commit that it made here, or asked before there is one, and asked again where the configuration changed
-//! since, or the clocks may have been set.
+//! Commits written without git: an object is a file named after its content (gitformat-loose(5)), so there is nothing
+//! to decide about it. Only git knows the committer and their zone: they are read from the last commit that git made
+//! here. Git is asked if there is none yet, the configuration has changed, or the clocks may have been set.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -27,7 +26,7 @@ const PART: usize = 64 << 10;
 /// How long a zone stands, in seconds: all there are begin and end at the quarter of an hour.
 const QUARTER: u64 = 15 * 60;
 
-/// How hard an object is packed: as git does where nobody says.
+/// The compression level of objects: git's default.
 const LEVEL: u8 = 6;
 
 /// The variables that say when a commit is made.
@@ -44,11 +43,10 @@ pub(crate) struct Object<'a> {
 }
 
 impl Repository {
-    /// Asks git who commits here, for whoever has the time before there is something to commit: then none of several that
-    /// commit at the same moment has to.
+    /// Asks git for the committer ahead of time, so that several simultaneous commits need not ask.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, or does not know.
+    /// [`GitError`] if git cannot be run, or does not know.
     pub fn prepare_commits(&self) -> Result<(), GitError> {
         let (git, quarter) = (self.git(), now() / QUARTER);
         let is_asked = configured(self, git, |it| {
@@ -129,7 +127,7 @@ impl Repository {
         let Who { author, committer, zone } = who;
         let who = format!("{author} {now} {zone}\n{committer} {now} {zone}\n");
         let content = format!("tree {}\n{parents}{who}\n{}", object.tree, object.message);
-        // Whatever is in the way of it: git says it better.
+        // Any error is ignored here: git runs into it again and reports it better.
         Ok(self.keep("commit", content.as_bytes()).ok())
     }
 

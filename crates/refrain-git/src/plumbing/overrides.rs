@@ -79,7 +79,7 @@ pub(crate) struct Setting {
     pub(crate) pin: Option<GitPin>,
 }
 
-/// What is told to a git beyond the person's configuration.
+/// The overrides for a git command beyond the user's configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Overrides {
     pub(crate) settings: Vec<(String, String)>,
@@ -94,7 +94,7 @@ pub(crate) struct Overrides {
 }
 
 impl Overrides {
-    /// What is told to git where these settings and files are found; `pins` is none before anything is pinned.
+    /// The overrides that these settings and files require; `pins` is none before anything is pinned.
     pub(crate) fn of(settings: &[Setting], files: &[GitPin], pins: Option<&GitPins>) -> Self {
         let mut overrides = Self { allows_hooks: true, ..Self::default() };
         for setting in settings {
@@ -120,7 +120,8 @@ impl Overrides {
         overrides
     }
 
-    /// What is told whatever is pinned: no git of ours runs a hook that is a setting, or the command of a trailer.
+    /// The overrides that apply with any pins: no git of ours runs a hook from a setting, or the command of a
+    /// trailer.
     fn of_every(&mut self, setting: &Setting) {
         let Some((section, Some(subsection), name)) = parts(&setting.key) else { return };
         match (section, name) {
@@ -148,7 +149,7 @@ impl Overrides {
         }
         let section = parts(key).map_or("", |(section, ..)| section);
         if matches!(section, "remote" | "url" | "extensions" | "core" | "http" | "credential") {
-            // Objects that are missing would be fetched from who knows where.
+            // Missing objects would be fetched from an unknown remote.
             self.variables.push(("GIT_NO_LAZY_FETCH", "1"));
         }
         if key == "core.gitproxy" {

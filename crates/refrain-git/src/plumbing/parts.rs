@@ -11,7 +11,7 @@ use crate::plumbing::git::{Author, Git};
 /// A commit, taken apart.
 pub(crate) struct Parts {
     pub(crate) parent: Option<Oid>,
-    /// What follows the parents: who, when, and the message.
+    /// All that follows the parents: author, committer, and the message.
     pub(crate) rest: Vec<u8>,
 }
 
@@ -52,7 +52,7 @@ impl Parts {
         head.find_map(|line| line.strip_prefix(name))
     }
 
-    /// Whose work it is: `Name <address> seconds zone`.
+    /// The author: `Name <address> seconds zone`.
     pub(crate) fn author(&self) -> Option<Author> {
         let line = self.header(b"author ")?;
         let (start, end) = (memchr::memrchr(b'<', line)?, memchr::memrchr(b'>', line)?);
@@ -61,7 +61,7 @@ impl Parts {
         Some(Author([name, address, &when].map(|part| OsStr::from_bytes(part).to_owned())))
     }
 
-    /// What stands behind the first empty line.
+    /// The text after the first empty line.
     pub(crate) fn message(&self) -> &[u8] {
         let end = self.rest.windows(2).position(|pair| pair == b"\n\n");
         end.map_or(&[], |end| &self.rest[end + 2..])

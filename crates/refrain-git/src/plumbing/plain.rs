@@ -122,7 +122,7 @@ pub(crate) fn configured<T>(
     git: Git<'_>,
     ask: impl FnOnce(&mut Configured) -> T,
 ) -> Result<T, GitError> {
-    // What is in it is right or not there, whoever was disturbed while holding it.
+    // Every entry is correct or absent, even if a holder of the lock panicked.
     let mut known = repository.configured.lock().unwrap_or_else(PoisonError::into_inner);
     known.retain(|_, configured| configured.is_current());
     let own = Some(repository.git_dir().to_owned());

@@ -21,7 +21,7 @@ impl Repository {
     pub(crate) fn place_of(&self, name: &str) -> Place {
         let Ok(head) = text(&self.git_dir().join("HEAD")) else { return Place::Unclear };
         let on = head.strip_prefix("ref: ").map(str::trim_end);
-        // References that are kept in another way than in files have one there that nobody can have.
+        // If references are not stored in files (reftable), there is an impossible branch.
         if on == Some("refs/heads/.invalid") {
             return Place::Unclear;
         }

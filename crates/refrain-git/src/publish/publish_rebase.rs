@@ -17,7 +17,7 @@ use crate::repository::Repository;
 /// Commits that were made, oldest first, or the one that does not go, and why.
 type Line = Result<Vec<Oid>, (Oid, Vec<Conflict>)>;
 
-/// How much is told of either side of a conflict, in bytes.
+/// How much of either side of a conflict is reported, in bytes.
 const TOLD: usize = 16 << 10;
 
 /// What is to stand on what.
@@ -32,7 +32,7 @@ pub struct RebaseRequest<'a> {
     pub theirs: &'a Oid,
     /// A place for private indexes, in the loop's own folder: this, and others beside it.
     pub index: &'a Utf8Path,
-    /// Who may stop it, until the first file is written.
+    /// Cancels it until the first file is written.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -59,13 +59,13 @@ pub enum Rebased {
 }
 
 impl Repository {
-    /// Makes the commits that are not in `theirs` anew on top of it, each with its author, date and words, and moves the branch
-    /// and the files there. One whose change is there already is left out. Where one is a merge, whose other side a line would
-    /// lose, theirs is merged instead. It may be repeated, also by who finds that another was cut off: what was begun is
-    /// finished first, and known again.
+    /// Recreates the commits that are not in `theirs` on top of it, each with its author, date and message, and moves
+    /// the branch and the files there. A commit whose change is already there is omitted. If one is a merge, whose
+    /// other side a linear history would lose, `theirs` is merged instead. It may be repeated, also after another
+    /// call was interrupted: that one is finished first, and recognized.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    /// [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn rebase_onto(&self, request: RebaseRequest<'_>) -> Result<Rebased, GitError> {
         let RebaseRequest { branch, head, theirs, cancel, .. } = request;
         let git = self.git().until(cancel);
@@ -106,7 +106,7 @@ impl Repository {
         })
     }
 
-    /// Whether a rebase of `head` that nobody heard the end of left the line from `base` to `now`.
+    /// Whether an interrupted rebase of `head` left the line from `base` to `now`.
     fn is_of(&self, git: Git<'_>, head: &Oid, (base, now): (&Oid, &Oid)) -> Result<bool, GitError> {
         if self.reference(&format!("{now}^2"))?.as_ref() == Some(base) {
             return Ok(self.reference(&format!("{now}^1"))?.as_ref() == Some(head));
@@ -118,7 +118,7 @@ impl Repository {
         Ok(made == line || (made.len() == line.len() && self.trees(git, &made)? == self.trees(git, &line)?))
     }
 
-    /// The commits behind `base` made anew on `onto`, oldest first, or which does not go.
+    /// The commits after `base` recreated on `onto`, oldest first, or the one that conflicts.
     fn replay(&self, git: Git<'_>, (base, head): (&Oid, &Oid), onto: &Oid) -> Result<Line, GitError> {
         let commits = since(git, base, head)?;
         let heads = self.heads(git, &commits)?;

@@ -28,7 +28,7 @@ pub enum Refusal {
     },
     /// A hook said no: one here before the push, or one of the remote's.
     HookDeclined { said: String },
-    /// The branch was there, and somebody deleted it.
+    /// The branch existed on the remote and was deleted there.
     BranchDeleted,
     /// The remote cannot be reached, or was lost in the middle: it may be tried again.
     Unreachable {
@@ -181,7 +181,7 @@ pub(crate) fn of_push(done: &Done, refname: &str) -> Answer {
         "[rejected]" if ["non-fast-forward", "fetch first", "stale info"].contains(&reason.as_str()) => {
             Answer::Rejected { said: reason }
         }
-        // Somebody else's push was quicker.
+        // Another push was faster.
         "[remote rejected]" if has(&["cannot lock ref", "failed to update ref", "incorrect old value"]) => {
             Answer::Rejected { said: told }
         }

@@ -1,5 +1,5 @@
-//! A branch of work that was given up brought to where others can see it. Nobody is asked for anything, nothing is forced, and
-//! no secret that the agent committed goes with it.
+//! Pushes the branch of work that was given up. Git never prompts, nothing is forced, and no secret that the agent
+//! committed is pushed.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use refrain_secrets as secrets;
 /// How long a push may take.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// With what git asks nobody for a password, beside [`Repository::env_of_push`].
+/// Options that keep git from asking for a password, besides [`Repository::env_of_push`].
 pub(crate) const ASKS_NOBODY: &[&str] = &["-c", "core.askPass=", "-c", "credential.interactive=false"];
 
 /// What is to be pushed, and what of it is looked at first.
@@ -38,7 +38,6 @@ pub struct PushRequest<'a> {
     pub largest_file: u64,
     /// Where what looks like a secret may be.
     pub allow_secrets: &'a [PathGlob],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -114,7 +113,7 @@ impl Repository {
         }
     }
 
-    /// The environment in which nobody is asked anything: whoever waits for an answer would wait for ever.
+    /// An environment in which nothing prompts: a prompt would wait for ever.
     fn env_of_push(&self, git: Git<'_>) -> Result<Vec<(OsString, OsString)>, GitError> {
         const ASKING: [&str; 3] = ["GIT_ASKPASS", "SSH_ASKPASS", "SSH_ASKPASS_REQUIRE"];
         let mut env: Vec<_> = self.env().to_vec();
@@ -129,7 +128,7 @@ impl Repository {
                 command => command,
             },
         };
-        // Whoever has set up another program than ssh knows what that is to be told.
+        // A user who has configured another program than ssh has given it the right options.
         if is_ssh(&command) {
             env.push(("GIT_SSH_COMMAND".into(), format!("{command} -o BatchMode=yes").into()));
         }
@@ -143,8 +142,8 @@ fn is_ssh(command: &str) -> bool {
     program.trim_matches(['"', '\'']).rsplit('/').next() == Some("ssh")
 }
 
-/// What looks like a secret in what would be seen for the first time, in words: in the files, paths, headers and messages of commits,
-/// said as `git rev-list` is told them. None where nothing does, or all of it may be there.
+/// A suspected secret in content that would be published for the first time, as text: in the files, paths, headers
+/// and messages of commits, given as arguments of `git rev-list`. None if nothing is found, or all of it is allowed.
 pub(crate) fn exposed(git: Git<'_>, new: &[String], rules: Rules<'_>) -> Result<Option<String>, GitError> {
     let commits = commits(git, new)?;
     if let Some(found) = screen_commits(git, &commits, rules)?.into_iter().find(|found| !found.allowed) {

@@ -20,8 +20,8 @@ impl Configured {
         Some(PushTarget { branch: branch.to_owned(), remote: remote.to_owned(), to, url })
     }
 
-    /// The remote that a branch goes to. Who pushes to a place that has no name, or to none at all, has said that nothing goes
-    /// to another.
+    /// The remote that a branch is pushed to. A push target that has no name, or no target at all, means that nothing
+    /// goes to another remote.
     fn remote_of(&self, branch: &str) -> Option<&str> {
         let remotes = self.remotes();
         let named = [format!("branch.{branch}.pushremote"), "remote.pushdefault".to_owned()];

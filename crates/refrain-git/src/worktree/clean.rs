@@ -1,10 +1,11 @@
-//! A clean checkout: a folder outside the project that holds exactly what a tree has, for gates to be run in.
+//! A clean checkout: a folder outside the project with exactly the content of a tree, for running gates.
 //!
-//! It is no worktree of the repository, which does not know of it. Git writes its files with the repository's settings and
-//! filters, from an index that lies outside of it, so that nothing that runs there decides what git believes of its files.
-//! What is neither in the tree nor ignored is removed each time; what is ignored stays, as that is where tools keep their
-//! caches, as far as the caller has it in a list. What was written is compared with the names of its objects, which git does
-//! not do. No hook is run: nobody checks anything out. What a tool sees that asks git there is made in `clean_git`.
+//! It is no worktree of the repository, which does not know of it. Git writes its files with the repository's
+//! settings and filters, from an index outside of it, so that nothing that runs there changes what git believes of
+//! its files. Files that are neither in the tree nor ignored are removed each time; ignored files stay if the caller
+//! lists them, because tools keep their caches there. The written files are compared with the names of their objects,
+//! which git does not do. No hook runs, as this is no checkout by the user. `clean_git` makes the `.git` that tools
+//! find there.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -26,10 +27,10 @@ use crate::worktree::clean_git::{self, Head};
 
 /// What overrules the person's configuration here, over what always does.
 const SETTINGS: &[&str] = &[
-    // Not even the one that hears of a written index.
+    // This includes the `post-index-change` hook.
     "-c",
     "core.hooksPath=/dev/null",
-    // All of the tree, whatever the person wants to see of it.
+    // All of the tree, regardless of the user's sparse checkout.
     "-c",
     "core.sparseCheckout=false",
 ];
@@ -38,7 +39,7 @@ const SETTINGS: &[&str] = &[
 #[derive(Clone, Copy, Debug)]
 pub struct CleanRequest<'a> {
     pub tree: &'a Oid,
-    /// What lies over it: of the paths that nobody may change, what they were.
+    /// The original content of the protected paths, written over the tree.
     pub over: &'a [PreparedCheckout],
     /// The folder, which is made where it is missing. It has to be the caller's alone: what is in it may be removed.
     pub folder: &'a Utf8Path,
@@ -46,11 +47,10 @@ pub struct CleanRequest<'a> {
     pub kept: &'a FolderSnapshot,
     /// What git knows of the files in it; it lies outside of it, and is of no importance where it does not fit.
     pub index: &'a Utf8Path,
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
-/// A path, and what it is to be whatever the tree has.
+/// A path and its required content, which replaces the tree's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparedCheckout {
     pub path: RepoPath,
@@ -66,14 +66,14 @@ impl Repository {
     /// # Errors
     /// [`GitError`] where a file, or a filter of it, fails; [`GitError::Cancelled`]. The folder is no use then.
     pub fn check_out_clean(&self, request: CleanRequest<'_>) -> Result<(), GitError> {
-        // They would make other files of the tree's than any other checkout of it, and git cannot be told to pass over them.
+        // They would give files another content than in any other checkout, and git has no option to ignore them.
         if self.changed_pins()?.iter().any(|name| name == OWN_ATTRIBUTES) {
             return Err(GitError::OtherAttributes(self.common_dir().join(OWN_ATTRIBUTES)));
         }
         request.kept.remove_others(request.folder)?;
         let mut made = self.try_check_out(request, Head::AsThere, request.folder);
         if matches!(made, Err(GitError::Failed { .. } | GitError::Disk { .. })) {
-            // Whatever ran there left something that git cannot work with: it begins again without it.
+            // A gate left something that git cannot work with: start again with an empty folder.
             remove(request.folder)?;
             remove(request.index)?;
             made = self.try_check_out(request, Head::AsThere, request.folder);
@@ -93,7 +93,7 @@ impl Repository {
         top: &Utf8Path,
     ) -> Result<(), GitError> {
         let CleanRequest { folder, index, kept, .. } = request;
-        // A link would lead git, which removes what it does not know, to somebody's files.
+        // Git removes untracked files: through a symbolic link it would remove files elsewhere.
         if fs::symlink_metadata(folder).is_ok_and(|meta| !meta.is_dir()) {
             remove(folder)?;
         }

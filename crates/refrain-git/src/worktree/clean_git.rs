@@ -1,9 +1,9 @@
 //! The `.git` of a clean checkout: a small repository of its own that borrows the project's objects.
 //!
-//! Without one, a tool that looks upwards for `.git` (a build script that asks `git describe`, a linter that asks what is
-//! tracked) would fail, or find somebody else's. With the project's own, it would find its way to the main worktree, and
-//! could write to its branches. Here it sees the head, the branches, the tags and the settings of the worktree, with the
-//! candidate staged; what it writes is gone before the next gate.
+//! Without one, a tool that looks upwards for `.git` (a build script that runs `git describe`, a linter that lists
+//! tracked files) would fail, or find an unrelated repository. With the project's own, it would find the main
+//! worktree, and could write to its branches. Here it sees the head, the branches, the tags and the settings of the
+//! worktree, with the candidate staged; what it writes is gone before the next gate.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
@@ -27,8 +27,8 @@ pub(crate) enum Head<'a> {
     At(&'a Oid),
 }
 
-/// Makes the `.git` of `folder`, whose files are those of `tree`, and which git knows by `index`; `refs` is what [`refs`] found. What is right already is left alone: there are build
-/// scripts that run again when one of these files is newer.
+/// Makes the `.git` of `folder`, whose files are those of `tree`, with the index `index`; `refs` is the result of
+/// [`refs`]. Files that are already right are not written: some build scripts run again when one of them is newer.
 pub(crate) fn make(
     repository: &Repository,
     git: Git<'_>,
@@ -109,7 +109,7 @@ fn config(format: &str, common: &Utf8Path, folder: &Utf8Path) -> String {
     )
 }
 
-/// Writes a file unless it holds just that. Nothing is written through a link that somebody left there.
+/// Writes a file unless it already has this content. Never writes through a symbolic link.
 fn write(path: &Utf8Path, content: &[u8]) -> Result<(), GitError> {
     let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
     if is_file && read(path).is_ok_and(|found| found == content) {

@@ -1,11 +1,10 @@
-//! The worktrees of a pool, which tasks work in one after the other: made ready for a branch, so that only what differs is
-//! written and what is ignored stays, as that is where tools keep their caches. What somebody left in one is saved first, on
-//! a branch of its own; where a branch cannot hold all of it, the worktree is held for a person to look at.
+//! The worktrees of a pool, which tasks use one after the other. Preparing one for a branch writes only the
+//! differences and keeps ignored files, because tools keep their caches there. Changes left in one are saved first,
+//! on a branch of their own; if a branch cannot hold all of them, the worktree is held for the user to look at.
 //!
-//! No hook is run, and nothing is asked of what git believes about files that an agent told it to believe: marks that hide a
-//! change from git are taken away first. A note beside the worktree says that it is being made ready. Whoever finds that
-//! note finds nobody's work, as an agent is started only behind it: everything is made anew then. Which worktree is whose is
-//! the business of `refrain-store`.
+//! No hook runs, and git's view of the files is not trusted: index flags that hide a change from git are removed
+//! first. A note beside the worktree marks that it is being prepared. An agent starts only after the note is gone, so
+//! a worktree with a note holds no work and is made anew. `refrain-store` assigns the worktrees.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +26,7 @@ use crate::worktree::pool_place::{Folder, folder, forget_mending, git_dir, mend}
 
 /// What overrules the person's configuration here, over what always does.
 const SETTINGS: &[&str] = &[
-    // All of the tree, whatever the person, or an agent, wants to see of it.
+    // All of the tree, regardless of the user's or an agent's sparse checkout.
     "-c",
     "core.sparseCheckout=false",
     // As many workers as there are cores, where there is enough to do.
@@ -60,7 +59,6 @@ pub struct ReadyRequest<'a> {
     pub largest_file: u64,
     /// Where what looks like a secret may be saved.
     pub allow_secrets: &'a [PathGlob],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -68,7 +66,7 @@ pub struct ReadyRequest<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadySlot {
     Ready {
-        /// What somebody had left in it, and is on a branch now.
+        /// The changes that were left in it, now on a branch.
         saved: Option<Saved>,
     },
     /// It holds something that only a person can take away, for these reasons; nothing in it was changed.
@@ -80,7 +78,7 @@ pub enum ReadySlot {
 pub enum Standing {
     /// It is not there, was never finished, or is broken: it has to be made ready.
     Unready,
-    /// It is there, with whatever somebody did in it.
+    /// It is there, possibly with changes.
     On {
         /// The branch that is checked out; none where the head is detached.
         branch: Option<String>,
@@ -157,7 +155,7 @@ impl Repository {
         Ok(())
     }
 
-    /// How a worktree of the pool is found, whose folder and what is beside it are as in [`ReadyRequest`].
+    /// The state of a worktree of the pool; folder and `beside` are as in [`ReadyRequest`].
     pub fn standing(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Standing, GitError> {
         match folder(self, at)? {
             Folder::Whole if !note(beside).exists() => {
@@ -168,8 +166,8 @@ impl Repository {
         }
     }
 
-    /// Makes the files of this worktree, in which nothing is changed, those of a tree. The head stays where it is: what the two
-    /// differ in is uncommitted, as it was when somebody looked last.
+    /// Sets the files of this unchanged worktree to those of a tree. The head stays where it is: the differences are
+    /// uncommitted changes, as they were at the last look.
     pub fn lay_out(&self, tree: &Oid) -> Result<(), GitError> {
         let git = self.git().to_its_end();
         git.output(["read-tree", "-m", "-u", "HEAD", tree.as_str()], &[])?;
@@ -202,7 +200,7 @@ impl Repository {
             let (branch, at) = (branch.clone(), at.clone());
             if let Some(right) = takes(&listed)
                 && let there = self.there(&listed.path)?
-                // Whoever had it meanwhile may have had it leave the branch.
+                // The previous task may have left the branch.
                 && there.current_branch()?.as_ref() == Some(&branch)
                 && there.reference("HEAD")?.as_ref() == Some(&at)
             {
@@ -293,7 +291,7 @@ impl Repository {
         }
     }
 
-    /// Makes one where there is nothing. Nearly always the branch is new, and nobody has it: then the worktree begins on it.
+    /// Creates a slot in an empty place. The branch is nearly always new and unused: then the worktree starts on it.
     fn make_slot(&self, request: ReadyRequest<'_>) -> Result<ReadySlot, GitError> {
         let ReadyRequest { folder, branch, at, was, cancel, .. } = request;
         let is_new = was.is_none() && self.make_reference(&format!("refs/heads/{branch}"), at, WHY)?;
@@ -326,7 +324,7 @@ impl Repository {
     fn switch(&self, head: &Oid, request: ReadyRequest<'_>) -> Result<(), GitError> {
         let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", head.as_str(), request.at.as_str()];
         let done = self.git().until(request.cancel).run(SETTINGS.iter().copied().chain(read), &[])?;
-        // What stands in the way is ignored, or was written since it was looked at: nobody works here.
+        // Files in the way are ignored or newer than the last look: no process works here, so they are overwritten.
         if done.status.success() { Ok(()) } else { self.reset(request.at, request.cancel) }
     }
 
@@ -336,7 +334,7 @@ impl Repository {
         self.git().until(cancel).output(["clean", "-ffdq"], &[]).map(drop)
     }
 
-    /// Writes the commit's files, whatever is there.
+    /// Writes the commit's files over any content.
     fn fill(&self, at: &Oid, cancel: Option<&Cancel>) -> Result<(), GitError> {
         let read = ["read-tree", "--reset", "-u", "--no-recurse-submodules", at.as_str()];
         self.git().until(cancel).output(SETTINGS.iter().copied().chain(read), &[]).map(drop)
@@ -351,7 +349,7 @@ impl Repository {
     ) -> Result<ReadySlot, GitError> {
         let ReadyRequest { branch, at, was, .. } = request;
         let name = format!("refs/heads/{branch}");
-        // Nearly always it is new, and nobody has it.
+        // It is nearly always new and unused.
         if was.is_some() || !self.make_reference(&name, at, WHY)? {
             let head = self.branch_head(branch)?;
             if let Some(head) = &head {
@@ -397,7 +395,7 @@ impl Repository {
     }
 }
 
-/// How git is told that a worktree leaves its branch for a commit, which counts as settled.
+/// Commands for `git update-ref` that detach a worktree from its branch at a commit, which counts as settled.
 fn settling(mark: &str, head: &str, at: &Oid) -> String {
     format!("update {mark} {at}\noption no-deref\nupdate {head} {at}\n")
 }

@@ -20,10 +20,10 @@ const SLOT: &str = "Refrain-Slot";
 const KEEPING: [&str; 4] = ["refs/heads", "refs/tags", "refs/remotes", "refs/refrain"];
 
 impl Repository {
-    /// Has git see all that is here: a worktree that nobody uses, whatever was done to it.
+    /// Removes all flags that hide changes from git, in a worktree that no process uses.
     pub(crate) fn wake_slot(&self, cancel: Option<&Cancel>) -> Result<(), GitError> {
         let git = self.git().until(cancel);
-        // Whoever held them is dead: the worktree is ours alone.
+        // The processes that held them are dead: no other process uses the worktree.
         for lock in ["index.lock", "HEAD.lock"] {
             remove(&self.git_dir().join(lock))?;
         }
@@ -76,7 +76,7 @@ impl Repository {
         Ok(())
     }
 
-    /// The commit that the head was at when somebody looked last, as its log says.
+    /// The head at the last look, from its reflog.
     fn last_head(&self) -> Option<Oid> {
         let log = text(&self.git_dir().join("logs/HEAD")).ok()?;
         log.lines().last()?.split(' ').nth(1)?.parse().ok()
@@ -136,8 +136,8 @@ impl Repository {
         self.git().output(words, &[]).map(drop)
     }
 
-    /// Why submodules that are filled here are in the way of another commit: what is in them does not follow, and nobody
-    /// knows whether it is anywhere else.
+    /// Why initialized submodules prevent moving to another commit: their content does not follow, and it may exist
+    /// nowhere else.
     pub(crate) fn moving_repositories(&self, look: &Look, at: &Oid) -> Result<Vec<String>, GitError> {
         let Some(head) = look.status.head.as_ref().filter(|head| *head != at) else { return Ok(Vec::new()) };
         if !self.git_dir().join("modules").exists() || !self.holds_repositories()? {

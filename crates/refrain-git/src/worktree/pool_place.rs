@@ -49,7 +49,7 @@ pub(crate) fn folder(repository: &Repository, folder: &Utf8Path) -> Result<Folde
     })
 }
 
-/// Whether a git folder is that of a worktree of the repository; none where that cannot be told.
+/// Whether a git folder is that of a worktree of the repository; none if that cannot be determined.
 fn is_of(git_dir: &Utf8Path, repository: &Repository) -> Option<bool> {
     let common = text(&git_dir.join("commondir")).ok()?;
     let common = git_dir.join(common.trim_end()).canonicalize_utf8().ok()?;
@@ -65,9 +65,9 @@ pub(crate) fn git_dir(repository: &Repository, folder: &Utf8Path) -> Option<Utf8
 }
 
 impl Repository {
-    /// Whether git would find this worktree and its git folder where it did, as far as that can be told without asking it: of a
-    /// linked worktree without a configuration of its own only the file says that which leads there. Of what all worktrees are
-    /// configured to do nothing counts that could say else (git-worktree(1), CONFIGURATION FILE).
+    /// Whether git would find this worktree and its git folder where it did, as far as that is known without asking
+    /// it: of a linked worktree without a configuration of its own only the file says that which leads there. Of what
+    /// all worktrees are configured to do nothing counts that could say else (git-worktree(1), CONFIGURATION FILE).
     #[must_use]
     pub fn is_where_it_was(&self) -> bool {
         self.git_dir() != self.common_dir()
@@ -88,7 +88,7 @@ fn has_head(git_dir: &Utf8Path) -> bool {
     head.starts_with("ref: refs/") || head.trim_end().parse::<Oid>().is_ok()
 }
 
-/// Ties files to the repository again: to the git folder that is theirs, or to a new one, whose head is at `at`. No file is
+/// Reconnects files to the repository: to their own git folder, or to a new one with its head at `at`. No file is
 /// written.
 pub(crate) fn mend(
     repository: &Repository,
@@ -103,7 +103,7 @@ pub(crate) fn mend(
         if has_head(&git_dir) && git_dir.join("commondir").is_file() {
             return write(&dot_git, &format!("gitdir: {git_dir}\n"));
         }
-        // Without its head it is no use to anybody, and git cannot remove it either.
+        // Without its head it is useless, and git cannot remove it either.
         remove(&git_dir)?;
     }
     let aside = aside(beside);
@@ -122,7 +122,7 @@ fn aside(beside: &Utf8Path) -> Utf8PathBuf {
     beside.join("mending")
 }
 
-/// Takes away what somebody left who was killed while mending.
+/// Removes the leftovers of a repair that was killed.
 pub(crate) fn forget_mending(repository: &Repository, beside: &Utf8Path) -> Result<(), GitError> {
     let path = aside(beside);
     if path.symlink_metadata().is_err() {

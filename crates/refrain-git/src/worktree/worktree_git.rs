@@ -26,7 +26,7 @@ const AGAIN: usize = 50;
 /// The worktrees of a repository, while this is held: exclusively by a git that changes them, shared by those that list them.
 pub(crate) struct Worktrees<'a> {
     repository: &'a Repository,
-    /// On the git folder itself, so that no file is left behind. None if the folder cannot be opened.
+    /// On the git folder itself, so that no lock file remains. None if the folder cannot be opened.
     _lock: Option<File>,
 }
 
@@ -100,7 +100,7 @@ impl Worktrees<'_> {
         past_half_made(|| git.output(remove.iter().chain(how), &[])).map(drop)
     }
 
-    /// Removes a half made worktree: nobody has worked in it.
+    /// Removes an unfinished worktree, in which no agent has worked.
     pub(crate) fn remove_half_made(&self, path: &Utf8Path) -> Result<(), GitError> {
         // If git made no more than the folder, it does not recognize it as its own. Only an empty one is removed.
         if !path.join(".git").exists() {

@@ -147,7 +147,7 @@ fn what_the_server_dies_over_is_done_once(
     it.there.dies("open", fault);
     let first = it.open();
     match fault {
-        // Nothing was done, and nobody could know.
+        // Nothing was done, and the caller cannot know that.
         Fault::Before => assert!(first.unwrap_err().is_uncertain()),
         Fault::During | Fault::After => assert_eq!(first.unwrap().number, 1, "it was looked up"),
     }

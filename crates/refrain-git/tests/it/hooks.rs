@@ -82,7 +82,7 @@ fn hooks_of_another_folder_run_too_as_soon_as_they_are_set_up() {
     assert!(matches!(skipped(&second), Skipped::Hook { .. }));
 }
 
-/// Commits a change, and says stop as soon as the hook has told that it runs.
+/// Commits a change, and cancels as soon as the hook has reported that it runs.
 fn cancel_commit(place: &mut Place, told: &Utf8Path) {
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
@@ -111,7 +111,7 @@ fn a_hook_that_hangs_is_ended_with_its_group_when_somebody_says_stop() {
     cancel_commit(&mut place, &told);
     let pid = std::fs::read_to_string(&told).unwrap();
     let stat = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    // It is killed, but nobody waited until it was gone: on a busy machine that takes a moment.
+    // It is killed, but not waited for: on a busy machine that takes a moment.
     let until = Instant::now() + Duration::from_secs(30);
     while !(stat().is_empty() || stat().contains(") Z")) {
         assert!(Instant::now() < until, "{}", stat());
@@ -222,7 +222,7 @@ fn what_cannot_be_undone_is_told() {
     let place = busy();
     let base = place.survey();
     place.hook("pre-commit", "git add -u");
-    // Somebody builds on it at once.
+    // A hook builds on it at once.
     place.hook(
         "post-commit",
         "rm .git/hooks/post-commit .git/hooks/pre-commit; git commit -q --allow-empty -m more",

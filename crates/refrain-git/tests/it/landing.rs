@@ -26,7 +26,7 @@ impl<'a> Line<'a> {
         Self { place, begin }
     }
 
-    /// Work done on a commit, in a branch that nobody keeps: files and what they are to hold; nothing takes one away.
+    /// Work done on a commit, in a branch that is not kept: files and their content; no file is removed.
     fn work_on(&self, begin: &Oid, files: &[(&str, Option<&str>)]) -> Oid {
         self.place.git(&["checkout", "-q", "--detach", begin.as_str()]);
         for (path, text) in files {
@@ -361,7 +361,7 @@ fn several_land_together_up_to_the_one_that_may_not() {
     assert_eq!((commits.len(), exposed.len(), line.tip()), (2, 1, commits[1].clone()));
     let subjects = place.git(&["log", "--format=%s", &format!("{}..{}", line.begin, commits[1])]);
     assert_eq!(subjects, "Do 2\nDo 1");
-    // Whoever was killed before that was recorded asks again, and nothing is made twice.
+    // A runner that was killed before it recorded this asks again, and nothing is made twice.
     let Landed::Secrets { commits: again, .. } = line.try_land_all(&line.begin, &all).unwrap() else {
         panic!("all landed")
     };
@@ -385,7 +385,7 @@ fn one_is_taken_out_and_the_others_stay() {
     assert_eq!(line.files(&now), "README.md one src/a.rs src/b.rs three");
     let say = |commit: &Oid| place.git(&["log", "-1", "--format=%an %ad%n%B", commit.as_str()]);
     assert_eq!(say(&now), say(&commits[2]), "the same words, author and date");
-    // Whoever was killed before that was recorded asks again.
+    // A runner that was killed before it recorded this asks again.
     assert_eq!(line.remake(&tip, &line.begin, &rest), remade);
     assert_eq!(line.remake(&tip, &line.begin, &commits[..2]), LinearBranch::Moved { at: Some(now) });
     // What began on the line as it was with the second does not bring that back.
@@ -443,14 +443,14 @@ fn a_wave_that_lacks_what_landed_since_is_made_anew() {
     let works = ["one", "two", "three"].map(|name| line.work(&[(name, Some("x\n"))]));
     let first = line.land(&works[0], "1");
     let (short, _) = made(&line, line.wave(&line.begin, std::slice::from_ref(&first), "1"));
-    // Nobody recorded it, and another task of the wave landed after all.
+    // The wave was not recorded, and another task of it landed after all.
     let second = line.land(&works[1], "2");
     let both = [first, second.clone()];
     let (whole, paths) = made(&line, line.wave(&line.begin, &both, "1"));
     assert_eq!(paths, ["one", "two"]);
     assert_ne!(whole, short);
     assert_eq!(made(&line, line.wave(&line.begin, &both, "1")).0, whole, "found again");
-    // Nobody recorded that either, although the line stood on it already: what lands next lands where it would have.
+    // That one was not recorded either, although the line was already on it: the next task lands where it would have.
     let LinearBranch::Done { tip, .. } = line.remake(&second, &whole, &[]) else { panic!("moved") };
     assert_eq!(tip, whole);
     let Merged::Clean { tree } = line.merge(&line.begin, &second, &works[2], &[]) else {

@@ -174,7 +174,7 @@ impl Place {
         self.git(&["rev-parse", "HEAD"]).parse().unwrap()
     }
 
-    /// Commits an iteration of the loop, whose last look was at the base.
+    /// Commits an iteration of the loop; the last look was at the base.
     pub(crate) fn try_commit(&self, base: &Base, iteration: u32) -> Result<CommitReport, GitError> {
         self.commit_since(base, base.head.as_ref(), iteration)
     }
@@ -257,7 +257,7 @@ pub(crate) fn skipped(report: &CommitReport) -> Skipped {
     }
 }
 
-/// What was left out, as text.
+/// What was omitted, as text.
 pub(crate) fn left_out(report: &CommitReport) -> Vec<String> {
     let say = |LeftOut { path, why }: &LeftOut| format!("{path}: {why}");
     report.left_out.iter().map(say).collect()

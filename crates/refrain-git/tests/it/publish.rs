@@ -12,7 +12,7 @@ use rstest::rstest;
 
 use crate::place::{Place, id};
 
-/// A repository whose `main` is at its remote, and where the loop began.
+/// A repository whose `main` equals its remote's, and the commit where the loop began.
 struct Published {
     place: Place,
     begin: Oid,
@@ -52,7 +52,7 @@ impl Published {
         self.place.head()
     }
 
-    /// A commit of somebody else's at the remote.
+    /// A commit by another user at the remote.
     fn commit_there(&self, path: &str, text: &str) -> Oid {
         let other = self.place.top().join("other");
         if !other.exists() {
@@ -194,7 +194,7 @@ fn a_remote_that_says_no_is_understood(
 fn a_push_that_arrived_and_was_cut_off_then_is_found_out() {
     let it = Published::new();
     let head = it.commit("src/a.rs", "fn a() { 1 }\n");
-    // The references have been moved by then, and nobody hears of it.
+    // The references have moved by then, but the client receives no report.
     it.hook("post-receive", "kill -9 $PPID");
     assert_eq!(it.publish(), Push::Pushed { head: head.clone() });
     assert_eq!(it.publish(), Push::UpToDate { head });
@@ -225,7 +225,7 @@ fn a_remote_that_is_gone_is_told_from_one_that_cannot_be_reached() {
     let it = Published::new();
     it.place.git(&["remote", "set-url", "origin", "../nowhere.git"]);
     assert!(matches!(it.refused(), Refusal::NoRemote { .. }));
-    // Nobody listens there: the port is reserved.
+    // A reserved port, on which no server listens.
     it.place.git(&["remote", "set-url", "origin", "http://127.0.0.1:1/x.git"]);
     assert!(matches!(it.refused(), Refusal::Unreachable { .. }));
 }
@@ -330,7 +330,7 @@ fn what_the_remote_is_said_to_have_is_asked_there() {
     // It says that the remote has it already.
     it.place.git(&["update-ref", "refs/remotes/origin/other", bad.as_str()]);
     assert!(matches!(it.refused(), Refusal::Secret(_)));
-    // A branch of the remote's that has it is told from that: it is known there.
+    // A branch of the remote that contains it makes a difference: it is known there.
     it.place.git(&["push", "-q", "origin", "HEAD:refs/heads/other"]);
     assert!(matches!(it.publish(), Push::Pushed { .. }));
 }
@@ -469,7 +469,7 @@ fn a_merge_of_ours_is_kept_by_merging_theirs() {
     it.place.git(&["fetch", "-q"]);
     it.place.git(&["merge", "-q", "--no-edit", "origin/main"]);
     let head = it.place.head();
-    // Somebody else's work on the same branch.
+    // Another user's work on the same branch.
     it.place.git(&["checkout", "-q", "--detach", "origin/topic"]);
     let theirs = it.commit("src/c.rs", "fn c() {}\n");
     it.place.git(&["push", "-q", "origin", "HEAD:topic"]);

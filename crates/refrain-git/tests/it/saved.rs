@@ -221,7 +221,7 @@ fn it_goes_to_the_branchs_remote_else_to_origin_else_to_the_only_one() {
     place.git(&["config", "branch.main.remote", "second"]);
     assert_eq!(pushed(&place), to("second"));
     assert_eq!(place.git(&["config", "--get-regexp", "^branch"]), "branch.main.remote second");
-    // Who fetches from one and pushes to another, as to a fork, shows nothing to the first.
+    // A user who fetches from one remote and pushes to another, as with a fork, publishes nothing to the first.
     place.git(&["config", "remote.pushDefault", "only"]);
     assert_eq!(pushed(&place), to("only"));
     place.git(&["config", "branch.main.pushRemote", "origin"]);
@@ -249,7 +249,7 @@ fn a_secret_that_the_agent_committed_by_itself_does_not_leave() {
     };
     assert!(said.contains("key.pem") && said.contains(by_agent.short()), "{said}");
     assert_eq!(place.git(&["ls-remote", "origin"]), "");
-    // What is at the remote already, somebody else has shown.
+    // Commits that are already at the remote were published by others.
     place.git(&["push", "-q", "origin", "HEAD:refs/heads/other"]);
     assert_eq!(pushed_since(&place, base.head.as_ref()), to("origin"));
 }

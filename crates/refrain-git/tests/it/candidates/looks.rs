@@ -29,8 +29,8 @@ fn commit(place: &Place, repository: &Repository, base: &Base) -> CommitReport {
     repository.commit(request).unwrap()
 }
 
-/// A worktree in which the agent changed something, and the tree that was told of it: twice, as of a file that was written in
-/// the same tick of the clock nothing is kept in mind.
+/// A worktree in which the agent changed a file, and its tree. The tree is taken twice, because a file written in the
+/// same clock tick is not cached.
 fn proven(place: &Place) -> (Repository, Base, Oid) {
     let repository = place.repository();
     let base = repository.survey().unwrap();

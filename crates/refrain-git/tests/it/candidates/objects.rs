@@ -1,4 +1,4 @@
-//! Commits that are made without a git of their own are as git would have made them, also where somebody changes who commits.
+//! Commits written without git equal those that git would write, also after the committer changes.
 
 use refrain_core::git::Oid;
 use refrain_git::Repository;

@@ -1,4 +1,4 @@
-//! What is protected, and what of it is touched, whatever an agent does to git.
+//! Which files are protected and which of them changed, against every trick of an agent with git.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -318,7 +318,7 @@ fn a_commit_with_copied_trailers_is_not_taken_for_the_loops_own() {
     let base = place.survey();
     place.write("src/a.rs", "one\n");
     let first = place.commit(&base, 1);
-    // Nobody of the loop has begun to commit iteration 2, whatever the agent writes and whoever looks first.
+    // The loop has not begun to commit iteration 2: a commit of the agent with its trailers does not count.
     place.write("src/a.rs", "two\n");
     let copied = "copied\n\nRefrain-Loop: the-loop\nRefrain-Iteration: 2";
     place.git(&["commit", "-qam", copied]);

@@ -105,7 +105,7 @@ fn who_asks_again_is_told_of_every_change_and_a_commit_takes_what_was_told() {
         }
         last = now;
     }
-    // What is staged by somebody, and a head that moved, are seen too.
+    // Changes staged by others and a moved head are detected too.
     place.write("other.rs", "other\n");
     let with_other = tree();
     place.git(&["add", "other.rs"]);

@@ -70,7 +70,7 @@ impl<'a> Clean<'a> {
         self.path(path).symlink_metadata().is_ok()
     }
 
-    /// What a tool that asks git there is told.
+    /// The answer to a tool that runs git there.
     #[track_caller]
     fn git(&self, args: &[&str]) -> String {
         let tool = Tool::new("git", self.folder.as_std_path()).env(&self.place.env).args(args);
@@ -135,7 +135,7 @@ fn what_ran_there_is_undone_but_for_what_is_ignored() {
 #[test]
 fn a_file_whose_time_was_set_back_is_found_out() {
     let place = place();
-    // Whoever compares less than everything would believe it.
+    // A comparison of fewer file attributes would not notice it.
     for setting in [["core.trustctime", "false"], ["core.checkStat", "minimal"]] {
         place.git(&["config", setting[0], setting[1]]);
     }
@@ -335,7 +335,7 @@ fn what_a_gate_made_of_it_never_keeps_it_from_being_made() {
     assert_eq!(clean.read("src/a.rs"), "fn a() {}\n");
 }
 
-/// Git reads what the file of an object has, whatever its name says.
+/// Git reads the content of an object's file without checking it against its name.
 #[rstest]
 #[case::blob("blob", "HEAD:src/a.rs", "src/a.rs")]
 #[case::tree("tree", "HEAD:src", "src")]

@@ -109,7 +109,7 @@ fn branches_that_were_prepared_are_begun_on_and_belong_to_nobody_else() {
         assert!(!beside.join("begun").exists());
     };
     ready(1, &branches[0].0);
-    // Somebody took it away again.
+    // The branch was deleted again.
     place.git(&["update-ref", "-d", "refs/heads/refrain/plan/two"]);
     ready(2, &branches[1].0);
     // One of them is there: none is made, and each is made with its worktree.
@@ -149,7 +149,7 @@ fn a_worktree_that_is_begun_without_git_is_as_git_makes_it() {
     assert!(listed.contains(&format!("worktree {own}\nHEAD {at}\nbranch refs/heads/ours")), "{listed}");
     there.git(&["fsck", "--no-dangling"]);
 
-    // One whose folder is gone is known to git, which begins it anew.
+    // Git still lists a worktree whose folder is gone; it is made anew.
     fs::remove_dir_all(&own).unwrap();
     assert_eq!(begin(1, "again"), own);
     assert_eq!(there.git(&["worktree", "list"]).lines().count(), 3);

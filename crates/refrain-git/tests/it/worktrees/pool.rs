@@ -1,5 +1,5 @@
-//! Worktrees that tasks work in one after the other: nothing is lost, nothing is written that is right, and whatever state
-//! one is found in, it is mended or held.
+//! Worktrees that tasks use one after the other: nothing is lost, correct files are not written again, and a worktree
+//! in any state is repaired or held.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -313,7 +313,7 @@ fn one_that_git_forgot_is_tied_to_it_again_and_what_differs_is_saved() {
     place.git(&["worktree", "prune"]);
     assert!(!git_dir.exists());
     fs::rename(slot.beside.join("away"), slot.folder()).unwrap();
-    // Whoever was killed while mending it left this.
+    // Left by a repair that was killed.
     let mending = slot.beside.join("mending");
     place.git(&["worktree", "add", "-q", "--no-checkout", "--detach", mending.as_str()]);
     let saved = slot.ready("refrain/plan/2", &at).unwrap();
