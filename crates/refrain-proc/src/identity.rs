@@ -1,5 +1,4 @@
-//! Who a process is: its number is used again, so its start time belongs to it; and the run of its machine, and the
-//! machine.
+//! The identity of a process: its number is reused, so its start time is included, with the boot and the machine.
 
 use camino::Utf8Path;
 use refrain_core::event::{Identity, Process};
@@ -14,7 +13,7 @@ pub struct Stat {
     pub session: i32,
     /// Whether it is dead and waits for its parent to notice.
     pub zombie: bool,
-    /// Whether a signal, or a debugger, stopped it until it is told to continue.
+    /// Whether a signal or a debugger stopped it.
     pub stopped: bool,
 }
 
@@ -29,7 +28,7 @@ pub fn all() -> impl Iterator<Item = Stat> {
     system::stats()
 }
 
-/// Whether anybody runs that was started with an argument that ends so, and with this variable.
+/// Whether a process runs that has an argument with this ending, and this variable.
 #[must_use]
 pub fn anyone_runs(argument: &str, variable: &[u8]) -> bool {
     let has = |bytes: Vec<u8>, fits: &dyn Fn(&[u8]) -> bool| bytes.split(|byte| *byte == 0).any(fits);

@@ -27,15 +27,15 @@ pub fn own() -> Limits {
 /// What this process had before it was given more.
 static FOUND: OnceLock<Rlimit> = OnceLock::new();
 
-/// Lets this process have as many files open as it may at all: whoever drives many loops needs a few for each. Where that is
-/// refused it has as many as before. Keepers get back what was found here, and agents with them: some programs look at all
-/// numbers that a file could have, or count on small ones.
+/// Raises the limit of open files to the maximum: a process that drives many loops needs a few for each. If that is
+/// refused, the limit stays. Keepers and their agents get the original limit: some programs iterate over all possible
+/// file descriptors, or rely on small ones.
 pub fn raise_open_files() {
     let found = *FOUND.get_or_init(|| getrlimit(Resource::Nofile));
     let _ = setrlimit(Resource::Nofile, Rlimit { current: found.maximum, ..found });
 }
 
-/// Gives a child what this process had, before it starts anybody.
+/// Gives a child the original limit of this process, before the child starts other processes.
 pub(crate) fn hand_down(child: u32) {
     let child = i32::try_from(child).ok().and_then(Pid::from_raw);
     if let (Some(found), Some(child)) = (FOUND.get(), child) {

@@ -1,9 +1,10 @@
-//! What an agent prints, on its way to disk: written before anyone looks at it, never held whole, and past a cap kept at
-//! both ends with a visible mark in the middle.
+//! An agent's output on its way to disk: written before it is interpreted, never held whole, and, if it exceeds the
+//! cap, kept at both ends with a visible mark in the middle.
 //!
-//! Past the cap, `output.log` is the begin, and `output.log.tail/` holds the end: files that take turns, so that nothing is
-//! ever moved, each named after the place of its first byte in all that came. Once the attempt's end is reported, [`merge`]
-//! makes one file of them. Whoever reads before that, or after a crash that came in between, reads the same by [`read`].
+//! Past the cap, `output.log` is the start, and `output.log.tail/` holds the end: files that are reused in turn, so
+//! that nothing is ever moved, each named after the offset of its first byte in the whole output. After the attempt's
+//! end is reported, [`merge`] makes one file of them. [`read`] returns the same before that, or after a crash in
+//! between.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_files::{Folder, OFlags, create, open, remove, split};
 
-/// Somebody who reads what an agent prints as it passes, chunk by chunk, cut anywhere.
+/// Receives an agent's output as it arrives, in chunks that are cut anywhere.
 pub trait Listener: Send + 'static {
     /// The next bytes of standard output.
     fn hear(&mut self, chunk: &[u8]);
@@ -23,7 +24,7 @@ pub trait Listener: Send + 'static {
     fn hear_stderr(&mut self, _chunk: &[u8]) {}
 }
 
-/// How much an attempt has printed, and when last: shared between the thread that reads and those who watch.
+/// When an attempt last printed something: shared by the thread that reads and by observers.
 pub struct Meter {
     since: Instant,
     /// Milliseconds after `since`, plus one; 0 is never.
@@ -182,14 +183,14 @@ impl Parts {
             // Nothing was dropped yet.
             [(only, _)] => *only,
         };
-        // Longer, where a merge was cut off; shorter, where somebody deleted it.
+        // Longer if a merge was interrupted; shorter if the file was deleted.
         let length = |file: File| file.metadata().map(|meta| meta.len());
         let head = head.min(open(path, OFlags::RDONLY).and_then(length).unwrap_or_default());
         let dropped = tail.first().map_or(0, |(first, _)| first.saturating_sub(head));
         Ok(Some(Self { head, dropped, tail: tail.into_iter().map(|(_, path)| path).collect() }))
     }
 
-    /// Puts mark and end behind the begin, whatever stood there.
+    /// Writes mark and end after the start, replacing what was there.
     fn join(&self, file: &mut File) -> io::Result<()> {
         file.set_len(self.head)?;
         file.seek(SeekFrom::End(0))?;
@@ -228,7 +229,7 @@ pub fn merge(path: &Utf8Path) -> io::Result<()> {
             return Err(io::Error::other("it has another name, under which it would change too"));
         }
         if let Err(error) = parts.join(&mut file) {
-            // A full disk needs the room more than anybody needs half of it twice.
+            // On a full disk, space matters more than a duplicate half.
             let _ = file.set_len(parts.head);
             return Err(error);
         }
@@ -315,7 +316,7 @@ impl Read for Piece {
     }
 }
 
-/// The pieces of a log, in order, opened: a merge that goes on takes nothing away from whoever has them.
+/// The pieces of a log, in order, opened: a merge that continues does not affect their reader.
 fn pieces(path: &Utf8Path) -> io::Result<Vec<Piece>> {
     /// How often a log is looked at again that was merged, or went on, between two looks.
     const TRIES: u32 = 8;
@@ -335,7 +336,7 @@ fn pieces(path: &Utf8Path) -> io::Result<Vec<Piece>> {
         };
         pieces.insert(0, Piece::Mark(Cursor::new(parts.mark())));
         match open(path, OFlags::RDONLY) {
-            // Somebody deleted it; what came after it is there.
+            // It was deleted; the rest of the output still exists.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             file => pieces.insert(0, Piece::Kept(file?.take(parts.head))),
         }

@@ -1,5 +1,5 @@
-//! Asking a program something that it answers in a moment: which version it is, whether somebody is logged in. It is a
-//! [`Tool`] with little time and few words, whatever its exit code.
+//! Short questions to a program, such as its version or whether a user is logged in. Each is a [`Tool`] with a short
+//! time limit and little output, and any exit code.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -64,9 +64,8 @@ pub struct Job<L> {
     pub stderr_log: Utf8PathBuf,
     /// How much of each is kept, in bytes.
     pub cap: u64,
-    /// Who reads along.
+    /// Receives the output.
     pub listener: L,
-    /// Who watches how much.
     pub meter: Arc<Meter>,
 }
 
@@ -84,23 +83,23 @@ pub enum Report<L> {
         stdout: u64,
         /// Bytes on standard error.
         stderr: u64,
-        /// Who read along.
+        /// Received the output.
         listener: L,
-        /// It left processes behind: [`Report::Swept`] follows.
+        /// It left processes running: [`Report::Swept`] follows.
         left: bool,
         /// Why not all that it printed was kept.
         output_error: Option<io::Error>,
     },
-    /// What it left behind is gone.
+    /// The processes that it left are gone.
     Swept {
         killed: u32,
-        /// Those who could not be ended.
+        /// Processes that could not be ended.
         survivors: Vec<i32>,
         /// What some of them were.
         names: Vec<String>,
     },
-    /// What it prints cannot be kept any more: a full disk, most likely. It is not read any more either, and goes on until
-    /// it is told to stop.
+    /// Its output cannot be written any more, most likely because the disk is full. It is not read any more either;
+    /// the agent continues until it is stopped.
     OutputFailed,
 }
 
@@ -120,11 +119,11 @@ pub struct Supervisor<L> {
 }
 
 impl<L: Listener> Supervisor<L> {
-    /// Starts the thread; the keeper comes with the first job. `report` is called on that thread: while it waits
-    /// for whoever takes the reports, nothing more is read.
+    /// Starts the thread; the keeper is started with the first job. `report` is called on that thread: while it
+    /// blocks, nothing more is read.
     ///
     /// # Errors
-    /// Where the thread cannot be started.
+    /// If the thread cannot be started.
     pub fn start(spec: KeeperSpec, report: impl FnMut(Report<L>) + Send + 'static) -> io::Result<Self> {
         // A killed keeper's orphans become ours, so that they can be found and ended.
         crate::system::adopt_orphans()?;
@@ -156,7 +155,7 @@ impl<L: Listener> Supervisor<L> {
         self.request(Request::Stop(ladder));
     }
 
-    /// Ends the agent at once, whatever its ladder; without an agent this does nothing.
+    /// Ends the agent at once, ignoring its stop ladder; without an agent this does nothing.
     pub fn kill(&self) {
         self.request(Request::Kill);
     }
@@ -187,7 +186,7 @@ struct Worker<L, F> {
     keeper: Option<Keeper>,
     attempt: Option<Attempt<L>>,
     report: F,
-    /// The keeper said that an agent left others behind, and not yet that they are gone.
+    /// The keeper has reported leftover processes of an agent, and not yet that they are gone.
     sweep_owed: bool,
     /// What the keeper has been asked for and not yet answered.
     owed: Option<Deadline>,
@@ -267,7 +266,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         };
         let (stdout, stdout_end) = pipe()?;
         let (stderr, stderr_end) = pipe()?;
-        // Refused for a user who has many such pipes: the default size works too.
+        // Refused if the user has many such pipes: the default size works too.
         system::widen(&stdout, PIPE);
         let order = Order::Start { argv: job.argv, dir: job.dir.into_string(), env: job.env };
         let keeper = self.keep()?;
@@ -315,7 +314,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
     fn order(&mut self, order: &Order) {
         if let Some(keeper) = &self.keeper {
             proceed(keeper.process);
-            // A keeper that cannot be told anything is dead, and its socket says so next.
+            // If the keeper cannot be reached it is dead, and its socket reports that next.
             let _ = send(&keeper.socket, order, &[]);
         }
     }
@@ -336,7 +335,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         let mut alive = keeper.inlet.fill(&keeper.socket).unwrap_or(false);
         while let Some(answer) = self.keeper.as_mut().and_then(|keeper| keeper.inlet.next().transpose()) {
             let Ok(answer) = answer else {
-                // Whoever speaks so is no keeper of ours.
+                // Protocol error: treat the keeper as dead.
                 alive = false;
                 break;
             };
@@ -369,7 +368,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         }
     }
 
-    /// The agent is gone: what it printed is in the pipes, and whoever holds them open now is not waited for.
+    /// The agent is gone: its output is in the pipes. Processes that still hold them open are not waited for.
     fn exited(&mut self, exit: Exit, left: bool) {
         let Some(mut attempt) = self.attempt.take() else { return };
         let rest = attempt.read_rest();
@@ -387,7 +386,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         }
     }
 
-    /// Without its keeper nobody looks after the agent: it is ended with all that bears the loop's mark.
+    /// Without its keeper the agent is unsupervised: it is ended with all processes that bear the loop's mark.
     fn keeper_died(&mut self, exit: Exit) {
         self.owed = None;
         let Some(keeper) = self.keeper.take() else { return };
@@ -441,11 +440,11 @@ impl Keeper {
         Ok(Self { child, process, socket, inlet: FrameReader::default() })
     }
 
-    /// Has it end, and waits for that. One that does not end is killed. It ends all that it looks after, unless it was killed:
-    /// then, and if `is_lost`, they are swept. Returns how many were.
+    /// Asks it to end, and waits. If it does not end in time, it is killed. It ends all its descendants, unless it
+    /// was killed: then, and if `is_lost`, they are swept. Returns how many were.
     fn end(self, mark: Mark, is_lost: bool) -> u32 {
         let Self { mut child, process, socket, .. } = self;
-        // Closed from here too, so that it ends whatever it was that failed.
+        // Closed from this side too, so that the keeper ends after any kind of failure.
         drop(socket);
         proceed(process);
         let (pid, mut owed, mut is_killed) = (Pid::from_child(&child), Deadline::within(PROMPTLY), false);

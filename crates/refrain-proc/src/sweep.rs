@@ -13,7 +13,7 @@ use crate::identity::{self, Stat};
 use crate::keeper::is_keeper;
 use crate::system;
 
-/// How long one sweep goes on where new processes keep coming: some that cannot be frozen can fork for ever.
+/// How long one sweep continues while new processes appear: some that cannot be frozen can fork for ever.
 pub(crate) const ROUNDS_BOUND: Duration = Duration::from_secs(5);
 
 /// What marks a loop's processes as its own: a variable that all its agents are started with, another one of its gates, and
@@ -24,7 +24,7 @@ pub struct Mark {
     pub variables: Vec<String>,
     /// The leader of the attempt's session.
     pub session: Option<Process>,
-    /// The keeper that this process has lost, if it has: what it looks after becomes this process's own when it is dead.
+    /// The keeper that this process has lost, if any: after its death, its descendants become this process's own.
     pub keeper: Option<Process>,
 }
 
@@ -33,7 +33,7 @@ pub struct Mark {
 pub fn sweep(mark: &Mark) -> u32 {
     let ended = end_all(|| marked(mark));
     for pid in ended.iter().filter_map(|(pid, _)| Pid::from_raw(*pid)) {
-        // Those whose parents died have become this subreaper's children; others are none of its, which is fine.
+        // Orphans have become this subreaper's children; other processes have not, which is fine.
         let _ = waitpid(Some(pid), WaitOptions::NOHANG);
     }
     count(&ended)
@@ -58,11 +58,11 @@ pub(crate) fn living_descendants() -> Vec<i32> {
     own_descendants().into_iter().map(|(pid, _)| pid).collect()
 }
 
-/// How many names are told, and how long one may be, in bytes.
+/// How many names are reported, and how long one may be, in bytes.
 const MOST_NAMES: usize = 5;
 const LONGEST_NAME: usize = 40;
 
-/// What this process's living descendants are: the names of their programs, each once. None where nobody lives.
+/// The program names of this process's living descendants, each once. None if no descendant lives.
 pub(crate) fn living_names() -> Option<Vec<String>> {
     let name = |(pid, _): (i32, u64)| {
         let arguments = system::arguments(pid);
@@ -95,7 +95,7 @@ fn end_all(list: impl Fn() -> BTreeSet<(i32, u64)>) -> BTreeSet<(i32, u64)> {
     let mut ended = BTreeSet::new();
     let bound = Instant::now() + ROUNDS_BOUND;
     loop {
-        // Freeze until a list brings nobody new: then nobody is left who could fork.
+        // Freeze until a list has no new process: then no process is left that could fork.
         let mut frozen = BTreeSet::new();
         loop {
             let new: Vec<_> = list().difference(&frozen).copied().collect();
@@ -107,7 +107,7 @@ fn end_all(list: impl Fn() -> BTreeSet<(i32, u64)>) -> BTreeSet<(i32, u64)> {
                 frozen.insert(process);
             }
         }
-        // The killed are listed until they are gone or reaped by us; whoever is dead already needs no second kill.
+        // The killed are listed until they are gone or reaped by us; a dead process needs no second kill.
         let alive: Vec<_> = frozen.difference(&ended).copied().collect();
         for process in &alive {
             send(*process, Signal::KILL);
@@ -119,7 +119,7 @@ fn end_all(list: impl Fn() -> BTreeSet<(i32, u64)>) -> BTreeSet<(i32, u64)> {
     }
 }
 
-/// The processes that descend from `roots`; zombies left out, they are dead.
+/// The processes that descend from `roots`, without zombies: they are dead.
 fn descendants(roots: &[i32], all: &[Stat]) -> BTreeSet<(i32, u64)> {
     let mut found = BTreeSet::new();
     let mut parents = roots.to_vec();
@@ -141,14 +141,15 @@ fn marked(mark: &Mark) -> BTreeSet<(i32, u64)> {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let all: Vec<Stat> = identity::all().collect();
     let own_session = identity::stat(own).map(|stat| stat.session);
-    // Our own tools run in our session; keepers are known by their name; whoever else is our child was an agent's.
+    // Our own tools run in our session; keepers are known by their name; every other child of ours is an orphan of an
+    // agent.
     let orphaned = |stat: &Stat| {
         stat.parent == own
             && Some(stat.session) != own_session
             && mark.keeper.is_some_and(|keeper| stat.process.start >= keeper.start)
             && !is_keeper(&system::arguments(stat.process.pid))
     };
-    // A number that leads another process by now was given away: that session is somebody else's.
+    // If another process has the leader's number by now, the number was reused: that session is unrelated.
     let session =
         mark.session.filter(|leader| identity::stat(leader.pid).is_none_or(|now| now.process == *leader));
     let in_session = |stat: &Stat| {

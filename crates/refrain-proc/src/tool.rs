@@ -1,13 +1,13 @@
-//! Running a tool for ourselves, like git: no shell, in a process group of its own, bounded in time and in what it may say.
+//! Running a tool for ourselves, like git: no shell, in a process group of its own, with limits on time and output.
 //!
-//! What it prints is always drained, so it never waits for us. Whoever it leaves behind in its group is ended with it, and
-//! is not waited for: a process in the background that keeps a pipe open holds nobody up.
+//! Its output is always drained, so it never blocks on us. Processes that it leaves in its group are ended with it,
+//! and are not waited for: a background process that keeps a pipe open delays nothing.
 //!
-//! One that has to be ended early is asked first, and has a moment: git takes its locks away then, which a kill would leave
-//! to the person.
+//! A tool that has to be ended early gets SIGTERM first, and a moment: git removes its locks then, which a kill would
+//! leave to the user.
 //!
-//! A person's own program that is [sent on an errand](Tool::errand) is left as it is: in its own language, and whom it leaves
-//! behind lives on.
+//! A program of the user that is [run as an errand](Tool::errand) is left as it is: it keeps its own language, and
+//! processes that it leaves in the background live on.
 
 mod begun;
 mod orphans;
@@ -32,7 +32,7 @@ pub use begun::Begun;
 pub use swept::Sweeper;
 use talk::Talk;
 
-/// A tool that did not do what it was told.
+/// A tool that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
     /// It could not be started.
@@ -46,7 +46,7 @@ pub enum ToolError {
     /// It said no.
     #[error("{command}: {complaint}")]
     Failed {
-        /// What it was told.
+        /// The command line.
         command: String,
         /// What it said.
         complaint: String,
@@ -54,21 +54,21 @@ pub enum ToolError {
     /// It took longer than it may, and was ended.
     #[error("{command} was not done after {} s", .limit.as_secs())]
     TimedOut {
-        /// What it was told.
+        /// The command line.
         command: String,
         /// How long it had.
         limit: Duration,
     },
-    /// Somebody asked to stop, and it was ended.
+    /// The request was cancelled, and the tool was ended.
     #[error("{command} was cancelled")]
     Cancelled {
-        /// What it was told.
+        /// The command line.
         command: String,
     },
-    /// It printed more than anybody can use, and was ended.
+    /// It exceeded the output limit, and was ended.
     #[error("{command} printed more than {} MiB", .most >> 20)]
     TooMuch {
-        /// What it was told.
+        /// The command line.
         command: String,
         /// How much it may print, in bytes.
         most: usize,
@@ -76,7 +76,7 @@ pub enum ToolError {
     /// The system failed us while it ran.
     #[error("{command} cannot be talked to")]
     Io {
-        /// What it was told.
+        /// The command line.
         command: String,
         /// What the system said.
         source: io::Error,
@@ -88,10 +88,10 @@ pub enum ToolError {
 pub struct Cancel(Arc<(PipeReader, PipeWriter)>);
 
 impl Cancel {
-    /// One that nobody has said yet.
+    /// A new one that is not cancelled.
     ///
     /// # Errors
-    /// Where there are no descriptors left.
+    /// If there are no descriptors left.
     pub fn new() -> io::Result<Self> {
         // What is written is never read: from then on there is something to be read.
         let (said, say) = io::pipe()?;
@@ -99,7 +99,7 @@ impl Cancel {
         Ok(Self(Arc::new((said, say))))
     }
 
-    /// Asks everyone who looks at it to stop.
+    /// Cancels every operation that uses it.
     pub fn cancel(&self) {
         // It is full only if it has been said very often.
         let _ = rustix::io::write(&self.0.1, &[1]);
@@ -107,13 +107,13 @@ impl Cancel {
 }
 
 impl AsFd for Cancel {
-    /// What can be read from once somebody asked.
+    /// Becomes readable once it is cancelled.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.0.as_fd()
     }
 }
 
-/// A tool, and what it is told.
+/// A tool with its arguments and settings.
 #[derive(Clone, Debug)]
 pub struct Tool<'a> {
     program: OsString,
@@ -162,8 +162,8 @@ impl<'a> Tool<'a> {
         }
     }
 
-    /// A program of the person's, in our environment and language as they are: nobody hears what it prints, and whom it
-    /// leaves behind lives on, unless it has to be ended itself.
+    /// A program of the user, in our own environment and language: its output is ignored, and its background
+    /// processes live on, unless it has to be ended itself.
     #[must_use]
     pub fn errand(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
         Self { more_env: Vec::new(), is_errand: true, ..Self::new(program, dir) }
@@ -175,13 +175,13 @@ impl<'a> Tool<'a> {
         Self { more_env: Vec::new(), ..Self::new(program, dir) }
     }
 
-    /// The program is here, whatever `PATH` says.
+    /// The path of the program, which takes precedence over `PATH`.
     #[must_use]
     pub fn at(self, at: Option<PathBuf>) -> Self {
         Self { at, ..self }
     }
 
-    /// Run by a keeper, which ends all that it leaves behind.
+    /// Run it under a keeper, which ends all processes that it leaves.
     #[must_use]
     pub fn swept_by(self, sweeper: Option<&'a Sweeper>) -> Self {
         Self { sweeper, ..self }
@@ -222,7 +222,6 @@ impl<'a> Tool<'a> {
         self
     }
 
-    /// Who may stop it.
     #[must_use]
     pub fn cancel(mut self, cancel: Option<&'a Cancel>) -> Self {
         self.cancel = cancel;
@@ -236,7 +235,7 @@ impl<'a> Tool<'a> {
         self
     }
 
-    /// What it is told, as one would type it.
+    /// The command line as a user would type it.
     #[must_use]
     pub fn command(&self) -> String {
         std::iter::once(&self.program)
@@ -246,10 +245,10 @@ impl<'a> Tool<'a> {
             .join(" ")
     }
 
-    /// Runs it to its end, whatever its exit code is.
+    /// Runs it to its end, with any exit code.
     ///
     /// # Errors
-    /// [`ToolError`] where it cannot be started, or was ended by us.
+    /// [`ToolError`] if it cannot be started, or was ended by us.
     pub fn run(&self) -> Result<Done, ToolError> {
         if let Some(sweeper) = self.sweeper {
             return swept::run(self, sweeper, self.input);
@@ -310,7 +309,7 @@ impl<'a> Tool<'a> {
         }
         command.envs(self.more_env.iter().map(|(name, value)| (name, value)));
         command.args(&self.args).current_dir(self.dir).process_group(0);
-        // Whoever goes on printing when we no longer listen would be ended by that.
+        // A background process that prints after we close the pipe would be killed by SIGPIPE.
         let stdout = if self.is_errand { Stdio::null() } else { Stdio::piped() };
         let spawned = command.stdin(stdin).stdout(stdout).stderr(Stdio::piped()).spawn();
         let child = spawned.map_err(|source| {
@@ -400,7 +399,7 @@ mod tests {
             let words = ["-c".as_ref(), script.as_ref(), "sh".as_ref(), language.as_os_str()];
             Tool::errand("sh", dir.path()).args(words).input(b"a text\n").run().unwrap()
         };
-        // Who is left behind waits for a FIFO, prints, and says that it did.
+        // The background process waits for a FIFO, prints, and records that it did.
         let left = "mkfifo go; (read -r _ < go; echo heard && echo yes > said) &";
         let done = errand(&format!("{left} cat > text; test \"$LC_ALL\" = \"$1\""));
         assert!(done.status.success(), "{done:?}");

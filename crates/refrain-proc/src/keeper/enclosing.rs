@@ -1,5 +1,5 @@
-//! The supervisors that this process runs under. A supervisor is a subreaper, so every descendant of an attempt has it among
-//! its ancestors, whatever its environment and session are.
+//! The supervisors that this process runs under. A supervisor is a subreaper, so every descendant of an attempt has
+//! it among its ancestors, with any environment and session.
 
 use camino::Utf8PathBuf;
 use refrain_core::event::Process;

@@ -1,4 +1,4 @@
-//! What runner and keeper say to each other: JSON behind its length, on a socket between a process and its own child.
+//! The protocol between runner and keeper: JSON after its length, on a socket between a process and its own child.
 //! Both ends are one binary, so there is no version.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -75,12 +75,12 @@ pub(crate) enum Order {
 pub(crate) enum Answer {
     Started(Process),
     NotStarted(String),
-    /// The agent's own process ended. Where `left` says so, it left others behind, and `Swept` follows.
+    /// The agent's own process ended. If `left`, it left other processes running, and `Swept` follows.
     Exited {
         exit: Exit,
         left: bool,
     },
-    /// Nobody is left, but for those who cannot be ended.
+    /// All processes have ended, except for those that cannot be.
     Swept {
         killed: u32,
         survivors: Vec<i32>,

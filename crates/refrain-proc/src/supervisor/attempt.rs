@@ -24,7 +24,7 @@ pub(super) struct Attempt<L> {
     pub(super) process: Option<Process>,
     /// Readable once that process ended, which the keeper says next.
     pub(super) end: Option<OwnedFd>,
-    /// It was told to end.
+    /// A stop was requested.
     pub(super) stopping: bool,
     /// Why what it prints is not kept any more.
     pub(super) output_error: Option<io::Error>,
@@ -55,8 +55,8 @@ impl<L: Listener> Attempt<L> {
         Ok(())
     }
 
-    /// Reads what the pipes hold now. No more than that: whoever was left behind and goes on printing
-    /// cannot keep the attempt open.
+    /// Reads what the pipes hold now, and no more: a leftover process that keeps printing must not keep the attempt
+    /// open.
     pub(super) fn read_rest(&mut self) -> io::Result<()> {
         let mut left = self.stdout.held()?;
         while left > 0

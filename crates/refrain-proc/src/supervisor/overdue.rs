@@ -1,5 +1,5 @@
-//! What a supervisor's keeper owes it, and by when. A keeper that is stopped (SIGSTOP) does nothing. While it owes an answer it is
-//! therefore told to continue again and again, and given up if that does not help.
+//! What a supervisor's keeper owes it, and by when. A keeper that is stopped (SIGSTOP) does nothing. While it owes an
+//! answer it gets SIGCONT repeatedly, and is given up if that does not help.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::{identity, system};
 /// How long a keeper that runs takes at most to start an agent, to notice its end, or to end itself.
 pub(super) const PROMPTLY: Duration = Duration::from_secs(5);
 
-/// How often a keeper is told to continue.
+/// How often a keeper gets SIGCONT.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// How much longer a keeper that is not stopped may take: it may be ending processes that resist, or wait for a slow disk.
@@ -48,7 +48,7 @@ impl Deadline {
         Instant::now() >= self.until
     }
 
-    /// Looks at the keeper if it is time to; says whether it is given up. Else it is told to continue.
+    /// Checks the keeper if it is time to; returns whether it is given up. Otherwise it gets SIGCONT.
     pub(super) fn is_given_up(&mut self, keeper: Option<Process>) -> bool {
         let now = Instant::now();
         if now < self.next {

@@ -29,8 +29,8 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
     Some(Stat { process: Process { pid, start }, parent, session, zombie, stopped })
 }
 
-/// How much memory programs that are started now may take without anybody being swapped out, in bytes; all there could be
-/// where the system does not say.
+/// How much memory new programs may use without swapping, in bytes; all there could be if the system does not report
+/// it.
 #[must_use]
 pub fn free_memory() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -100,7 +100,7 @@ pub(crate) fn continue_when_parent_ends() -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?)
 }
 
-/// Signals exactly that process, or nobody: its number may be another's by now.
+/// Signals exactly this process, or none: its number may have been reused.
 pub(crate) fn signal(process: Process, signal: Signal) {
     let Some(pid) = Pid::from_raw(process.pid) else { return };
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
@@ -111,7 +111,7 @@ pub(crate) fn signal(process: Process, signal: Signal) {
     }
 }
 
-/// The program that this process runs, whatever lies by now where it was started from.
+/// The program that this process runs, even if the file at its original path was replaced.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
 /// What can be read from once a child has ended that was not waited for.

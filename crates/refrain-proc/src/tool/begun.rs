@@ -12,7 +12,7 @@ pub struct Begun<'a> {
 }
 
 impl<'a> Tool<'a> {
-    /// Starts it, whatever it was to read. If we are killed, it reads nothing.
+    /// Starts it before its input is known. If we are killed, it reads nothing.
     pub fn begin(self) -> Result<Begun<'a>, ToolError> {
         // One that a keeper runs is only started once it is known what it reads.
         let child = match self.sweeper {
@@ -24,7 +24,7 @@ impl<'a> Tool<'a> {
 }
 
 impl Begun<'_> {
-    /// Gives it what it reads and runs it to its end, whatever its exit code is. Only from now on its time is measured.
+    /// Writes its input and runs it to its end, with any exit code. Its time limit starts now.
     pub fn run(mut self, input: &[u8]) -> Result<Done, ToolError> {
         self.end(input)
     }

@@ -1,5 +1,5 @@
-//! A tool that runs programs of the user: it is run by a keeper of its own, so that nothing that these programs start lives on,
-//! whatever session or environment it is in.
+//! A tool that runs programs of the user: it runs under a keeper of its own, so that none of their processes live on,
+//! in any session or environment.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -70,7 +70,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Runs a tool to its end, and ends all that it left behind.
+/// Runs a tool to its end, and ends all processes that it left.
 pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper, input: &[u8]) -> Result<Done, ToolError> {
     let failed = |source: io::Error| tool.io(source);
     let scratch = Scratch::new(sweeper).map_err(failed)?;
@@ -82,7 +82,7 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper, input: &[u8]) -> Result<Do
     let (told, tell) = UnixStream::pair().map_err(failed)?;
     let (sender, reports) = mpsc::channel();
     let supervisor = Supervisor::start(keeper, move |report: Report<Nobody>| {
-        // Who does not wait any more needs no report.
+        // A receiver that has stopped waiting needs no report.
         let _ = sender.send(report);
         let _ = (&tell).write(b"!");
     })
@@ -124,7 +124,7 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper, input: &[u8]) -> Result<Do
         Exit::Lost | Exit::Unseen => return Err(failed(io::Error::other("its supervisor was lost"))),
     };
     let read = |path: &Utf8Path, most: u64| match output::read_end(path, most) {
-        // Who is silent leaves no log.
+        // A tool without output leaves no log.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         read => read,
     };

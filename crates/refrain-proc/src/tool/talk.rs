@@ -1,4 +1,5 @@
-//! Talking with a tool that runs: what it is told goes in, what it says comes out, and nobody waits for the other for ever.
+//! Exchanging data with a running tool: its input is written and its output read, and neither side blocks the other
+//! for ever.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -67,8 +68,8 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Waits until the tool has ended, and its group has let go of the pipes: git ends before the git that a hook of its
-    /// runs. Nobody waits for longer than the grace, and nobody who still prints waits for us.
+    /// Waits until the tool has ended and its group has closed the pipes: git ends before the git that one of its
+    /// hooks runs. The wait is limited to the grace, and output is drained meanwhile so that no process blocks.
     pub(super) fn leave_time(&mut self) {
         let until = Instant::now() + GRACE;
         self.stdin = None;
@@ -164,7 +165,7 @@ struct Ready {
     write: bool,
 }
 
-/// Of what nobody will read nothing is kept, and one look at it is enough.
+/// Discards output that is not needed.
 fn forget(kept: &mut Vec<u8>) -> bool {
     kept.clear();
     true
