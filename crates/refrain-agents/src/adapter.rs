@@ -35,7 +35,7 @@ pub trait Adapter: Sync {
         None
     }
 
-    /// What it tells of itself before it is run; none where nobody knows how to ask.
+    /// How to query it before it is run; none if there is no known way.
     fn checkup(&self) -> Option<&'static dyn Checkup> {
         None
     }
@@ -46,7 +46,7 @@ pub trait Adapter: Sync {
     }
 }
 
-/// What an adapter is told of the attempt that it is to start.
+/// The data of an attempt that an adapter starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
     /// What is to be done. `spec.agent` holds the program, the person's own arguments, the model, the permissions.
@@ -73,7 +73,7 @@ pub struct Call<'a> {
 pub struct Clock {
     /// What time it is.
     pub now: fn() -> Timestamp,
-    /// The machine's own zone. Looked up beforehand: whoever reads a stream does so on a small stack.
+    /// The machine's own time zone. Looked up beforehand: streams are read on a small stack.
     pub zone: TimeZone,
 }
 
@@ -106,10 +106,11 @@ pub struct Launch {
 
 /// Reads one attempt's standard output, line by line, into events. It keeps what it needs to keep in bounded memory.
 pub trait StreamDecoder: Send {
-    /// One line, without its end; whatever it holds is data from outside, and nothing in it is an error.
+    /// One line, without its end. Its content is untrusted data: nothing in it is an error.
     fn line(&mut self, line: &[u8], say: &mut dyn FnMut(AgentEvent));
 
-    /// Whether its events come as things happen: of one that prints all at its end nobody knows whether it is up before that.
+    /// Whether its events arrive as they happen: an agent that prints everything at its end cannot be observed before
+    /// that.
     fn is_live(&self) -> bool {
         true
     }

@@ -1,5 +1,5 @@
-//! Command lines: what the person already gave, what program is meant, how a prompt travels, which variables are set.
-//! Whatever a person gave stands there once: nothing that we would add is added beside it.
+//! Command lines: the user's own arguments, the program, how a prompt is passed, which variables are set. An argument
+//! that the user gave is not added again.
 
 use refrain_core::spec::PromptMode;
 
@@ -40,7 +40,7 @@ impl<'a> Given<'a> {
         Some(format!("{flag} {other}: of {program} its stream is read; accepted is {flag} {stream}"))
     }
 
-    /// All but these: flags alone, and flags with whatever follows them up to the next flag.
+    /// All but these: flags alone, and flags with their values up to the next flag.
     pub(crate) fn without(self, bare: &[&str], valued: &[&str]) -> Vec<String> {
         let is = |arg: &String, flags: &[&str]| flags.iter().any(|flag| attached(arg, flag).is_some());
         let mut is_value = false;
@@ -94,7 +94,7 @@ pub(crate) fn is_prompt_on_stdin(call: &Call<'_>) -> bool {
 /// How a program takes what is to be its last argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Last {
-    /// Behind `--`: lists before would swallow it, and it may begin with a dash.
+    /// After `--`: an earlier list option would consume it, and it may begin with a dash.
     Word,
     /// As it stands: it may be the value of the person's own last flag.
     Bare,

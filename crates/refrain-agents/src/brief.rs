@@ -82,7 +82,7 @@ pub(crate) fn last_words(stderr: &str, otherwise: &str) -> String {
     line(lines.clone().find(speaks).or_else(|| lines.next()).unwrap_or(otherwise))
 }
 
-/// Whether a program's text holds some words, whatever their case.
+/// Whether a program's text contains some words, in any case.
 pub(crate) fn has(text: &str, words: &str) -> bool {
     text.to_ascii_lowercase().contains(words)
 }

@@ -1,6 +1,6 @@
-//! What an agent's program tells about itself before it is run: whether somebody is logged in, and what would make it ask or
-//! refuse where nobody is there to answer. It is asked by its own commands, and its configuration is read where it has none.
-//! Nothing here starts anything; who asks, and for how long it waits, is the engine's business.
+//! Information that an agent's program gives before it is run: whether a user is logged in, and what would make it
+//! prompt or refuse when unattended. Its own commands are used, and its configuration is read if it has none. Nothing
+//! here starts a process; that and its time limit belong to the engine.
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! What a runner hears of one attempt, whoever the agent is: bytes in, and at the end what they came to. A command's output
-//! is its message; a stream is cut into lines, which the agent's dialect turns into events.
+//! Parses the output of one attempt of any agent: bytes in, and a result at the end. A command's output is its
+//! message; a stream is cut into lines, which the agent's decoder turns into events.
 
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, AgentReport, Fault, Scope, Usage};
@@ -147,7 +147,7 @@ impl Stream {
         self.begun.clear();
     }
 
-    /// The end of the stream, without an end of its program: what can be told is told.
+    /// The stream ended while the program's exit is unknown: reports what is known.
     pub fn end(&mut self, say: &mut dyn FnMut(AgentEvent)) {
         self.release(say);
     }
@@ -226,7 +226,7 @@ impl OutputParser {
         })
     }
 
-    /// The next bytes; returns what the attempt has used so far, where that is news and it goes on.
+    /// The next bytes; returns the attempt's usage so far if it has changed and the attempt continues.
     pub fn hear(&mut self, chunk: &[u8]) -> Option<Usage> {
         match &mut self.0 {
             ParserKind::Message(scanner) => {
@@ -290,7 +290,7 @@ impl OutputParser {
         }
     }
 
-    /// Nobody saw the program end: what its stream alone came to; none of a command.
+    /// The program's end was not seen: the result of its stream alone; none for a command.
     #[must_use]
     pub fn adopt(self) -> Option<ParsedOutput> {
         match self.0 {
@@ -367,7 +367,8 @@ impl Told {
     }
 }
 
-/// Whether the person lets the agent go on with a session of before; only that matters whose totals are a session's.
+/// Whether the user's arguments continue an earlier session; it matters only for agents that report totals of a
+/// session.
 fn resumes(spec: &Spec) -> bool {
     let words: &[&str] = match spec.agent.kind {
         AgentKind::Claude | AgentKind::Generic => &["--resume", "-r", "--continue", "-c"],

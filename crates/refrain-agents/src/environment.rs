@@ -1,12 +1,13 @@
-//! The environment of agents and gates: the person's, less what a surrounding agent or loop has set for itself, plus what
-//! was asked for, plus what Refrain tells the agent (contract.md, "What the agent and its gates see"). A gate is told nothing.
+//! The environment of agents and gates: the user's, without the variables of a surrounding agent or loop, with those
+//! that were requested, and with those that Refrain sets for the agent (contract.md, "What the agent and its gates
+//! see"). A gate gets none of the last.
 
 use std::ffi::{OsStr, OsString};
 
 use refrain_core::spec::AgentKind;
 use refrain_core::{AttemptId, LoopState, Spec};
 
-/// What `--clean-env` starts from: where things are, who the user is, how to speak and show.
+/// The variables that `--clean-env` keeps: paths, the user's identity, locale and terminal.
 const ALLOWED: [&str; 12] = [
     "PATH",
     "HOME",
@@ -43,8 +44,8 @@ fn is_set_around(name: &str) -> bool {
     SURROUNDINGS.contains(&name) || name.starts_with("REFRAIN_")
 }
 
-/// The person's environment, less what a surrounding agent or loop has set for itself: what agents of a loop start from that
-/// was told nothing of variables.
+/// The user's environment, without the variables of a surrounding agent or loop: for agents of a loop without any
+/// settings of variables.
 #[must_use]
 pub fn of_person(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
     let is_kept = |name: &OsStr| name.to_str().is_none_or(|name| !is_set_around(name));
@@ -142,9 +143,9 @@ const LOGINS: [(AgentKind, &str, &str); 9] = [
     (AgentKind::Gemini, "GOOGLE_API_KEY", "api-key"),
 ];
 
-/// A short name of who pays for this loop's agents: the agent, how it is logged in (`login` where its own login says so), and
-/// what tells its [`account`] from others, as a piece of a hash. The same account has the same name each time. None where
-/// nothing is known: of a command, or without an environment.
+/// A short name of the account that pays for this loop's agents: the agent, its kind of login (`login` for its own
+/// login), and a part of a hash of what distinguishes its [`account`] from others. The same account always has the
+/// same name. None if nothing is known: for a command, or without an environment.
 #[must_use]
 pub fn pool(spec: &Spec, env: &[(OsString, OsString)]) -> Option<String> {
     let account = account(spec, env).filter(|_| !env.is_empty())?;
@@ -175,8 +176,8 @@ pub fn of_attempt(state: &LoopState, id: AttemptId) -> Vec<(String, String)> {
     .into()
 }
 
-/// What a gate that is a command gets beside [`base`]: its mark, and what was asked for. A name alone passes what the agent is
-/// told under it, else what the runner has (`inherited`).
+/// The variables of a command gate besides [`base`]: its mark, and those that were requested. A bare name passes the
+/// agent's value of it, or else the runner's (`inherited`).
 #[must_use]
 pub fn of_gate(
     state: &LoopState,

@@ -21,10 +21,10 @@ pub(crate) fn fault(kind: FaultKind, message: &str) -> Fault {
 /// What an exit says, where the stream says nothing of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Nobody saw it: nothing.
+    /// The end was not observed.
     Unseen,
-    /// By a signal, or as a program ends that heeds one: somebody stopped it. So does an end with 0, which claims a success
-    /// that the stream does not know of.
+    /// By a signal, or by the exit code that a program uses when it handles one: it was stopped. So does an end with
+    /// 0, which claims a success that the stream does not show.
     Stopped,
     /// Before the program itself began: it cannot be run.
     NotRun,

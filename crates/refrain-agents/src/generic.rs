@@ -107,8 +107,8 @@ fn fits_argument(prompt: &str) -> bool {
     prompt.len() <= LONGEST_ARGUMENT && !prompt.contains('\0')
 }
 
-/// Reads a command whose output is one JSON document (`--output-format json`): the message is its `result`, `response`,
-/// `text` or `message`, whichever comes first (the names that known agents use).
+/// Reads a command whose output is one JSON document (`--output-format json`): the message is the first of its
+/// `result`, `response`, `text` or `message` (the names that known agents use).
 #[derive(Debug, Default)]
 pub(crate) struct Document {
     text: Vec<u8>,

@@ -1,5 +1,5 @@
-//! What the hooks of agents are told on standard input, and what they answer (agent-clis.md, "Hooks"; the samples there are
-//! the tests here). Whatever is odd is nothing: a hook that fails, fails the person's session.
+//! The input and output of agents' hooks (agent-clis.md, "Hooks"; the samples there are the tests here). Unexpected
+//! input is ignored: a hook that fails breaks the user's session.
 
 mod transcript;
 
@@ -12,7 +12,7 @@ use crate::wire::lax;
 
 pub use transcript::{Tail, look};
 
-/// What a hook was told.
+/// The input of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     /// The session's own name.
@@ -21,7 +21,7 @@ pub struct Told {
     pub cwd: Option<Utf8PathBuf>,
     /// What happened, in the agent's word: `Stop`, `AfterAgent`, `SessionStart`.
     pub event: Option<String>,
-    /// It is told of an agent below the session, whatever happened.
+    /// The event belongs to an agent below the session.
     pub is_below: bool,
     /// Why a session starts: `startup`, `resume`, `compact`.
     pub source: Option<String>,
@@ -58,7 +58,7 @@ struct Input {
     transcript_path: Option<String>,
 }
 
-/// Reads what a hook was told; none where that is nothing of a session.
+/// Reads the input of a hook; none if it is not about a session.
 #[must_use]
 pub fn read(input: &[u8]) -> Option<Told> {
     let input: Input = serde_json::from_slice(input).ok()?;
@@ -82,8 +82,8 @@ impl Told {
         !self.is_below && self.event.as_deref().is_none_or(|event| matches!(event, "Stop" | "AfterAgent"))
     }
 
-    /// The last message, of which `kept` is what a transcript has: a turn without words has said nothing. Where no transcript
-    /// could be read, the end of what was joined: what stands further up may be of an answer that was heard before.
+    /// The last message. `kept` is the message in the transcript: a turn without text has none. If no transcript
+    /// could be read, the end of the joined text: earlier text may belong to a message that was already handled.
     #[must_use]
     pub fn last_message(&self, kept: Option<Option<&str>>) -> Option<String> {
         let end = || self.joined.as_deref()?.trim_end().lines().next_back();
@@ -92,8 +92,8 @@ impl Told {
     }
 }
 
-/// The answer to the end of a turn that has the session go on: what it is told to do next. The same for all agents, and no
-/// field more: Codex refuses the whole of an answer with one that it does not know.
+/// The answer to the end of a turn that continues the session, with the next instruction. The same for all agents,
+/// with no other field: Codex rejects an answer with a field that it does not know.
 #[must_use]
 pub fn go_on(reason: &str) -> String {
     json!({ "decision": "block", "reason": reason }).to_string()

@@ -1,6 +1,6 @@
-//! An agent as a judge of another one's work: it only reads, in a session of its own, whatever the arguments say that it has
-//! as a worker. What of those would say otherwise is left out; how it is confined instead stands beside each adapter's other
-//! permissions. A generic command is started as it is: nobody knows its arguments.
+//! An agent as the judge of another agent's work: it only reads, in a session of its own, regardless of its arguments
+//! as a worker. Arguments that say otherwise are omitted; each adapter's permissions say how it is confined instead.
+//! A generic command is started as it is: its arguments are unknown.
 
 use refrain_core::spec::{AgentKind, AgentSpec, Permissions};
 

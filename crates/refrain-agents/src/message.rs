@@ -15,7 +15,7 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// Goes on with it.
+    /// Appends text.
     pub(crate) fn push(&mut self, text: &str) {
         self.is_too_long |= self.text.len() + text.len() > LONGEST;
         if !self.is_too_long {
@@ -23,7 +23,7 @@ impl Message {
         }
     }
 
-    /// Goes on with it, on a line of its own.
+    /// Appends text on a line of its own.
     pub(crate) fn push_block(&mut self, text: &str) {
         if !self.text.is_empty() {
             self.push("\n");

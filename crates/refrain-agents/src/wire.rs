@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::brief;
 
-/// Whoever hears what is said.
+/// Receives the events of a stream.
 pub(crate) type Say<'a> = &'a mut dyn FnMut(AgentEvent);
 
 /// A field that is none where it is absent, null or not what was expected: one odd field must not hide an event.

@@ -65,7 +65,7 @@ impl Bridge {
             let mut say = |event: AgentEvent| {
                 let line = serde_json::to_string(&event).map_err(io::Error::other);
                 if line.and_then(|line| writeln!(out, "{line}")).and_then(|()| out.flush()).is_err() {
-                    // Nobody reads what it does, so it need not do it.
+                    // Its output is no longer read, so it can stop.
                     let _ = stop.send(());
                 }
             };
@@ -132,7 +132,7 @@ impl Bridge {
                 say(AgentEvent::Fault(faults::of(FaultKind::Aborted, "the agent was interrupted")));
                 false
             }
-            // No last word: what its standard error adds is known only to who reads that.
+            // No final message: only the reader of its standard error knows more.
             Ok(Err(ConversationError::Gone(at))) => {
                 let how =
                     piped.end(HURRYING).map_or_else(|error| error.to_string(), |status| status.to_string());

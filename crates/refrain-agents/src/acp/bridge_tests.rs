@@ -28,7 +28,7 @@ permission() {
 }
 "#;
 
-/// Bridges to a script; `stops` are asked for as tool calls are heard.
+/// Bridges to a script; each of the first `stops` tool calls triggers a stop.
 fn converse(script: &str, stops: usize, change: impl FnOnce(&mut Bridge)) -> (bool, Vec<AgentEvent>) {
     let args = ["-c".to_owned(), format!("{BEGIN}\n{script}")].into();
     let mut bridge = Bridge::new("sh".to_owned(), args, "/repo".into(), Permissions::Auto);

@@ -41,7 +41,7 @@ impl Adapter for Acp {
         argv.extend(["--".to_owned(), args::program(call)]);
         argv.extend(agent.args.iter().cloned());
         let env = match agent.permissions {
-            // OpenCode asks nobody unless it is told to; to others they are nothing.
+            // OpenCode allows everything unless it is configured otherwise; other agents ignore these variables.
             Permissions::ReadOnly => opencode::reading().into(),
             Permissions::Auto | Permissions::Full | Permissions::Agent => Vec::new(),
         };

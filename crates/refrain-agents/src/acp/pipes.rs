@@ -22,7 +22,7 @@ pub(super) fn incoming(
     let (sender, mut lines) = mpsc::channel(WAITING);
     thread::spawn(move || {
         let mut from = BufReader::new(from);
-        // To the end, whoever still listens: a program on its way out must not be held up by a full pipe.
+        // Reads to the end, even without a receiver: a full pipe must not block a program that is exiting.
         while let Ok(Some(line)) = line(&mut from) {
             match String::from_utf8(line) {
                 Ok(line) if line.starts_with('{') => {
@@ -37,7 +37,7 @@ pub(super) fn incoming(
     stream::poll_fn(move |context| lines.poll_recv(context))
 }
 
-/// Where our messages go. A program that does not take them any more is not an error here: that it is gone is heard.
+/// Sends our messages. A program that no longer reads them is no error here: its end is detected elsewhere.
 pub(super) fn outgoing(mut to: ChildStdin) -> impl Sink<String, Error = io::Error> + Send + 'static {
     let (sender, lines) = blocking::channel::<String>();
     thread::spawn(move || {
@@ -53,7 +53,7 @@ pub(super) fn outgoing(mut to: ChildStdin) -> impl Sink<String, Error = io::Erro
     })
 }
 
-/// The next line, trimmed; what is too long of it is left out.
+/// The next line, trimmed; an overlong line is cut.
 fn line(from: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     if from.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {

@@ -77,7 +77,7 @@ impl Conversation<'_> {
         prompt: &str,
     ) -> Result<Prompted, ConversationError> {
         let result = self.talk(agent, prompt).await;
-        // Nobody listens any more, so nobody may wait for that.
+        // The receiver is gone, so no sender may wait for it.
         self.hearing.close();
         result
     }
@@ -140,7 +140,7 @@ impl Conversation<'_> {
                 () = until.is_over() => return Err(until.late(self, &method)),
             }
         };
-        // What came before the answer waits here by now; what comes after it may go on for ever.
+        // Updates before the response are queued by now; those after it may continue for ever.
         for _ in 0..self.hearing.len() {
             let Ok(heard) = self.hearing.try_recv() else { break };
             self.attend(heard)?;
@@ -160,7 +160,7 @@ impl Conversation<'_> {
             }
             Heard::Notification(_) => (self.say)(AgentEvent::Unknown),
             Heard::Request(message, responder) => {
-                // An answer that cannot be sent is one that nobody waits for.
+                // If a response cannot be sent, no request waits for it.
                 let _ = match message.method() {
                     "session/request_permission" => match serde_json::from_value(message.params) {
                         Ok(question) => responder.respond(self.answer(question)),

@@ -1,4 +1,4 @@
-//! What the bridge's tests share: a recording, a specification, an attempt's stream heard to its end.
+//! Shared by the bridge's tests: a recording, a specification, and an attempt's stream read to its end.
 
 use std::sync::LazyLock;
 

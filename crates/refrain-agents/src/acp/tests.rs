@@ -47,7 +47,7 @@ impl Heard {
     }
 }
 
-/// Hears a recorded conversation as the bridge would have.
+/// Replays a recorded conversation as the bridge receives it.
 fn replay(recorded: &[u8]) -> Heard {
     let (mut map, mut heard) = (Map::default(), Heard::default());
     let mut asked = Vec::new();
@@ -127,7 +127,7 @@ fn a_recorded_conversation_comes_to(
     assert_eq!((report.fault.as_ref(), report.unknown), (None, 0));
 }
 
-/// An attempt that was prompted, and heard these updates.
+/// An attempt that was prompted and received these updates.
 fn hear(updates: &[Value]) -> (Map, Heard) {
     let (mut map, mut heard) = (Map::default(), Heard::default());
     map.begin();

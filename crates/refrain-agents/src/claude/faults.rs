@@ -46,8 +46,8 @@ pub(super) fn of_retry(status: Option<u16>, error: Option<&str>, delay: Option<u
     Fault { until: delay.map(|ms| Until::After(refrain_core::spec::Millis(ms))), ..fault(kind, &message) }
 }
 
-/// What went wrong with a run whose result says so. `last` is the error that came before it, `limit` the plan's limit as
-/// last heard of.
+/// The cause of a run whose result is an error. `last` is the error that came before it, `limit` the last reported
+/// limit of the plan.
 pub(super) fn of_result(outcome: &Outcome, last: Option<&ApiError>, limit: Option<&RateLimit>) -> Fault {
     let none = ApiError::default();
     let last = last.unwrap_or(&none);

@@ -29,7 +29,7 @@ pub(super) struct Reader {
     has_spoken: bool,
     /// The last result, and whether it was a success.
     ended: Option<bool>,
-    /// An error of the API that the main agent ran into, until it goes on.
+    /// An error of the API that the main agent ran into; cleared when it continues.
     error: Option<ApiError>,
     /// The plan's limit, while it is used up.
     limit: Option<RateLimit>,
@@ -170,7 +170,8 @@ impl Reader {
             say(AgentEvent::Cost { of, usd });
         }
         let is_success = outcome.subtype.as_deref() == Some("success") && outcome.is_error != Some(true);
-        // A command whose preamble fails, or a prompt that a hook blocks: no model was asked, and the text is the program's.
+        // A command with a failing preamble, or a prompt that a hook blocks: no model was asked, and the text is the
+        // program's.
         let is_idle = outcome.num_turns == Some(0) && !self.has_spoken;
         let ok = is_success && !is_idle;
         if is_success && is_idle {
@@ -264,7 +265,7 @@ fn hear_user(user: User, say: Say<'_>) {
     for block in blocks(&user.message.content) {
         match block {
             Block::ToolResult { content, is_error } => {
-                // Left out means that it is none.
+                // If omitted, it is no error.
                 let ok = Some(is_error != Some(true));
                 say(AgentEvent::ToolResult { ok, output: brief::output(&text_of(&content)) });
             }

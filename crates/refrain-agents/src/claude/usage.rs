@@ -14,7 +14,7 @@ const OPEN_MESSAGES: usize = 64;
 pub(super) struct Meter {
     /// What is certain: all results so far.
     settled: Option<Count>,
-    /// Messages since the last result that will not be heard of again.
+    /// Messages since the last result that will not be reported again.
     closed: Option<Count>,
     /// Messages since the last result, by id. Each is said once per block, and again when it ends.
     open: VecDeque<(String, Count)>,
@@ -77,7 +77,7 @@ impl Meter {
         };
     }
 
-    /// What this run cost, whatever its session had cost before; none where some result did not say.
+    /// The cost of this run, without earlier runs of its session; none if a result did not report it.
     pub(super) fn cost(&self) -> Option<Usd> {
         match self.cost {
             KnownCost::All(usd) => Some(usd),

@@ -33,7 +33,7 @@ fn login(place: &Place<'_>, config: &str, answer: Option<&Answer>) -> Finding {
     if answer.code == Some(0) {
         let said = answer.stdout.lines().chain(answer.stderr.lines());
         let how = said.map(str::trim).find(|line| !line.is_empty() && !line.starts_with("WARNING"));
-        // It may show a part of a key behind a dash.
+        // After a dash it may show a part of a key.
         let how = how.and_then(|line| line.split(" - ").next()).unwrap_or("logged in");
         return Finding::ok(Subject::Login, how);
     }

@@ -26,7 +26,7 @@ const BEGINNINGS: [(&str, FaultKind); 16] = [
     ("Not logged in", FaultKind::Login),
 ];
 
-/// What a provider says of a model, with whatever status.
+/// A provider's message about an unavailable model, with any status.
 const NO_MODEL: [&str; 2] =
     ["does not exist or you do not have access", "model is not supported when using Codex"];
 

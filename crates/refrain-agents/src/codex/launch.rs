@@ -50,8 +50,8 @@ const APPROVAL: [&str; 6] = [
     "--yolo",
 ];
 
-/// The command line: `codex [theirs] exec OURS [theirs] -`. Ours stands before a subcommand of `exec`, such as `resume`,
-/// which refuses some of it behind.
+/// The command line: `codex [theirs] exec OURS [theirs] -`. Ours stands before a subcommand of `exec`, such as
+/// `resume`, which refuses some of our options after it.
 pub(super) fn launch(call: &Call<'_>) -> Launch {
     let agent = &call.spec.agent;
     let given = Given::new(&agent.args);
@@ -61,7 +61,7 @@ pub(super) fn launch(call: &Call<'_>) -> Launch {
     argv.push("exec".to_owned());
     let mut launch = Launch { argv, ..Launch::default() };
     args::add(&mut launch, given, &["--json", "--experimental-json"], None);
-    // Whether a folder may be worked in was decided by whoever started the loop.
+    // The user who started the loop has decided that this folder may be worked in.
     args::add(&mut launch, given, &["--skip-git-repo-check"], None);
     allow(call, given, &mut launch);
     if let Some(model) = agent.model.as_deref().filter(|_| !configures(given, "model")) {
@@ -82,7 +82,7 @@ pub(super) fn launch(call: &Call<'_>) -> Launch {
     launch
 }
 
-/// The person's arguments before and after the subcommand `exec`, which may be left out.
+/// The user's arguments before and after the subcommand `exec`, which may be omitted.
 fn split(args: &[String]) -> (&[String], &[String]) {
     let word = Given::new(args).first_word(&VALUED);
     match word.map(|at| (at, args[at].as_str())) {
@@ -91,7 +91,7 @@ fn split(args: &[String]) -> (&[String], &[String]) {
     }
 }
 
-/// Takes away what would go on with another session: a subcommand of `exec`, and all behind it.
+/// Removes arguments that continue another session: a subcommand of `exec`, and all after it.
 pub(crate) fn begin_anew(args: &mut Vec<String>) {
     let from = args.len() - split(args).1.len();
     if let Some(word) = Given::new(&args[from..]).first_word(&VALUED)

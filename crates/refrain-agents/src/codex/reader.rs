@@ -16,7 +16,7 @@ pub(super) struct Reader {
     clock: Clock,
     /// What it said last: the final message, once its turn is over.
     last: Option<String>,
-    /// What it called an error and then did not go on from.
+    /// An error that it did not continue from.
     error: Option<Fault>,
     turn: Turn,
 }

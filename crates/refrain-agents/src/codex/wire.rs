@@ -48,7 +48,7 @@ pub(super) struct Error {
     pub(super) message: Option<String>,
 }
 
-/// Tokens of the whole thread, from its very start: a resumed one goes on counting.
+/// Tokens of the whole thread from its start: a resumed one continues to count.
 #[derive(Debug, Deserialize)]
 pub(super) struct Usage {
     /// Cached ones included.

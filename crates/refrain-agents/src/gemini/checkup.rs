@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::checkup::{Checkup, Place, Question, json, text};
 
-/// Where an organisation puts settings that nobody can change.
+/// Settings that an organisation enforces.
 const MANAGED: &str = "/etc/gemini-cli/settings.json";
 
 impl Checkup for super::Gemini {

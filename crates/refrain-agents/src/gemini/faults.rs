@@ -155,7 +155,7 @@ fn reset(text: &str) -> Option<f64> {
     text.rsplit_once("reset after ").and_then(|(_, rest)| span(rest))
 }
 
-/// Documented exit codes, and the HTTP status behind the others (429 -> 173, 403 -> 147, 400 -> 144).
+/// Documented exit codes, and the HTTP status for the others (429 -> 173, 403 -> 147, 400 -> 144).
 fn of_code(exit: Exit) -> Option<FaultKind> {
     let Exit::Code(code) = exit else { return None };
     match code {

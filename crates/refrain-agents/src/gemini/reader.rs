@@ -24,7 +24,7 @@ pub(super) struct Reader {
     has_answered: bool,
     /// It broke the run off by its own loop detection, which it then calls a success.
     is_looping: bool,
-    /// The last error that it told of, which a result without one of its own is about.
+    /// The last reported error, which applies to a result without one of its own.
     last_error: Option<String>,
     result: Option<Outcome>,
     notices: faults::Notices,
@@ -168,8 +168,8 @@ impl Reader {
             return Some(fault(FaultKind::Setup, &message));
         }
         let known = faults::of_exit(exit, stderr, self.has_begun)?;
-        // Ended while it had nothing but refusals from its provider: that is what went wrong. Once there was an answer,
-        // nobody knows whether the refusals came before it or after.
+        // It ended after nothing but refusals from its provider: these are the cause. If there was an answer, it is
+        // unknown whether the refusals came before or after it.
         let retries =
             faults::of_retries(stderr).filter(|_| known.kind == FaultKind::Aborted && !self.has_answered);
         Some(retries.unwrap_or(known))

@@ -56,7 +56,7 @@ pub(super) enum EventKind {
     Unknown,
 }
 
-/// Whose message it is.
+/// The author of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Role {

@@ -1,5 +1,6 @@
-//! What Claude Code and Gemini keep of a session, read from its end: what the hook was not told, and whether anything was done
-//! in the last turn. Lines that are odd are passed over, and so is what agents below the session said.
+//! The stored transcript of a session of Claude Code or Gemini, read from its end: information missing in the hook's
+//! input, and whether the last turn did any work. Malformed lines and messages of agents below the session are
+//! skipped.
 
 pub(super) mod gemini;
 
@@ -14,10 +15,10 @@ use serde_json::Value;
 /// How much of a transcript's end is read, in bytes: a turn that is longer has done something.
 const LONGEST: u64 = 8 << 20;
 
-/// How what a hook had it go on with begins, in the transcript.
+/// The start of a hook's feedback in the transcript, with which the session continued.
 const FEEDBACK: &str = "Stop hook feedback:";
 
-/// The end of a session's transcript, back to what it was told last.
+/// The end of a session's transcript, back to the last prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
     /// The last text that the agent said.
@@ -91,7 +92,7 @@ pub(super) fn tail(bytes: &[u8], is_cut: bool) -> Option<Tail> {
 }
 
 impl Tail {
-    /// Hears one line of the agent's; the last comes first.
+    /// Reads one line of the agent; the lines come in reverse order.
     fn hear<'a>(&mut self, blocks: impl DoubleEndedIterator<Item = &'a Value>, answered: &[String]) {
         for block in blocks.rev() {
             let text = |name: &str| block.get(name).and_then(Value::as_str);

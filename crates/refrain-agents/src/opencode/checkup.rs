@@ -39,7 +39,7 @@ impl Checkup for super::OpenCode {
     }
 }
 
-/// None where it has no credentials, and nobody knows whether it needs some.
+/// None if it has no credentials, and it is unknown whether it needs some.
 fn login(said: &str, has_provider: Option<bool>) -> Option<Finding> {
     let said = printable(said);
     let words: Vec<&str> = said.split_whitespace().collect();

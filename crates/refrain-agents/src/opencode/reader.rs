@@ -11,22 +11,22 @@ use crate::faults::fault;
 use crate::message::Message;
 use crate::wire::{self, Say};
 
-/// How OpenCode's own refusal of a tool call begins, where nobody is there to be asked.
+/// The start of the message with which OpenCode refuses a tool call when no user can be asked.
 const REJECTED: &str = "The user rejected permission";
 
 /// Reads one attempt's stream.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// The agent's own session: the first that is heard. Another one is a sub-agent's.
+    /// The agent's own session: the first in the stream. Other sessions are sub-agents.
     session: Option<String>,
     message: Message,
     tokens: Option<Tokens>,
     cost: Option<Usd>,
     /// How the last model call ended; none while one runs.
     reason: Option<Reason>,
-    /// A tool call of its last step was refused for want of somebody to ask.
+    /// A tool call of its last step was refused because no user could be asked.
     is_rejected: bool,
-    /// An error that nothing has followed so far: OpenCode goes on after some (it compacts and tries again).
+    /// An error that was the last event so far: OpenCode continues after some (it compacts and tries again).
     pending: Option<Fault>,
 }
 
@@ -40,7 +40,7 @@ impl StreamDecoder for Reader {
     fn conclude(&mut self, exit: Exit, stderr: &str, say: Say<'_>) {
         if let Some(fault) = self.pending.take() {
             say(AgentEvent::Fault(fault));
-            // After an error it leaves by itself, with a code other than 0; anything else is somebody else's doing.
+            // Non-zero exit is the agent's; a signal is external.
             if matches!(exit, Exit::Code(1..=127)) {
                 say(AgentEvent::Final { ok: false, message: None });
             }
@@ -90,7 +90,7 @@ impl Reader {
         }
     }
 
-    /// Whose event it is, by its session.
+    /// The speaker of an event, by its session.
     fn speaker(&mut self, session: Option<String>, say: Say<'_>) -> Speaker {
         match (session, &self.session) {
             (Some(theirs), Some(own)) if theirs != *own => Speaker::SubAgent,

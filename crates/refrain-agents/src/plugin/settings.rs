@@ -10,7 +10,7 @@ use refrain_core::formats::splice::Splice;
 
 use document::{Document, Group};
 
-/// One thing of ours in somebody's settings.
+/// One change of ours in a settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
     /// The keys that lead to it, from the top.
@@ -26,9 +26,9 @@ pub struct Edit {
 pub enum Kind {
     /// By its last key, which is ours.
     Key,
-    /// By its last key, below which somebody else may have something.
+    /// Identified by its last key, which may also contain entries of others.
     SharedKey,
-    /// As the element, of the array at its path, whose only hook runs these words.
+    /// Identified as the element, of the array at its path, with a single hook that runs these words.
     Element(String),
 }
 
@@ -44,10 +44,10 @@ pub enum Misfit {
     /// Something else stands where there has to be an array.
     #[error("{} is no array", place(.0))]
     NoArray(Vec<String>),
-    /// A key stands there twice, so nobody knows which of them counts.
+    /// A key appears twice, so it is unclear which one counts.
     #[error("{} stands there twice", place(.0))]
     Twice(Vec<String>),
-    /// What is to be ours is somebody else's.
+    /// A place for our entry is used by something else.
     #[error("{} is something else already", place(.0))]
     Taken(Vec<String>),
 }
@@ -97,8 +97,8 @@ pub fn put(text: &str, edits: &[Edit]) -> Result<(String, Vec<Splice>), Misfit> 
     Ok((text, all))
 }
 
-/// Takes what is ours out of a text that somebody changed since, and what is empty without it. What stands in a place of ours
-/// and is something else is somebody's own.
+/// Removes our entries from a text that may have changed since, and what is empty without them. A different value in
+/// one of our places belongs to the user and stays.
 pub fn take(text: &str, edits: &[Edit]) -> Result<String, Misfit> {
     let mut text = text.to_owned();
     for edit in edits {
@@ -181,7 +181,8 @@ fn find<'d>(document: &'d Document<'d>, edit: &Edit) -> Result<Spot<'d>, Misfit>
     }
 }
 
-/// Whether it is a matcher of hooks whose only one runs these words. One that somebody put another hook into is theirs.
+/// Whether it is a matcher of hooks with a single hook that runs these words. One with another hook added belongs to
+/// the user.
 fn runs(value: &Value<'_>, mark: &str) -> bool {
     let Some([Value::Object(hook)]) = value
         .as_object()

@@ -121,7 +121,7 @@ fn a_claim_counts_in_what_is_the_message() {
     use OutputFormat::{Auto, Json, StreamJson, Text};
     #[rustfmt::skip]
     let cases: Vec<(OutputFormat, String, Exit, bool, Option<&str>)> = vec![
-        // a message is all of it, whatever the exit
+        // a message is all of it, with any exit
         (Auto, CLAIM.to_owned(), DONE, true, None),
         (Text, CLAIM.to_owned(), Exit::Code(1), true, None),
         (Text, result(CLAIM), DONE, false, None),

@@ -22,7 +22,7 @@ const RESET: i64 = 1_795_226_899;
 
 #[test]
 fn recorded_faults_have_a_kind_and_words() {
-    // Where nothing is said of the words, they are whatever the provider chose.
+    // If a case says nothing about the text, the provider chose it.
     #[rustfmt::skip]
     let cases = [
         ("claude", "auth", 1, Login, ""),

@@ -56,7 +56,7 @@ fn no_argument_stands_there_twice() {
         ("claude", Auto, &["--allowedTools", "Read"], format!("{CLAUDE} --permission-mode acceptEdits --allowedTools Read")),
         ("claude", Auto, &["--allowed-tools=Read"], format!("{CLAUDE} --permission-mode acceptEdits --allowed-tools=Read")),
         ("claude", Agent, &["--resume", "ID"], format!("{CLAUDE} --resume ID")),
-        // flags behind `--` are none
+        // after `--` there are no flags
         ("claude", Agent, &["--", "--verbose"], format!("{CLAUDE} -- --verbose")),
 
         ("codex", Auto, &[], format!("{CODEX} {BOX} -")),

@@ -40,7 +40,7 @@ fn unknown() -> impl Strategy<Value = String> {
         "x-[a-z._]{0,12}".prop_map(|name| format!(
             r#"{{"type":"{name}","sessionID":"other","part":{{"text":"x"}},"session_id":"other","content":"x"}}"#
         )),
-        // fields of kinds that nobody expects
+        // fields of unexpected types
         "x-[a-z._]{0,12}".prop_map(|name| format!(
             r#"{{"type":"{name}","sessionID":"other","part":{{"text":5,"cost":"x"}},"role":5,"error":1,"delta":[]}}"#
         )),

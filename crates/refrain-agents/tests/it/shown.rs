@@ -1,4 +1,4 @@
-//! What is shown of a stream: texts, tools, thoughts, and who speaks.
+//! Events for display: texts, tools, thoughts, and their speaker.
 
 use refrain_core::agent::{AgentEvent, Scope, Speaker, Usd};
 use refrain_core::event::Exit;
@@ -7,7 +7,7 @@ use crate::play::{play, recording};
 
 const DONE: Exit = Exit::Code(0);
 
-/// What is shown of a stream, an event a line. What is counted elsewhere is left out.
+/// The displayed events of a stream, one per line. Counters are omitted.
 fn shown(agent: &str, name: &str) -> Vec<String> {
     let who = |by: &Speaker| if *by == Speaker::Agent { "it" } else { "its sub-agent" };
     let events = play(agent, &recording(agent, name), DONE, "").events;

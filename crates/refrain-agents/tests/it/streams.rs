@@ -230,7 +230,7 @@ const TRUTHS: [Truth; 91] = [
     gemini("stop-hook", DONE, Some([3000, 0, 150]), "7ebe534e-f587-4b51-9b09-93bcaa9296e3", ok("third stop")),
     gemini("after-agent-hook", DONE, Some([4000, 0, 200]), "bc2ad19b-c878-4a3b-aaef-3837d04cf023", ok("third stop")),
     gemini("rate-limit-once", DONE, Some([1000, 0, 50]), "b25c17ff-ff20-459a-85b9-f0d9345ae311", ok("recovered")),
-    // begun again: it goes on as if nothing had been cut
+    // started again: it continues as if nothing had been cut
     gemini("cut-stream", DONE, Some([1000, 0, 50]), "ceed40ca-cf9c-49e3-9ede-86f7b0991a57", ok("This answer is cut off before its end, arecovered")),
     // failures
     gemini("empty-answer", DONE, Some([4000, 0, 200]), "828aab74-cb60-4481-8b53-5f384b3e1c94", FAILED),

@@ -48,7 +48,7 @@ impl<'t> Document<'t> {
     pub(super) fn read(whole: &'t str) -> Result<Self, Misfit> {
         let text = whole.strip_prefix(BYTE_ORDER_MARK).unwrap_or(whole);
         let collect = CollectOptions { comments: CommentCollectionStrategy::AsTokens, tokens: true };
-        // Comments and commas at an end are usual in settings; all else that is no JSON is nobody's settings.
+        // Comments and trailing commas are usual in settings; any other deviation from JSON is an error.
         let accept = ParseOptions {
             allow_comments: true,
             allow_trailing_commas: true,
@@ -86,7 +86,7 @@ impl<'t> Document<'t> {
         vec![Splice { at: self.start, old: String::new(), new }]
     }
 
-    /// Puts it into a group that so many of its keys lead to, as the last, behind the comments that stand there.
+    /// Inserts it into a group, which `depth` of its keys lead to, as the last entry, after the comments there.
     pub(super) fn insert(&self, group: &Group, depth: usize, edit: &Edit) -> Vec<Splice> {
         let last = group.children.last().copied();
         let from = last.map_or(group.range.start + 1, |last| last.end);
@@ -140,7 +140,7 @@ impl<'t> Document<'t> {
         let rest = &self.text[end..];
         let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r']).len();
         let has_own_line = self.text[before_end..own.start].contains('\n');
-        // The space before it goes with it, but for the end of a line that a comment needs; else that behind it.
+        // The space before it is removed too, except for a line end that a comment needs; then the space after it.
         let takes_before = rest[blank..].starts_with('\n') || (!ends_line && (has_own_line || is_last));
         let (begin, mut end) = if takes_before { (before_end, end) } else { (own.start, end + blank) };
         // Nothing is left in it.

@@ -84,7 +84,7 @@ fn there_and_back(text: &str, edits: &[Edit]) {
     let has_been = text.contains("refrain@refrain");
     assert!(has_been || is_within(text, &with), "{text}\n{with}");
     assert!(has_been || splices.iter().all(|splice| splice.old.is_empty()));
-    // All else is as it was, and taken out of what somebody changed since, nothing of ours is left.
+    // All else is unchanged, and removing from a changed text leaves nothing of ours.
     let taken = take(&with, edits).unwrap();
     for edit in edits {
         assert_eq!(look(&taken, edit), Ok(Found::Nothing), "{taken}");
@@ -164,7 +164,7 @@ fn what_is_taken_out_leaves_no_gap(#[case] text: &str, #[case] expected: &str) {
     let edits = [hooks(), switches()].concat();
     let (with, _) = put(text, &edits).unwrap();
     assert_eq!(take(&with, &edits).unwrap(), expected, "{with}");
-    // What somebody put behind it stays.
+    // Text that was added after it stays.
     let more = with.trim_end().strip_suffix('}').unwrap().trim_end();
     let more = format!("{},\n  \"z\": 1\n}}", more.trim_end_matches(','));
     let taken = take(&more, &edits).unwrap();

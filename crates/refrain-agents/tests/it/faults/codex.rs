@@ -34,7 +34,7 @@ fn codex_is_judged_by_its_own_words_and_its_exit() {
         // the program's own words, not somewhere inside
         (failed("the user wrote: Quota exceeded, at capacity, 401"), BAD, "", Some(Other), None),
         (failed(""), BAD, "", Some(Other), None),
-        // an error that it did not go on from, without the end of the turn; one that it did
+        // an error that it did not continue from, without the end of the turn; one that it did
         (format!(r#"{OPEN}{{"type":"error","message":"Quota exceeded."}}"#), BAD, "", Some(Credit), None),
         (format!("{OPEN}{{\"type\":\"error\",\"message\":\"Quota exceeded.\"}}\n{done}"), DONE, "", None, None),
         // a warning is no error

@@ -11,7 +11,7 @@ use refrain_core::event::Exit;
 use super::{BAD, Case, DONE, after, check};
 use crate::play::{play, recording};
 
-/// How one ends whose database was just made by another, cut in the middle.
+/// The error output if another process has just created the database, cut in the middle.
 const CREATES: &str = "\u{1b}[91m\u{1b}[1mError: \u{1b}[0mUnexpected error\n\nFailed query: \n        CREATE TABLE `workspace` \
                        (\n          `id` text PRIMARY KEY\n        );\n      \nparams: \n";
 
