@@ -1,4 +1,4 @@
-//! One question of HTTP's at a forge, whoever puts it: the forge's program, or ourselves.
+//! One HTTP request to a forge, sent by the forge's program or by our own client.
 
 pub(crate) mod client;
 pub(crate) mod exchange;
@@ -15,10 +15,9 @@ use crate::trouble::Trouble;
 /// How many of a list are asked for at once: the most that both give.
 const PAGE: usize = 100;
 
-/// How many pages are looked at: a commit with more checks than that is nobody's.
+/// How many pages are read: no real commit has more checks than that.
 const MOST_PAGES: usize = 20;
 
-/// Who asks.
 #[derive(Debug)]
 pub(super) enum Api {
     /// `gh` or `glab`, in the person's login.

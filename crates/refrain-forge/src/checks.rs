@@ -15,7 +15,7 @@ pub enum CheckState {
     /// It is well.
     Passed,
     Failed,
-    /// Somebody, or something, ended it.
+    /// It was cancelled, by a user or automatically.
     Cancelled,
     /// It had nothing to do.
     Skipped,
@@ -36,7 +36,7 @@ pub struct Check {
     pub url: Option<String>,
     /// What it says of itself in short.
     pub summary: String,
-    /// The job whose log tells more, where the forge runs it.
+    /// The job with the detailed log, if the forge runs it.
     pub(super) job: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ pub enum Configured {
     Yes(String),
     /// It has none.
     No,
-    /// It cannot be told: why.
+    /// The state is unknown, with the reason.
     Unknown(String),
 }
 
@@ -86,7 +86,7 @@ pub enum Verdict {
     },
     /// Only a person can bring these on.
     Waiting { on: Vec<Check> },
-    /// None was reported yet, and some are to be expected: why, or why that cannot be told.
+    /// No check was reported yet, although some are expected: the reason, or why that is unknown.
     NotStarted {
         /// What says so.
         why: String,
@@ -98,7 +98,7 @@ pub enum Verdict {
 }
 
 impl Checks {
-    /// What they amount to. One that is not required counts too: a person who wants it ignored can merge.
+    /// The overall result. A check that is not required counts too: a user who wants it ignored can merge.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let is = |wanted: &[CheckState]| {

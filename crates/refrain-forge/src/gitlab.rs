@@ -203,7 +203,7 @@ impl Host for GitLab {
     }
 }
 
-/// What GitLab's `detailed_merge_status` means; what is not known yet is told in its own word.
+/// The meaning of GitLab's `detailed_merge_status`; an unknown value is reported as it is.
 fn of_status(state: &str, status: Option<&str>) -> Mergeable {
     let why = match (state, status.unwrap_or("unchecked")) {
         ("closed" | "merged", _) | (_, "not_open") => MergeBlocker::Closed,

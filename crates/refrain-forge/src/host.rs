@@ -1,5 +1,5 @@
-//! A forge as the rest of the program sees it. What is done outside is done once: it is looked for first, and looked for again
-//! where an answer was lost. Whoever is told [`Trouble::Unreachable`] may ask again for the same.
+//! A forge as the rest of the program sees it. Each action happens once: its result is looked up first, and again if
+//! an answer was lost. After [`Trouble::Unreachable`] the caller may make the same request again.
 
 use std::ffi::OsString;
 
@@ -35,12 +35,12 @@ pub struct Forge {
 }
 
 impl Forge {
-    /// The forge of a remote's address: GitHub at github.com, wherever `gh` has a login and wherever there is a token for it,
-    /// GitLab at gitlab.com and wherever `glab` has a login; none elsewhere, where a branch can only be pushed. The programs run
-    /// in `dir` with the person's environment; GitHub is asked by a token where `gh` has no login.
+    /// The forge of a remote's address: GitHub at github.com and wherever `gh` has a login or there is a token;
+    /// GitLab at gitlab.com and wherever `glab` has a login. None elsewhere, where a branch can only be pushed. The
+    /// programs run in `dir` with the user's environment; GitHub is asked with a token if `gh` has no login.
     ///
     /// # Errors
-    /// [`Trouble::Unreachable`] where it cannot be told whether there is a login, and [`Trouble::Cancelled`].
+    /// [`Trouble::Unreachable`] if it is unknown whether there is a login, and [`Trouble::Cancelled`].
     pub fn of(
         url: &str,
         dir: &Utf8Path,
@@ -106,7 +106,7 @@ impl Forge {
     pub fn open(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble> {
         let open = |forge: &Self| {
             let found = forge.find(opening.branch)?;
-            // One for another base is somebody's own.
+            // One for another base was not opened by this loop.
             Ok::<_, Trouble>(found.filter(|found| found.state == State::Open && found.base == opening.base))
         };
         if let Some(found) = open(self)? {
@@ -124,7 +124,7 @@ impl Forge {
             Ok(made) => return Ok(made),
             Err(error) => error,
         };
-        // Somebody was quicker, or it was done and nobody heard of it.
+        // Another process was faster, or it was opened and the answer was lost.
         if matches!(error, Trouble::Refused { .. } | Trouble::Unreachable { .. })
             && let Ok(Some(found)) = open(self)
         {
@@ -183,11 +183,12 @@ impl Forge {
         self.host.mergeable(number)
     }
 
-    /// Merges a pull request at this very commit, as one commit where it is to be squashed, and takes its branch away where
-    /// nobody moved that meanwhile. It may be repeated: what is merged already is found so.
+    /// Merges a pull request at exactly this commit, as one commit if it is to be squashed, and deletes its branch
+    /// unless the branch has moved meanwhile. It may be repeated: an earlier merge is found.
     ///
     /// # Errors
-    /// [`Trouble`]; where that [`is_uncertain`](Trouble::is_uncertain), it may be merged all the same: asking again tells.
+    /// [`Trouble`]; if it [`is_uncertain`](Trouble::is_uncertain), it may be merged all the same: the next call finds
+    /// out.
     pub fn merge(
         &self,
         number: u64,
@@ -217,7 +218,7 @@ impl Forge {
         if !matches!(error, Trouble::Refused { .. } | Trouble::Unreachable { .. }) {
             return Err(error);
         }
-        // Whatever was said, the pull request tells what is so.
+        // The pull request itself shows the result, regardless of the error.
         let Ok(now) = self.host.get(number) else { return Err(error) };
         match (settled(&now, head), error) {
             (Some(merged), _) => Ok(merged),

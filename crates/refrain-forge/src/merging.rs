@@ -24,9 +24,9 @@ pub enum MergeBlocker {
     Conflicts,
     /// It has to stand on its base's last commit first.
     Behind,
-    /// Somebody has to approve it.
+    /// An approval is missing.
     ReviewMissing,
-    /// Somebody wants something else done first.
+    /// A reviewer requested changes.
     ChangesRequested,
     /// A check that is required has not passed.
     ChecksMissing,
@@ -52,7 +52,7 @@ impl fmt::Display for MergeBlocker {
 /// What came of merging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// It is merged, by us or by somebody else before.
+    /// It is merged, by us or earlier by another user.
     Done {
         /// As which commit; none where the forge does not say.
         commit: Option<Oid>,

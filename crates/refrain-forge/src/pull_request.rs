@@ -38,7 +38,7 @@ pub enum State {
 /// A project of a forge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
-    /// The branch that pull requests are for unless somebody says another.
+    /// The default base of pull requests.
     pub default_branch: String,
     /// The login may push there; none where the forge does not say.
     pub may_push: Option<bool>,

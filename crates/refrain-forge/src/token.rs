@@ -17,7 +17,7 @@ const ENTERPRISE: &[&str] = &["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"];
 /// Where git finds it, in the environment of that git alone.
 const FOR_GIT: &str = "REFRAIN_GIT_TOKEN";
 
-/// Who git says it is: GitHub looks at the token only.
+/// GitHub ignores the user name and checks only the token.
 const HELPER: &str =
     r#"!f() { [ "$1" = get ] && printf 'username=x-access-token\npassword=%s\n' "$REFRAIN_GIT_TOKEN"; }; f"#;
 
@@ -51,7 +51,7 @@ pub(super) fn host_of(url: &str) -> Option<String> {
     Place::of(&format!("{}/of/any", url.trim_end_matches('/'))).map(|place| place.host)
 }
 
-/// Whether what is sent there is read by nobody else.
+/// Whether the connection is encrypted or local.
 pub(super) fn is_private(url: &str) -> bool {
     let is_here = |host: String| matches!(host.as_str(), "127.0.0.1" | "localhost");
     url.starts_with("https://") || (url.starts_with("http://") && host_of_any(url).is_some_and(is_here))
@@ -90,8 +90,8 @@ impl Token {
         self.from
     }
 
-    /// The environment in which git shows it to the host of a remote's address, and nobody keeps it; none where that address
-    /// is no host's that may be shown one, or where others could read along.
+    /// An environment in which git sends the token to the host of a remote's address and does not store it; none if
+    /// the token is not for that host, or if the connection could be read by others.
     pub fn for_git(
         url: &str,
         env: &[(OsString, OsString)],
@@ -104,7 +104,7 @@ impl Token {
         let count: usize =
             variable(env, "GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0);
         let mut env = env.to_vec();
-        // The person's own helpers had their turn, and would keep what they are told.
+        // The user's own helpers are disabled: git has tried them before, and they would store the token.
         for (at, value) in ["", HELPER].into_iter().enumerate() {
             env.push((format!("GIT_CONFIG_KEY_{}", count + at).into(), key.clone().into()));
             env.push((format!("GIT_CONFIG_VALUE_{}", count + at).into(), value.into()));

@@ -1,4 +1,4 @@
-//! What can go wrong when a forge is asked, told apart by what its program exits with and by the status that HTTP has for it.
+//! The errors of requests to a forge, distinguished by the exit code of its program and by HTTP status.
 
 use std::time::Duration;
 
@@ -85,7 +85,6 @@ pub enum Trouble {
         /// What does not fit.
         source: serde_json::Error,
     },
-    /// Somebody asked to stop.
     #[error("asking the forge was stopped")]
     Cancelled,
     /// The system failed us while the program ran.
@@ -182,7 +181,8 @@ pub(super) fn of_program(
     }
 }
 
-/// What a forge says in an answer, fit to be shown: GitHub's and GitLab's `message`, with the `errors` behind it.
+/// The error message in a forge's answer, made printable: the `message` of GitHub or GitLab, followed by the
+/// `errors`.
 pub(super) fn told(body: &[u8], complaint: &[u8]) -> String {
     let json: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let text = |value: &serde_json::Value| match value {

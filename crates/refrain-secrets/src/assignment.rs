@@ -1,5 +1,5 @@
-//! Values that are given to names like `password`, in whatever language: code, JSON, YAML, TOML, ini files, shells, XML,
-//! Dockerfiles, properties. The name is found first; one regular expression says what value it is given.
+//! Values assigned to names like `password`, in every syntax: code, JSON, YAML, TOML, ini files, shells, XML,
+//! Dockerfiles, properties. The name is found first; one regular expression then extracts the assigned value.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -19,7 +19,7 @@ static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     )
 });
 
-/// Parts of a name behind the word that make it something about a secret.
+/// Suffixes of a name that make it a property of a secret instead of the secret.
 const ABOUT: &str = "id ids hash hashed hashes sha sha1 sha256 digest checksum fingerprint url uri path file filename dir folder name names type types header field label title placeholder hint message error regex pattern length len size count limit ttl expiry expires expiration timeout age prefix suffix version policy created updated date time format algorithm alg method endpoint scope scopes issuer audience class color icon index description help doc docs strength input env var variable ref store manager provider kind arn selector schema required enabled at in for from iv encryption nonce bits usage status state mode rule rules column table";
 
 /// Parts of a name anywhere that say the same.
@@ -32,7 +32,7 @@ fn is_in(list: &str, word: &str) -> bool {
     list.split(' ').any(|it| it == word)
 }
 
-// How a value stands behind a name, in a group.
+// How a value follows a name, in a group.
 const BEGIN: &str = r#"^["'`\])?!]{0,4}[ \t]*"#;
 const QUOTED: &str = r#"[bBrRfFuU@$#L\\]{0,2}(?:"([^"\n]*)"|'([^'\n]*)'|`([^`\n]*)`)"#;
 const BARE: &str = r#"([^\s"'`,;<>]+)"#;
@@ -59,7 +59,7 @@ fn in_text() -> String {
 /// Other texts also bare or on the next line.
 static IN_TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| bytes_regex(&in_text()));
 
-/// The same, and behind a blank.
+/// The same, and after a blank.
 static BEHIND_BLANK: LazyLock<Option<Regex>> =
     LazyLock::new(|| bytes_regex(&format!("{}|{BEGIN}[ \\t](?:{QUOTED}|{BARE})", in_text())));
 
@@ -108,7 +108,7 @@ fn value(text: &[u8], from: usize, regex: &Regex) -> Option<Range<usize>> {
     let value = found.iter().skip(1).flatten().next()?.range();
     let value = from + value.start..from + value.end;
     let (is_quoted, quoted) = (is_in_quotes(text, &value), &text[value.clone()]);
-    // What is called is code, whatever the file is named.
+    // A call is code in a file of any name.
     let is_call = !is_quoted && quoted.contains(&b'(') && !str::from_utf8(quoted).is_ok_and(is_scrambled);
     // A quote that is escaped, as in JSON inside of a string.
     let is_escaped =
@@ -116,7 +116,8 @@ fn value(text: &[u8], from: usize, regex: &Regex) -> Option<Range<usize>> {
     (!is_call).then(|| value.start..value.end - usize::from(is_escaped))
 }
 
-/// Whether what stands before a name gives it the word behind it: `ENV NAME value`, `--name value`, `machine … password value`.
+/// Whether the text before a name makes the next word its value: `ENV NAME value`, `--name value`, `machine …
+/// password value`.
 fn is_set(before: &[u8]) -> bool {
     let line = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_start();
     before.ends_with(b"--")

@@ -1,9 +1,9 @@
-//! What must not be committed or pushed: a screen by the names of files and by what stands in them.
+//! What must not be committed or pushed: a scan of files by name and content.
 //!
-//! A file is refused for its name where nobody would want it in a history whatever is in it ([`names`]), for what a rule of the
-//! table finds ([`rules`]), and for a value that a name like `password` is given and that looks as if it were one
-//! ([`assignment`]). Whether it is one say [`value`] and [`allow`]. The screen is pure; its rules are tables, of which nothing
-//! is compiled before a file is screened.
+//! A file is refused for a name that never belongs in a history ([`names`]), for a match of a rule ([`rules`]), and
+//! for a value assigned to a name like `password` that looks like a real one ([`assignment`]). [`value`] and
+//! [`allow`] decide whether a match is a secret. The scan is pure; its rules are tables, which are compiled when the
+//! first file is scanned.
 
 mod allow;
 mod assignment;

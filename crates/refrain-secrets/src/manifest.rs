@@ -1,4 +1,4 @@
-//! Secrets of Kubernetes, whose keys may have any name: all of `data` and `stringData` is one.
+//! Secrets of Kubernetes, whose keys may have any name: every value in `data` and `stringData` is one.
 
 use std::sync::LazyLock;
 

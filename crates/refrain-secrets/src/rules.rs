@@ -1,8 +1,9 @@
-//! The rules: one line each. What it finds; how it is told that the text is no placeholder; keywords, of which one is in every
-//! text that the rule finds, in any case, parted by blanks (`.??.` is a byte that comes again so far on; none: the whole text is
-//! looked through); and the regular expression, with the secret itself in a group. Facts about formats come from what vendors document.
+//! The rules, one line each: what it finds; the check that excludes placeholders; keywords, of which every match
+//! contains one, in any case, separated by blanks (`.??.` is a byte that is repeated at this distance; none: the
+//! whole text is searched); and the regular expression, with the secret itself in a group. Facts about formats come
+//! from vendors' documents.
 
-/// How it is told that what a rule finds is a secret.
+/// How a match of a rule is confirmed as a secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
     /// A machine made it.

@@ -13,7 +13,7 @@ use super::value;
 /// How much of a text is looked at around a keyword, in bytes before and after it. Keys with a header are the longest.
 const AROUND: (usize, usize) = (160, 2000);
 
-/// How much must be seen behind a keyword that another has shown already.
+/// How much must be seen after a keyword that another match already covers.
 const ENOUGH: usize = 700;
 
 struct Table {

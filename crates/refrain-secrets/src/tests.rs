@@ -257,7 +257,7 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("lib/x.ex", "config :app, App.Endpoint, secret_key_base: \"{b64}\"\n"),
 ];
 
-/// Files whose name is enough.
+/// Files that are refused for their name.
 pub(super) const NAMES: &[&str] = &[
     ".env",
     ".env.local",

@@ -1,5 +1,5 @@
-//! A file as its readers see it: letters of UTF-16 and UTF-32 as those of ASCII, nothing that nobody sees, and, a second time,
-//! with the parts of strings joined.
+//! A file as its readers see it: UTF-16 and UTF-32 letters as ASCII, without invisible characters, and, a second
+//! time, with the parts of concatenated strings joined.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,8 +16,8 @@ static WIDE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     )
 });
 
-/// Characters without a width (U+00AD, U+034F, U+180E, U+200B.., U+202A.., U+2060.., U+FEFF, U+E0000..), and the heads in a
-/// ZIP file, which stand right behind what a file in it ends with.
+/// Characters without a width (U+00AD, U+034F, U+180E, U+200B.., U+202A.., U+2060.., U+FEFF, U+E0000..), and the
+/// heads in a ZIP file, which directly follow the end of a file in it.
 static UNSEEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     bytes_regex(
         r"\xc2\xad|\xcd\x8f|\xe1\xa0\x8e|\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xf3\xa0[\x80\x81].|PK[\x01\x03\x05\x07][\x02\x04\x06\x08]",
@@ -31,7 +31,7 @@ static JOINT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     )
 });
 
-/// The joints in a text: with what a secret is made of before and behind.
+/// The places where strings are concatenated between characters that a secret can contain.
 fn joints(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_.~-".contains(byte);
     let is_joint = move |it: &Range<usize>| {
@@ -62,7 +62,7 @@ pub(super) fn readable(bytes: &[u8]) -> Cow<'_, [u8]> {
     visible.map_or(text, Cow::Owned)
 }
 
-/// How much is joined before and behind a joint, and how much must be seen behind one that another has shown already.
+/// How much is joined before and after a joint, and how much must be seen after one that another already covers.
 const AROUND: (usize, usize, usize) = (300, 2000, 700);
 
 /// Stretches in which parts of strings stand, joined, and where the first joint of each is.

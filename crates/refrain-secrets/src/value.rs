@@ -103,7 +103,7 @@ pub(super) fn is_made_up(value: &[u8], is_in_quotes: bool) -> bool {
     is_number || is_plain_password(text) || is_in_quotes && is_passphrase(text)
 }
 
-/// Some words and a number, parted by blanks, that tell nobody what to do.
+/// Some words and a number, separated by blanks, that are not an instruction.
 fn is_passphrase(text: &str) -> bool {
     let words: Vec<&str> = text.split(' ').collect();
     let is_word = |word: &&&str| word.bytes().any(|byte| byte.is_ascii_alphabetic());

@@ -70,7 +70,7 @@ pub(super) fn is_words(text: &str) -> bool {
         .iter()
         .filter(|(kind, run)| *kind == Kind::Letters && run.len() > 3)
         .all(|(_, run)| is_sayable(run));
-    // A number stands at an end, or behind a sign: `part-7`, `sha256`. Once it may be inside, as in `base64Decode`.
+    // A number is at an end, or after a separator: `part-7`, `sha256`. Once it may be inside, as in `base64Decode`.
     let is_inside =
         |run: &&[(Kind, &str)]| matches!(run, [(Kind::Letters, _), (Kind::Digits, _), (Kind::Letters, _)]);
     // Abbreviations are words too, but random letters have more of them, most of all where nothing parts the words.

@@ -24,7 +24,7 @@ use refrain_proc::tool::Cancel;
 /// The longest answer that is read, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// Who asks, and where.
+/// The HTTP client for one host.
 pub(crate) struct Client {
     host: String,
     token: Token,
@@ -73,7 +73,7 @@ impl Client {
     ) -> Result<Answer, Trouble> {
         let path =
             if endpoint == "graphql" { self.graphql.clone() } else { format!("{}/{endpoint}", self.rest) };
-        // Whoever asks may be in a runtime already, which does not let another begin.
+        // The caller may be in a runtime already, in which no other can be started: a thread of its own.
         let answer = thread::scope(|scope| scope.spawn(|| self.ask_alone(method, &path, body)).join());
         let answer = answer.unwrap_or_else(|_| Err(unanswered("the client gave up")))?;
         let said = told(&answer.body, format!("HTTP {}", answer.status).as_bytes());
@@ -164,7 +164,7 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Returns once somebody says stop.
+/// Returns once the request is cancelled.
 async fn stopped(cancel: Option<&Cancel>) {
     let own = cancel.map(|cancel| cancel.as_fd().try_clone_to_owned());
     match own.map(|own| Receiver::from_owned_fd(own?)) {

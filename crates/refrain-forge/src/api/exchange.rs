@@ -1,4 +1,4 @@
-//! What is asked of a forge by HTTP, and what comes back, whoever asks.
+//! A request to a forge and its response, for every transport.
 
 /// What is to be done with a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use refrain_proc::tool::Cancel;
 /// How long an answer may take.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// What would bend an answer: a terminal's colours, another host or repository, and what is printed for those who debug.
+/// Variables that would change an answer: a terminal's colours, another host or repository, and debug output.
 const BENDING: &[&str] = &[
     "GH_FORCE_TTY",
     "GH_REPO",
@@ -59,7 +59,7 @@ const SET: &[(&str, &str)] = &[
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
 
-/// A forge's program, and who it asks.
+/// A forge's program and the host to ask.
 pub(crate) struct Program {
     name: &'static str,
     host: String,

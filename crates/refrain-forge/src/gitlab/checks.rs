@@ -65,7 +65,7 @@ impl GitLab {
             let endpoint = self.at(&format!("pipelines/{}/jobs", pipeline.id));
             list.extend(self.api.all(&endpoint, |page: Vec<Job>| page)?.into_iter().map(Check::from));
         }
-        // What others report stands beside the jobs, which are told here once more.
+        // The statuses include the jobs again; only those of external systems are added.
         let endpoint = self.at(&format!("repository/commits/{head}/statuses"));
         for status in self.api.all(&endpoint, |page: Vec<Status>| page)? {
             if !list.iter().any(|check| check.name == status.name) {

@@ -1,5 +1,5 @@
-//! Planted secrets and harmless files whose values are drawn anew in each run: no planted one passes, and of a thousand harmless
-//! files five at most are refused. What fails is printed with the seed that draws it again.
+//! Planted secrets and harmless files with values that are drawn anew in each run: every planted one is found, and at
+//! most five of a thousand harmless files are refused. A failure prints the seed that reproduces it.
 
 mod harmless;
 mod planted;
