@@ -1,6 +1,6 @@
-//! What a loop's commit costs against `git commit -am`: what `cargo xtask bench` asks of the library. Makes a repository of
-//! 10,000 files in the given folder, commits one changed file in alternating rounds, and prints one JSON object with what
-//! each took, in milliseconds: wall time, and CPU time of all processes.
+//! The cost of a loop's commit compared with `git commit -am`, for `cargo xtask bench`. Makes a repository of 10,000
+//! files in the given folder, commits one changed file in alternating rounds, and prints one JSON object with the
+//! times of each, in milliseconds: wall time, and CPU time of all processes.
 
 mod common;
 

@@ -1,6 +1,6 @@
-//! What a worktree of the pool and a landing cost, against what one would type: what `cargo xtask bench` asks of the library.
-//! Makes a repository of 10,000 files in the given folder, and prints one JSON object with what each way took in alternating
-//! rounds, in milliseconds: wall time, and CPU time of all processes.
+//! The cost of a worktree of the pool and of a landing, compared with the git commands a user would type, for `cargo
+//! xtask bench`. Makes a repository of 10,000 files in the given folder, and prints one JSON object with the times of
+//! each way in alternating rounds, in milliseconds: wall time, and CPU time of all processes.
 
 mod common;
 
@@ -28,7 +28,7 @@ struct Bench {
     env: Vec<(OsString, OsString)>,
     repository: Repository,
     begin: Oid,
-    /// What tasks did, each at `begin`.
+    /// The commits of tasks, each based on `begin`.
     works: Vec<Oid>,
 }
 

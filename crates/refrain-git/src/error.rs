@@ -1,4 +1,4 @@
-//! What can go wrong when git is asked.
+//! Errors of git.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use refrain_core::git::Oid;
 use refrain_core::text::printable;
 use refrain_proc::tool::ToolError;
 
-/// Git cannot be asked, or its answer is no use. What merely forbids a commit is no error, but
+/// Git cannot be run, or its answer is unusable. A condition that merely prevents a commit is no error, but
 /// [`refrain_core::git::Skipped`].
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
@@ -24,10 +24,10 @@ pub enum GitError {
     #[error("git does not use the repository of {path}, as somebody else owns it: {said}")]
     NotOurs {
         path: Utf8PathBuf,
-        /// What git said.
+        /// Git's message.
         said: String,
     },
-    /// Git tells paths line by line.
+    /// Git prints paths line by line.
     #[error(
         "the path of {0:?}, or of its git folder, has a line break in it, and git's answers about it cannot be read; \
          rename that folder"
@@ -42,7 +42,7 @@ pub enum GitError {
         /// How many there may be.
         most: usize,
     },
-    /// More files than can be looked at for what is protected.
+    /// More files than can be searched for protected ones.
     #[error(
         "more than {most} files and folders lie in the worktree, too many to look for protected ones; name what is built \
          or installed in .gitignore before the start"
@@ -51,7 +51,7 @@ pub enum GitError {
         /// How many there may be.
         most: usize,
     },
-    /// More files than can be compared with what they were.
+    /// More files than can be compared with their earlier state.
     #[error("more than {most} files and folders; name what is built or installed in .gitignore")]
     TooManyFiles {
         /// How many there may be.
@@ -71,17 +71,17 @@ pub enum GitError {
          to see it"
     )]
     ForgedObject(String),
-    /// What is to be protected cannot be read.
+    /// The protected files cannot be read.
     #[error(transparent)]
     Glob(#[from] refrain_core::glob::GlobError),
     #[error("git was stopped")]
     Cancelled,
-    /// Git said no.
+    /// Git failed.
     #[error("`{command}` failed: {said}")]
     Failed {
         /// The command line.
         command: String,
-        /// What it said, fit to be shown.
+        /// Its message, printable.
         said: String,
     },
     /// Git answered something else than was asked.
@@ -89,7 +89,7 @@ pub enum GitError {
     Answer {
         /// The first words of the command line.
         command: &'static str,
-        /// The beginning of what it answered.
+        /// The beginning of its answer.
         answer: String,
     },
     /// A name that no branch can have.
@@ -98,7 +98,7 @@ pub enum GitError {
     /// A branch that is there already.
     #[error("a branch {0:?} exists already; choose another name, or delete it")]
     BranchTaken(String),
-    /// A repository without a commit, where one is needed to begin at.
+    /// A repository without a commit, although one is needed as a base.
     #[error("{0} has no commit yet; make a first one: git commit --allow-empty -m Begin")]
     Unborn(Utf8PathBuf),
     /// No committer identity is configured.
@@ -126,18 +126,18 @@ pub enum GitError {
         .last.as_ref().map(|last| format!("; git branch {branch} {last} brings that back")).unwrap_or_default()
     )]
     BranchGone { branch: String, last: Option<Oid> },
-    /// A worktree that is gone, and its branch is checked out in another.
+    /// A worktree is gone, and its branch is checked out in another.
     #[error(
         "the loop's worktree is gone, and its branch {branch:?} is checked out in {by}; switch that to another branch"
     )]
     BranchInUse { branch: String, by: Utf8PathBuf },
-    /// A branch that a worktree of the person's has.
+    /// A branch is checked out in a worktree of the user.
     #[error("branch {branch:?} is checked out in {by}; switch that to another branch")]
     BranchElsewhere { branch: String, by: Utf8PathBuf },
-    /// A place for a worktree where something else is.
+    /// The path for a worktree contains something else.
     #[error("{0} exists already and is no worktree of this branch; move it away")]
     Occupied(Utf8PathBuf),
-    /// A git program that is another than the one that was pinned.
+    /// The git program differs from the pinned one.
     #[error("the git program {0} was changed since the loop started; start a new loop to use it")]
     OtherProgram(Utf8PathBuf),
     /// Attributes that are others than the ones that were pinned.
@@ -160,13 +160,13 @@ pub enum GitError {
     /// A file operation that failed.
     #[error("{action} {path}")]
     Disk {
-        /// What was tried, as in "write".
+        /// The attempted action, as in "write".
         action: &'static str,
         path: Utf8PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system failed us while git ran.
+    /// A system error while git ran.
     #[error(transparent)]
     Tool(ToolError),
 }

@@ -20,17 +20,17 @@ use crate::landing::line::{New, since, trailed};
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
-/// What is to land, all at once.
+/// The works to land, all at once.
 #[derive(Clone, Copy, Debug)]
 pub struct LandRequest<'a> {
-    /// The reference that the line stands on.
+    /// The reference of the line.
     pub reference: &'a str,
     pub tip: &'a Oid,
     /// The works, each on top of the one before it.
     pub works: &'a [Work<'a>],
     /// The largest file that is screened for secrets, in bytes.
     pub largest_file: u64,
-    /// Where what looks like a secret may land.
+    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
     pub cancel: Option<&'a Cancel>,
 }
@@ -38,15 +38,15 @@ pub struct LandRequest<'a> {
 /// One of several that land together.
 #[derive(Clone, Copy, Debug)]
 pub struct Work<'a> {
-    /// What the commit holds: the work, merged onto the one before it.
+    /// The content of the commit: the work, merged onto the one before it.
     pub tree: &'a Oid,
     /// The message, without trailers.
     pub message: &'a str,
-    /// The trailers, which tell this commit from every other of the line.
+    /// The trailers, which identify this commit on the line.
     pub trailers: &'a [(&'a str, &'a str)],
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Landed {
     /// They are on the line.
@@ -54,7 +54,7 @@ pub enum Landed {
         /// A commit for each, in their order.
         commits: Vec<Oid>,
     },
-    /// Something in one of them looks like a secret and may not land, nor may what follows it.
+    /// One of them contains a suspected secret and must not land, nor the commits after it.
     Secrets {
         /// The commits of those before it, which are on the line.
         commits: Vec<Oid>,
@@ -62,39 +62,39 @@ pub enum Landed {
     },
     /// Another process moved the line, which was there at that time.
     Moved {
-        /// Where it is now; none where it is gone.
+        /// Its position now; none if it is gone.
         at: Option<Oid>,
     },
 }
 
-/// What a wave is to be made of.
+/// The parts of a wave.
 #[derive(Clone, Copy, Debug)]
 pub struct WaveRequest<'a> {
     /// The reference that keeps the wave's commit until a branch has it.
     pub reference: &'a str,
-    /// What the wave is made on: the last one, or the head of the branch.
+    /// The base of the wave: the last one, or the head of the branch.
     pub first_parent: &'a Oid,
     /// Its tasks' commits, in the order in which they landed.
     pub commits: &'a [Oid],
     /// The message, without trailers.
     pub message: &'a str,
-    /// The trailers, which tell this wave from every other.
+    /// The trailers, which identify this wave.
     pub trailers: &'a [(&'a str, &'a str)],
     pub cancel: Option<&'a Cancel>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wave {
     Made {
         /// The commit: its first parent is the base, its second the chain of its tasks' commits.
         commit: Oid,
     },
-    /// A task's commit does not go without what is not in this wave; nothing is made.
+    /// A task's commit depends on changes that are not in this wave; nothing is made.
     Conflict {
         /// The task's commit.
         at: Oid,
-        /// What is at odds.
+        /// The conflicting paths.
         conflicts: Vec<Conflict>,
     },
 }
@@ -180,10 +180,11 @@ impl Repository {
         self.make_commit(self.git().until(cancel), &New { tree, parents: &[tip], message, trailers })
     }
 
-    /// Makes the commit of a wave. Where the chain of its tasks' commits stands on the first parent already it is taken as
-    /// it is, else each of them is picked onto it. It may be repeated: one with these trailers on this first parent that the
-    /// reference is at, and that holds this chain, is reported as made; one that holds another is made anew, as what a task
-    /// landed since is not in it. Without a commit of a task it holds nothing, and has but one parent.
+    /// Makes the commit of a wave. If the chain of its tasks' commits already follows the first parent it is used as
+    /// it is, otherwise each of them is picked onto it. It may be repeated: a commit with these trailers and this
+    /// first parent that the reference points to is reported as made if it contains this chain, and replaced
+    /// otherwise, because it lacks a task that landed since. Without a commit of a task it is empty and has only one
+    /// parent.
     pub fn wave_commit(&self, request: WaveRequest<'_>) -> Result<Wave, GitError> {
         let WaveRequest { reference, first_parent, commits, message, trailers, .. } = request;
         let git = self.git().until(request.cancel);

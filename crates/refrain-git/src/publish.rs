@@ -28,23 +28,23 @@ use crate::publish::push::{ASKS_NOBODY, exposed, exposed_by_loop, exposed_name};
 use crate::repository::Repository;
 use crate::worktree::worktree_git::{is_over_half_made, past};
 
-/// How long the remote has to say where a branch is.
+/// The time limit for asking the remote about a branch.
 const LOOKING: Duration = Duration::from_secs(60);
 
 /// How many commits of before the loop are looked at: a remote may have none of a long history.
 const MOST: &str = "--max-count=1000";
 
-/// How long it may take to bring something there or home, with the person's hooks.
+/// The time limit for a push or fetch, including the user's hooks.
 const BRINGING: Duration = Duration::from_secs(600);
 
-/// Where a branch is published.
+/// The remote branch to publish to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     /// The remote's name.
     pub remote: String,
     /// The branch's name there, without `refs/heads/`.
     pub branch: String,
-    /// Where the remote is, without a password that may stand in it.
+    /// The address of the remote, without a password in it.
     pub url: String,
 }
 
@@ -61,16 +61,16 @@ pub struct PublishRequest<'a> {
     pub head: &'a Oid,
     /// The branch has been seen on the remote before: if it is gone now, it was deleted there.
     pub was_there: bool,
-    /// Where the head was before the loop; none where there was no commit.
+    /// The head before the loop; none if there was no commit.
     pub base: Option<&'a Oid>,
     /// The largest file that is looked at, in bytes.
     pub largest_file: u64,
-    /// Where what looks like a secret may be.
+    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
     pub cancel: Option<&'a Cancel>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Push {
     /// The remote's branch is there now.
@@ -82,16 +82,16 @@ pub enum Push {
         /// The remote branch's head: this commit, or a later one that was pushed on top of it.
         head: Oid,
     },
-    /// The remote has what is not here; it was fetched, and nothing was pushed.
+    /// The remote has commits that were missing here; they were fetched, and nothing was pushed.
     Behind {
-        /// Where its branch is.
+        /// The remote branch's head.
         theirs: Oid,
     },
     Refused(Refusal),
 }
 
 impl Repository {
-    /// Where a branch is published: at the pinned remote, else at the one that git would push it to; none without.
+    /// The place to publish a branch: the pinned remote, or else the one that git would push to; none without one.
     pub fn upstream(&self, branch: &str) -> Result<Option<Upstream>, GitError> {
         let target = match self.pins() {
             Some(pins) => pins.push.clone(),
@@ -126,10 +126,10 @@ impl Repository {
         Ok(Destination { name, settings })
     }
 
-    /// Where the branch is at the remote; none where there is none. Nothing is changed here.
+    /// The branch's head at the remote; none if it does not exist. Nothing is changed here.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`].
+    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`].
     pub fn look_at(
         &self,
         upstream: &Upstream,
@@ -166,7 +166,7 @@ impl Repository {
         let words =
             ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--"];
         let args: Vec<&str> = words.into_iter().chain([destination.name.as_str(), &refname]).collect();
-        // It writes no branch, but looks at what the worktrees have checked out.
+        // It writes no branch, but reads which branches the worktrees have checked out.
         let bring = || self.talk((upstream, &destination), &args, BRINGING, cancel);
         let is_over_half_made = |done: &Result<Result<Done, Refusal>, GitError>| matches!(done, Ok(Ok(done)) if !done.status.success() && is_over_half_made(&said(done)));
         Ok(match past(bring, is_over_half_made)? {
@@ -221,7 +221,7 @@ impl Repository {
         self.after(request, refusal)
     }
 
-    /// What came of a push that did not go well, seen from the other end.
+    /// The result of a failed push, as seen at the remote.
     fn after(&self, request: PublishRequest<'_>, refusal: Refusal) -> Result<Push, GitError> {
         let PublishRequest { upstream, head, cancel, .. } = request;
         if !matches!(refusal, Refusal::Unreachable { .. }) {
@@ -234,7 +234,7 @@ impl Repository {
         })
     }
 
-    /// What looks like a secret in what the remote has not, or in the name of the branch.
+    /// A suspected secret in the commits that the remote lacks, or in the name of the branch.
     fn secret(&self, request: PublishRequest<'_>, theirs: Option<&Oid>) -> Result<Option<String>, GitError> {
         let PublishRequest { upstream, head, base, largest_file, allow_secrets, cancel, .. } = request;
         if let Some(found) = exposed_name(&upstream.branch) {
@@ -244,13 +244,14 @@ impl Repository {
         let rules = Rules { largest: largest_file, allow_secrets, base };
         let not = |commits: &[&Oid]| commits.iter().map(|commit| format!("^{commit}")).collect::<Vec<_>>();
         let known: Vec<&Oid> = theirs.into_iter().collect();
-        // What came since the loop began: what the remote has of it is asked there, as the agent can say here what it likes.
+        // Commits since the loop began: the remote itself is asked which it has, because the agent can change the
+        // local tracking references.
         let since: Vec<&Oid> = known.iter().copied().chain(base).collect();
         let new = [vec![head.to_string()], not(&since)].concat();
         if let Some(found) = self.exposed_at(upstream, new, rules, cancel)? {
             return Ok(Some(found));
         }
-        // What was there before: the newest of it, where the remote may have none of a long history.
+        // Older commits: only the newest of them, as the remote may lack a long history.
         let Some(base) = base else { return Ok(None) };
         let tracked = format!("refs/remotes/{}/", upstream.remote);
         let tracked = git.text(["for-each-ref", "--format=^%(objectname)", &tracked], &[])?;
@@ -259,7 +260,7 @@ impl Repository {
         exposed(git, &before, rules)
     }
 
-    /// What looks like a secret in these commits, less those that the remote says it has.
+    /// A suspected secret in these commits, except those that the remote claims to have.
     pub(crate) fn exposed_at(
         &self,
         upstream: &Upstream,
@@ -290,7 +291,7 @@ impl Repository {
         Ok(known.lines().filter_map(|line| line.strip_suffix(" commit")?.parse().ok()).collect())
     }
 
-    /// Whether a commit is another, or one of those that it stands on.
+    /// Whether a commit equals the other or is its ancestor.
     pub(crate) fn is_behind(&self, commit: &Oid, other: &Oid) -> Result<bool, GitError> {
         let done = self.git().run(["merge-base", "--is-ancestor", commit.as_str(), other.as_str()], &[])?;
         match done.status.code() {
@@ -334,7 +335,7 @@ fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// The address of a remote without what stands between `://` and `@`, unless that is a mere name.
+/// The address of a remote without the text between `://` and `@`, unless that is only a user name.
 pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

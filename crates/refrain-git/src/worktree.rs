@@ -24,10 +24,10 @@ use crate::plumbing::listed::{Worktree, real};
 use crate::repository::{Repository, is_refrains};
 use crate::worktree::worktree_git::is_half_made;
 
-/// What became of a worktree that was to be removed.
+/// The result of removing a worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// It is gone, and so is its branch, which held nothing that another does not.
+    /// It is gone, and so is its branch, which had no commit of its own.
     Removed,
     /// It is gone; the branch is kept, as it holds commits.
     BranchKept,
@@ -35,7 +35,7 @@ pub enum Removal {
     Kept(String),
 }
 
-/// What git says where it removes nothing unless it is forced: for any submodule, and for what is changed or new.
+/// Git's messages when it removes nothing without force: for any submodule, and for changed or new files.
 const REFUSALS: &[&str] = &["containing submodules", "use --force"];
 
 /// The mode of a submodule in an index, and the space after it.
@@ -72,7 +72,8 @@ impl Repository {
             make_parent(path)?;
             match self.branch_head(branch)? {
                 None => self.make_branch(branch, from)?,
-                // Begun once, and killed between the branch and the files: the branch is where it began, nothing is lost.
+                // Started once, and killed between creating the branch and the files: the branch is at its start,
+                // nothing is lost.
                 Some(head) if head == *from && worktrees.other_on(branch, path)?.is_none() => {}
                 Some(_) => return Err(GitError::BranchTaken(branch.to_owned())),
             }
@@ -154,11 +155,12 @@ impl Repository {
         self.drop_branch(branch, path, began)
     }
 
-    /// Has git remove it, which looks once more whether something is lost by that; else returns why it is kept.
+    /// Removes it with git, which checks again that nothing is lost; otherwise returns why it is kept.
     fn remove(&self, path: &Utf8Path) -> Result<Option<String>, GitError> {
         let worktrees = self.worktrees_to_change();
         match worktrees.remove(&[path.as_str()]) {
-            // So it does for a submodule that was never fetched, and for our own folder where that is not ignored any more.
+            // Git also refuses for a submodule that was never fetched, and for our own folder if that is no longer
+            // ignored.
             Err(GitError::Failed { said, .. }) if REFUSALS.iter().any(|refusal| said.contains(refusal)) => {}
             done => return done.map(|()| None),
         }
@@ -172,8 +174,8 @@ impl Repository {
         Ok(None)
     }
 
-    /// Makes a worktree without files, its head at a commit, or on a branch that is there. No hook runs, so it is short, and
-    /// others may wait for it.
+    /// Makes a worktree without files, its head at a commit, or on a branch that is there. No hook runs, so it is
+    /// short, and others may wait for it.
     pub(crate) fn add_empty_worktree(
         &self,
         git: Git<'_>,
@@ -198,7 +200,7 @@ impl Repository {
         if path.exists() {
             return Ok(Removal::Kept("its folder is there again".to_owned()));
         }
-        // Git asks for that word where a folder is gone, too.
+        // Git requires `--force` for a missing folder, too.
         self.worktrees_to_change().remove(&["--force", path.as_str()])?;
         Ok(Removal::BranchKept)
     }
@@ -234,7 +236,7 @@ impl Repository {
         Ok((!is_held).then(|| format!("its head {} is on no branch", head.short())))
     }
 
-    /// What is lost with the git folder of a worktree whose own folder is gone: git does not look into it.
+    /// The content that is lost with the git folder of a worktree whose own folder is gone: git does not check it.
     pub(crate) fn what_is_left(&self, path: &Utf8Path) -> Option<String> {
         let dir = self.git_dir_of(path).filter(|dir| has_modules(dir))?;
         Some(format!("its folder is gone, but the commits of its submodules are in {dir}"))
@@ -253,7 +255,7 @@ impl Repository {
         if has_modules(self.git_dir()) {
             return Ok(true);
         }
-        // Without an option for just these, the index is read whole: of one that is too long for that, nothing is removed.
+        // Git has no option for submodules only, so the index is read whole: if it is too long, nothing is removed.
         let printed = self.git().output(["ls-files", "--stage", "-z"], &[])?;
         let mut submodules = printed.split(|byte| *byte == 0).filter(|line| line.starts_with(SUBMODULE));
         Ok(submodules.any(|line| {
@@ -285,7 +287,7 @@ impl Repository {
     /// Which other worktree than the one at `path` has the branch checked out.
     pub(crate) fn checked_out(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
         let asked = real(path);
-        // Nearly always it is nowhere else, as the files say.
+        // It is nearly always only there, as the files show.
         let main = self.common_dir().parent().unwrap_or(self.common_dir());
         let is_main = main == asked || main == path;
         let is_in_main =

@@ -12,7 +12,7 @@ use refrain_proc::tool::Tool;
 const FOLDERS: usize = 100;
 const FILES: usize = 100;
 
-/// What the rounds of one way to do something took, in milliseconds.
+/// Measured times of one way, in milliseconds.
 #[derive(Default)]
 pub(crate) struct Figures {
     pub(crate) wall: Vec<f64>,
@@ -65,7 +65,7 @@ pub(crate) fn repository(
         run(&root, env, &["config", key, value])?;
     }
     run(&root, env, &["add", "."])?;
-    // So many new objects would set off housekeeping in the background, in the middle of what is measured.
+    // So many new objects would start background maintenance in the middle of the measurement.
     run(&root, env, &["-c", "gc.auto=0", "-c", "maintenance.auto=0", "commit", "-qm", "Begin"])?;
     run(&root, env, &["gc", "-q"])?;
     Ok(root)
@@ -83,7 +83,7 @@ pub(crate) fn run(
 /// The CPU time of this process and of every one that it waited for, in milliseconds.
 fn cpu_of_all() -> Result<f64, Box<dyn Error>> {
     let stat = fs::read_to_string("/proc/self/stat")?;
-    // The name of the program stands in parentheses and may hold anything. Past it are the third field and all others.
+    // The program name is in parentheses and may contain anything. After it come the third field and all others.
     let (_, rest) = stat.rsplit_once(')').ok_or("proc(5)")?;
     let ticks = rest.split_whitespace().skip(11).take(4).filter_map(|field| field.parse::<f64>().ok());
     // Ticks for user space are hundredths of a second on every Linux.

@@ -1,4 +1,4 @@
-//! What is in a clean checkout at a time, so that all that was written or changed since can be removed.
+//! A snapshot of a clean checkout, for removing everything that was written or changed since.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,8 +16,8 @@ const MOST: usize = 2_000_000;
 /// The length of a mark, in bytes.
 const LENGTH: usize = 16;
 
-/// A hash of a path, and of how what is there looks. The time of the last change of an inode is part of it, which nothing but
-/// the system sets: no file that was written since looks the same.
+/// A hash of a path and its file attributes. They include the change time of the inode, which only the system sets:
+/// no file that was written since has the same hash.
 type Mark = [u8; LENGTH];
 
 /// The files and folders of a checkout as they were at a time.
@@ -25,10 +25,10 @@ type Mark = [u8; LENGTH];
 pub struct FolderSnapshot(HashSet<Mark>);
 
 impl FolderSnapshot {
-    /// All that is in `folder` now, but git's own folder.
+    /// All that is in `folder` now, except git's own folder.
     ///
     /// # Errors
-    /// [`GitError::TooLarge`], and where something cannot be looked at.
+    /// [`GitError::TooLarge`], and if something cannot be read.
     pub fn list(folder: &Utf8Path) -> Result<Self, GitError> {
         let mut marks = HashSet::new();
         walk(folder, |entry| {
@@ -37,10 +37,10 @@ impl FolderSnapshot {
         Ok(Self(marks))
     }
 
-    /// Removes what is in `folder` and not in the list, or looks another.
+    /// Removes everything in `folder` that is not in the list or has changed.
     ///
     /// # Errors
-    /// As [`Self::list`], and where something cannot be removed.
+    /// As [`Self::list`], and if something cannot be removed.
     pub fn remove_others(&self, folder: &Utf8Path) -> Result<(), GitError> {
         let mut folders = Vec::new();
         let mut files = Vec::new();
@@ -59,7 +59,7 @@ impl FolderSnapshot {
         Ok(())
     }
 
-    /// Whether the file at `path` is in the list, and looks as it did. `top` is the folder that was listed.
+    /// Whether the file at `path` is in the list and unchanged. `top` is the folder that was listed.
     pub(crate) fn has(&self, top: &Utf8Path, path: &Path) -> bool {
         let inside = path.strip_prefix(top.as_std_path()).unwrap_or(path);
         fs::symlink_metadata(path).is_ok_and(|meta| self.0.contains(&mark(inside, &meta)))
@@ -84,7 +84,7 @@ struct Entry {
     mark: Mark,
 }
 
-/// Shows all that is in a folder, each folder before what is in it. No link is followed.
+/// Visits everything in a folder, each folder before its content. No link is followed.
 fn walk(folder: &Utf8Path, mut show: impl FnMut(Entry)) -> Result<(), GitError> {
     if !fs::symlink_metadata(folder).is_ok_and(|meta| meta.is_dir()) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Reading `git status --porcelain=v2 --branch -z`: where the head is, and every path that is not as it has it.
+//! Reads `git status --porcelain=v2 --branch -z`: the head, and every path that differs from it.
 
 use refrain_core::git::{MOST_CHANGES, Oid, RepoPath};
 use refrain_proc::tool::ToolError;
@@ -19,12 +19,12 @@ const ASKED: &[&str] = &[
     "--ignore-submodules=dirty",
 ];
 
-/// What git sees.
+/// The output of `git status`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
     /// The commit that is checked out; none on a branch without one.
     pub(crate) head: Option<Oid>,
-    /// The branch; none where the head is detached.
+    /// The branch; none if the head is detached.
     pub(crate) branch: Option<String>,
     /// Everything that is not as the head has it.
     pub(crate) entries: Vec<Entry>,
@@ -55,13 +55,13 @@ pub(crate) struct Tracked {
     pub(crate) is_staged: bool,
     /// Whether it is gone from the working tree.
     pub(crate) is_gone: bool,
-    /// What the head has; none where it has nothing.
+    /// The version in the head; none if it is new.
     pub(crate) in_head: Option<Blob>,
     /// For a submodule: whether another commit is checked out in it.
     pub(crate) submodule: Option<bool>,
 }
 
-/// What the head has of a path.
+/// The version of a path in the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Blob {
     /// In octal, as git writes it.
@@ -75,7 +75,7 @@ impl Entry {
     }
 }
 
-/// Looks at the worktree, and not into its submodules. Of more than [`MOST_CHANGES`] paths none is kept in mind.
+/// Reads the status of the worktree without its submodules. More than [`MOST_CHANGES`] paths are an error.
 pub(crate) fn read(git: Git<'_>) -> Result<Status, GitError> {
     let most = MOST_CHANGES;
     let printed = match git.output(ASKED, &[]) {
@@ -96,7 +96,8 @@ fn is_longer(printed: &[u8], most: usize) -> bool {
     printed.split(|byte| *byte == 0).filter(|it| !it.is_empty() && !it.starts_with(b"# ")).nth(most).is_some()
 }
 
-/// A repository in a record of `git ls-files --stage -z`: `160000 <commit> 0<tab><path>`. None of one whose path is not UTF-8.
+/// A repository in a record of `git ls-files --stage -z`: `160000 <commit> 0<tab><path>`. None if its path is not
+/// UTF-8.
 pub(crate) fn repository_of(record: &[u8]) -> Option<(Oid, &str)> {
     let (commit, path) = str::from_utf8(record.strip_prefix(b"160000 ")?).ok()?.split_once('\t')?;
     Some((commit.split(' ').next()?.parse().ok()?, path))
@@ -105,7 +106,8 @@ pub(crate) fn repository_of(record: &[u8]) -> Option<(Oid, &str)> {
 /// Lists the paths whose changes git ignores because of an index flag.
 pub(crate) const HIDDEN: &[&str] = &["ls-files", "-v", "-z"];
 
-/// The paths of that answer, each with its mark: `S` or `s` is a path that is skipped, a small letter one that is taken as it is.
+/// The paths of that answer, each with its mark: `S` or `s` is a path that is skipped, a small letter one that is
+/// taken as it is.
 pub(crate) fn hidden(printed: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     let records = printed.split(|byte| *byte == 0).filter(|record| record.len() > 2);
     let marked = records.map(|record| (record[0], &record[2..]));
@@ -139,7 +141,7 @@ fn header(status: &mut Status, text: &str) -> Option<()> {
         ("branch.oid", oid) => status.head = Some(oid.parse().ok()?),
         ("branch.head", "(detached)") => {}
         ("branch.head", branch) => status.branch = Some(branch.to_owned()),
-        // What it is compared with, and how many stashes there are.
+        // The upstream, and the number of stashes.
         _ => {}
     }
     Some(())
@@ -164,7 +166,7 @@ fn tracked(record: &[u8]) -> Option<Entry> {
     Some(Entry { path, kind: Kind::Tracked(tracked) })
 }
 
-/// What follows so many fields.
+/// The rest of a record after this many fields.
 fn field(record: &[u8], before: usize) -> Option<&[u8]> {
     record.splitn(before + 1, |byte| *byte == b' ').nth(before)
 }

@@ -1,4 +1,4 @@
-//! The tree of a candidate: the head's, and what is the loop's own. Only objects are written for it.
+//! The tree of a candidate: the head's tree with the loop's own changes. Only objects are written.
 
 use camino::Utf8Path;
 use refrain_core::git::{Base, LeftOut, Oid};
@@ -18,13 +18,13 @@ use crate::repository::Repository;
 /// What [`Repository::tree`] builds a tree of, and the index to use.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeRequest<'a> {
-    /// What was there before the loop.
+    /// The state before the loop.
     pub base: &'a Base,
     /// A place for a private index, as that of a commit: the same will do.
     pub index: &'a Utf8Path,
     /// The largest file that is a part of it, in bytes.
     pub largest_file: u64,
-    /// Where what looks like a secret may be a part of it.
+    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
     pub cancel: Option<&'a Cancel>,
 }

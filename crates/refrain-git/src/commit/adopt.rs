@@ -18,14 +18,14 @@ const FORMAT: &str = "--format=%m%n%H%n%T%n%P%n%(trailers:key=Refrain-Loop,value
 /// How far back the history is read. An agent that adds more in one iteration has imported a history.
 const MOST: &str = "--max-count=1000";
 
-/// What is in the history now and was not, or the other way round.
+/// The differences between two states of the history.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Since {
     /// The commit of this very iteration.
     pub(crate) ours: Option<Made>,
     /// Commits made by the agent itself, which belong to no loop, oldest first.
     pub(crate) by_agent: Vec<Oid>,
-    /// Where the head was, if that is missing now.
+    /// The former head, if it is missing now.
     pub(crate) lost: Option<Oid>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct CommitOwner<'a> {
     pub(crate) intended: Option<&'a Intent>,
 }
 
-/// The commit that another is to be made on; none where it is to be the first.
+/// The intended parent of a commit; none for the first commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Intent {
     pub(crate) parent: Option<Oid>,
@@ -52,7 +52,7 @@ pub(crate) struct Made {
     pub(crate) tree: Oid,
 }
 
-/// Looks at what lies between `last` and `head`.
+/// Reads the commits between `last` and `head`.
 pub(crate) fn since(
     git: Git<'_>,
     last: Option<&Oid>,

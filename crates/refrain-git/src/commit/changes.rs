@@ -24,11 +24,11 @@ impl Repository {
         Ok(paths.take(most).map(RepoPath::from_bytes).collect())
     }
 
-    /// What is different in `tree` from the commit `base`, or from nothing. Files that are binary are only named. The
-    /// project's own attributes do not count: they could hide a file.
+    /// The differences of `tree` from the commit `base`, or from nothing. Binary files are only named. The project's
+    /// own attributes are ignored: they could hide a file.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, [`GitError::Cancelled`], or where the differences are out of all proportion.
+    /// [`GitError`] if git cannot be run, [`GitError::Cancelled`], or if the differences are far too large.
     pub fn changes(&self, base: Option<&Oid>, tree: &Oid) -> Result<Changes, GitError> {
         let git = self.git();
         let nothing = git.text(["hash-object", "-t", "tree", "--stdin"], NO_FILES)?;
@@ -41,7 +41,8 @@ impl Repository {
 }
 
 impl Repository {
-    /// Where the head was at a time, in seconds of the epoch, as far as its log goes back; none on a branch without a commit.
+    /// The head at a time, in seconds since the epoch, as far back as its log goes; none on a branch without a
+    /// commit.
     pub fn head_at(&self, time: i64) -> Result<Option<Oid>, GitError> {
         let ask = |what: &str| {
             let done = self.git().run(["rev-parse", "--verify", "--quiet", what], &[])?;
@@ -58,7 +59,7 @@ impl Repository {
     }
 }
 
-/// What git tells of the differences between two trees, with nothing of the person's or the project's in it.
+/// Git's output for the differences between two trees, without any settings of the user or the project.
 fn told(git: Git<'_>, how: &[&str], between: [&str; 2]) -> Result<String, GitError> {
     let fixed = ["diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"];
     let args = fixed.iter().chain(how).chain(&between).map(OsStr::new);

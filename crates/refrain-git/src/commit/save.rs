@@ -1,5 +1,5 @@
-//! Work that was given up, saved on a branch of its own: a commit beside the working tree, the index and every other branch,
-//! none of which is touched.
+//! Work that was given up, saved on a branch of its own: a commit beside the working tree, the index and every other
+//! branch, none of which is touched.
 
 use camino::Utf8Path;
 use refrain_core::LoopId;
@@ -21,17 +21,17 @@ pub(crate) const TREE: &str = "Refrain-Tree";
 /// How many names are tried before it is given up.
 const NAMES: u32 = 100;
 
-/// What is to be saved, and how.
+/// The work to save, and the rules.
 #[derive(Clone, Copy, Debug)]
 pub struct SaveRequest<'a> {
-    /// What was there before the loop.
+    /// The state before the loop.
     pub base: &'a Base,
-    /// What of the base's changed files is saved all the same: [`Repository::mixed`].
+    /// Changed files of the base that are saved all the same: [`Repository::mixed`].
     pub mixed: &'a [RepoPath],
     pub id: &'a LoopId,
-    /// The iteration that it came to.
+    /// The last iteration.
     pub iteration: u32,
-    /// The branch; where there is one of that name, `-2` is added, and so on.
+    /// The branch; if it exists, `-2` is added, and so on.
     pub branch: &'a str,
     /// The message, without trailers.
     pub message: &'a str,
@@ -41,7 +41,7 @@ pub struct SaveRequest<'a> {
     pub index: &'a Utf8Path,
     /// The largest file that is a part of it, in bytes.
     pub largest_file: u64,
-    /// Where what looks like a secret may be a part of it.
+    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
     pub cancel: Option<&'a Cancel>,
 }
@@ -64,12 +64,12 @@ impl Repository {
         base.dirty.iter().filter(is_changed).map(|dirty| dirty.path.clone()).collect()
     }
 
-    /// Saves what a commit would have now, and `files`, on a new branch that begins at the head.
+    /// Saves the content that a commit would have now, and `files`, on a new branch that starts at the head.
     ///
-    /// It may be repeated: a branch that was made for this loop, this iteration and the same files is taken as it is.
+    /// It may be repeated: a branch that was made for this loop, this iteration and the same files is reused.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    /// [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn save_work(&self, request: SaveRequest<'_>) -> Result<Saved, GitError> {
         self.check_branch_name(request.branch)?;
         let SaveRequest { base, mixed, index, largest_file, allow_secrets, cancel, .. } = request;
@@ -94,7 +94,7 @@ pub(crate) struct Job<'a> {
     pub(crate) repository: &'a Repository,
     pub(crate) branch: &'a str,
     pub(crate) message: &'a str,
-    /// What it is known by where it was saved before.
+    /// Identify an earlier save.
     pub(crate) trailers: &'a [(&'a str, &'a str)],
     pub(crate) files: &'a [(&'a str, &'a [u8])],
     pub(crate) git: Git<'a>,
@@ -116,7 +116,7 @@ impl Job<'_> {
         Err(GitError::BranchTaken(self.branch.to_owned()))
     }
 
-    /// Saves it on this very branch; none where that is another's.
+    /// Saves it on exactly this branch; none if the branch belongs to another save.
     fn save_as(&self, branch: String, made: &mut Option<Oid>) -> Result<Option<Saved>, GitError> {
         if let Some(commit) = self.repository.branch_head(&branch)? {
             return Ok(self.is_made(&commit)?.then_some(Saved { branch, commit }));

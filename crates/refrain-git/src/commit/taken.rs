@@ -15,7 +15,8 @@ use crate::error::GitError;
 use crate::plumbing::git::Git;
 
 impl Job<'_> {
-    /// The commit, unless a hook put into it what is not the loop's and it could be undone; where it could not, what that is.
+    /// The commit, unless a hook added foreign changes and the commit could be undone; if not, the list of these
+    /// changes.
     pub(crate) fn without_taken(
         &self,
         made: Made,
@@ -30,7 +31,7 @@ impl Job<'_> {
         Ok((Err(Skipped::HookTook { paths }), Vec::new()))
     }
 
-    /// Moves the branch back, if the commit is the head, and nothing else lies between.
+    /// Moves the branch back, if the commit is the head and directly follows the parent.
     fn undo(&self, made: &Made, parent: Option<&Oid>) -> Result<bool, GitError> {
         let parents = self.git.text(["rev-parse", &format!("{}^@", made.commit)], &[])?;
         if parents != parent.map(Oid::as_str).unwrap_or_default() {
@@ -48,7 +49,7 @@ impl Job<'_> {
     }
 }
 
-/// What of a commit was not to be in it.
+/// The changes in a commit that do not belong there.
 fn taken(
     git: Git<'_>,
     parent: Option<&Oid>,

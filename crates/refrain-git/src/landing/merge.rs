@@ -1,5 +1,5 @@
-//! Merging without a checkout: a tree of three commits, or where that does not go by itself, what is at odds, and a tree in
-//! which git has marked it. Only objects are written.
+//! Merging without a checkout: the tree of three commits, or in a conflict, the conflicting paths and a tree with
+//! git's markers. Only objects are written.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,15 +17,15 @@ use crate::plumbing::git::{Git, oid, said};
 use crate::plumbing::index::unlock_private;
 use crate::repository::Repository;
 
-/// How a conflict is marked: with what both sides began from, which says what each of them did.
+/// The style of conflict markers: with the common base, which shows what each side changed.
 const SETTINGS: &[&str] = &["-c", "merge.conflictStyle=diff3"];
 
 #[derive(Clone, Copy, Debug)]
 pub struct MergeRequest<'a> {
-    /// The commit that the work began at. It is said and not looked for in the history: what the work was branched from may
-    /// have been taken out of the line since, and would come back with it.
+    /// The commit that the work began at. It is given and not searched in the history: commits below the work may
+    /// have been removed from the line since, and would come back with it.
     pub base: &'a Oid,
-    /// What it is merged onto.
+    /// The commit to merge onto.
     pub tip: &'a Oid,
     pub work: &'a Oid,
     /// Paths that are never part of the work: they stay as the tip has them.
@@ -35,7 +35,7 @@ pub struct MergeRequest<'a> {
     pub cancel: Option<&'a Cancel>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
     /// Both go together.
@@ -44,16 +44,16 @@ pub enum Merged {
     Conflict {
         /// The tree with git's marks in it.
         tree: Oid,
-        /// About what, in the order of the paths.
+        /// The conflicts, ordered by path.
         conflicts: Vec<Conflict>,
     },
 }
 
 impl Repository {
-    /// Merges what a work did since its base onto a tip. It may be repeated, and comes to the same.
+    /// Merges the changes of a work since its base onto a tip. It may be repeated with the same result.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    /// [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn merge(&self, request: MergeRequest<'_>) -> Result<Merged, GitError> {
         let git = self.git().until(request.cancel);
         let without = self.without(git, request)?;
@@ -61,7 +61,7 @@ impl Repository {
         merge(git, request.base, request.tip, work)
     }
 
-    /// The work as a commit that leaves the excepted paths as they were; none where it does anyway.
+    /// The work as a commit that leaves the excepted paths unchanged; none if it does so already.
     fn without(&self, git: Git<'_>, request: MergeRequest<'_>) -> Result<Option<Oid>, GitError> {
         let MergeRequest { base, work, except, index, .. } = request;
         if except.is_empty() {
@@ -98,10 +98,10 @@ impl Repository {
         oid("merge-base", &git.text(["merge-base", began.as_str(), work.as_str()], &[])?)
     }
 
-    /// Those of the works, each with the commit that it began at, which touched one of these paths.
+    /// The works, each given with its start, that changed one of these paths.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`].
+    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`].
     pub fn touching(
         &self,
         works: &[(&Oid, &Oid)],
@@ -123,8 +123,8 @@ impl Repository {
         Ok(names.filter(|name| works.iter().any(|(work, _)| *work == name)).collect())
     }
 
-    /// What both sides did with these paths since `base`, as two diffs, each cut in its middle where it is longer than half of
-    /// `most` bytes.
+    /// The changes of both sides to these paths since `base`, as two diffs, each cut in its middle if it is longer
+    /// than half of `most` bytes.
     pub fn both_sides(
         &self,
         base: &Oid,
@@ -157,7 +157,7 @@ impl Repository {
     }
 }
 
-/// Merges what lies between `base` and `work` onto `tip`. Attributes are those of the tip.
+/// Merges the changes between `base` and `work` onto `tip`, with the tip's attributes.
 pub(crate) fn merge(git: Git<'_>, base: &Oid, tip: &Oid, work: &Oid) -> Result<Merged, GitError> {
     let from = format!("--merge-base={base}");
     let words = ["merge-tree", "--write-tree", "-z", "--messages", &from, tip.as_str(), work.as_str()];
@@ -209,7 +209,8 @@ fn parse(printed: &[u8]) -> Option<(Oid, Vec<Conflict>)> {
     Some((tree, kinds.into_iter().map(conflict).collect()))
 }
 
-/// What a message of git's is about; none where it tells of no conflict. Its kinds are stable (git-merge-tree(1)).
+/// The kind of conflict in a message of git; none if it reports no conflict. Its kinds are stable
+/// (git-merge-tree(1)).
 fn kind_of(kind: &str, text: &[u8]) -> Option<ConflictKind> {
     let about = kind.strip_prefix("CONFLICT (")?.trim_end_matches(')');
     Some(match about {

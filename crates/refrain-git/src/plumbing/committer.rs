@@ -2,10 +2,10 @@
 
 use refrain_core::git::Oid;
 
-/// What is known of the last commit that git made.
+/// The last commit that git made, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Last {
-    /// There was none yet, or what it says is of no use.
+    /// There was none yet, or it is unusable.
     #[default]
     Unknown,
     /// Made in this quarter of an hour, and not read yet.
@@ -36,7 +36,7 @@ impl Who {
         (zone == same && lines.next()?.is_empty()).then_some(who)
     }
 
-    /// `Name <address> seconds zone`: what stands before the time, and the zone.
+    /// `Name <address> seconds zone`: the part before the time, and the zone.
     fn line(line: &str) -> Option<(&str, &str)> {
         let (rest, zone) = line.rsplit_once(' ')?;
         let (who, seconds) = rest.rsplit_once(' ')?;

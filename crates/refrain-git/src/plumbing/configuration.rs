@@ -1,5 +1,5 @@
-//! What git is configured to do: the settings of all scopes with their includes, the hooks, the attributes outside of the work,
-//! and what the files of all that looked like.
+//! Git's configuration: the settings of all scopes with their includes, the hooks, the attributes outside of the
+//! work, and the stamps of all these files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::plumbing::overrides::{HOOKS, Overrides, Setting};
 /// The git program, as it is pinned.
 pub(crate) const PROGRAM: &str = "git";
 
-/// What the configuration said, and how its files looked then.
+/// The settings, and the stamps of their files.
 #[derive(Debug)]
 pub(crate) struct Configured {
     pub(crate) files: Vec<(Utf8PathBuf, Seen)>,
@@ -31,7 +31,7 @@ pub(crate) struct Configured {
     pub(crate) last: Last,
 }
 
-/// The configurations that were read: by the git folder of a worktree, or without one where all have the same.
+/// The configurations that were read: by the git folder of a worktree, or without one if all have the same.
 pub(crate) type Configurations = BTreeMap<Option<Utf8PathBuf>, Configured>;
 
 impl Configured {
@@ -51,7 +51,7 @@ impl Configured {
         }
     }
 
-    /// Whether its files look as they did.
+    /// Whether its files are unchanged.
     pub(crate) fn is_current(&self) -> bool {
         self.files.iter().all(|(file, then)| seen(file) == *then)
     }
@@ -83,7 +83,7 @@ impl Configured {
         self.settings.iter().filter_map(|setting| setting.pin.as_ref()).chain(&self.pinned_files)
     }
 
-    /// The value of a key that counts; nothing where it has none.
+    /// The effective value of a key; empty if it has none.
     pub(crate) fn value(&self, key: &str) -> &str {
         self.values(key).last().copied().unwrap_or_default()
     }
@@ -129,7 +129,7 @@ impl Configured {
     }
 }
 
-/// Whether a value that is a yes or a no says no.
+/// Whether a boolean value is false.
 pub(crate) fn is_no(value: &str) -> bool {
     matches!(value, "false" | "no" | "off" | "0" | "")
 }

@@ -10,10 +10,10 @@ pub(crate) use refrain_files::read_text as text;
 
 use crate::error::{GitError, OnPath};
 
-/// How a file looks; none where it is missing. One that looks the same was not written since.
+/// The stamp of a file; none if it is missing. A file with the same stamp was not written since.
 pub(crate) type Seen = Option<(u64, u64, i64, i64, i64, i64)>;
 
-/// How a file looks.
+/// The stamp of a file.
 pub(crate) fn seen(path: &Utf8Path) -> Seen {
     let meta = fs::metadata(path).ok()?;
     Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()))
@@ -22,7 +22,7 @@ pub(crate) fn seen(path: &Utf8Path) -> Seen {
 /// The largest file of git's own that is read, in bytes: an index, or packed references.
 pub(crate) const LARGEST: u64 = 1 << 30;
 
-/// Reads a file of git's own, where an agent can put a FIFO or a file without end.
+/// Reads a file of git's own, in whose place an agent can put a FIFO or an endless file.
 pub(crate) fn read(path: &Utf8Path) -> io::Result<Vec<u8>> {
     refrain_files::read_regular(path, LARGEST)
 }

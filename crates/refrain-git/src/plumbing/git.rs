@@ -1,4 +1,4 @@
-//! How git is run: where, in which environment, and with which of the person's settings overruled.
+//! Running git: the folder, the environment, and which user settings are overridden.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use crate::error::GitError;
 use crate::plumbing::overrides::Overrides;
 use refrain_forge::FROM_FILE;
 
-/// What overrules the person's configuration: each only where the answer, or the person's comfort, would suffer.
+/// Overrides of the user's configuration: each only if it would change the answer or disturb the user.
 const SETTINGS: &[&str] = &[
     // Paths come as they are.
     "-c",
     "core.quotePath=false",
-    // Housekeeping would be paid for by an iteration; the person's next git does it.
+    // An iteration would pay for maintenance; the user's next git does it.
     "-c",
     "gc.auto=0",
     "-c",
@@ -27,7 +27,7 @@ const SETTINGS: &[&str] = &[
     // A watcher that missed something would hide a change; the private index has none of its own either.
     "-c",
     "core.fsmonitor=false",
-    // An agent can set a file's time back; it cannot say when the inode was changed last.
+    // An agent can set back a file's modification time, but not its inode change time.
     "-c",
     "core.trustCtime=true",
     "-c",
@@ -35,8 +35,8 @@ const SETTINGS: &[&str] = &[
     // A private index that is split would leave its other half in the repository.
     "-c",
     "core.splitIndex=false",
-    // Nothing that an agent can write is run: no program as a protocol, no signature unless it is asked for, no question, and
-    // nothing inside of a repository in the repository.
+    // Nothing that an agent can write is run: no program as a protocol, no signature unless it is requested, no
+    // prompt, and nothing inside of a nested repository.
     "-c",
     "protocol.ext.allow=never",
     "-c",
@@ -54,8 +54,8 @@ const SETTINGS: &[&str] = &[
 /// With this git runs no hook.
 const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
-/// The variables with which a git that we run below (a hook, `git rebase --exec`) would bend ours to its own place.
-/// What `git rev-parse --local-env-vars` says, but for the configuration of a `git -c`.
+/// The variables with which a surrounding git (a hook, `git rebase --exec`) would redirect ours to its own
+/// repository: the output of `git rev-parse --local-env-vars`, without the configuration of a `git -c`.
 const BENDING: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -78,7 +78,7 @@ const BENDING: &[&str] = &[
     "GIT_WORK_TREE",
 ];
 
-/// What is set for every git: no questions, no editor, no lock for the mere comfort of the next one.
+/// Variables set for every git: no prompts, no editor, no optional locks.
 const SET: &[(&str, &str)] = &[
     ("LC_ALL", "C"),
     ("LANGUAGE", ""),
@@ -88,11 +88,11 @@ const SET: &[(&str, &str)] = &[
     ("GIT_PAGER", "cat"),
     ("GIT_MERGE_AUTOEDIT", "no"),
     ("GIT_OPTIONAL_LOCKS", "0"),
-    // An object is what its name says.
+    // Replacements by `git replace` are ignored.
     ("GIT_NO_REPLACE_OBJECTS", "1"),
 ];
 
-/// The commands that run filters or merge drivers, where there are some.
+/// The commands that run filters or merge drivers, if any exist.
 const FILTERING: &[&str] = &[
     "checkout-index",
     "diff-files",
@@ -106,8 +106,8 @@ const FILTERING: &[&str] = &[
     "update-index",
 ];
 
-/// The commands that talk to a remote. One that is a folder of this machine has hooks and a configuration that an agent can
-/// write, and what they start is a child of these.
+/// The commands that connect to a remote. A remote that is a local folder has hooks and a configuration that an agent
+/// can write, and their processes are children of these commands.
 const TALKING: &[&str] = &["fetch", "ls-remote", "push"];
 
 /// Which command the words are of.
@@ -123,7 +123,7 @@ fn command_of(args: &[OsString]) -> Option<&str> {
     None
 }
 
-/// The environment for git made from the person's.
+/// Derives the environment for git from the user's.
 pub(crate) fn environment(person: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     let is_kept = |name: &OsStr| {
         let name = name.to_str().unwrap_or_default();
@@ -146,9 +146,9 @@ const AUTHOR: [&str; 3] = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DA
 
 /// Compares a git with its pins.
 pub(crate) trait Guard: std::fmt::Debug + Sync {
-    /// The git program, where that is known.
+    /// The git program, if known.
     fn program(&self) -> Option<&Path>;
-    /// The `PATH` without the project's own folders, where it has some.
+    /// The `PATH` without the project's own folders, if it contained some.
     fn path(&self) -> Option<&OsString>;
     /// Runs every git that runs programs of the user.
     fn sweeper(&self) -> Option<&Sweeper>;
@@ -169,9 +169,9 @@ pub(crate) struct Git<'a> {
     author: Option<&'a Author>,
     limit: Option<Duration>,
     guard: Option<&'a dyn Guard>,
-    /// The person's hooks are run.
+    /// The user's hooks are run.
     runs_hooks: bool,
-    /// Nothing of the person's configuration is overruled: it is only read.
+    /// No setting of the user is overridden: it is only read.
     is_bare: bool,
     /// Settings for this one alone.
     settings: &'a [(String, String)],
@@ -196,7 +196,7 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// The same in a repository: it runs nothing that is not as it was pinned.
+    /// The same in a repository: it runs only what equals its pins.
     pub(crate) fn guarded_by(self, guard: &'a dyn Guard) -> Self {
         Self { guard: Some(guard), ..self }
     }
@@ -206,7 +206,7 @@ impl<'a> Git<'a> {
         Self { guard: None, is_bare: true, ..self }
     }
 
-    /// The same with the person's hooks, if they are as they were pinned.
+    /// The same with the user's hooks, if they equal their pins.
     pub(crate) fn with_hooks(self) -> Self {
         Self { runs_hooks: true, ..self }
     }
@@ -231,12 +231,13 @@ impl<'a> Git<'a> {
         Self { dir, ..self }
     }
 
-    /// The same with another index than the person's.
+    /// The same with another index than the user's.
     pub(crate) fn with_index(self, index: &'a Utf8Path) -> Self {
         Self { index: Some(index), ..self }
     }
 
-    /// The same with the attributes of this tree, and not those of the project's files (git 2.41; an older one heeds those).
+    /// The same with the attributes of this tree, and not those of the project's files (git 2.41; an older one heeds
+    /// those).
     pub(crate) fn with_attributes_of(self, tree: &'a str) -> Self {
         Self { attributes: Some(tree), ..self }
     }
@@ -278,7 +279,7 @@ impl<'a> Git<'a> {
             Some(guard) => guard.overrides(self)?,
             None => Overrides::default(),
         };
-        // A hook of the person's finds its programs where they are for the person.
+        // A hook of the user gets the user's own `PATH`.
         let runs_hooks = self.runs_hooks && overrides.allows_hooks;
         if let Some(path) = path.filter(|_| !runs_hooks) {
             tool = tool.with("PATH", path);
@@ -321,7 +322,7 @@ impl<'a> Git<'a> {
     /// What git printed.
     ///
     /// # Errors
-    /// [`GitError`], also where it says no.
+    /// [`GitError`], also if it says no.
     pub(crate) fn output<S: AsRef<OsStr>>(
         self,
         args: impl IntoIterator<Item = S>,
@@ -340,7 +341,7 @@ impl<'a> Git<'a> {
         Ok(String::from_utf8_lossy(&printed).trim_end_matches('\n').to_owned())
     }
 
-    /// Git that waits for what it is to read.
+    /// Starts a git that waits for its input.
     pub(crate) fn begin<S: AsRef<OsStr>>(
         self,
         args: impl IntoIterator<Item = S>,
@@ -374,7 +375,7 @@ fn is_within(path: &Path, dirs: &[&Utf8Path]) -> bool {
     dirs.iter().any(|dir| path.starts_with(dir) || real.as_ref().is_some_and(|real| real.starts_with(dir)))
 }
 
-/// Where the `git` program is that is not in `dirs`, which an agent writes to; none if there is no other.
+/// The path of a `git` program outside `dirs`, which an agent can write to; none if there is none.
 pub(crate) fn program(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> Option<PathBuf> {
     let is_program =
         |path: &PathBuf| path.metadata().is_ok_and(|meta| is_executable(&meta)) && !is_within(path, dirs);
@@ -387,7 +388,8 @@ pub(crate) fn path_outside(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> 
     if is_all { None } else { std::env::join_paths(outside).ok() }
 }
 
-/// The variables that tell git these settings (git(1), `GIT_CONFIG_COUNT`), before those that the environment has already.
+/// The variables that pass these settings to git (git(1), `GIT_CONFIG_COUNT`), before those that are already in the
+/// environment.
 fn in_variables(settings: &[(String, String)], env: &[(OsString, OsString)]) -> Vec<(String, OsString)> {
     if settings.is_empty() {
         return Vec::new();
@@ -416,18 +418,18 @@ pub(crate) fn oid(command: &'static str, answer: &str) -> Result<Oid, GitError> 
     answer.trim().parse().map_err(|_| GitError::Answer { command, answer: answer.to_owned() })
 }
 
-/// What git says of its version, as seen from `dir` in the person's environment, within `limit`: `git version 2.47.3`.
+/// Git's version, run in `dir` with the user's environment, within `limit`: `git version 2.47.3`.
 ///
 /// # Errors
-/// [`GitError::Missing`] without a git program; else where it cannot be asked.
+/// [`GitError::Missing`] without a git program; otherwise if it cannot be run.
 pub fn version(dir: &Utf8Path, env: &[(OsString, OsString)], limit: Duration) -> Result<String, GitError> {
     Git::new(dir, &environment(env)).within(Some(limit)).text(["--version"], &[])
 }
 
-/// How much of what git or a hook said is kept, in bytes.
+/// How much of the output of git or a hook is kept, in bytes.
 const SAID: usize = 2 << 10;
 
-/// The end of what git or a hook said, fit to be shown.
+/// The end of the output of git or a hook, printable.
 pub(crate) fn said(done: &Done) -> String {
     let text = [done.stdout.as_slice(), done.stderr.as_slice()].concat();
     let text = String::from_utf8_lossy(&text);

@@ -34,7 +34,7 @@ pub(crate) fn check(git_dir: &Utf8Path, common_dir: &Utf8Path) -> Result<(), Git
     }
 }
 
-/// The same for the repository that a folder lies in, of which nothing is known yet.
+/// The same for the repository that contains a folder, before anything is known of it.
 pub(crate) fn check_above(folder: &Utf8Path) -> Result<(), GitError> {
     let dot_git = folder.ancestors().map(|folder| folder.join(".git"));
     let Some(dot_git) = dot_git.into_iter().find(|path| path.symlink_metadata().is_ok()) else {
@@ -57,7 +57,7 @@ pub(crate) fn named(dot_git: &Utf8Path) -> Option<Utf8PathBuf> {
     Some(dot_git.parent()?.join(path))
 }
 
-/// Refuses what never ends, or never begins; a link counts as what it leads to.
+/// Refuses endless and blocking files; a link counts as its target.
 fn check_kind(path: &Utf8Path) -> Result<(), GitError> {
     let kind = fs::metadata(path).map(|meta| meta.file_type());
     let is_endless = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_char_device() || kind.is_block_device());

@@ -18,10 +18,10 @@ use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::{LARGEST, Seen, remove, seen};
 use crate::repository::Repository;
 
-/// How the lock of a loop begins; the loop's id and a line break follow. No index begins like this: those say `DIRC`.
+/// The start of a loop's lock; the loop's id and a line break follow. An index starts with `DIRC` instead.
 const MARK: &str = "refrain loop ";
 
-/// Says of a file when it was written.
+/// Sets a file's modification time.
 fn set_modified(path: &Utf8Path, seconds: i64, nanoseconds: i64) -> io::Result<()> {
     let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
     let last_modification = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
@@ -37,9 +37,9 @@ pub(crate) fn is_summed_by_us(object: &Oid) -> bool {
     object.as_str().len() == 2 * SUM
 }
 
-/// Gives an index that was written without a checksum (git-config(1), `index.skipHash`) its own: other readers than git
-/// insist on one, and git takes longer for it than for all the rest of the file. It stays as old as it is, as
-/// [`Index::copy_to`] says.
+/// Adds the checksum to an index that was written without one (git-config(1), `index.skipHash`): other readers than
+/// git require it, and git takes longer for it than for all the rest of the file. Its modification time stays, for
+/// the reason in [`Index::copy_to`].
 pub(crate) fn seal(path: &Utf8Path) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
     let mut bytes = Vec::new();
@@ -83,15 +83,14 @@ impl Index {
         Self { lock: repository.git_dir().join("index.lock"), path }
     }
 
-    /// How it looks.
     pub(crate) fn seen(&self) -> Seen {
         seen(&self.path)
     }
 
-    /// Copies it; where there is none, there is no copy either. Returns how it looked before.
+    /// Copies it, if it exists. Returns its stamp before.
     ///
-    /// The copy is as old as the original: git looks once more at files that are not older than their index, as they may
-    /// have been written in the same tick of the clock.
+    /// The copy keeps the modification time: git rereads files that are not older than their index, because they may
+    /// have been written in the same clock tick.
     pub(crate) fn copy_to(&self, copy: &Utf8Path) -> Result<Seen, GitError> {
         unlock_private(copy)?;
         let seen = self.seen();
@@ -123,8 +122,8 @@ impl Index {
         if self.is_left_by(id) {
             fs::remove_file(&self.lock).on("take away", &self.lock)?;
         }
-        // Written beside it first: a kill between making and writing it would leave an empty lock, which may be another
-        // git's and so would be respected for ever.
+        // Written to a temporary file first: a kill between creating and writing it would leave an empty lock, which
+        // could be another git's and so would be respected for ever.
         let beside = self.path.with_extension(format!("refrain-{id}"));
         // One that a kill left may be the same file as a lock.
         let _ = fs::remove_file(&beside);
@@ -152,7 +151,7 @@ impl Index {
     }
 }
 
-/// Writes a lock of this loop where there is no file.
+/// Creates a lock of this loop if there is no file.
 fn write_new(path: &Utf8Path, id: &LoopId) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(format!("{MARK}{id}\n").as_bytes())
@@ -165,7 +164,7 @@ pub(crate) struct Locked<'a> {
 }
 
 impl Locked<'_> {
-    /// How the index looks under the lock.
+    /// The stamp of the index under the lock.
     pub(crate) fn seen(&self) -> Seen {
         self.index.seen()
     }
@@ -175,14 +174,14 @@ impl Locked<'_> {
         self.index.copy_to(copy).map(|_| ())
     }
 
-    /// Puts another in its place, which is used up by that, and lets the lock go. It is one rename, so there is always a whole index. It is not synced,
-    /// as git's is not: what is lost with the power is what `git reset` makes anew.
+    /// Replaces the index by moving `other` there, and releases the lock. It is one rename, so there is always a
+    /// complete index. It is not synced, as git's is not: after a power loss `git reset` recreates it.
     pub(crate) fn replace_with(self, other: &Utf8Path) -> Result<(), GitError> {
         let Index { path, .. } = self.index;
         if let Ok(meta) = fs::metadata(path) {
             fs::set_permissions(other, meta.permissions()).on("write", other)?;
         }
-        // Beside each other unless the loop's folder is on another disk.
+        // On the same disk unless the loop's folder is elsewhere.
         if fs::rename(other, path).is_ok() {
             return Ok(());
         }
@@ -194,7 +193,7 @@ impl Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        // Where that fails, the next commit of this loop finds its own lock and takes it over.
+        // If that fails, the next commit of this loop finds its own lock and takes it over.
         let _ = fs::remove_file(&self.index.lock);
     }
 }

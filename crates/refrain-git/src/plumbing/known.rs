@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 
 use refrain_core::git::Oid;
 
-/// How many commits, and how many files, are kept in mind; with more it begins anew.
+/// How many commits, and how many files, are cached; beyond that the cache is cleared.
 const MOST: usize = 20_000;
 
-/// What a commit holds, and what it stands on.
+/// The tree and parents of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) tree: Oid,
@@ -18,7 +18,6 @@ pub(crate) struct Head {
     pub(crate) parents: Vec<Oid>,
 }
 
-/// What is kept in mind.
 #[derive(Debug, Default)]
 pub(crate) struct Known(Mutex<Kept>);
 
@@ -28,12 +27,11 @@ struct Kept {
     commits: HashMap<Oid, Head>,
     /// The references that were created and not used yet.
     expected: HashSet<String>,
-    /// Files in which nothing looks like a secret, by their paths and their contents.
+    /// Files without suspected secrets, by path and content.
     clean: HashSet<(Vec<u8>, Oid)>,
 }
 
 impl Known {
-    /// What is known of a commit.
     pub(crate) fn get(&self, commit: &Oid) -> Option<Head> {
         self.all(|kept| kept.commits.get(commit).cloned())
     }
@@ -58,7 +56,7 @@ impl Known {
         self.all(|kept| kept.expected.remove(name))
     }
 
-    /// Nothing in a file of this path and content looks like a secret.
+    /// Records that a file with this path and content has no suspected secret.
     pub(crate) fn pass(&self, path: &[u8], content: Oid) {
         self.all(|Kept { clean, .. }| {
             if clean.len() >= MOST {

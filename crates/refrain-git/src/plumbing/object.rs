@@ -23,7 +23,7 @@ use crate::repository::Repository;
 /// How much of a file is read at a time, in bytes.
 const PART: usize = 64 << 10;
 
-/// How long a zone stands, in seconds: all there are begin and end at the quarter of an hour.
+/// How long a zone is valid, in seconds: every change of a zone happens at a quarter of an hour.
 const QUARTER: u64 = 15 * 60;
 
 /// The compression level of objects: git's default.
@@ -63,7 +63,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Adds a commit that no reference has yet; or what git said where it does not.
+    /// Adds a commit without a reference; or returns git's message if that fails.
     pub(crate) fn add_commit(
         &self,
         git: Git<'_>,
@@ -102,7 +102,7 @@ impl Repository {
         Ok(Ok(commit))
     }
 
-    /// Adds it without asking git, where it is known what git would do.
+    /// Adds it without git, if git's result is known in advance.
     fn own_commit(&self, git: Git<'_>, object: Object<'_>) -> Result<Option<Oid>, GitError> {
         if object.is_signed
             || !is_summed_by_us(object.tree)
@@ -131,7 +131,7 @@ impl Repository {
         Ok(self.keep("commit", content.as_bytes()).ok())
     }
 
-    /// Writes an object where there is none of its name. It need not survive a power loss: what git writes does not either.
+    /// Writes an object if none has its name. It need not survive a power loss: git's own files do not either.
     pub(crate) fn keep(&self, kind: &str, content: &[u8]) -> io::Result<Oid> {
         let object = [format!("{kind} {}\0", content.len()).as_bytes(), content].concat();
         let oid = name_of(&[&object]).ok_or(ErrorKind::InvalidData)?;
@@ -142,7 +142,7 @@ impl Repository {
             return Ok(oid);
         }
         DirBuilder::new().recursive(true).create(&folder)?;
-        // Git sweeps away what is called so and was left.
+        // Git removes leftover files with such a name.
         let beside = folder.join(format!("tmp_obj_{}", &name[2..]));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o444).open(&beside)?;
         file.write_all(&compress_to_vec_zlib(&object, LEVEL))?;
@@ -151,7 +151,7 @@ impl Repository {
     }
 }
 
-/// The name of a file's content, where names are made of SHA-1; where they are not, nothing has it.
+/// The object name of a content in a repository with SHA-1 names; in others no object matches.
 pub(crate) fn blob(content: &[u8]) -> Option<Oid> {
     name_of(&[format!("blob {}\0", content.len()).as_bytes(), content])
 }

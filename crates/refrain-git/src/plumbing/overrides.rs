@@ -1,12 +1,12 @@
-//! Which settings make git run a program or go to another place, and what is used instead of those that are not as they were
-//! pinned. An agent can write to every configuration file of its user.
+//! Settings that make git run a program or connect elsewhere, and the replacements for those that differ from their
+//! pins. An agent can write to every configuration file of its user.
 
 use refrain_core::git::{GitPin, GitPins};
 
 /// A merge of lines, as git does it by itself.
 const MERGE: &str = "git merge-file --marker-size=%L %A %O %B";
 
-/// What overrules a setting that is not as it was pinned.
+/// The override of a setting that differs from its pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// The last value that is as it was pinned, else this one.
@@ -15,7 +15,7 @@ pub(crate) enum Rule {
     List,
     /// Whether hooks are run: none is, if one is not as it was pinned.
     Hook,
-    /// Nothing: what it decides is decided by a setting that no agent can foresee, or not asked for.
+    /// None: another setting, whose name no agent can guess, decides instead, or it is not used.
     Named,
 }
 
@@ -70,12 +70,12 @@ fn parts(key: &str) -> Option<(&str, Option<&str>, &str)> {
     })
 }
 
-/// A setting of a person's git, in the order in which git reads them.
+/// A setting of a user's git, in the order in which git reads them.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     pub(crate) key: String,
     pub(crate) value: String,
-    /// What is pinned of it; none of a setting without a [`Rule`].
+    /// Its pin; none for a setting without a [`Rule`].
     pub(crate) pin: Option<GitPin>,
 }
 
@@ -84,7 +84,7 @@ pub(crate) struct Setting {
 pub(crate) struct Overrides {
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) variables: Vec<(&'static str, &'static str)>,
-    /// What switches the hooks off that are settings.
+    /// Disables hooks that are defined by settings.
     pub(crate) without_hooks: Vec<(String, String)>,
     pub(crate) allows_hooks: bool,
     /// There are filters or merge drivers that are run.
@@ -164,7 +164,7 @@ pub(crate) const HOOKS: &str = "hooks/";
 /// The pinned file of attributes of the repository itself, below its git folder.
 pub(crate) const OWN_ATTRIBUTES: &str = "info/attributes";
 
-/// The pinned file that the person's own attributes are in.
+/// The pinned file with the user's own attributes.
 pub(crate) const ATTRIBUTES: &str = "attributes";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A commit, taken apart: what it stands on, and the rest of it as it was written.
+//! A commit in parts: its tree, its parents, and the rest as it was written.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -16,7 +16,8 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    /// Reads `tree …`, the first `parent …`, and the rest as it is but for a signature, which is of another commit.
+    /// Reads `tree …`, the first `parent …`, and the rest without a signature, which would belong to the original
+    /// commit.
     pub(crate) fn of(git: Git<'_>, commit: &Oid) -> Result<Self, GitError> {
         let bytes = git.output(["cat-file", "commit", commit.as_str()], &[])?;
         Self::parse(&bytes).ok_or_else(|| GitError::Answer {
@@ -46,7 +47,7 @@ impl Parts {
         is_commit.then_some(Self { parent, rest })
     }
 
-    /// What a line in front of the message says that begins so.
+    /// The value of the header with this prefix.
     pub(crate) fn header(&self, name: &[u8]) -> Option<&[u8]> {
         let mut head = self.rest.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
         head.find_map(|line| line.strip_prefix(name))

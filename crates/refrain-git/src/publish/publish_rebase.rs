@@ -1,6 +1,6 @@
-//! A branch that stands on what its remote has: the commits that the remote has not are made anew on the remote's, without a
-//! checkout, and then the branch and the worktree are moved there as in a hand-over. What is not committed stays as it is, byte
-//! for byte; where it is in the way, that is the answer.
+//! A branch on top of its remote: the commits that the remote lacks are recreated on the remote's, without a
+//! checkout, and then the branch and the worktree are moved there as in a hand-over. Uncommitted changes stay byte
+//! for byte; if they are in the way, that is the result.
 
 use camino::Utf8Path;
 use refrain_core::LoopId;
@@ -20,15 +20,15 @@ type Line = Result<Vec<Oid>, (Oid, Vec<Conflict>)>;
 /// How much of either side of a conflict is reported, in bytes.
 const TOLD: usize = 16 << 10;
 
-/// What is to stand on what.
+/// The commits to rebase, and the new base.
 #[derive(Clone, Copy, Debug)]
 pub struct RebaseRequest<'a> {
     /// The loop; its name is in the lock of the index, so that it knows its own.
     pub id: &'a LoopId,
-    /// The branch that is checked out; none where the head is detached.
+    /// The branch that is checked out; none if the head is detached.
     pub branch: Option<&'a str>,
     pub head: &'a Oid,
-    /// What the remote has, and is here already.
+    /// The remote's head, which is already fetched.
     pub theirs: &'a Oid,
     /// A place for private indexes, in the loop's own folder: this, and others beside it.
     pub index: &'a Utf8Path,
@@ -36,20 +36,20 @@ pub struct RebaseRequest<'a> {
     pub cancel: Option<&'a Cancel>,
 }
 
-/// What came of it. But for `Done` nothing was changed.
+/// The result. Except for `Done`, nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rebased {
-    /// The branch stands on theirs.
+    /// The branch is on top of theirs.
     Done { head: Oid },
     /// Both sides did something that does not go together.
     Conflict {
         /// The commit of ours that does not go.
         at: Oid,
-        /// About what.
+        /// The conflicts.
         conflicts: Vec<Conflict>,
-        /// What our side did with these paths since both parted: a diff, cut in its middle where it is long.
+        /// Our changes of these paths since both sides diverged: a diff, cut in its middle if it is long.
         ours: String,
-        /// What the remote's side did.
+        /// The remote's changes.
         theirs: String,
     },
     /// The two have no commit in common.
@@ -129,7 +129,8 @@ impl Repository {
                 Ok(made) => made,
                 Err(conflicts) => return Ok(Err((commit, conflicts))),
             };
-            // What theirs has already would be an empty commit, which is only kept where it was made as one.
+            // A change that theirs has already would be an empty commit, which is kept only if the original was empty
+            // too.
             let was_empty = self.tree_by(git, &before)? == self.tree_by(git, &commit)?;
             if was_empty || self.tree_by(git, &made)? != self.tree_by(git, tip)? {
                 line.push(made);
@@ -156,7 +157,7 @@ impl Repository {
     }
 }
 
-/// Where both histories part; none where they have nothing in common.
+/// The merge base of both histories; none if they have no common ancestor.
 fn common(git: Git<'_>, one: &Oid, other: &Oid) -> Result<Option<Oid>, GitError> {
     let done = git.run(["merge-base", one.as_str(), other.as_str()], &[])?;
     match done.status.code() {

@@ -27,26 +27,27 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// Options that keep git from asking for a password, besides [`Repository::env_of_push`].
 pub(crate) const ASKS_NOBODY: &[&str] = &["-c", "core.askPass=", "-c", "credential.interactive=false"];
 
-/// What is to be pushed, and what of it is looked at first.
+/// The branch to push, and the rules for scanning it first.
 #[derive(Clone, Copy, Debug)]
 pub struct PushRequest<'a> {
     /// The branch, without `refs/heads/`. Its last commit was screened when it was made.
     pub branch: &'a str,
-    /// Where the head was before the loop: what came since is the loop's and the agent's. None where there was no commit.
+    /// The head before the loop: later commits are the loop's and the agent's. None if there was no commit.
     pub since: Option<&'a Oid>,
     /// The largest file that is looked at, in bytes.
     pub largest_file: u64,
-    /// Where what looks like a secret may be.
+    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
     pub cancel: Option<&'a Cancel>,
 }
 
 impl Repository {
-    /// Pushes a branch to the pinned remote, which is that of the branch that was checked out; none where there is none. After a minute it is given up. Where the agent committed what looks like a secret,
-    /// nothing is pushed: it is here only by then, and a person can still see to that.
+    /// Pushes a branch to the pinned remote, which is that of the checked-out branch; none without a remote. The time
+    /// limit is a minute. If the agent committed a suspected secret, nothing is pushed: it is still only local, and
+    /// the user can handle it.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked for its remotes, and [`GitError::Cancelled`].
+    /// [`GitError`] if git cannot list its remotes, and [`GitError::Cancelled`].
     pub fn push_branch(&self, request: PushRequest<'_>) -> Result<Option<Pushed>, GitError> {
         let checked_out = self.current_branch()?.unwrap_or_default();
         let Some(upstream) = self.upstream(&checked_out)? else { return Ok(None) };
@@ -61,7 +62,7 @@ impl Repository {
         Ok(Some(Pushed { remote: upstream.remote, error }))
     }
 
-    /// Why it is not pushed; none where it is.
+    /// Why it is not pushed; none if it is.
     fn try_push(&self, upstream: &Upstream, request: PushRequest<'_>) -> Result<Option<String>, GitError> {
         let remote = &upstream.remote;
         let refname = format!("refs/heads/{}", request.branch);
@@ -95,7 +96,7 @@ impl Repository {
         Ok((!done.status.success()).then(|| said(&done)))
     }
 
-    /// Has git talk to the remote at `url` in the person's own login, and, where that is none there, by their token for it.
+    /// Lets git connect to the remote at `url` with the user's own login, or else with the token.
     pub(crate) fn known_to(
         &self,
         url: &str,
@@ -103,7 +104,7 @@ impl Repository {
     ) -> Result<Done, GitError> {
         let env = self.env_of_push(self.git())?;
         let done = run(&env)?;
-        // What one may not see is said not to be there.
+        // Forges report a repository without access as missing.
         let is_stranger = !done.status.success()
             && matches!(of_transport(said(&done)), Refusal::NoPermission { .. } | Refusal::NoRemote { .. });
         let known: Vec<_> = env.iter().chain(self.token()).cloned().collect();
@@ -136,7 +137,7 @@ impl Repository {
     }
 }
 
-/// Whether the program of a command is OpenSSH, as far as its name says.
+/// Whether the program of a command is OpenSSH, judging by its name.
 fn is_ssh(command: &str) -> bool {
     let program = command.split_whitespace().next().unwrap_or_default();
     program.trim_matches(['"', '\'']).rsplit('/').next() == Some("ssh")

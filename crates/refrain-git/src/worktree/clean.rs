@@ -25,7 +25,7 @@ use crate::plumbing::overrides::OWN_ATTRIBUTES;
 use crate::repository::Repository;
 use crate::worktree::clean_git::{self, Head};
 
-/// What overrules the person's configuration here, over what always does.
+/// Overrides of the user's configuration here, besides the general ones.
 const SETTINGS: &[&str] = &[
     // This includes the `post-index-change` hook.
     "-c",
@@ -35,17 +35,17 @@ const SETTINGS: &[&str] = &[
     "core.sparseCheckout=false",
 ];
 
-/// What a folder is to hold.
+/// The required content of a folder.
 #[derive(Clone, Copy, Debug)]
 pub struct CleanRequest<'a> {
     pub tree: &'a Oid,
     /// The original content of the protected paths, written over the tree.
     pub over: &'a [PreparedCheckout],
-    /// The folder, which is made where it is missing. It has to be the caller's alone: what is in it may be removed.
+    /// The folder, which is created if it is missing. It must belong to the caller alone: its content may be removed.
     pub folder: &'a Utf8Path,
-    /// What of it stays: all else is removed first. Files of the tree that are in the list were compared with it before.
+    /// The files that stay: all others are removed first. Tracked files in the list were verified before.
     pub kept: &'a FolderSnapshot,
-    /// What git knows of the files in it; it lies outside of it, and is of no importance where it does not fit.
+    /// Git's index of the files; it is outside of the folder, and a wrong one does no harm.
     pub index: &'a Utf8Path,
     pub cancel: Option<&'a Cancel>,
 }
@@ -54,17 +54,17 @@ pub struct CleanRequest<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparedCheckout {
     pub path: RepoPath,
-    /// Its mode, in octal as git writes it, and its content; none where nothing is to be there.
+    /// Its mode, in octal as git writes it, and its content; none if it must not exist.
     pub file: Option<(String, Oid)>,
 }
 
 impl Repository {
-    /// Makes a folder hold exactly what the request says, and what its `.gitignore` names. It may be repeated, and costs
-    /// little where little is to be done. Repositories in the tree are filled too where this worktree has them; else their
-    /// folders are empty, as they are here.
+    /// Makes a folder contain exactly what the request says, and what its `.gitignore` names. It may be repeated, and
+    /// is fast if little has changed. Nested repositories are filled too if this worktree has them; otherwise their
+    /// folders are empty, as here.
     ///
     /// # Errors
-    /// [`GitError`] where a file, or a filter of it, fails; [`GitError::Cancelled`]. The folder is no use then.
+    /// [`GitError`] if a file, or a filter of it, fails; [`GitError::Cancelled`]. The folder is unusable then.
     pub fn check_out_clean(&self, request: CleanRequest<'_>) -> Result<(), GitError> {
         // They would give files another content than in any other checkout, and git has no option to ignore them.
         if self.changed_pins()?.iter().any(|name| name == OWN_ATTRIBUTES) {
@@ -79,7 +79,7 @@ impl Repository {
             made = self.try_check_out(request, Head::AsThere, request.folder);
         }
         if matches!(made, Err(GitError::ForgedObject(_))) {
-            // Git's index, and so the next checkout, would take what was written for the tree's.
+            // Otherwise git's index, and the next checkout, would take the written files for the tree's.
             remove(request.folder)?;
             remove(request.index)?;
         }
@@ -103,7 +103,7 @@ impl Repository {
         let git = self.git().until(request.cancel).with_index(index).for_files_in(folder, self.git_dir());
         let tree = self.lay_over(request)?;
         let reset = ["read-tree", "--reset", "-u", "--no-recurse-submodules", tree.as_str()];
-        // Where the references are has nothing to do with the files.
+        // References are independent of the files.
         let (refs, files) = std::thread::scope(|both| {
             let refs = both.spawn(|| clean_git::refs(git));
             let files = run(git, &reset).and_then(|()| run(git, &["clean", "-ffdq"]));
@@ -119,7 +119,7 @@ impl Repository {
         Ok(())
     }
 
-    /// The tree with what lies over it.
+    /// The tree with the original protected files over it.
     fn lay_over(&self, request: CleanRequest<'_>) -> Result<Oid, GitError> {
         let CleanRequest { tree, over, index, cancel, .. } = request;
         if over.is_empty() {
@@ -128,7 +128,7 @@ impl Repository {
         let scratch = index.with_extension("scratch");
         let git = self.git().until(cancel).with_index(&scratch);
         git.output(["read-tree", tree.as_str()], &[])?;
-        // First what is gone: a file may have become a folder.
+        // Deleted files first: a file may have become a folder.
         let (mut gone, mut there) = (Vec::new(), Vec::new());
         for PreparedCheckout { path, file } in over {
             match file {

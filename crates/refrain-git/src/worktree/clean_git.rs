@@ -18,10 +18,10 @@ use crate::plumbing::git::Git;
 use crate::plumbing::index::is_summed_by_us;
 use crate::repository::Repository;
 
-/// Where the head of a clean checkout is.
+/// The head of a clean checkout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Head<'a> {
-    /// Where that of the worktree is: on its branch, also on one without a commit, or at its commit.
+    /// As in the worktree: on its branch, also one without a commit, or at its commit.
     AsThere,
     /// At a commit.
     At(&'a Oid),
@@ -78,14 +78,14 @@ pub(crate) fn make(
     Ok(())
 }
 
-/// The references that are seen there, as `packed-refs` lists them.
+/// The references that are visible there, in the format of `packed-refs`.
 pub(crate) fn refs(git: Git<'_>) -> Result<Vec<u8>, GitError> {
     let words =
         ["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes", "refs/tags"];
     git.output(words, &[])
 }
 
-/// What the worktree's `HEAD` says.
+/// The content of the worktree's `HEAD`.
 fn as_there(repository: &Repository, git: Git<'_>) -> Result<String, GitError> {
     if let Some(branch) = repository.current_branch()? {
         return Ok(format!("ref: refs/heads/{branch}\n"));
@@ -93,7 +93,7 @@ fn as_there(repository: &Repository, git: Git<'_>) -> Result<String, GitError> {
     Ok(format!("{}\n", git.text(["rev-parse", "--verify", "HEAD"], &[])?))
 }
 
-/// The settings of the worktree, and over them what this place needs.
+/// The settings of the worktree, with the overrides for this place.
 fn config(format: &str, common: &Utf8Path, folder: &Utf8Path) -> String {
     let quoted =
         |path: &Utf8Path| format!("\"{}\"", path.as_str().replace('\\', "\\\\").replace('"', "\\\""));

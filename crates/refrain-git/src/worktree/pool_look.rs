@@ -1,4 +1,4 @@
-//! What would be lost in a worktree of the pool if another task took it, and how it is saved on a branch of its own.
+//! Content that would be lost if another task took a worktree of the pool, and saving it on a branch of its own.
 
 use refrain_core::git::{Base, LeftOut, Oid, Operation};
 
@@ -13,7 +13,7 @@ use crate::plumbing::git::Git;
 use crate::repository::{Repository, is_refrains};
 use crate::worktree::pool::{ReadyRequest, SETTLED};
 
-/// The trailer that says where saved work was found.
+/// The trailer with the place of saved work.
 const SLOT: &str = "Refrain-Slot";
 
 /// References that keep a commit.
@@ -28,7 +28,7 @@ impl Repository {
             remove(&self.git_dir().join(lock))?;
         }
         if let Err(GitError::Failed { .. }) = self.unhide(git) {
-            // The index cannot be read: what is in the files is what counts.
+            // The index cannot be read: the files count.
             remove(&self.git_dir().join("index"))?;
             git.run(["read-tree", "HEAD"], &[])?;
         }
@@ -42,7 +42,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Looks for what would be lost here.
+    /// Finds content that would be lost here.
     pub(crate) fn look_in_slot(&self, cancel: Option<&Cancel>) -> Result<Look, GitError> {
         let git = self.git().until(cancel);
         let mut status = look(self, git)?;
@@ -91,7 +91,7 @@ impl Repository {
         Ok(!git.output(words.into_iter().chain(KEEPING), &[])?.is_empty())
     }
 
-    /// Saves what was found on a branch; or why that cannot be.
+    /// Saves the content on a branch; or returns why that fails.
     pub(crate) fn save_slot(
         &self,
         look: &Look,
@@ -123,7 +123,7 @@ impl Repository {
         Ok(Ok(Some(saved)))
     }
 
-    /// Has git forget what it was in the middle of; what it had put aside for that goes to the stash.
+    /// Ends git's operation in progress; its autostash becomes a stash.
     fn quit(&self, operation: Operation) -> Result<(), GitError> {
         let words: &[&str] = match operation {
             Operation::Merge => &["merge", "--quit"],
@@ -157,7 +157,7 @@ impl Repository {
     }
 }
 
-/// What was found in a worktree.
+/// The state of a worktree.
 pub(crate) struct Look {
     pub(crate) status: Status,
     operation: Option<Operation>,
@@ -170,7 +170,7 @@ impl Look {
         self.status.entries.is_empty() && self.operation.is_none() && self.is_kept
     }
 
-    /// What would be lost.
+    /// The content that would be lost.
     pub(crate) fn reasons(&self) -> Vec<String> {
         let changed = self.status.entries.len();
         let files = match changed {
@@ -184,7 +184,7 @@ impl Look {
         files.into_iter().chain(operation).chain(head).collect()
     }
 
-    /// A branch for it, and what it is the rest of.
+    /// A branch for it, and a description of its origin.
     fn names(&self) -> (String, String) {
         match (&self.status.branch, &self.status.head) {
             (Some(branch), _) => {

@@ -1,5 +1,5 @@
-//! The folder of a pool's worktree and what ties it to its repository: whether both are there and belong together, and how
-//! they are brought together again.
+//! The folder of a pool's worktree and its link to the repository: whether both exist and match, and how to repair
+//! them.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -18,13 +18,13 @@ pub(crate) enum Folder {
     Nothing,
     /// A worktree of this repository.
     Whole,
-    /// Files, but what ties them to the repository is gone.
+    /// Files without their link to the repository.
     Broken,
     /// Something that is not of the pool's making, for this reason.
     Strange(String),
 }
 
-/// Looks at the folder.
+/// Determines the state of the folder.
 pub(crate) fn folder(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitError> {
     match fs::symlink_metadata(folder) {
         Err(_) => return nothing(repository, folder),
@@ -56,7 +56,7 @@ fn is_of(git_dir: &Utf8Path, repository: &Repository) -> Option<bool> {
     Some(common == repository.common_dir().canonicalize_utf8().ok()?)
 }
 
-/// The git folder of a worktree of the repository, as git calls it; none where the folder is not a whole one.
+/// The git folder of a worktree of the repository, as git names it; none if the worktree is incomplete.
 pub(crate) fn git_dir(repository: &Repository, folder: &Utf8Path) -> Option<Utf8PathBuf> {
     let dot_git = folder.join(".git");
     fs::symlink_metadata(&dot_git).ok().filter(fs::Metadata::is_file)?;
@@ -117,7 +117,7 @@ pub(crate) fn mend(
     there.git().output(["read-tree", at.as_str()], &[]).map(drop)
 }
 
-/// Where a git folder is made that another's files are then tied to.
+/// The path where a new git folder is made, to which existing files are then linked.
 fn aside(beside: &Utf8Path) -> Utf8PathBuf {
     beside.join("mending")
 }
@@ -129,7 +129,7 @@ pub(crate) fn forget_mending(repository: &Repository, beside: &Utf8Path) -> Resu
         return Ok(());
     }
     if repository.listed(&path)?.is_some() {
-        // What git does not take away, goes with the folder.
+        // If git does not remove it, it goes with the folder.
         let _ = repository.worktrees_to_change().remove_whatever(&path);
     }
     remove(&path)

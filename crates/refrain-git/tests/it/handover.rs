@@ -1,4 +1,4 @@
-//! Handing a wave over to the person: their branch and their files follow, and what is theirs is left as it is, byte for byte.
+//! Handing a wave over to the user: their branch and their files follow, and their own changes stay byte for byte.
 
 use std::fs;
 use std::os::unix::fs::symlink;

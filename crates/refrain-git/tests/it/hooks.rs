@@ -1,4 +1,4 @@
-//! The person's hooks run, and have their say.
+//! The user's hooks run and can reject.
 
 use camino::Utf8Path;
 use std::time::{Duration, Instant};
@@ -161,7 +161,7 @@ fn a_signature_that_cannot_be_made_forbids_the_commit() {
     made(&place.commit(&base, 1));
 }
 
-/// A place where much of a person's is changed, staged and new, and something that looks like a secret is the agent's.
+/// A place with many changed, staged and new files of the user, and a suspected secret of the agent.
 fn busy() -> Place {
     let place = Place::new();
     place.write("src/b.rs", "mine\n");
@@ -199,7 +199,7 @@ fn a_commit_into_which_a_hook_puts_what_is_the_persons_is_undone(
     assert_eq!(place.head(), before.2);
     assert!(!place.git_path("index.lock").exists());
 
-    // Once the hook is mended, what it kept back is committed.
+    // Once the hook is fixed, the held back changes are committed.
     place.hook(name, "true");
     made(&place.commit(&base, 2));
     assert_eq!(place.committed("HEAD"), ["M src/a.rs"]);

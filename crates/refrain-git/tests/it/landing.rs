@@ -1,4 +1,4 @@
-//! How works come together without a checkout: merged, landed on a line, taken out of it, and bound into waves.
+//! Combining works without a checkout: merged, landed on a line, removed from it, and joined into waves.
 
 use camino::Utf8PathBuf;
 use refrain_core::git::{Conflict, ConflictKind, Oid, RepoPath};
@@ -207,7 +207,7 @@ fn without_a_name_nothing_lands_and_that_is_said() {
     assert_eq!(line.tip(), line.begin);
 }
 
-/// What the line has, what the work did, and what is at odds.
+/// The line's files, the work's changes, and the conflicts.
 #[rstest]
 #[case::content(&[("f", Some("ours\n"))], &[("f", Some("theirs\n"))], &[("f", ConflictKind::Content)])]
 #[case::added(&[("new", Some("1\n"))], &[("new", Some("2\n"))], &[("new", ConflictKind::Content)])]
@@ -335,7 +335,7 @@ fn a_conflict_is_begun_on_with_its_marks_and_both_sides_are_told() {
     assert!(!told.contains("src/c.rs"), "{told}");
     let (ours, work) = repository.both_sides(&line.begin, (&tip, &theirs), &paths, 300).unwrap();
     assert!(ours.len() + work.len() < 700);
-    // Resolved, it is merged with what it began at, and squashed.
+    // Once resolved, it is merged with its start, and squashed.
     let resolved = line.work_on(&commit, &[("src/a.rs", Some("fn a() { both() }\n"))]);
     assert_eq!(repository.with_markers(&resolved, &paths).unwrap(), []);
     let Merged::Clean { tree } = line.merge(&tip, &tip, &resolved, &[]) else { panic!("a conflict") };
@@ -388,7 +388,7 @@ fn one_is_taken_out_and_the_others_stay() {
     // A runner that was killed before it recorded this asks again.
     assert_eq!(line.remake(&tip, &line.begin, &rest), remade);
     assert_eq!(line.remake(&tip, &line.begin, &commits[..2]), LinearBranch::Moved { at: Some(now) });
-    // What began on the line as it was with the second does not bring that back.
+    // Work that began on the line before the removal does not bring the removed commit back.
     let later = line.work_on(&commits[2], &[("later", Some("x\n"))]);
     let Merged::Clean { tree } = line.merge(&commits[2], &line.tip(), &later, &[]) else { panic!() };
     assert_eq!(line.files(&tree), "README.md later one src/a.rs src/b.rs three");
@@ -480,7 +480,7 @@ fn in_a_pipeline_a_waves_chain_is_made_anew() {
         place.git(&["log", "--first-parent", "--format=%s", "-2", second.as_str()]),
         "feat(app): complete wave 2\nfeat(app): complete wave 1"
     );
-    // One that does not go without what is not in the wave.
+    // One that depends on a commit outside the wave.
     let needs = line.work_on(&b1, &[("b1", Some("x\ny\n"))]);
     let wave = line.wave(&line.begin, &[a1, needs.clone()], "3");
     let conflicts = vec![Conflict { path: path("b1"), kind: ConflictKind::Deleted }];

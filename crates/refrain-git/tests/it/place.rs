@@ -1,4 +1,4 @@
-//! A repository of a person's, and how it looks from outside.
+//! A repository of a user, and its state as seen from outside.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -30,7 +30,7 @@ pub(crate) struct Place {
     pub(crate) message: &'static str,
 }
 
-/// Everything of the person's that must be the same afterwards.
+/// Everything of the user's that must not change.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     files: BTreeMap<OsString, (u32, Vec<u8>)>,
@@ -146,14 +146,14 @@ impl Place {
         self.root.join(self.git(&["rev-parse", "--git-path", what]))
     }
 
-    /// Runs the person's, or the agent's, git.
+    /// Runs the user's, or the agent's, git.
     #[track_caller]
     pub(crate) fn git(&self, args: &[&str]) -> String {
         let printed = self.tool(args).output().unwrap_or_else(|error| panic!("{error}"));
         String::from_utf8_lossy(&printed).trim_end_matches('\n').to_owned()
     }
 
-    /// The same, where it may say no.
+    /// The same, but it may fail.
     pub(crate) fn try_git(&self, args: &[&str]) {
         self.tool(args).run().unwrap();
     }
@@ -213,7 +213,7 @@ impl Place {
         self.try_commit(base, iteration).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Everything of the person's: all files, what is staged of the given paths, and the stash.
+    /// Everything of the user's: all files, what is staged of the given paths, and the stash.
     pub(crate) fn snapshot(&self, paths: &[&str]) -> Snapshot {
         let mut files = BTreeMap::new();
         collect(self.root.as_std_path(), Path::new(""), &mut files);

@@ -1,4 +1,4 @@
-//! Publishing to a remote that is a real bare repository, and coming to stand on what it has.
+//! Publishing to a remote that is a real bare repository, and rebasing onto it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -115,7 +115,7 @@ impl Published {
         rebased.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Everything of the person's, as it looks from outside.
+    /// The user's state, as seen from outside.
     fn everything(&self) -> (Vec<String>, String, Oid, String) {
         let place = &self.place;
         (place.status(), place.git(&["diff"]), place.head(), place.git(&["diff", "--cached"]))
@@ -214,7 +214,7 @@ fn who_is_quicker_is_seen_after_the_push() {
     it.commit("src/a.rs", "fn a() { 1 }\n");
     let theirs = it.commit_there("src/b.rs", "fn b() { 1 }\n");
     it.place.git(&["--git-dir", it.remote().as_str(), "update-ref", "refs/heads/main", it.begin.as_str()]);
-    // Between the look and the push.
+    // Between the check and the push.
     it.place.hook("pre-push", &format!("git --git-dir {} update-ref refs/heads/main {theirs}", it.remote()));
     assert_eq!(it.publish(), Push::Behind { theirs: theirs.clone() });
     assert_eq!(it.there("main"), Some(theirs));
@@ -238,7 +238,7 @@ fn a_secret_that_the_agent_committed_is_not_pushed() {
     assert_eq!(it.there("main"), Some(it.begin.clone()));
 }
 
-/// A token, made here of pieces: no text of this repository looks like one.
+/// A token, joined from pieces: no text of this repository looks like one.
 fn token() -> String {
     format!("ghp_{}", "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx")
 }
@@ -327,7 +327,7 @@ fn a_secret_behind_a_thousand_commits_is_not_pushed() {
 fn what_the_remote_is_said_to_have_is_asked_there() {
     let it = Published::new();
     let bad = it.commit("keys.txt", &format!("{}\n", token()));
-    // It says that the remote has it already.
+    // The tracking reference claims that the remote has it already.
     it.place.git(&["update-ref", "refs/remotes/origin/other", bad.as_str()]);
     assert!(matches!(it.refused(), Refusal::Secret(_)));
     // A branch of the remote that contains it makes a difference: it is known there.

@@ -33,7 +33,7 @@ fn save(place: &Place, base: &Base) -> Saved {
     try_save(place, base).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What the person can see of their own: all but the new branch.
+/// The user's view of the repository: all except the new branch.
 fn everything(place: &Place) -> impl PartialEq + std::fmt::Debug {
     let refs = place.git(&["for-each-ref", "--format=%(refname) %(objectname)"]);
     let refs: Vec<_> = refs.lines().filter(|line| !line.contains("/wip/")).map(str::to_owned).collect();
@@ -41,7 +41,7 @@ fn everything(place: &Place) -> impl PartialEq + std::fmt::Debug {
     (place.snapshot(&["README.md", "staged.rs"]), place.status(), refs, head)
 }
 
-/// A person's dirty, staged and new files, and then the loop's.
+/// The user's dirty, staged and new files, and then the loop's.
 fn work(place: &Place) -> Base {
     place.write("README.md", "# Mine\n");
     place.write("staged.rs", "staged\n");
@@ -284,7 +284,7 @@ fn nobody_is_asked_anything_while_it_is_pushed() {
     place.env.push(("SSH_ASKPASS".into(), "/bin/true".into()));
     let Some(Pushed { error: Some(said), .. }) = pushed(&place) else { panic!("it was pushed") };
     assert!(said.contains("BatchMode=yes") && said.contains(" none"), "{said}");
-    // The person's own words for ssh come first, and then ours; another program knows no such words.
+    // The user's own ssh options come first, and then ours; another program does not accept them.
     place.git(&["config", "core.sshCommand", "false"]);
     let words = |more: &str| format!("{} {more}", ssh.to_str().unwrap());
     for (command, is_told) in [(words("-i key"), true), (format!("exec {}", words("-i key")), false)] {

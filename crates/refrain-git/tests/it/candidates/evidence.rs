@@ -1,4 +1,4 @@
-//! What is left of a loop in the repository.
+//! Traces of a loop in the repository.
 
 use refrain_core::git::{CommitResult, Oid};
 use refrain_core::view::report::Change;

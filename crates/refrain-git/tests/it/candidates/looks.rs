@@ -1,5 +1,5 @@
-//! A look that another follows at once need not be repeated; what happened in between all the same is never committed
-//! unseen, nor to where the person is not any more.
+//! A look directly after another need not be repeated; changes in between are never committed unseen, nor to a branch
+//! that the user has left.
 
 use refrain_core::git::{Base, CommitReport, CommitResult, Oid, Skipped};
 use refrain_git::{CommitRequest, Repository, TreeRequest};

@@ -18,7 +18,7 @@ fn chain(repository: &Repository, begin: &Oid, messages: &[&str]) -> Vec<Oid> {
     made.split_off(1)
 }
 
-/// What a commit says, but for when it was made.
+/// The content of a commit without its times.
 fn says(place: &Place, commit: &Oid) -> String {
     let text = place.git(&["cat-file", "commit", commit.as_str()]);
     let is_time = |word: &str| word.len() == 10 && word.bytes().all(|byte| byte.is_ascii_digit());

@@ -54,7 +54,7 @@ impl Guard {
     }
 }
 
-/// What each touched path is said to be, as `path change`.
+/// The reported change of each touched path, as `path change`.
 fn words(touches: &Touches) -> Vec<String> {
     let paths = touches.paths.iter().map(|it| it.to_string().split(',').next().unwrap().to_owned());
     paths.chain(touches.parts.iter().map(|it| it.to_string().split(',').next().unwrap().to_owned())).collect()

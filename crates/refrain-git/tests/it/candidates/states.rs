@@ -1,4 +1,4 @@
-//! Every odd state of a repository has a result, and none of them costs the person anything.
+//! Every unusual state of a repository has a result, and none of them loses work of the user.
 
 use refrain_core::git::{CommitResult, Operation, Skipped};
 use refrain_git::{GitError, Repository};
@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use crate::place::{Place, made, skipped};
 
-/// A person's dirty, staged and new files, to be found again byte for byte.
+/// The user's dirty, staged and new files, which must stay byte for byte.
 const PERSONS: &[&str] = &["README.md", "staged.rs", "notes.txt"];
 
 fn make_dirty(place: &Place) {

@@ -1,4 +1,4 @@
-//! What a commit would have, as a tree.
+//! The content of a future commit, as a tree.
 
 use refrain_core::git::{Base, CommitResult, Oid};
 use refrain_git::{CommitRequest, TreeRequest};

@@ -34,7 +34,7 @@ fn place() -> Place {
     place
 }
 
-/// What is done to the worktree, and whether that is work.
+/// A change of the worktree, and whether it counts as work.
 type Case = (&'static str, bool, fn(&Place));
 
 fn touch(place: &Place, path: &str) {

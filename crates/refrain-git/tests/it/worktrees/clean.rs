@@ -1,4 +1,4 @@
-//! A checkout for gates: exactly a tree, with caches kept, and nothing of the worktree's.
+//! A checkout for gates: exactly a tree, with caches kept, and nothing else of the worktree.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -79,7 +79,7 @@ impl<'a> Clean<'a> {
     }
 }
 
-/// A repository that ignores what tools keep.
+/// A repository that ignores the caches of tools.
 fn place() -> Place {
     let place = Place::new();
     place.write(".gitignore", "/target\nnode_modules\n*.gen\n");
@@ -362,7 +362,7 @@ fn a_forged_object_is_found_out_and_leaves_nothing(
     put(&forged);
     let error = clean.try_make(&[]).unwrap_err();
     assert!(matches!(&error, GitError::ForgedObject(path) if path == named), "{error:?}");
-    // With the object as it was, nothing of the other is taken for it.
+    // With the original object, the other file is not taken for it.
     put(&real);
     clean.make();
     assert_eq!(clean.read("src/a.rs"), "fn a() {}\n");
@@ -379,7 +379,7 @@ fn honest_objects_are_taken_for_what_they_are() {
     std::os::unix::fs::symlink("a/b", place.path("link")).unwrap();
     place.git(&["add", "."]);
     place.git(&["commit", "-qm", "Files"]);
-    // Neither git's conversion here nor the one back gives what the object has.
+    // Git's conversion changes the content in both directions.
     place.write(".git/info/attributes", "*.txt text eol=crlf\n");
     Clean::of(&place).make();
 

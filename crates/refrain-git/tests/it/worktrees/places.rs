@@ -1,4 +1,4 @@
-//! Where references and worktrees are is read from git's files where those say it, and asked of git where they do not.
+//! Positions of references and worktrees are read from git's files if these show them, and otherwise asked of git.
 
 use std::fs;
 
@@ -50,7 +50,7 @@ fn a_linked_worktree_is_where_it_was_until_something_says_else() {
     let place = Place::new();
     let linked = linked(&place);
     assert!(linked.is_where_it_was());
-    // Of what all worktrees are configured to do this is only heeded in the main one.
+    // Set for all worktrees, this setting is only respected in the main one.
     place.git(&["config", "core.worktree", place.top().as_str()]);
     let again = Repository::open(linked.root(), &place.env).unwrap();
     assert_eq!((again.root(), again.git_dir()), (linked.root(), linked.git_dir()));
@@ -149,7 +149,7 @@ fn a_worktree_that_is_begun_without_git_is_as_git_makes_it() {
     assert!(listed.contains(&format!("worktree {own}\nHEAD {at}\nbranch refs/heads/ours")), "{listed}");
     there.git(&["fsck", "--no-dangling"]);
 
-    // Git still lists a worktree whose folder is gone; it is made anew.
+    // Git still lists a worktree whose folder is gone; it is recreated.
     fs::remove_dir_all(&own).unwrap();
     assert_eq!(begin(1, "again"), own);
     assert_eq!(there.git(&["worktree", "list"]).lines().count(), 3);

@@ -45,7 +45,7 @@ impl<'a> Slot<'a> {
         })
     }
 
-    /// Makes it ready for a task that begins at a commit; what had to be saved for that.
+    /// Prepares it for a task that begins at a commit; returns what had to be saved for that.
     #[track_caller]
     fn ready(&self, branch: &str, at: &Oid) -> Option<Saved> {
         let saved = match self.try_ready(branch, at, None).unwrap_or_else(|error| panic!("{error}")) {
@@ -103,7 +103,7 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// A repository that ignores what tools keep.
+/// A repository that ignores the caches of tools.
 fn place() -> Place {
     let place = Place::new();
     place.write(".gitignore", "/target\n/.refrain\n");
@@ -460,7 +460,7 @@ fn a_branch_is_moved_only_where_that_was_said() {
     assert_eq!(ready, ReadySlot::Ready { saved: None });
     assert_eq!(slot.standing(), Standing::On { branch: None, head: Some(work) });
     slot.ready("refrain/plan/2", &at);
-    // The person's own.
+    // The user's own branch.
     let main = place.head();
     let taken = slot.try_ready("main", &main, None);
     assert!(matches!(taken, Err(GitError::BranchElsewhere { .. })), "{taken:?}");
