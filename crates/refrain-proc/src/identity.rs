@@ -5,7 +5,7 @@ use refrain_core::event::{Identity, Process};
 
 use crate::system;
 
-/// What the system tells of a process.
+/// The system's data about a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     pub process: Process,
@@ -17,7 +17,7 @@ pub struct Stat {
     pub stopped: bool,
 }
 
-/// Looks a process up; none where there is no such process (any more).
+/// Looks a process up; none if it does not exist (any more).
 #[must_use]
 pub fn stat(pid: i32) -> Option<Stat> {
     system::stat(pid)
@@ -54,7 +54,7 @@ pub fn above(is: impl Fn(&Utf8Path) -> bool) -> Option<Process> {
 #[must_use]
 pub fn ancestors() -> Vec<Stat> {
     loop {
-        // A process that ends on the way leaves its children to another: what was read before that is no chain.
+        // A process that ends meanwhile leaves its children to another: the chain read so far is invalid.
         if let Some(found) = chain() {
             return found;
         }
@@ -87,7 +87,7 @@ pub fn own() -> Identity {
     Identity { process: Process { pid, start }, boot: system::boot(), host: host() }
 }
 
-/// Whether this process may do anything: some agents refuse to bypass their questions then.
+/// Whether this process runs as root: some agents then refuse to skip their permission prompts.
 #[must_use]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
@@ -99,13 +99,13 @@ pub fn is_running(process: Process) -> bool {
     stat(process.pid).is_some_and(|stat| !stat.zombie && stat.process == process)
 }
 
-/// Whether that process is stopped, by SIGSTOP as a rule: it does nothing, and ends at nothing but SIGKILL, until SIGCONT.
+/// Whether that process is stopped, usually by SIGSTOP: it does nothing until SIGCONT, and only SIGKILL ends it.
 #[must_use]
 pub fn is_stopped(process: Process) -> bool {
     stat(process.pid).is_some_and(|stat| stat.stopped && stat.process == process)
 }
 
-/// Whether that process lives; none where it cannot be seen from here, being another machine's.
+/// Whether that process lives; none if it belongs to another machine and cannot be seen from here.
 #[must_use]
 pub fn is_alive(identity: &Identity) -> Option<bool> {
     if identity.host != host() {

@@ -1,4 +1,4 @@
-//! What the system lets this process and its children have.
+//! Resource limits of this process and its children.
 
 use std::sync::OnceLock;
 
@@ -24,7 +24,7 @@ pub fn own() -> Limits {
     }
 }
 
-/// What this process had before it was given more.
+/// The original limit of this process.
 static FOUND: OnceLock<Rlimit> = OnceLock::new();
 
 /// Raises the limit of open files to the maximum: a process that drives many loops needs a few for each. If that is
@@ -39,7 +39,7 @@ pub fn raise_open_files() {
 pub(crate) fn hand_down(child: u32) {
     let child = i32::try_from(child).ok().and_then(Pid::from_raw);
     if let (Some(found), Some(child)) = (FOUND.get(), child) {
-        // A child that is gone needs nothing.
+        // Fails only if the child is gone.
         let _ = prlimit(Some(child), Resource::Nofile, *found);
     }
 }

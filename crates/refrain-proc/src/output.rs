@@ -45,7 +45,7 @@ impl Meter {
         Self { since: Instant::now(), last: AtomicU64::new(0), wake: Box::new(wake) }
     }
 
-    /// How long ago the last output was; none where there was none yet.
+    /// The time since the last output; none if there was none yet.
     #[must_use]
     pub fn last_output(&self) -> Option<Duration> {
         let at = self.last.load(Ordering::Relaxed).checked_sub(1)?;
@@ -59,7 +59,7 @@ impl Meter {
     }
 }
 
-/// One stream's file. It is made by its first byte: a stream that says nothing leaves nothing.
+/// One stream's file. It is created with its first byte: a stream without output leaves no file.
 #[derive(Debug)]
 pub(crate) struct Log {
     path: Utf8PathBuf,
@@ -68,7 +68,7 @@ pub(crate) struct Log {
     total: u64,
     /// A quarter of the cap: the begin is two of them, each file of the end is one.
     quarter: u64,
-    /// The end of what came, once the begin is full.
+    /// The end of the output, once the head is full.
     tail: Option<Tail>,
 }
 
@@ -118,7 +118,7 @@ impl Log {
         Ok(())
     }
 
-    /// Makes one file of a log that has come to its end. What fails here loses nothing: it is read in its parts then.
+    /// Makes one file of a complete log. If this fails nothing is lost: it is then read in parts.
     pub(crate) fn merge(self) -> io::Result<()> {
         if self.tail.is_some() { merge(&self.path) } else { Ok(()) }
     }
@@ -130,7 +130,7 @@ impl Tail {
         Ok(Self { current: create(&path)?, dir, length: 0, path, older: None })
     }
 
-    /// Writes what has room in the current file, or in a new one, which begins `at` this byte.
+    /// Writes as many bytes as the current file has room for, or starts a new one, whose first byte is `at`.
     fn write(&mut self, bytes: &[u8], at: u64, size: u64) -> io::Result<usize> {
         if self.length >= size {
             let path = self.dir.join(at.to_string());
@@ -155,14 +155,14 @@ impl Tail {
 struct Parts {
     /// How much of the log itself is the begin.
     head: u64,
-    /// What was dropped after it.
+    /// How many bytes were dropped after it.
     dropped: u64,
     /// The files of the end, oldest first.
     tail: Vec<Utf8PathBuf>,
 }
 
 impl Parts {
-    /// The parts of the log at `path`; none where it is one file.
+    /// The parts of the log at `path`; none if it is one file.
     fn of(path: &Utf8Path) -> io::Result<Option<Self>> {
         let entries = match tail_of(path).read_dir_utf8() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -206,16 +206,16 @@ impl Parts {
     }
 }
 
-/// Where the end of a log that is past its cap lies until it is merged.
+/// The folder for the end of a log that is past its cap, until it is merged.
 fn tail_of(path: &Utf8Path) -> Utf8PathBuf {
     Utf8PathBuf::from(format!("{path}.tail"))
 }
 
-/// Makes one file of a log that is past its cap: begin, mark and end. It may be cut off anywhere and done again, and
-/// nothing is lost; a log that is one file already stays as it is.
+/// Makes one file of a log that is past its cap: head, mark and end. It may be interrupted and repeated without loss;
+/// a log that is one file already stays as it is.
 ///
 /// # Errors
-/// Where it cannot be written; [`read`] reads it in its parts then.
+/// If it cannot be written; [`read`] then reads it in parts.
 pub fn merge(path: &Utf8Path) -> io::Result<()> {
     let (folder, name) = split(path)?;
     let done = format!("{name}.merged");
@@ -233,16 +233,16 @@ pub fn merge(path: &Utf8Path) -> io::Result<()> {
             let _ = file.set_len(parts.head);
             return Err(error);
         }
-        // From here on it is one file, all at once.
+        // From here on it is one file.
         folder.rename(&tail_of(Utf8Path::new(name)).into_string(), &done)?;
     }
     folder.remove_folder(&done)
 }
 
-/// Reads a log as it is now, merged or not: begin, mark and end. Changes nothing.
+/// Reads a log in its current state, merged or not: head, mark and end. Changes nothing.
 ///
 /// # Errors
-/// Where it cannot be read, or was never made.
+/// If it cannot be read, or does not exist.
 pub fn read(path: &Utf8Path) -> io::Result<impl Read> {
     let nothing: Box<dyn Read> = Box::new(io::empty());
     Ok(pieces(path)?.into_iter().fold(nothing, |before, piece| Box::new(before.chain(piece))))
@@ -262,8 +262,8 @@ pub fn read_end(path: &Utf8Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(end)
 }
 
-/// At most `most` bytes of a log as it is now, from its byte `from` on, and how many it has in all. Nothing but those is read,
-/// however long it is.
+/// At most `most` bytes of a log in its current state, starting at byte `from`, and its total length. Only these
+/// bytes are read, even from a long log.
 pub fn read_part(path: &Utf8Path, from: u64, most: u64) -> io::Result<(Vec<u8>, u64)> {
     let (mut part, mut total) = (Vec::new(), 0);
     for mut piece in pieces(path)? {
@@ -318,7 +318,7 @@ impl Read for Piece {
 
 /// The pieces of a log, in order, opened: a merge that continues does not affect their reader.
 fn pieces(path: &Utf8Path) -> io::Result<Vec<Piece>> {
-    /// How often a log is looked at again that was merged, or went on, between two looks.
+    /// How often to retry reading a log that was merged, or grew, between two reads.
     const TRIES: u32 = 8;
     let whole = |file: File| {
         Ok::<_, io::Error>(Piece::Kept({
@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn a_merge_that_was_cut_off_anywhere_is_read_and_done_again() {
         let all: String = (0..10_000).map(|n| format!("{n}\n")).collect();
-        // One file of the end, two with nothing dropped, and many turns.
+        // One file of the end, two with nothing dropped, and many in turn.
         for length in [600, 900, 48_890] {
             let (_dir, dir) = folder();
             let path = dir.join("output.log");

@@ -1,11 +1,11 @@
-//! Where a program lies. Nothing here starts it.
+//! Finding a program. Nothing here starts it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// Where a program of this name is found in this environment's `PATH`.
+/// The path of a program with this name in this environment's `PATH`.
 #[must_use]
 pub fn in_path(program: impl AsRef<OsStr>, env: &[(OsString, OsString)]) -> Option<PathBuf> {
     let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value);

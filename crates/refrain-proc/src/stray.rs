@@ -55,7 +55,7 @@ fn look(process: Process, wanted: &[&'static str]) -> Option<Orphan> {
 fn described(process: Process, variables: BTreeMap<&'static str, String>) -> Option<Orphan> {
     let command = system::arguments(process.pid);
     let command = String::from_utf8_lossy(&command).trim_end_matches('\0').replace('\0', " ");
-    // Its number may be another's by now.
+    // Its number may have been reused.
     identity::is_running(process).then_some(Orphan { process, command, variables })
 }
 

@@ -1,5 +1,5 @@
-//! One thread that owns everything of one loop's processes that can block: the socket to its keeper and the pipes of its
-//! agent. It takes jobs, and reports what became of them; between the two it drains, writes and listens.
+//! One thread that does all blocking work with one loop's processes: the socket to its keeper and the pipes of its
+//! agent. It takes jobs and reports their results; meanwhile it drains, writes and polls.
 
 mod attempt;
 mod overdue;
@@ -43,7 +43,8 @@ pub struct KeeperSpec {
     pub env: Vec<(OsString, OsString)>,
     /// The variables that mark the loop's processes, should the keeper die: `NAME=value`.
     pub marks: Vec<String>,
-    /// The data folder of the loop, if there is one: on the keeper's command line, where its descendants find it.
+    /// The data folder of the loop, if there is one: on the keeper's command line, so that its descendants can find
+    /// it.
     pub loop_dir: Option<Utf8PathBuf>,
 }
 
@@ -58,9 +59,9 @@ pub struct Job<L> {
     pub env: Vec<(String, String)>,
     /// A file to be read as standard input; none is closed.
     pub stdin: Option<Utf8PathBuf>,
-    /// Where standard output is kept.
+    /// The file for standard output.
     pub stdout_log: Utf8PathBuf,
-    /// Where standard error is kept.
+    /// The file for standard error.
     pub stderr_log: Utf8PathBuf,
     /// How much of each is kept, in bytes.
     pub cap: u64,
@@ -69,7 +70,7 @@ pub struct Job<L> {
     pub meter: Arc<Meter>,
 }
 
-/// What became of a job.
+/// The result of a job.
 #[derive(Debug)]
 pub enum Report<L> {
     /// The agent's process exists.
@@ -95,7 +96,7 @@ pub enum Report<L> {
         killed: u32,
         /// Processes that could not be ended.
         survivors: Vec<i32>,
-        /// What some of them were.
+        /// Some of their names.
         names: Vec<String>,
     },
     /// Its output cannot be written any more, most likely because the disk is full. It is not read any more either;
@@ -110,7 +111,7 @@ enum Request<L> {
     Kill,
 }
 
-/// The handle to the thread. Dropping it ends the keeper, and with it everybody.
+/// The handle to the thread. Dropping it ends the keeper, and with it all its processes.
 #[derive(Debug)]
 pub struct Supervisor<L> {
     requests: Option<Sender<Request<L>>>,
@@ -139,7 +140,7 @@ impl<L: Listener> Supervisor<L> {
         Ok(Self { requests: Some(requests), wake, thread: Some(thread) })
     }
 
-    /// Starts the keeper, so that it is there by the time of the first job. Where it cannot be started, that job says so.
+    /// Starts the keeper ahead of the first job. If it cannot be started, that job reports the error.
     pub fn ready(&self) {
         self.request(Request::Ready);
     }
@@ -149,8 +150,8 @@ impl<L: Listener> Supervisor<L> {
         self.request(Request::Start(Box::new(job)));
     }
 
-    /// Ends the agent by a stop ladder; a second time, or without an agent, this does nothing. If the keeper does not end it in
-    /// that time, the keeper is killed and the agent is ended without it.
+    /// Ends the agent by a stop ladder; a second time, or without an agent, this does nothing. If the keeper does not
+    /// end it in that time, the keeper is killed and the agent is ended without it.
     pub fn stop(&self, ladder: StopLadder) {
         self.request(Request::Stop(ladder));
     }
@@ -188,7 +189,7 @@ struct Worker<L, F> {
     report: F,
     /// The keeper has reported leftover processes of an agent, and not yet that they are gone.
     sweep_owed: bool,
-    /// What the keeper has been asked for and not yet answered.
+    /// The keeper's deadline for an outstanding answer.
     owed: Option<Deadline>,
 }
 
@@ -205,7 +206,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
             loop {
                 match self.inbox.try_recv() {
                     Ok(Request::Ready) => {
-                        // The first job tries once more.
+                        // The first job tries again.
                         let _ = self.keep();
                     }
                     Ok(Request::Start(job)) => {
@@ -241,7 +242,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         }
     }
 
-    /// Waits until there is something to do, and says on what.
+    /// Waits until there is something to do, and returns which sources are ready.
     fn wait(&self) -> [bool; 5] {
         let attempt = self.attempt.as_ref();
         let sources = [
@@ -253,7 +254,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         ];
         let mut fds: Vec<_> = sources.iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         let longest = self.owed.and_then(|owed| Timespec::try_from(owed.left()).ok());
-        // Interrupted is a wake-up for nothing.
+        // An interrupt is a spurious wake-up.
         let _ = poll(&mut fds, longest.as_ref());
         let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
         sources.map(|source| source.is_some() && ready.next().unwrap_or(false))
@@ -286,7 +287,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         Ok(())
     }
 
-    /// The keeper, which is started where there is none.
+    /// The keeper, started if there is none.
     fn keep(&mut self) -> io::Result<&mut Keeper> {
         match &mut self.keeper {
             Some(keeper) => Ok(keeper),
@@ -319,7 +320,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         }
     }
 
-    /// Reads what the agent printed: one chunk of each stream, so that neither starves the other.
+    /// Reads the agent's output: one chunk of each stream, so that neither starves the other.
     fn drain(&mut self, printed: bool, complained: bool) {
         let Some(attempt) = &mut self.attempt else { return };
         if let Err(error) = attempt.read(printed, complained) {
@@ -381,7 +382,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
             output_error: attempt.output_error.or(rest.err()),
         });
         for stream in [attempt.stdout, attempt.stderr] {
-            // Only now, as a lot may have to be copied; and it is read in its parts where this fails.
+            // Only now, because much may have to be copied; if it fails, the log is read in parts.
             let _ = stream.log.merge();
         }
     }
@@ -399,7 +400,8 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         }
     }
 
-    /// Kills a keeper that does not answer, and with it all that it looked after. An agent that was to end ended by that.
+    /// Kills a keeper that does not answer, and with it all that it looked after. An agent that was to end ended by
+    /// that.
     fn give_up_keeper(&mut self) {
         if let Some(keeper) = &mut self.keeper {
             let _ = keeper.child.kill();
@@ -408,14 +410,14 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         self.keeper_died(if was_told { Exit::Signal(Signal::KILL.as_raw()) } else { Exit::Lost });
     }
 
-    /// Ends the keeper, and with it everybody, and waits for that.
+    /// Ends the keeper, and with it all its processes, and waits for that.
     fn close(mut self) {
         if let Some(keeper) = self.keeper.take() {
             keeper.end(self.mark(), false);
         }
     }
 
-    /// What marks the processes of this loop, for a sweep without the keeper.
+    /// The mark of this loop's processes, for a sweep without the keeper.
     fn mark(&self) -> Mark {
         let session = self.attempt.as_ref().and_then(|attempt| attempt.process);
         Mark { variables: self.spec.marks.clone(), session, keeper: None }
@@ -456,8 +458,8 @@ impl Keeper {
             let _ = child.kill();
         }
         let swept = if is_killed || is_lost { sweep(&Mark { keeper: process, ..mark }) } else { 0 };
-        // A tracer can hold it even when it is killed, and until the tracer ends only that can wait for it. The sweep ended the
-        // tracer if the loop started it; no other is waited for.
+        // A tracer can hold it even when it is killed, and until the tracer ends only that can wait for it. The sweep
+        // ended the tracer if the loop started it; no other is waited for.
         let _ = system::is_gone_within(pid, PROMPTLY);
         let _ = child.try_wait();
         swept

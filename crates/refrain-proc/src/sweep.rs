@@ -1,5 +1,6 @@
-//! Ending whole trees of processes: freeze, list and kill until none is found. Frozen processes cannot fork, so the list
-//! gets complete; a pid is only ever signalled through a descriptor that was checked to be the process that was listed.
+//! Ending whole trees of processes: freeze, list and kill until none is found. Frozen processes cannot fork, so the
+//! list gets complete; a pid is only ever signalled through a descriptor that was verified to refer to the listed
+//! process.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -16,8 +17,8 @@ use crate::system;
 /// How long one sweep continues while new processes appear: some that cannot be frozen can fork for ever.
 pub(crate) const ROUNDS_BOUND: Duration = Duration::from_secs(5);
 
-/// What marks a loop's processes as its own: a variable that all its agents are started with, another one of its gates, and
-/// the session of the attempt in flight, for those that cleared their environment.
+/// The mark of a loop's processes: a variable that all its agents are started with, another one of its gates, and the
+/// session of the current attempt, for processes that cleared their environment.
 #[derive(Clone, Debug)]
 pub struct Mark {
     /// Names and values of the variables, as `NAME=value`: a process bears one of them.
@@ -83,7 +84,8 @@ fn has_children() -> bool {
 }
 
 fn own_descendants() -> BTreeSet<(i32, u64)> {
-    // Every loop ends here: on a machine with many processes, reading about all of them takes longer than the rest of it.
+    // Every loop ends here: on a machine with many processes, reading about all of them takes longer than the rest of
+    // it.
     if !has_children() {
         return BTreeSet::new();
     }

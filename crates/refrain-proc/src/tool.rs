@@ -40,15 +40,15 @@ pub enum ToolError {
     Missing {
         /// The tool.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It said no.
+    /// It exited with an error.
     #[error("{command}: {complaint}")]
     Failed {
         /// The command line.
         command: String,
-        /// What it said.
+        /// Its message.
         complaint: String,
     },
     /// It took longer than it may, and was ended.
@@ -73,17 +73,17 @@ pub enum ToolError {
         /// How much it may print, in bytes.
         most: usize,
     },
-    /// The system failed us while it ran.
+    /// A system error while it ran.
     #[error("{command} cannot be talked to")]
     Io {
         /// The command line.
         command: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// A wish to stop that several tools and threads can look at. Once said, it stands.
+/// A request to cancel that several tools and threads can poll. It cannot be withdrawn.
 #[derive(Clone, Debug)]
 pub struct Cancel(Arc<(PipeReader, PipeWriter)>);
 
@@ -93,7 +93,7 @@ impl Cancel {
     /// # Errors
     /// If there are no descriptors left.
     pub fn new() -> io::Result<Self> {
-        // What is written is never read: from then on there is something to be read.
+        // The written byte is never read, so the pipe stays readable.
         let (said, say) = io::pipe()?;
         fcntl_setfl(&say, OFlags::NONBLOCK)?;
         Ok(Self(Arc::new((said, say))))
@@ -101,7 +101,7 @@ impl Cancel {
 
     /// Cancels every operation that uses it.
     pub fn cancel(&self) {
-        // It is full only if it has been said very often.
+        // The pipe is full only after very many cancels.
         let _ = rustix::io::write(&self.0.1, &[1]);
     }
 }
@@ -117,7 +117,7 @@ impl AsFd for Cancel {
 #[derive(Clone, Debug)]
 pub struct Tool<'a> {
     program: OsString,
-    /// Where it is, if that is known.
+    /// Its path, if known.
     at: Option<PathBuf>,
     args: Vec<OsString>,
     dir: &'a Path,
@@ -131,19 +131,18 @@ pub struct Tool<'a> {
     sweeper: Option<&'a Sweeper>,
 }
 
-/// What a tool did.
+/// The result of a tool.
 #[derive(Clone, Debug)]
 pub struct Done {
     /// How it ended.
     pub status: ExitStatus,
-    /// What it printed.
     pub stdout: Vec<u8>,
-    /// The end of what it complained about, at most 64 KiB.
+    /// The end of its standard error, at most 64 KiB.
     pub stderr: Vec<u8>,
 }
 
 impl<'a> Tool<'a> {
-    /// `program`, run in `dir`, with nothing to read, in our environment and in a language that can be read.
+    /// `program`, run in `dir`, without input, in our environment and the C locale.
     #[must_use]
     pub fn new(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
         Self {
@@ -169,7 +168,7 @@ impl<'a> Tool<'a> {
         Self { more_env: Vec::new(), is_errand: true, ..Self::new(program, dir) }
     }
 
-    /// Our own program, in our language as it is: what it starts for the person is to find all as they have it.
+    /// Our own program, in our own locale: programs that it starts for the user must find the user's settings.
     #[must_use]
     pub fn own(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
         Self { more_env: Vec::new(), ..Self::new(program, dir) }
@@ -208,7 +207,7 @@ impl<'a> Tool<'a> {
         self
     }
 
-    /// What it reads.
+    /// Its standard input.
     #[must_use]
     pub fn input(mut self, input: &'a [u8]) -> Self {
         self.input = input;
@@ -228,7 +227,7 @@ impl<'a> Tool<'a> {
         self
     }
 
-    /// How much it may print, in bytes; 64 MiB unless said.
+    /// The output limit in bytes; 64 MiB by default.
     #[must_use]
     pub fn most(mut self, most: usize) -> Self {
         self.most = most;
@@ -281,10 +280,10 @@ impl<'a> Tool<'a> {
         Ok(Done { status, stdout: talk.stdout, stderr: talk.stderr })
     }
 
-    /// Runs it and returns what it printed.
+    /// Runs it and returns its output.
     ///
     /// # Errors
-    /// [`ToolError`], also where it ends with another code than 0.
+    /// [`ToolError`], also if its exit code is not 0.
     pub fn output(&self) -> Result<Vec<u8>, ToolError> {
         self.printed(self.run()?)
     }
@@ -298,8 +297,8 @@ impl<'a> Tool<'a> {
     }
 
     fn start(&self, stdin: Stdio) -> Result<Child, ToolError> {
-        // The standard library starts one that it has to look for along another PATH by way of a copy of this process, which
-        // is slow: one that is found already needs none.
+        // To search another PATH, the standard library forks this process, which is slow: with a known path it does
+        // not.
         let found = self.at.clone().or_else(|| self.found());
         #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
         let mut command = Command::new(found.as_deref().unwrap_or(self.program.as_ref()));
@@ -316,12 +315,12 @@ impl<'a> Tool<'a> {
             let program = self.program.to_string_lossy().into_owned();
             ToolError::Missing { program, source }
         })?;
-        // It runs already, but has hardly begun: the hooks that git starts are a person's programs.
+        // It is already running, but has hardly begun: the hooks that git starts are the user's programs.
         limits::hand_down(child.id());
         Ok(child)
     }
 
-    /// Where a tool is found along a PATH that is not ours; none where the system knows without us.
+    /// The path of a tool in a PATH that is not ours; none if the system's own search will do.
     fn found(&self) -> Option<PathBuf> {
         let found = in_path(&self.program, self.env?);
         // A relative folder would be one of the folder that it runs in.
@@ -333,14 +332,14 @@ impl<'a> Tool<'a> {
     }
 }
 
-/// Runs `program` in `dir` and returns what it printed.
+/// Runs `program` in `dir` and returns its output.
 pub fn run(program: &str, args: &[&str], dir: &Path) -> Result<String, ToolError> {
     let printed = Tool::new(program, dir).args(args).output()?;
     Ok(String::from_utf8_lossy(&printed).into_owned())
 }
 
-/// Runs a program that a person talks to at their terminal, like an editor, to its end: whether that went well. It belongs to
-/// the person, and gets the terminal as it is.
+/// Runs an interactive program, like an editor, to its end; returns whether it succeeded. It belongs to the user, and
+/// gets the terminal as it is.
 pub fn at_terminal(program: &str, args: &[&OsStr], dir: &Path) -> Result<bool, ToolError> {
     let missing = |source| ToolError::Missing { program: program.to_owned(), source };
     #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
@@ -430,7 +429,7 @@ mod tests {
             let script = format!("trap 'sleep 0.05; rm lock; exit' TERM; touch lock; {rest}");
             Tool::new("sh", dir.path()).args(["-c", &script]).limit(Duration::from_millis(200)).run()
         };
-        // Below a program that ends at once, too.
+        // Also below a program that ends at once.
         for rest in [
             "while :; do sleep 0.01; done",
             "(trap 'sleep 0.1; rm -f deep' TERM; touch deep; sleep 9) & wait",

@@ -1,4 +1,4 @@
-//! The keeper's own life: one poll over the runner's socket and the signals, until the socket closes.
+//! The keeper's main loop: one poll over the runner's socket and the signals, until the socket closes.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -24,10 +24,10 @@ const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
 /// in the system. The loop must not hang too.
 pub(crate) const LEFTOVER_BOUND: Duration = Duration::from_secs(10);
 
-/// Is the keeper until the runner is gone.
+/// Runs the keeper until the runner is gone.
 ///
 /// # Errors
-/// Where it cannot be set up, or its socket fails; everybody is ended all the same.
+/// If it cannot be set up, or its socket fails; all processes are ended all the same.
 pub fn run() -> io::Result<()> {
     let mut keeper = Keeper::set_up()?;
     let result = keeper.serve();
@@ -55,7 +55,7 @@ struct Ladder {
     rungs: std::vec::IntoIter<Rung>,
     /// When to take the next rung.
     next: Instant,
-    /// When it is no longer waited for, once it was killed.
+    /// When to stop waiting for it after the kill.
     given_up: Option<Instant>,
 }
 
@@ -72,10 +72,10 @@ struct Leftovers {
 impl Keeper {
     fn set_up() -> io::Result<Self> {
         let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-        // Agents must not get the socket: theirs is another standard input, and this copy closes on exec.
+        // Agents must not get the socket: their standard input is another, and this copy closes on exec.
         rustix::process::setsid()?;
         crate::system::adopt_orphans()?;
-        // What it runs is the same user: it must not trace the keeper, nor take its socket. Root can all the same.
+        // Agents run as the same user: they must not trace the keeper, nor take its socket. Root can all the same.
         crate::system::deny_tracing()?;
         // Without a runner, no process would continue a stopped keeper so that it can end all the others.
         crate::system::continue_when_parent_ends()?;
@@ -229,7 +229,7 @@ impl Keeper {
             }
             None => {
                 end_descendants();
-                // Killed; the signal that says so is on its way.
+                // Killed; the SIGCHLD for it is on its way.
                 ladder.next = now + LEFTOVER_GRACE;
                 let given_up = *ladder.given_up.get_or_insert(now + LEFTOVER_BOUND);
                 if now >= given_up {

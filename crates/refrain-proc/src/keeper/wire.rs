@@ -15,7 +15,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// How an agent is ended: signals to its group, each with a time to obey; then everybody is killed.
+/// How an agent is ended: signals to its group, each with a time to react; then all processes are killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopLadder(pub Vec<Rung>);
 
@@ -29,7 +29,7 @@ pub struct Rung {
 }
 
 impl Default for StopLadder {
-    /// Ask as a person at a terminal would, then as a system that shuts down would (design.md section 4).
+    /// First the signal of a user at a terminal, then that of a system shutdown (design.md section 4).
     fn default() -> Self {
         let rung = |signal: rustix::process::Signal, seconds| Rung {
             signal: signal.as_raw(),
@@ -40,7 +40,7 @@ impl Default for StopLadder {
 }
 
 impl StopLadder {
-    /// The same, where the agent has so long to come to an end by itself once it was asked to.
+    /// The same, with another time for the agent to end by itself after the first signal.
     #[must_use]
     pub fn patient(mut self, grace: Option<Duration>) -> Self {
         if let (Some(asked), Some(grace)) = (self.0.first_mut(), grace) {
@@ -66,7 +66,7 @@ pub(crate) enum Order {
         /// Set over the environment that the keeper itself was started with.
         env: Vec<(String, String)>,
     },
-    /// End it. A second time this does nothing, unless there are no rungs: then everybody is killed at once.
+    /// End it. A second time this does nothing, unless there are no rungs: then all processes are killed at once.
     Stop(StopLadder),
 }
 
@@ -84,7 +84,7 @@ pub(crate) enum Answer {
     Swept {
         killed: u32,
         survivors: Vec<i32>,
-        /// Of those that were ended, what some were.
+        /// Some names of the ended processes.
         #[serde(default)]
         names: Vec<String>,
     },
@@ -123,7 +123,7 @@ pub(crate) struct FrameReader {
 }
 
 impl FrameReader {
-    /// Reads what is there, waiting for the first byte; `false` once the other end is gone.
+    /// Reads the available bytes, waiting for the first; `false` once the other end is gone.
     pub(crate) fn fill(&mut self, socket: &UnixStream) -> io::Result<bool> {
         let mut buffer = [0; 16 << 10];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ORDER_FDS))];

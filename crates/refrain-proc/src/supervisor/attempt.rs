@@ -1,4 +1,4 @@
-//! The agent that a supervisor runs: its pipes, and where what it prints goes.
+//! The agent that a supervisor runs: its pipes and its log files.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use rustix::process::Pid;
 use crate::output::{Listener, Log, Meter};
 use crate::{identity, system};
 
-/// How much is read at once: at first, as most agents say little and many may be at work in one process; and at most.
+/// The size of one read: at first, as most agents print little and one process may run many of them; and at most.
 pub(super) const CHUNK: usize = 8 << 10;
 const LARGEST_CHUNK: usize = 128 << 10;
 
@@ -22,13 +22,13 @@ pub(super) struct Attempt<L> {
     pub(super) listener: L,
     pub(super) meter: Arc<Meter>,
     pub(super) process: Option<Process>,
-    /// Readable once that process ended, which the keeper says next.
+    /// Becomes readable when that process has ended, which the keeper reports next.
     pub(super) end: Option<OwnedFd>,
     /// A stop was requested.
     pub(super) stopping: bool,
-    /// Why what it prints is not kept any more.
+    /// Why its output is no longer written.
     pub(super) output_error: Option<io::Error>,
-    /// What is read goes through here. A loop that waits has no need of it.
+    /// The read buffer. A waiting loop does not need it.
     pub(super) chunk: Vec<u8>,
 }
 
@@ -99,7 +99,7 @@ impl Stream {
     }
 }
 
-/// What can be read from once this process ended; none if it cannot be watched, or has ended and is gone.
+/// Becomes readable when this process has ended; none if it cannot be watched, or is already gone.
 pub(super) fn end_of(process: Process) -> Option<OwnedFd> {
     let end = system::end_of(Pid::from_raw(process.pid)?).ok()?;
     identity::stat(process.pid).filter(|stat| stat.process == process).map(|_| end)

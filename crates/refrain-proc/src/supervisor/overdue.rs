@@ -16,13 +16,14 @@ pub(super) const PROMPTLY: Duration = Duration::from_secs(5);
 /// How often a keeper gets SIGCONT.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How much longer a keeper that is not stopped may take: it may be ending processes that resist, or wait for a slow disk.
+/// How much longer a keeper that is not stopped may take: it may be ending processes that resist, or wait for a slow
+/// disk.
 const SLACK: Duration = LEFTOVER_BOUND.saturating_add(ROUNDS_BOUND).saturating_add(Duration::from_secs(15));
 
 /// An answer that a keeper owes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
-    /// When to look again.
+    /// The time of the next check.
     next: Instant,
     /// From then on a keeper that is stopped is given up.
     until: Instant,
@@ -38,7 +39,7 @@ impl Deadline {
         Self { next: until.min(now + AGAIN), until, at_last: until + SLACK }
     }
 
-    /// How long to wait until the next look.
+    /// The time until the next check.
     pub(super) fn left(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
@@ -63,7 +64,7 @@ impl Deadline {
     }
 }
 
-/// Tells a keeper to continue, should it be stopped.
+/// Sends SIGCONT to a keeper, in case it is stopped.
 pub(super) fn proceed(keeper: Option<Process>) {
     if let Some(keeper) = keeper {
         system::signal(keeper, Signal::CONT);

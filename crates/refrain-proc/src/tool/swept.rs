@@ -28,11 +28,11 @@ use crate::supervisor::{Job, KeeperSpec, Report, Supervisor};
 pub struct Sweeper {
     /// The binary that becomes a keeper.
     pub program: PathBuf,
-    /// What marks the processes, as `NAME=value`.
+    /// The mark of the processes, as `NAME=value`.
     pub mark: String,
     /// The data folder of the loop that it works for.
     pub loop_dir: Utf8PathBuf,
-    /// A folder for what the tool reads and prints.
+    /// A folder for the tool's input and output.
     pub scratch: Utf8PathBuf,
 }
 
@@ -135,7 +135,7 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper, input: &[u8]) -> Result<Do
     Ok(Done { status, stdout, stderr: read(&stderr, COMPLAINT as u64).map_err(failed)? })
 }
 
-/// Waits for a report; or says why the tool is to be stopped.
+/// Waits for a report; or returns why the tool has to be stopped.
 fn wait(
     tool: &Tool<'_>,
     told: &UnixStream,
@@ -146,7 +146,7 @@ fn wait(
     let mut fds = vec![PollFd::new(told, PollFlags::IN)];
     fds.extend(tool.cancel.map(|cancel| PollFd::new(cancel, PollFlags::IN)));
     let longest = left.and_then(|left| Timespec::try_from(left).ok());
-    // Interrupted is a wake-up for nothing.
+    // An interrupt is a spurious wake-up.
     let _ = poll(&mut fds, longest.as_ref());
     let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
     let (is_told, is_cancelled) = (is_ready(0), is_ready(1));

@@ -12,12 +12,12 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use super::{Tool, ToolError, pid_of};
 use crate::system;
 
-/// How much of what a tool complains about is kept, in bytes: the end of it.
+/// How much of a tool's standard error is kept, in bytes: its end.
 pub(super) const COMPLAINT: usize = 64 << 10;
 /// How long one that is asked to end may take to put its things away.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A tool that runs, seen from the other ends of its pipes.
+/// A running tool and our ends of its pipes.
 pub(super) struct Talk<'a> {
     tool: &'a Tool<'a>,
     until: Option<Instant>,
@@ -26,9 +26,9 @@ pub(super) struct Talk<'a> {
     out: Option<OwnedFd>,
     err: Option<OwnedFd>,
     input: &'a [u8],
-    /// What it printed so far.
+    /// Its output so far.
     pub(super) stdout: Vec<u8>,
-    /// The end of what it complained.
+    /// The end of its standard error.
     pub(super) stderr: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ impl<'a> Talk<'a> {
             if ready.write {
                 self.write();
             }
-            // All that is in the pipes when it has ended is read, and nothing that comes later.
+            // Reads what the pipes hold when it has ended, and nothing that comes later.
             self.read()?;
             if ready.ended {
                 return Ok(());
@@ -165,13 +165,13 @@ struct Ready {
     write: bool,
 }
 
-/// Discards output that is not needed.
+/// Discards output that is not needed; returns true, so that one read per poll is enough.
 fn forget(kept: &mut Vec<u8>) -> bool {
     kept.clear();
     true
 }
 
-/// Reads what is there, without waiting, until `enough` says so. A pipe that has ended is let go.
+/// Reads available bytes, without waiting, until `enough` returns true. A closed pipe is dropped.
 fn drain(pipe: &mut Option<OwnedFd>, into: &mut Vec<u8>, mut enough: impl FnMut(&mut Vec<u8>) -> bool) {
     let Some(fd) = pipe else { return };
     let mut chunk = [0; 64 << 10];
