@@ -5,7 +5,7 @@ use refrain_core::spec::PromptMode;
 
 use crate::adapter::{Call, Launch};
 
-/// The person's own arguments, as far as flags can be among them: what follows `--` is none.
+/// The user's own arguments that may be flags: those before `--`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Given<'a>(&'a [String]);
 
@@ -16,8 +16,8 @@ impl<'a> Given<'a> {
         Self(&args[..end])
     }
 
-    /// Whether one of these flags is given: `--flag`, `--flag=value`, `-f`, `-fvalue`. A value that looks like a flag is
-    /// taken for one: better a default too few than a flag twice, which some programs refuse.
+    /// Whether one of these flags is given: `--flag`, `--flag=value`, `-f`, `-fvalue`. A value that looks like a flag
+    /// counts as one: a missing default is better than a repeated flag, which some programs refuse.
     pub(crate) fn has(self, flags: &[&str]) -> bool {
         self.0.iter().any(|arg| flags.iter().any(|flag| attached(arg, flag).is_some()))
     }
@@ -53,7 +53,7 @@ impl<'a> Given<'a> {
         kept.cloned().collect()
     }
 
-    /// Where the first argument stands that is neither a flag nor the value of one of `valued`.
+    /// The position of the first argument that is neither a flag nor the value of one of `valued`.
     pub(crate) fn first_word(self, valued: &[&str]) -> Option<usize> {
         let mut is_value = false;
         self.0.iter().position(|arg| {
@@ -66,14 +66,14 @@ impl<'a> Given<'a> {
     }
 }
 
-/// What is attached to a flag in one argument: nothing, `=value`, or for a short flag the value itself.
+/// The part of an argument after a flag: nothing, `=value`, or for a short flag the value itself.
 fn attached<'a>(arg: &'a str, flag: &str) -> Option<&'a str> {
     let rest = arg.strip_prefix(flag)?;
     let is_short = !flag.starts_with("--");
     (rest.is_empty() || is_short || rest.starts_with('=')).then_some(rest)
 }
 
-/// The program to be started. The keeper would look a relative path up from where it was started itself.
+/// The program to start. The keeper would resolve a relative path against its own folder.
 pub(crate) fn program(call: &Call<'_>) -> String {
     let program = &call.spec.agent.program;
     match program.contains('/') {
@@ -82,8 +82,8 @@ pub(crate) fn program(call: &Call<'_>) -> String {
     }
 }
 
-/// Whether the prompt is read from standard input: the way of every agent that Refrain knows, as an argument is short and
-/// must not begin with a dash (agent-clis.md, trap 1).
+/// Whether the prompt is read from standard input: the way of every agent that Refrain knows, as an argument is short
+/// and must not begin with a dash (agent-clis.md, trap 1).
 pub(crate) fn is_prompt_on_stdin(call: &Call<'_>) -> bool {
     match call.spec.agent.prompt_mode {
         PromptMode::Auto | PromptMode::Stdin => true,
@@ -91,19 +91,19 @@ pub(crate) fn is_prompt_on_stdin(call: &Call<'_>) -> bool {
     }
 }
 
-/// How a program takes what is to be its last argument.
+/// How a program takes its last argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Last {
     /// After `--`: an earlier list option would consume it, and it may begin with a dash.
     Word,
-    /// As it stands: it may be the value of the person's own last flag.
+    /// Without a prefix: it may be the value of the user's own last flag.
     Bare,
     /// In one piece with this flag: it may begin with a dash.
     Of(&'static str),
 }
 
-/// Gives the prompt to a program that reads it from standard input, unless the person wants it otherwise: then it, or the
-/// path of its file, is an argument so placed.
+/// Passes the prompt on standard input, unless the user wants it otherwise: then it, or the path of its file, is an
+/// argument of this form.
 pub(crate) fn hand_over(call: &Call<'_>, launch: &mut Launch, prompt: Last, file: Last) {
     match call.spec.agent.prompt_mode {
         PromptMode::Auto | PromptMode::Stdin => launch.stdin = Some(call.prompt_file.to_owned()),
@@ -134,7 +134,7 @@ pub(crate) fn add(launch: &mut Launch, given: Given<'_>, flags: &[&str], value: 
     }
 }
 
-/// Sets variables that the person did not set: neither for this loop nor in the environment that its agents start from.
+/// Sets variables that the user did not set, neither for this loop nor in its agents' environment.
 pub(crate) fn set_env(call: &Call<'_>, launch: &mut Launch, env: &[(&str, &str)]) {
     let is_theirs = |wanted: &str| {
         call.spec.agent.env.contains_key(wanted) || call.env.iter().any(|(name, _)| name == wanted)

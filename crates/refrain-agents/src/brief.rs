@@ -1,14 +1,14 @@
-//! What an agent says at length, said briefly: a line for the screen, an excerpt of an output. Nothing that is kept of it
-//! is longer than a few kilobytes, and nothing in it can steer a terminal.
+//! Shortens an agent's output: a line for the screen, an excerpt of an output. No part is longer than a few
+//! kilobytes, and no control sequence reaches a terminal.
 
 use refrain_core::text::{clip, cut_middle, printable, squeeze};
 use serde_json::Value;
 
-/// The longest line that is shown of anything, in bytes.
+/// The longest displayed line, in bytes.
 const LINE: usize = 300;
-/// What is kept of a tool's output, in bytes.
+/// The longest excerpt of a tool's output.
 const OUTPUT: usize = 4 << 10;
-/// What tells most about a tool call, the most telling first: the names that agents give to their tools' parameters.
+/// Names of tool parameters, the most informative first.
 const TELLING: [&str; 14] = [
     "command",
     "filePath",
@@ -43,7 +43,7 @@ pub(crate) fn output(text: &str) -> String {
     cut_middle(printable(text).trim_end(), OUTPUT).into_owned()
 }
 
-/// What a tool is used for, in one line: its most telling parameter, else the one text there is, else all of them.
+/// A summary of a tool call in one line: its most informative parameter, else its only text, else all of them.
 pub(crate) fn about(input: &Value) -> String {
     let telling = TELLING.iter().find_map(|name| input.get(name)?.as_str());
     match (input, telling) {
@@ -74,7 +74,7 @@ pub(crate) fn text_of(content: &Value) -> String {
     }
 }
 
-/// The line of a standard error that tells most: the last that speaks of an error, else the last one; `otherwise` where it
+/// The most informative line of a standard error: the last one about an error, else the last one; `otherwise` if it
 /// is empty.
 pub(crate) fn last_words(stderr: &str, otherwise: &str) -> String {
     let speaks = |line: &&str| ["error", "failed", "not found", "cannot"].iter().any(|word| has(line, word));

@@ -14,7 +14,7 @@ use serde_json::Value;
 /// The largest configuration file that is read, in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// Where an agent would work, and with what.
+/// The place and the environment of an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// The environment that it would get.
@@ -39,7 +39,7 @@ impl Place<'_> {
         own.or_else(|| Some(Utf8Path::new(self.value("HOME")?).join(otherwise)))
     }
 
-    /// Whether a table of folders has this one or one above it, and what it says of the nearest.
+    /// The entry of the nearest folder, this one or one above it, in a table of folders.
     pub(crate) fn nearest<'v, T>(&self, of: impl Fn(&Utf8Path) -> Option<&'v T>) -> Option<&'v T> {
         self.dir.ancestors().find_map(&of).or_else(|| of(self.root))
     }
@@ -50,16 +50,17 @@ impl Place<'_> {
 pub struct Question {
     /// Its arguments.
     pub args: &'static [&'static str],
-    /// Variables that keep it from asking anything of a network.
+    /// Variables that prevent network access.
     pub env: &'static [(&'static str, &'static str)],
 }
 
 /// An agent that can be looked at before it is run.
 pub trait Checkup: Sync {
-    /// What to ask its program.
+    /// The commands to run.
     fn questions(&self) -> &'static [Question];
 
-    /// What its answers, one a question in their order, and its files say. None is an answer that did not come in time.
+    /// Evaluates the answers, one per question in their order, and its files. None is an answer that did not arrive
+    /// in time.
     fn findings(&self, place: &Place<'_>, answers: &[Option<Answer>]) -> Vec<Finding>;
 }
 
@@ -72,16 +73,16 @@ pub(crate) fn silent(answer: Option<&Answer>, ask: &str) -> Finding {
     Finding::warning(Subject::Login, found, format!("run {ask}, and see what a first run by hand says"))
 }
 
-/// A configuration file; none where there is none or it is no text of a sensible size.
+/// A configuration file; none if it does not exist or is no text of a reasonable size.
 pub(crate) fn text(path: &Utf8Path) -> Option<String> {
-    // A FIFO would keep us waiting.
+    // A FIFO would block.
     let meta = std::fs::metadata(path).ok().filter(|meta| meta.is_file() && meta.len() <= LARGEST)?;
     let mut text = String::with_capacity(usize::try_from(meta.len()).unwrap_or_default());
     File::open(path).ok()?.take(LARGEST).read_to_string(&mut text).ok()?;
     Some(text)
 }
 
-/// A configuration file in JSON; null where there is none, or it is something else.
+/// A JSON configuration file; null if it does not exist, or is something else.
 pub(crate) fn json(path: &Utf8Path) -> Value {
     text(path).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }

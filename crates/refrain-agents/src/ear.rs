@@ -38,14 +38,14 @@ pub fn adapter(kind: AgentKind) -> Option<&'static dyn Adapter> {
     }
 }
 
-/// Why an agent of this kind cannot work with these arguments of the person: its stream would be another than the one that
-/// is read. Names the value and what is accepted.
+/// Why these user arguments prevent an agent of this kind from working: its stream could not be parsed. Names the
+/// value and the accepted ones.
 #[must_use]
 pub fn objection(kind: AgentKind, args: &[String]) -> Option<String> {
     adapter(kind)?.objection(args)
 }
 
-/// How an agent is started: as its adapter says, or as a generic command.
+/// The command that starts an agent: from its adapter, or as a generic command.
 #[must_use]
 pub fn launch(call: &Call<'_>) -> Launch {
     match adapter(call.spec.agent.kind) {
@@ -60,7 +60,7 @@ pub fn ladder(kind: AgentKind) -> StopLadder {
     adapter(kind).map_or_else(StopLadder::default, |adapter| adapter.ladder())
 }
 
-/// The reader for a stream of this kind of agent; none where standard output is a message.
+/// The decoder for the stream of this kind of agent; none if standard output is a message.
 #[must_use]
 pub fn dialect(call: &Call<'_>) -> Option<Box<dyn StreamDecoder>> {
     match (adapter(call.spec.agent.kind), call.spec.agent.output_format) {
@@ -94,7 +94,7 @@ impl Stream {
         Self { dialect, begun: Vec::new(), skips: false, stderr_line: Vec::new() }
     }
 
-    /// From somewhere in the middle on: what comes before the next line is passed over.
+    /// Starts in the middle of a stream: the text before the next line is skipped.
     #[must_use]
     pub fn joined(dialect: Box<dyn StreamDecoder>) -> Self {
         Self { skips: true, ..Self::new(dialect) }
@@ -159,14 +159,14 @@ impl Stream {
     }
 }
 
-/// What an attempt's standard output came to.
+/// The result of an attempt's standard output.
 #[derive(Debug)]
 pub struct ParsedOutput {
-    /// What its message said.
+    /// The claim in its message.
     pub finding: Finding,
     /// The final message of a stream.
     pub message: Option<String>,
-    /// What the stream said; none of a command.
+    /// The report of the stream; none for a command.
     pub report: Option<AgentReport>,
 }
 
@@ -189,20 +189,20 @@ struct Listening {
     told: Told,
 }
 
-/// What a stream said so far.
+/// The content of a stream so far.
 #[derive(Debug, Default)]
 struct Told {
     report: AgentReport,
     message: Option<String>,
-    /// The last line that the agent said, for lists, where there is no final message.
+    /// The agent's last line, for lists, if there is no final message.
     said: String,
-    /// The line of that which is said in parts, and has no end yet.
+    /// The current line of a message that arrives in parts.
     begun: String,
     /// Something came from the model.
     is_answered: bool,
     /// The program printed an event.
     has_event: bool,
-    /// How often it said that it tries again.
+    /// How many retries it reported.
     retries: u32,
     /// Its final message was too long to be kept.
     is_too_long: bool,
@@ -251,8 +251,8 @@ impl OutputParser {
         }
     }
 
-    /// What its program waits for by itself until it tries again, as long as nothing has followed that notice; and how many
-    /// such notices there were.
+    /// The fault for which its program waits before a retry, until any other event follows; and the number of such
+    /// retries.
     #[must_use]
     pub fn retrying(&self) -> Option<(u32, &Fault)> {
         match &self.0 {
@@ -273,7 +273,7 @@ impl OutputParser {
         }
     }
 
-    /// The program is gone: what it all came to.
+    /// The program is gone: returns the result.
     #[must_use]
     pub fn conclude(self, exit: Exit, stderr: &str) -> ParsedOutput {
         match self.0 {
@@ -322,7 +322,7 @@ impl Listening {
 }
 
 impl Told {
-    /// What this attempt has used so far, as far as it says so while it runs.
+    /// The usage of this attempt so far, if the agent reports it while it runs.
     fn used(&self) -> Usage {
         let own = |scope: Scope| scope == Scope::Attempt;
         let tokens = self.report.tokens.filter(|(of, _)| own(*of)).map(|(_, tokens)| tokens);
@@ -348,7 +348,7 @@ impl Told {
 }
 
 impl Told {
-    /// Keeps the last line of what it said, as much of that as lists show.
+    /// Keeps the last line of its text, as much as lists show.
     fn say(&mut self, text: &str, part: bool) {
         let begun = if part { std::mem::take(&mut self.begun) } else { String::new() };
         let last = text.rsplit_once('\n').map(|(before, last)| (Some(before), last));

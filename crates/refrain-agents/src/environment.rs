@@ -23,8 +23,8 @@ const ALLOWED: [&str; 12] = [
     "NO_COLOR",
 ];
 
-/// What agents set for their own children, seen in their tools and hooks (agent-clis.md, trap 12): an agent that inherits
-/// it takes itself for a part of another one.
+/// Variables that agents set for their children, seen in their tools and hooks (agent-clis.md, trap 12): an agent
+/// that inherits them believes that it is part of another one.
 const SURROUNDINGS: [&str; 12] = [
     "CLAUDECODE",
     "CLAUDE_PID",
@@ -52,7 +52,7 @@ pub fn of_person(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> V
     inherited.into_iter().filter(|(name, _)| is_kept(name)).collect()
 }
 
-/// What agents of this loop start from.
+/// The environment of this loop's agents.
 #[must_use]
 pub fn base(
     spec: &Spec,
@@ -68,8 +68,8 @@ pub fn base(
     env
 }
 
-/// What git is run in for this loop: with all that the person has set for it (keys, agents of keys, folders of
-/// configuration), however little the loop's agents get.
+/// The environment of git for this loop: everything that the user has set for it (keys, key agents, configuration
+/// folders), even if the loop's agents get less.
 #[must_use]
 pub fn of_git(
     spec: &Spec,
@@ -95,7 +95,7 @@ pub const SECRETS: [&str; 11] = [
     "GITHUB_ENTERPRISE_TOKEN",
 ];
 
-/// Variables that tell one account from another: where the agent finds its login, or the login itself.
+/// Variables that distinguish accounts: the place of the agent's login, or the login itself.
 const ACCOUNTS: [&str; 15] = [
     "HOME",
     "XDG_CONFIG_HOME",
@@ -114,8 +114,8 @@ const ACCOUNTS: [&str; 15] = [
     "GOOGLE_GEMINI_BASE_URL",
 ];
 
-/// What tells the account that this loop's agents use from all others; none for a command, which has no account that is
-/// known. Holds secrets: to be hashed, never stored.
+/// A text that identifies the account of this loop's agents; none for a command, whose account is unknown. Contains
+/// secrets: to be hashed, never stored.
 #[must_use]
 pub fn account(spec: &Spec, env: &[(OsString, OsString)]) -> Option<String> {
     let kind = spec.agent.kind;
@@ -130,7 +130,7 @@ pub fn account(spec: &Spec, env: &[(OsString, OsString)]) -> Option<String> {
     Some(format!("{kind}\n{}", values.join("\n")))
 }
 
-/// Variables that say how an agent pays, the first that is set first, and what that is called.
+/// Variables that determine how an agent pays, in order of precedence, and a name for each.
 const LOGINS: [(AgentKind, &str, &str); 9] = [
     (AgentKind::Claude, "CLAUDE_CODE_USE_BEDROCK", "bedrock"),
     (AgentKind::Claude, "CLAUDE_CODE_USE_VERTEX", "vertex"),
@@ -157,7 +157,7 @@ pub fn pool(spec: &Spec, env: &[(OsString, OsString)]) -> Option<String> {
     Some(format!("{kind} {login} {}", &blake3::hash(account.as_bytes()).to_hex()[..6]))
 }
 
-/// What Refrain tells the agent of one attempt.
+/// The variables that Refrain sets for the agent of one attempt.
 #[must_use]
 pub fn of_attempt(state: &LoopState, id: AttemptId) -> Vec<(String, String)> {
     let spec = &state.spec;
@@ -197,15 +197,15 @@ pub fn of_gate(
     std::iter::once(gate_mark(&state.spec)).chain(asked).collect()
 }
 
-/// The variable that the agents of a loop, its reviewers and git bear, and no other loop's: the state file's path names project
-/// and loop.
+/// The variable that the agents of a loop, its reviewers and git bear, and no other loop's: the state file's path
+/// names project and loop.
 #[must_use]
 pub fn mark(spec: &Spec) -> String {
     format!("REFRAIN_STATE_FILE={}", spec.state_file())
 }
 
-/// The variable that the gates of a loop bear. Neither its name nor its value says that it is Refrain's, and both are others in
-/// each loop.
+/// The variable that marks the gates of a loop. Neither its name nor its value reveals that it is Refrain's, and both
+/// differ in each loop.
 #[must_use]
 pub fn gate_mark(spec: &Spec) -> (String, String) {
     let of = format!("{}\0{}\0{}", spec.gate_env.mark, spec.project, spec.id);

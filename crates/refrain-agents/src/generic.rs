@@ -1,4 +1,4 @@
-//! Any command. Its message is all of its standard output, less an echo of the prompt.
+//! Any command. Its message is all of its standard output, without an echo of the prompt.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::args::{self, Last};
 /// The longest argument, and the longest variable with its name, that Linux takes, in bytes (`MAX_ARG_STRLEN` less the
 /// final NUL; agent-clis.md, trap 1).
 const LONGEST_ARGUMENT: usize = 131_071;
-/// What the prompt grows by over the iterations: the context, excerpts of failures, steering. Refused at the start
+/// How much the prompt grows over the iterations: the context, excerpts of failures, steering. Refused at the start
 /// rather than in the middle of the night.
 const PROMPT_GROWTH: usize = 24 << 10;
 
@@ -52,10 +52,10 @@ pub enum NoProgram {
     NotExecutable(String),
 }
 
-/// Where the program is: a path as seen from its working folder, or a name found in the `PATH` that the agent will have.
+/// The path of the program: relative to its working folder, or found in the agent's `PATH`.
 ///
 /// # Errors
-/// [`NoProgram`], so that nothing is begun that could not work.
+/// [`NoProgram`], so that no loop starts that cannot work.
 pub fn locate(spec: &Spec, env: &[(OsString, OsString)]) -> Result<PathBuf, NoProgram> {
     find(&spec.agent.program, &spec.working_dir, env)
 }
@@ -74,7 +74,7 @@ pub fn find(program: &str, dir: &Utf8Path, env: &[(OsString, OsString)]) -> Resu
     in_path(program, env).ok_or_else(|| NoProgram::NotInPath(program.to_owned()))
 }
 
-/// What a prompt must be to travel as an argument or in a variable.
+/// Limits for a prompt that is passed as an argument or in a variable.
 pub mod prompt_limit {
     use super::{LONGEST_ARGUMENT, PROMPT_GROWTH};
 
@@ -84,12 +84,12 @@ pub mod prompt_limit {
         /// It is too long, or would be in a later iteration.
         #[error("the prompt has {0} bytes, at most {most} fit into an argument or a variable", most = LONGEST_ARGUMENT - PROMPT_GROWTH)]
         Long(usize),
-        /// It holds what ends an argument.
+        /// It contains a NUL.
         #[error("the prompt holds a NUL, which ends an argument")]
         Nul,
     }
 
-    /// Checks a person's prompt, with room for what the iterations add to it.
+    /// Checks a user's prompt, with room for the additions of the iterations.
     pub fn check(prompt: &str) -> Result<(), TooMuch> {
         if prompt.contains('\0') {
             return Err(TooMuch::Nul);

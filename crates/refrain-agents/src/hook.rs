@@ -17,9 +17,9 @@ pub use transcript::{Tail, look};
 pub struct Told {
     /// The session's own name.
     pub session: String,
-    /// Where it works.
+    /// Its working folder.
     pub cwd: Option<Utf8PathBuf>,
-    /// What happened, in the agent's word: `Stop`, `AfterAgent`, `SessionStart`.
+    /// The event, in the agent's name: `Stop`, `AfterAgent`, `SessionStart`.
     pub event: Option<String>,
     /// The event belongs to an agent below the session.
     pub is_below: bool,
@@ -27,16 +27,16 @@ pub struct Told {
     pub source: Option<String>,
     /// The agent's last message.
     pub message: Option<String>,
-    /// All that Gemini said since its prompt, which it tells instead: answers joined by line ends, and the parts in which each
-    /// came by blanks, in the middle of words (0.61.0). Only the transcript has what was really said.
+    /// Gemini's joined text since its prompt, in place of a message: answers joined by line ends, and their parts by
+    /// blanks, even within words (0.61.0). Only the transcript has the exact text.
     pub joined: Option<String>,
     /// Something that it started works on, and will wake it: it has not come to an end.
     pub has_background: bool,
-    /// What was said so far, as the agent keeps it.
+    /// The session's transcript file.
     pub transcript: Option<Utf8PathBuf>,
 }
 
-/// The fields of all agents together: each has its own, none has another meaning for one.
+/// The fields of all agents: each agent uses some, and none has two meanings.
 #[derive(Deserialize)]
 struct Input {
     session_id: String,
@@ -99,21 +99,21 @@ pub fn go_on(reason: &str) -> String {
     json!({ "decision": "block", "reason": reason }).to_string()
 }
 
-/// The answer to the start of a session that tells it something.
+/// The answer to the start of a session that adds context.
 #[must_use]
 pub fn tell(text: &str) -> String {
     json!({ "hookSpecificOutput": { "hookEventName": "SessionStart", "additionalContext": text } })
         .to_string()
 }
 
-/// The name of the session that a process was started in, and which agent's that is, as its variables say.
+/// The agent and the name of the session that a process was started in, from its variables.
 #[must_use]
 pub fn surrounding<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Option<(AgentKind, Option<&'a str>)> {
     if variable("CLAUDECODE").is_some() {
         return Some((AgentKind::Claude, variable("CLAUDE_CODE_SESSION_ID")));
     }
     let codex = variable("CODEX_THREAD_ID").map(|id| (AgentKind::Codex, Some(id)));
-    // Neither tells its tools the session's name.
+    // Neither passes the session's name to its tools.
     let gemini = variable("GEMINI_CLI").map(|_| (AgentKind::Gemini, None));
     let opencode = variable("OPENCODE").map(|_| (AgentKind::Opencode, variable("REFRAIN_SESSION")));
     codex.or(gemini).or(opencode)

@@ -14,14 +14,14 @@ use refrain_core::spec::AgentKind;
 
 pub use content::{Owned, Plugin, Shared};
 
-/// Where the programs of a person look for what they load.
+/// The folders where agent programs look for their plugins.
 #[derive(Clone, Copy, Debug)]
 pub struct Homes<'a, V> {
-    /// A variable, where it is set to something.
+    /// Looks up a variable that is not empty.
     pub variable: V,
     /// The folder for our own files that a program refers to.
     pub own: &'a Utf8Path,
-    /// The program `refrain`: its name where that leads to it, else its path.
+    /// The program `refrain`: its name if that finds it, else its path.
     pub program: &'a str,
 }
 

@@ -1,4 +1,4 @@
-//! How an ACP agent is started: by our own binary, as the bridge to it.
+//! Starting an ACP agent: by our own binary, as the bridge to it.
 
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ impl Adapter for Acp {
         &[]
     }
 
-    /// The prompt always goes to the bridge's standard input: to the agent it travels in the protocol, so how a person has
-    /// other programs get it has no meaning here. A model is asked for in the protocol too.
+    /// The prompt always goes to the bridge's standard input: the agent gets it through the protocol, so the user's
+    /// prompt mode has no meaning here. The model is set through the protocol too.
     fn launch(&self, call: &Call<'_>) -> Launch {
         let agent = &call.spec.agent;
         let permissions = match agent.permissions {
@@ -52,8 +52,8 @@ impl Adapter for Acp {
         Box::new(Reader::default())
     }
 
-    /// The bridge has the agent cancel its turn, which may take 2 s, and leave; the agent's program is in no group of ours,
-    /// and what is left of it the keeper sweeps.
+    /// The bridge cancels the agent's turn, which may take 2 s, and exits; the agent's program is in no group of
+    /// ours, and the keeper sweeps its leftovers.
     fn ladder(&self) -> StopLadder {
         let rung = |signal, seconds| Rung { signal, grace: Duration::from_secs(seconds) };
         StopLadder(vec![rung(SIGINT, 4), rung(SIGTERM, 2)])

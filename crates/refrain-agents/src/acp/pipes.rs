@@ -1,5 +1,5 @@
-//! The two pipes to an agent's program, as the lines that the protocol crate wants. Each has a thread of its own: a program
-//! that does not read must not keep us from hearing it, nor from stopping it.
+//! The two pipes to an agent's program, as lines for the protocol crate. Each has a thread of its own: a program that
+//! does not read must not prevent us from reading its output, nor from stopping it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout};
@@ -14,7 +14,8 @@ const LONGEST: u64 = 32 << 20;
 /// So many lines may wait to be looked at.
 const WAITING: usize = 64;
 
-/// The lines that are messages, by their look. Others go to `junk`: they are for people, and the crate would answer them.
+/// Passes on the lines that look like messages. Others go to `junk`: they are meant for people, and the crate would
+/// answer them.
 pub(super) fn incoming(
     from: ChildStdout,
     mut junk: impl FnMut(Vec<u8>) + Send + 'static,
@@ -61,7 +62,7 @@ fn line(from: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     }
     if line.last() != Some(&b'\n') && line.len() as u64 == LONGEST {
         from.skip_until(b'\n')?;
-        // No message any more, and said as such.
+        // Replaced by text that is no message, so it is reported as junk.
         line = b"a line that is too long".to_vec();
     }
     Ok(Some(line.trim_ascii().to_vec()))

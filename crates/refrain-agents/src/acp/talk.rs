@@ -1,5 +1,5 @@
-//! The conversation with an ACP agent: initialize, open a session, set its model and mode, prompt once, answer what it asks
-//! meanwhile.
+//! The conversation with an ACP agent: initialize, open a session, set its model and mode, prompt once, answer its
+//! requests meanwhile.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -35,12 +35,12 @@ const CANCELLING: Duration = Duration::from_secs(2);
 const JUNK: usize = 100;
 /// The modes without questions, by their ids (agent-clis.md, "ACP"): Gemini's, Claude's, Codex's.
 const FULL: [&str; 3] = ["yolo", "bypassPermissions", "agent-full-access"];
-/// Those in which it changes nothing: Claude's and OpenCode's, Codex's.
+/// The read-only modes: Claude's and OpenCode's, Codex's.
 const READ_ONLY: [&str; 2] = ["plan", "read-only"];
-/// The kinds of tools that change nothing, by the protocol's own words.
+/// The kinds of tools that change nothing, in the protocol's names.
 const READING: [&str; 3] = ["read", "search", "think"];
 
-/// What comes in by itself.
+/// Messages that the agent starts.
 pub(super) enum Heard {
     Notification(UntypedMessage),
     Request(UntypedMessage, Box<Responder<Value, V1>>),
@@ -50,7 +50,7 @@ pub(super) enum Heard {
 
 /// Why a conversation did not come to its end.
 pub(super) enum ConversationError {
-    /// Something went wrong, and the program said so, or we did.
+    /// An error, reported by the program or found by us.
     Fault(Fault),
     /// The program is gone.
     Gone(At),
@@ -58,19 +58,19 @@ pub(super) enum ConversationError {
     Stopped,
 }
 
-/// A conversation, its events going to `say`.
+/// A conversation that sends its events to `say`.
 pub(super) struct Conversation<'a> {
     pub(super) bridge: &'a Bridge,
     pub(super) map: Map,
     pub(super) hearing: mpsc::Receiver<Heard>,
-    /// Asks for the end; asked again, at once.
+    /// Requests to stop; the second one stops at once.
     pub(super) stops: mpsc::UnboundedReceiver<()>,
     pub(super) junk: Vec<String>,
     pub(super) say: &'a mut dyn FnMut(AgentEvent),
 }
 
 impl Conversation<'_> {
-    /// Holds it; what it came to is said.
+    /// Runs the conversation and reports its result.
     pub(super) async fn hold(
         &mut self,
         agent: &ConnectionTo<Agent>,
@@ -132,7 +132,7 @@ impl Conversation<'_> {
         let request = request.to_untyped_message().map_err(|error| broken(at, error))?;
         let mut answer = pin!(agent.send_request(request).block_task());
         let answer = loop {
-            // None goes first: an agent that talks without end must not keep us from stopping it.
+            // Unbiased: an agent that sends without end must not prevent us from stopping it.
             tokio::select! {
                 Some(heard) = self.hearing.recv() => self.attend(heard)?,
                 answer = &mut answer => break answer,
@@ -188,11 +188,11 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    /// Answers a question. `allow_once` before `allow_always`: the latter is written into the agent's own settings, which
-    /// may lie in the project.
+    /// Answers a question. `allow_once` before `allow_always`: the latter is written into the agent's own settings,
+    /// which may lie in the project.
     fn answer(&mut self, question: Question) -> Value {
         let Question { mut tool_call, options } = question;
-        // Nothing more will be said of it before it is answered.
+        // No further update of it comes before the answer.
         tool_call.status = Some(ToolStatus::InProgress);
         let about = tool_call.title.clone().unwrap_or_default();
         let only_reads = tool_call.kind.as_deref().is_some_and(|kind| READING.contains(&kind));
@@ -250,13 +250,13 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    /// It is none, or none that can be talked to; with the first that it printed, which tells most.
+    /// The program is no ACP agent, or an incompatible one; with its first line of output, the most informative one.
     fn no_agent(&self, why: &str) -> ConversationError {
         ConversationError::Fault(no_agent(&self.bridge.program, why, &self.junk))
     }
 }
 
-/// What is said of a program that is no ACP agent.
+/// The error for a program that is no ACP agent.
 pub(super) fn no_agent(program: &str, why: &str, junk: &[String]) -> Fault {
     let printed = junk.first().map_or_else(String::new, |line| format!("; it printed: {line}"));
     faults::of(FaultKind::Setup, &format!("{program} is no ACP agent: {why}{printed}"))

@@ -13,7 +13,7 @@ use super::testing::{self, recording, spec};
 use super::wire::{Initialized, NewSession, Prompted};
 use crate::adapter::StreamDecoder;
 
-/// What a conversation came to.
+/// The result of a conversation.
 #[derive(Debug, Default)]
 struct Heard {
     events: Vec<AgentEvent>,

@@ -45,7 +45,7 @@ fn login(answer: Option<&Answer>) -> Finding {
     }
 }
 
-/// The settings files that count here, the person's own first, then the project's.
+/// The settings files that apply here, the user's own first, then the project's.
 fn settings(place: &Place<'_>) -> (Vec<Utf8PathBuf>, [Utf8PathBuf; 2]) {
     let own = place.home("CLAUDE_CONFIG_DIR", ".claude").map(|home| home.join("settings.json"));
     let own = own.into_iter().chain([MANAGED.into()]).collect();

@@ -1,5 +1,5 @@
-//! What went wrong with Claude Code, by its codes. Only on standard error, and for a session that is not there, does it
-//! say something without a code: there its own words are matched, from their beginning.
+//! Errors of Claude Code, by their codes. Only errors on standard error, and for a missing session, have no code:
+//! there the program's messages are matched, from their beginning.
 
 use jiff::Timestamp;
 use refrain_core::agent::{Fault, FaultKind, Until};
@@ -7,7 +7,7 @@ use refrain_core::agent::{Fault, FaultKind, Until};
 use super::wire::{ApiError, Outcome, RateLimit};
 use crate::faults::{by_status, fault};
 
-/// How the program begins when it finds fault with how it was started, and what that means; first match wins.
+/// Beginnings of the program's messages about its command line, and their meaning; first match wins.
 const REFUSALS: [(&str, FaultKind); 15] = [
     ("No conversation found", FaultKind::Session),
     ("Error: No conversation found", FaultKind::Session),
@@ -26,7 +26,7 @@ const REFUSALS: [(&str, FaultKind); 15] = [
     ("Error: Input must be provided", FaultKind::Setup),
 ];
 
-/// What the program says on standard error of how it was started.
+/// An error about its command line on standard error.
 pub(super) fn of_stderr(stderr: &str) -> Option<Fault> {
     stderr.lines().find_map(|line| {
         let (_, kind) = REFUSALS.iter().find(|(start, _)| line.trim_start().starts_with(start))?;
@@ -34,7 +34,7 @@ pub(super) fn of_stderr(stderr: &str) -> Option<Fault> {
     })
 }
 
-/// What a retry is for. A retry without a status had no answer at all.
+/// The reason for a retry. A retry without a status had no response at all.
 pub(super) fn of_retry(status: Option<u16>, error: Option<&str>, delay: Option<u64>) -> Fault {
     let kind = status.and_then(by_status).or(error.and_then(of_code)).unwrap_or(FaultKind::Connection);
     let message = match (status, error) {
@@ -92,7 +92,7 @@ fn epoch(message: &str) -> Option<Timestamp> {
     Timestamp::from_second(seconds[..end].parse().ok()?).ok()
 }
 
-/// What a synthetic message said, where no result follows it.
+/// The error in a synthetic message, if no result follows it.
 pub(super) fn of_message(error: &ApiError) -> Fault {
     let code = error.api_error.as_deref().or(error.error.as_deref());
     let forbidden = (error.api_error_status == Some(403)).then_some(FaultKind::Forbidden);
@@ -114,7 +114,7 @@ fn until(limit: &RateLimit) -> Option<Until> {
     Timestamp::from_second(limit.resets_at?).ok().map(Until::At)
 }
 
-/// What the way a run ended tells by itself.
+/// The fault that the kind of end itself shows.
 fn of_end(outcome: &Outcome) -> Option<FaultKind> {
     match outcome.subtype.as_deref() {
         Some("error_max_turns") => return Some(FaultKind::Turns),
@@ -130,7 +130,7 @@ fn of_end(outcome: &Outcome) -> Option<FaultKind> {
     }
 }
 
-/// Codes that say more than the status beside them: no credit comes with 400.
+/// Codes that are more specific than the status: missing credit has status 400.
 fn of_exact_code(code: &str) -> Option<FaultKind> {
     Some(match code {
         "billing_error" => FaultKind::Credit,
@@ -143,8 +143,8 @@ fn of_exact_code(code: &str) -> Option<FaultKind> {
     })
 }
 
-/// What a code says where there is no status. `unknown` says nothing, and neither does `server_error`, which also stands
-/// where no server was reached.
+/// The meaning of a code without a status. `unknown` has none, and neither does `server_error`, which also appears if
+/// no server was reached.
 fn of_code(code: &str) -> Option<FaultKind> {
     of_exact_code(code).or(match code {
         "rate_limit" => Some(FaultKind::RateLimit),

@@ -1,5 +1,6 @@
-//! What Codex tells before it is run (0.169.0). `codex login status` reads its own files; a key in the environment and a
-//! provider of the person's own need no login and are not in it. `codex sandbox` tries out what `--permissions auto` needs.
+//! Information from Codex before it is run (0.169.0). `codex login status` reads its own files; a key in the
+//! environment and a custom provider of the user need no login and are not included. `codex sandbox` tests what
+//! `--permissions auto` needs.
 
 use camino::Utf8Path;
 use refrain_core::view::checkup::{Finding, Subject};
@@ -88,7 +89,7 @@ fn top_level<'a>(config: &'a str, key: &str) -> Option<&'a str> {
         .find_map(|line| value_of(line, key))
 }
 
-/// What the table of this folder says of it.
+/// The trust level of this folder in its table.
 fn trust_of(config: &str, dir: &Utf8Path) -> Option<String> {
     let heads = [format!("[projects.\"{dir}\"]"), format!("[projects.'{dir}']")];
     let mut lines = config.lines().map(str::trim);

@@ -1,5 +1,5 @@
-//! What went wrong with Codex. It has no codes: the words of the program on its error channel are matched, from their
-//! beginning where that is known.
+//! Errors of Codex. It has no codes: the messages on its error channel are matched, from their beginning if that is
+//! known.
 
 use refrain_core::agent::{Fault, FaultKind, Until};
 
@@ -47,7 +47,7 @@ const REFUSALS: [(&str, FaultKind); 13] = [
     ("Error: Not logged in", FaultKind::Login),
 ];
 
-/// What the program says on standard error of how it was started.
+/// An error about its command line on standard error.
 pub(super) fn of_stderr(stderr: &str) -> Option<Fault> {
     stderr.lines().find_map(|line| {
         let (_, kind) = REFUSALS.iter().find(|(start, _)| line.starts_with(start))?;
@@ -55,7 +55,7 @@ pub(super) fn of_stderr(stderr: &str) -> Option<Fault> {
     })
 }
 
-/// What a message on the error channel means.
+/// The meaning of a message on the error channel.
 pub(super) fn of_message(message: &str, clock: &Clock) -> Fault {
     // The program sets apostrophes as a book does.
     let plain = message.replace('\u{2019}', "'");
@@ -70,13 +70,13 @@ pub(super) fn of_message(message: &str, clock: &Clock) -> Fault {
     Fault { until: until(kind, &plain, clock), ..fault(kind, message) }
 }
 
-/// What it tries again for; none where it does not.
+/// The reason for a retry; none if it is no retry.
 pub(super) fn of_retry(message: &str, clock: &Clock) -> Option<Fault> {
     let rest = message.strip_prefix("Reconnecting... ")?;
     let reason = rest.split_once(" (").and_then(|(_, reason)| reason.strip_suffix(')'));
     Some(match reason {
         Some(reason) => of_message(reason, clock),
-        // `n/m` and nothing else: it was the connection, as it says.
+        // Only `n/m`, without a reason: it was the connection.
         None => fault(FaultKind::Connection, message),
     })
 }

@@ -1,4 +1,4 @@
-//! How Codex is started. It refuses a flag that is given twice.
+//! Starting Codex. It refuses a repeated flag.
 
 use refrain_core::spec::Permissions;
 
@@ -116,7 +116,7 @@ fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
             launch.argv.push("--dangerously-bypass-approvals-and-sandbox".to_owned());
         }
         Permissions::ReadOnly => {
-            // What the agent that is judged may have written as instructions is nothing to its judge.
+            // Instructions that the judged agent may have written must not affect its judge.
             let settings = ["approval_policy=\"never\"", "project_doc_max_bytes=0"];
             launch.argv.extend(["--sandbox", "read-only"].map(str::to_owned));
             launch.argv.extend(settings.iter().flat_map(|setting| ["-c", setting]).map(str::to_owned));
@@ -125,7 +125,7 @@ fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
     }
 }
 
-/// Whether the person sets this key of the configuration on the command line.
+/// Whether the user sets this key of the configuration on the command line.
 fn configures(given: Given<'_>, key: &str) -> bool {
     let mut set = given.values(&CONFIG);
     set.any(|pair| pair.split_once('=').is_some_and(|(name, _)| name.trim() == key))

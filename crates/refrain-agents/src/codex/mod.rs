@@ -3,9 +3,9 @@
 //! Tested with 0.169.0. It reports no model, no cost and no error codes: errors are recognized by the text of its
 //! messages.
 //!
-//! How often it tries again is configured per provider, whose name only the person's configuration knows, and the
+//! How often it tries again is configured per provider, whose name only the user's configuration knows, and the
 //! built-in one cannot be changed: Refrain leaves that alone and shows the retries. At its start it asks a server for
-//! its list of plugins; they may be the person's, so they are not disabled either (`--disable plugins`).
+//! its list of plugins; they may be the user's, so they are not disabled either (`--disable plugins`).
 
 mod checkup;
 mod faults;

@@ -1,4 +1,4 @@
-//! Reads what Codex prints.
+//! Decodes Codex's output.
 
 use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens};
 use refrain_core::event::Exit;
@@ -14,7 +14,7 @@ use crate::wire::{Say, event};
 #[derive(Debug)]
 pub(super) struct Reader {
     clock: Clock,
-    /// What it said last: the final message, once its turn is over.
+    /// Its last text: the final message, once its turn is over.
     last: Option<String>,
     /// An error that it did not continue from.
     error: Option<Fault>,
@@ -93,7 +93,7 @@ impl Reader {
                 let output = error.and_then(|error| error.message).unwrap_or(text);
                 say(AgentEvent::ToolResult { ok: worked(status.as_deref()), output: brief::output(&output) });
             }
-            // The one tool that is said only when it is done.
+            // The only tool that is reported only when it is done.
             Item::WebSearch { query } => call("web_search", &query.unwrap_or_default(), say),
             Item::Error(error) => say(AgentEvent::Notice(brief::line(&error.message.unwrap_or_default()))),
             Item::TodoList => {}
@@ -104,12 +104,12 @@ impl Reader {
     fn error(&mut self, message: &str, say: Say<'_>) {
         match faults::of_retry(message, &self.clock) {
             Some(fault) => say(AgentEvent::Retry(fault)),
-            // `turn.failed` says it again, if it is the end.
+            // `turn.failed` repeats it, if it is the end.
             None => self.error = Some(faults::of_message(message, &self.clock)),
         }
     }
 
-    /// No turn came to its end: what is known besides.
+    /// No turn ended normally: evaluates the exit and standard error.
     fn unfinished(&mut self, exit: Exit, stderr: &str) -> Option<Fault> {
         let end = End::of(exit);
         if end == End::Unseen {

@@ -1,4 +1,4 @@
-//! What Codex prints, as it prints it: every kind of event with a catch-all, every field that may be missing or odd.
+//! The JSON of Codex's output: every kind of event with a catch-all, every field may be missing or malformed.
 
 use serde::Deserialize;
 use serde_json::Value;

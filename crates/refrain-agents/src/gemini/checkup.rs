@@ -1,5 +1,5 @@
-//! What Gemini CLI tells before it is run (0.61.0): nothing, it has no command for that. What it goes by without a terminal
-//! is known, and read here: the kind of login in its settings, else what variables say.
+//! Information about Gemini CLI before it is run (0.61.0). It has no command for that. The sources that it uses
+//! without a terminal are read here: the kind of login in its settings, else variables.
 
 use camino::Utf8Path;
 use refrain_core::view::checkup::{Finding, Subject};
@@ -83,7 +83,7 @@ fn login(place: &Place<'_>, home: &Utf8Path, settings: &Value) -> Finding {
     }
 }
 
-/// Its logins then lie where only it can read them.
+/// Its logins are then encrypted, and only it can read them.
 fn encrypts(place: &Place<'_>) -> bool {
     place.value("GEMINI_FORCE_ENCRYPTED_FILE_STORAGE") == Some("true")
 }

@@ -1,4 +1,4 @@
-//! How Gemini CLI is started.
+//! Starting Gemini CLI.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
 use crate::args::{self, Given, Last};
 use crate::checkup::Checkup;
 
-/// The flag that says what it prints, and the value that is read.
+/// The flag of the output format, and the required value.
 const FORMAT: [&str; 2] = ["--output-format", "-o"];
 const STREAM: &str = "stream-json";
 
@@ -62,7 +62,7 @@ fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
             if !given.has(&["--yolo", "-y", "--approval-mode", "--allowed-tools"]) {
                 launch.argv.push("--yolo".to_owned());
             }
-            // Without trust in the folder it does not start at all; that question is the person's with `agent`.
+            // Without trust in the folder it does not start at all; with `agent` the user decides about trust.
             args::set_env(call, launch, &[("GEMINI_CLI_TRUST_WORKSPACE", "true")]);
         }
         // In this mode, without a user to ask, no file is changed and the shell is not offered.

@@ -1,4 +1,4 @@
-//! What Gemini CLI prints, as it prints it: one object a line, every field that may be missing or odd. Nothing here is
+//! The JSON of Gemini CLI's output: one object per line, every field may be missing or malformed. Nothing here is
 //! interpreted.
 
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ pub(super) struct Event {
     pub(super) stats: Option<Stats>,
 }
 
-/// What a line is about.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum EventKind {
@@ -96,7 +96,8 @@ pub(super) struct Failure {
     pub(super) message: String,
 }
 
-/// What the run used. `input_tokens` holds the cached ones, `output_tokens` not the reasoning: only the total does.
+/// The run's usage. `input_tokens` includes the cached ones, `output_tokens` excludes the reasoning: only the total
+/// has it.
 #[derive(Debug, Deserialize)]
 pub(super) struct Stats {
     #[serde(default, deserialize_with = "lax")]

@@ -21,11 +21,11 @@ const FEEDBACK: &str = "Stop hook feedback:";
 /// The end of a session's transcript, back to the last prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
-    /// The last text that the agent said.
+    /// The agent's last text.
     pub message: Option<String>,
     /// Whether it used a tool.
     pub has_worked: bool,
-    /// Whether it asks the person something, and has no answer.
+    /// Whether it asks the user something, and has no answer.
     pub asks: bool,
 }
 
@@ -46,7 +46,8 @@ struct Said {
     content: Value,
 }
 
-/// Looks at the end of an agent's transcript; none where it is not known, cannot be read, or holds nothing of a session.
+/// Reads the end of an agent's transcript; none if its format is unknown, it cannot be read, or it belongs to no
+/// session.
 #[must_use]
 pub fn look(agent: AgentKind, path: &Utf8Path) -> Option<Tail> {
     let tail = match agent {
@@ -54,7 +55,7 @@ pub fn look(agent: AgentKind, path: &Utf8Path) -> Option<Tail> {
         AgentKind::Gemini => gemini::tail,
         _ => return None,
     };
-    // It may be anything: a FIFO would never end.
+    // It may be a FIFO, which would block.
     let length = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
     let mut file = File::open(path).ok()?;
     file.seek(SeekFrom::Start(length.saturating_sub(LONGEST))).ok()?;
@@ -63,7 +64,7 @@ pub fn look(agent: AgentKind, path: &Utf8Path) -> Option<Tail> {
     tail(&bytes, length > LONGEST)
 }
 
-/// The same, of the bytes of its end; `is_cut` where more lies before them.
+/// The same, from the bytes of its end; `is_cut` if more precedes them.
 pub(super) fn tail(bytes: &[u8], is_cut: bool) -> Option<Tail> {
     let (mut tail, mut answered, mut seen) = (Tail::default(), Vec::new(), false);
     for line in bytes.rsplit(|byte| *byte == b'\n') {

@@ -1,4 +1,4 @@
-//! OpenCode's stream, read.
+//! Decodes OpenCode's stream.
 
 use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens, Usd};
 use refrain_core::event::Exit;
@@ -148,7 +148,7 @@ impl Reader {
         }
     }
 
-    /// What it means that the run ended after a model call that did not end the conversation.
+    /// The fault of a run that ended after a model call that did not end the conversation.
     fn of_reason(&self, reason: Reason) -> Fault {
         let (kind, message) = match reason {
             Reason::ToolCalls if self.is_rejected => (
@@ -179,7 +179,7 @@ fn has_worked(state: &ToolState) -> Option<bool> {
     }
 }
 
-/// What was used so far, and by one more model call.
+/// The usage so far, plus one more model call.
 fn add_usage(so_far: Tokens, usage: &Usage) -> Tokens {
     Tokens {
         input: [usage.input, usage.cache.read, usage.cache.write].into_iter().fold(so_far.input, add),
@@ -188,7 +188,7 @@ fn add_usage(so_far: Tokens, usage: &Usage) -> Tokens {
     }
 }
 
-/// The sum of what is known.
+/// The sum of the known values.
 fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.map_or(b, |a| Some(a.saturating_add(b.unwrap_or(0))))
 }

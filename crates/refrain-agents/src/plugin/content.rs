@@ -1,4 +1,4 @@
-//! What a plugin consists of: files of ours, and what of ours stands in settings of the user.
+//! The parts of a plugin: our own files, and our entries in the user's settings.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
@@ -9,9 +9,9 @@ use super::settings::Edit;
 pub struct Plugin {
     /// Files that are ours alone.
     pub files: Vec<Owned>,
-    /// What is to stand in a file that is the person's, where the program has nothing else.
+    /// Entries for a file of the user, if the program has no other place for them.
     pub settings: Option<Shared>,
-    /// What the person has to do, or to know, before it works.
+    /// Steps and notes for the user before it works.
     pub then: &'static [&'static str],
 }
 
@@ -19,19 +19,19 @@ pub struct Plugin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
     pub path: Utf8PathBuf,
-    /// What it holds.
+    /// Its content.
     pub text: String,
 }
 
-/// A file of the person's.
+/// A file of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shared {
     pub path: Utf8PathBuf,
-    /// What of it is ours.
+    /// Our changes of it.
     pub edits: Vec<Edit>,
 }
 
-/// The program's name in our texts, as it is called where it is found by that.
+/// The program's name in our texts, which is replaced if `refrain` is not found by its name.
 pub(super) const NAME: &str = "refrain ";
 
 /// A text of ours in which the program is called as it is found here.
@@ -51,7 +51,7 @@ pub(super) fn calling(command: &str, text: &str) -> String {
     told
 }
 
-/// What stands in a text between quotation marks, in JSON, TOML and JavaScript alike.
+/// The content of a string literal, for JSON, TOML and JavaScript alike.
 pub(super) fn quoted(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()

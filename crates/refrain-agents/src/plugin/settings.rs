@@ -1,6 +1,5 @@
-//! Edits of settings that are a person's: JSON, with comments where they have some. Every byte that is not ours stays; each
-//! edit is a list of [`Splice`]s, so that it can be taken back to the byte. The library says where things stand; nothing here
-//! reads or writes a file.
+//! Edits of a user's settings: JSON, with or without comments. All other bytes stay; each edit is a list of
+//! [`Splice`]s, so that it can be reverted exactly. A library parses the text; nothing here reads or writes a file.
 
 mod document;
 
@@ -15,7 +14,7 @@ use document::{Document, Group};
 pub struct Edit {
     /// The keys that lead to it, from the top.
     pub path: Vec<String>,
-    /// What stands there: JSON, on one line.
+    /// The value: JSON, on one line.
     pub value: String,
     /// How it is found.
     pub kind: Kind,
@@ -38,10 +37,10 @@ pub enum Misfit {
     /// They cannot be read.
     #[error("it is no JSON: {0}")]
     Malformed(String),
-    /// Something else stands where there has to be an object.
+    /// A value other than an object, where an object is required.
     #[error("{} is no object", place(.0))]
     NoObject(Vec<String>),
-    /// Something else stands where there has to be an array.
+    /// A value other than an array, where an array is required.
     #[error("{} is no array", place(.0))]
     NoArray(Vec<String>),
     /// A key appears twice, so it is unclear which one counts.
@@ -56,7 +55,7 @@ fn place(path: &[String]) -> String {
     if path.is_empty() { "the whole".to_owned() } else { path.join(".") }
 }
 
-/// How one thing of ours stands in a text.
+/// The state of an entry of ours in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     Same,
@@ -65,7 +64,7 @@ pub enum Found {
     Nothing,
 }
 
-/// How a thing of ours stands.
+/// Compares an entry of ours with a text.
 pub fn look(text: &str, edit: &Edit) -> Result<Found, Misfit> {
     let document = Document::read(text)?;
     Ok(match find(&document, edit)? {
@@ -75,7 +74,7 @@ pub fn look(text: &str, edit: &Edit) -> Result<Found, Misfit> {
     })
 }
 
-/// Puts all that is ours into a text, where it does not stand there already.
+/// Adds all our missing entries to a text.
 pub fn put(text: &str, edits: &[Edit]) -> Result<(String, Vec<Splice>), Misfit> {
     let (mut text, mut all) = (text.to_owned(), Vec::new());
     for edit in edits {
@@ -115,7 +114,7 @@ pub fn take(text: &str, edits: &[Edit]) -> Result<String, Misfit> {
         if !was_there {
             continue;
         }
-        // What held it, from within.
+        // Its containers, the innermost first.
         let mut path = edit.path.as_slice();
         if !matches!(edit.kind, Kind::Element(_)) {
             path = &path[..path.len().saturating_sub(1)];
@@ -130,20 +129,20 @@ pub fn take(text: &str, edits: &[Edit]) -> Result<String, Misfit> {
     Ok(text)
 }
 
-/// Whether nothing is said in a text.
+/// Whether a text has no content.
 #[must_use]
 pub fn is_empty(text: &str) -> bool {
     Document::read(text).is_ok_and(|document| document.is_empty())
 }
 
-/// Where a thing of ours is, or would be.
+/// The place of an entry of ours, existing or missing.
 enum Spot<'d> {
     There {
         value: &'d Value<'d>,
         group: Group,
         index: usize,
     },
-    /// The innermost that is there of what would hold it, and how many keys lead there; none in an empty text.
+    /// The innermost existing container for it, and how many keys lead there; none in an empty text.
     Missing {
         group: Option<Group>,
         depth: usize,

@@ -1,4 +1,5 @@
-//! What each agent tells before it is run: answers as the real programs gave them, and files as they write them.
+//! Information from each agent before it is run: answers recorded from the real programs, and files as they write
+//! them.
 
 use std::ffi::OsString;
 use std::fs;

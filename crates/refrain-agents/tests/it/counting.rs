@@ -1,4 +1,4 @@
-//! How tokens add up where a stream is not as the recorded ones: older versions, many messages, several turns.
+//! How tokens add up in streams other than the recorded ones: older versions, many messages, several turns.
 
 use refrain_core::agent::{Scope, Tokens};
 use refrain_core::event::Exit;
@@ -25,7 +25,7 @@ fn tokens_are_counted_without_the_newest_fields_too() {
     let many: Vec<String> = (0..500).map(|n| used("message", &format!("m{n}"), [1, 2, 3, 4])).collect();
     let many = many.join("\n");
     let cases = [
-        // what is written to the cache and read from it was sent
+        // tokens written to the cache and read from it were sent
         (used("message", "a", [1, 20, 300, 4]), [321, 300, 4]),
         // an older version: its results have `usage` alone
         (
@@ -48,7 +48,7 @@ fn tokens_are_counted_without_the_newest_fields_too() {
         ),
         // more messages than are held apart
         (many, [3000, 1500, 2000]),
-        // a result that says nothing: what the messages said stands
+        // a result without usage: the messages' counts stay
         (
             format!(
                 "{}\n{{\"type\":\"result\",\"subtype\":\"success\",\"result\":\"\"}}",
@@ -80,7 +80,7 @@ fn turns_of_one_codex_run_go_on_counting() {
             Some(25),
             Some((true, Some("two"))),
         ),
-        // what was said in a turn is of that turn
+        // text belongs to the turn that it appeared in
         (
             vec![begun.clone(), said("one"), failed.clone(), begun.clone(), done(25)],
             Some(25),

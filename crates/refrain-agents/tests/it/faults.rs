@@ -1,5 +1,4 @@
-//! What went wrong, by recorded streams, and by variants of them in one table an agent: lines, an exit, what stood on
-//! standard error.
+//! Faults of recorded streams, and of variants of them, in one table per agent: lines, an exit, standard error.
 
 mod claude;
 mod codex;
@@ -84,9 +83,9 @@ fn recorded_faults_have_a_kind_and_words() {
 
 const DONE: Exit = Exit::Code(0);
 const BAD: Exit = Exit::Code(1);
-/// A stream, an exit and standard error: what kind of fault it is, if any, and when to try again.
+/// A stream, an exit and standard error: the expected kind of fault, if any, and the time to retry.
 type Case = (String, Exit, &'static str, Option<FaultKind>, Option<Until>);
-/// A recording, and what it tries again for.
+/// A recording, and the reasons of its retries.
 type Tries<'a> = (&'a str, &'a str, &'a [(FaultKind, Option<Until>)]);
 
 fn reset() -> Option<Until> {

@@ -1,4 +1,4 @@
-//! Plays a stream to an adapter and folds what it says.
+//! Feeds a stream to an adapter and collects its events.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ use refrain_core::spec::{AgentKind, AgentSpec, Limits, Permissions, PromptMode};
 /// Every agent that has an adapter.
 pub(crate) const AGENTS: [&str; 4] = ["claude", "codex", "opencode", "gemini"];
 
-/// What a played stream came to.
+/// The result of a played stream.
 #[derive(Debug)]
 pub(crate) struct Played {
     pub(crate) report: AgentReport,

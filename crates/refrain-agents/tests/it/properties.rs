@@ -1,4 +1,4 @@
-//! What holds for any stream.
+//! Properties of any stream.
 
 use proptest::prelude::*;
 use refrain_core::agent::AgentEvent;

@@ -16,7 +16,7 @@ struct Line {
     tool_calls: Vec<Value>,
 }
 
-/// The end of a transcript, of the bytes of its end; `is_cut` where more lies before them.
+/// The end of a transcript, from the bytes of its end; `is_cut` if more precedes them.
 pub(in crate::hook) fn tail(bytes: &[u8], is_cut: bool) -> Option<Tail> {
     let (mut tail, mut seen) = (Tail::default(), false);
     for line in bytes.rsplit(|byte| *byte == b'\n') {

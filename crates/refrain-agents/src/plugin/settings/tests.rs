@@ -61,7 +61,7 @@ const ODD: &[&str] = &[
     "{\"a\": 1 // no end\n}",
 ];
 
-/// What a text says.
+/// The value of a text.
 fn said(text: &str) -> serde_json::Value {
     let document = Document::read(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     document.value.map_or_else(|| serde_json::json!({}), serde_json::Value::from)
@@ -146,7 +146,7 @@ fn a_hook_stands_among_those_of_others() {
     let (with, _) = put(text, &hooks()).unwrap();
     assert_eq!(with, expected);
     assert_eq!(take(&with, &hooks()).unwrap(), text);
-    // An older one of ours is brought up to date where it stands.
+    // An older entry of ours is updated in place.
     let older = with.replace("60", "5");
     assert_eq!(look(&older, &hooks()[0]), Ok(Found::Other));
     assert_eq!(put(&older, &hooks()).unwrap().0, with);

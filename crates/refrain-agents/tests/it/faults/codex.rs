@@ -1,4 +1,4 @@
-//! Codex is judged by its own words and its exit.
+//! Codex's faults are derived from its own words and its exit.
 
 use refrain_core::agent::FaultKind::{
     Aborted, Connection, Credit, Forbidden, Limit, Model, Other, Overloaded, RateLimit, Refused, Session,
@@ -41,7 +41,7 @@ fn codex_is_judged_by_its_own_words_and_its_exit() {
         (format!("{OPEN}{{\"type\":\"item.completed\",\"item\":{{\"type\":\"error\",\"message\":\"Quota exceeded.\"}}}}\n{done}"), DONE, "", None, None),
         // two turns: the last counts
         (format!("{}\n{{\"type\":\"turn.started\"}}\n{done}", failed("x")), DONE, "", None, None),
-        // what the model writes is nothing
+        // text of the model does not count
         (format!("{OPEN}{{\"type\":\"item.completed\",\"item\":{{\"type\":\"agent_message\",\"text\":\"Quota exceeded.\"}}}}\n{done}"), DONE, "", None, None),
         (format!("{OPEN}{done}"), BAD, "", Some(Other), None),
         (format!("{OPEN}{done}"), Exit::Signal(15), "", None, None),
@@ -51,7 +51,7 @@ fn codex_is_judged_by_its_own_words_and_its_exit() {
         (OPEN.to_owned(), BAD, "Reading additional input from stdin...", Some(Aborted), None),
         (OPEN.to_owned(), Exit::Code(101), "thread 'main' panicked", Some(Other), None),
         (String::new(), BAD, "something new", Some(Other), None),
-        // as the real program says it on standard error
+        // as the real program prints it on standard error
         (String::new(), Exit::Code(2), "error: unexpected argument '--nope' found\n\n  tip: to pass '--nope' as a value", Some(Setup), None),
         (String::new(), Exit::Code(2), "error: the argument '--json' cannot be used multiple times", Some(Setup), None),
         (String::new(), BAD, "Not inside a trusted directory and --skip-git-repo-check was not specified.", Some(Setup), None),
