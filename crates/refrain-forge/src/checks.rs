@@ -1,16 +1,16 @@
-//! The checks of a commit, and what they amount to. Which exist is asked elsewhere; here is only what follows from it.
+//! The checks of a commit, and their overall result. Which exist is queried elsewhere; here is only the evaluation.
 
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
 
-/// How a check stands.
+/// The state of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckState {
     /// It waits for its turn.
     Queued,
     /// It runs.
     Running,
-    /// It waits for a person: an approval, or a button.
+    /// It waits for a user: an approval, or a button.
     Waiting,
     /// It is well.
     Passed,
@@ -19,7 +19,7 @@ pub enum CheckState {
     Cancelled,
     /// It had nothing to do.
     Skipped,
-    /// It says nothing for or against.
+    /// It neither passed nor failed.
     Neutral,
 }
 
@@ -28,13 +28,12 @@ pub enum CheckState {
 pub struct Check {
     /// Its name, as the forge has it.
     pub name: String,
-    /// How it stands.
     pub state: CheckState,
-    /// It is required before merging; none where that is not known.
+    /// Whether it is required before merging; none if that is unknown.
     pub required: Option<bool>,
-    /// Where a person sees it.
+    /// The page for users.
     pub url: Option<String>,
-    /// What it says of itself in short.
+    /// Its own short summary.
     pub summary: String,
     /// The job with the detailed log, if the forge runs it.
     pub(super) job: Option<u64>,
@@ -43,7 +42,7 @@ pub struct Check {
 /// Whether a project has checks at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Configured {
-    /// It has: what says so.
+    /// The reason for expecting checks.
     Yes(String),
     /// It has none.
     No,
@@ -56,17 +55,17 @@ pub enum Configured {
 pub struct Checks {
     /// The commit.
     pub head: Oid,
-    /// Those that were reported, each once, as it stands now.
+    /// The reported checks, each once, in their latest state.
     pub list: Vec<Check>,
     /// The names of those that are required, as far as they are known.
     pub required: Vec<String>,
-    /// More will come of what has begun: what is in the list is not all.
+    /// More checks will follow from those that have begun: the list is incomplete.
     pub unfinished: bool,
     /// Whether there are any to be expected.
     pub configured: Configured,
 }
 
-/// What the checks of one commit amount to.
+/// The overall result of the checks of one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// All that was to be is reported, and none is against it.
@@ -84,11 +83,11 @@ pub enum Verdict {
         /// Of how many that are known.
         of: usize,
     },
-    /// Only a person can bring these on.
+    /// Only a user can start these.
     Waiting { on: Vec<Check> },
     /// No check was reported yet, although some are expected: the reason, or why that is unknown.
     NotStarted {
-        /// What says so.
+        /// The evidence.
         why: String,
         /// It is certain that there are some.
         certain: bool,

@@ -1,4 +1,4 @@
-//! GitLab, by `glab api`. Fields that are not named here do not matter.
+//! GitLab, by `glab api`. Other fields are ignored.
 
 mod checks;
 
@@ -15,7 +15,7 @@ use crate::place::encoded;
 use crate::pull_request::{Project, PullRequest, State};
 use crate::trouble::Trouble;
 
-/// What GitLab makes a draft of a merge request by: the begin of its title.
+/// The title prefix that makes a merge request a draft in GitLab.
 const DRAFT: &str = "Draft: ";
 
 /// A project at GitLab.
@@ -142,7 +142,7 @@ impl Host for GitLab {
     fn edit(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble> {
         let mut fields = json!({ "description": body });
         if let Some(title) = title {
-            // A new title takes nothing of the draft away.
+            // A new title must not remove the draft prefix.
             let draft = if self.request(number)?.draft { DRAFT } else { "" };
             fields["title"] = format!("{draft}{title}").into();
         }

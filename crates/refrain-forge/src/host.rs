@@ -24,7 +24,7 @@ use refrain_proc::tool::Cancel;
 /// The longest title, in bytes: both forges have a little more.
 const TITLE: usize = 240;
 
-/// The most that a pull request may say, in bytes: GitHub has 65,536 characters.
+/// The longest description of a pull request, in bytes: GitHub allows 65,536 characters.
 const BODY: usize = 60 << 10;
 
 /// The forge that a remote belongs to, and the project there.
@@ -51,7 +51,7 @@ impl Forge {
         let program = |name| Program::new(name, &place.host, dir, env, cancel);
         let token = Token::of(&place.host, env);
         let is_github = is_githubs(&place.host);
-        // Where there is no other way, the program is not asked twice.
+        // If there is no alternative, the program is not asked twice.
         let asks_gh = match &token {
             None if is_github => true,
             None if place.host == "gitlab.com" => false,
@@ -74,7 +74,6 @@ impl Forge {
         Ok(Some(Self { place, host }))
     }
 
-    /// Where the project is.
     #[must_use]
     pub fn place(&self) -> &Place {
         &self.place
@@ -98,11 +97,12 @@ impl Forge {
         })
     }
 
-    /// Opens a pull request, unless one of this branch is open: then that is the one. What is too long is cut. A project without drafts has it opened
-    /// as no draft, which it says of itself.
+    /// Opens a pull request, or returns the one of this branch that is already open. Long texts are cut. In a project
+    /// without drafts it is not opened as a draft, as its `draft` field shows.
     ///
     /// # Errors
-    /// [`Trouble`]; where that [`is_uncertain`](Trouble::is_uncertain), it may be open all the same: asking again finds it.
+    /// [`Trouble`]; if it [`is_uncertain`](Trouble::is_uncertain), the request may be open all the same: the next
+    /// call finds it.
     pub fn open(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble> {
         let open = |forge: &Self| {
             let found = forge.find(opening.branch)?;
@@ -133,27 +133,27 @@ impl Forge {
         Err(error)
     }
 
-    /// Says anew what a pull request says, and with a title what it is called. It may be repeated.
+    /// Replaces the description of a pull request, and its title if one is given. It may be repeated.
     pub fn describe(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble> {
         let title = title.map(|title| clip(title, TITLE));
         self.host.edit(number, title.as_deref(), &clip(body, BODY))
     }
 
-    /// Makes no draft of a draft. It may be repeated.
+    /// Marks a draft as ready for review. It may be repeated.
     pub fn ready(&self, number: u64) -> Result<(), Trouble> {
         let request = self.host.get(number)?;
         if request.draft { self.host.ready(&request) } else { Ok(()) }
     }
 
-    /// Makes a draft of what is none. It may be repeated.
+    /// Makes a pull request a draft unless it is one. It may be repeated.
     ///
     /// # Errors
-    /// [`Trouble`], also where the project has no drafts.
+    /// [`Trouble`], also if the project has no drafts.
     pub fn draft(&self, request: &PullRequest) -> Result<(), Trouble> {
         if request.draft { Ok(()) } else { self.host.draft(request) }
     }
 
-    /// A pull request as it stands.
+    /// The current state of a pull request.
     pub fn get(&self, number: u64) -> Result<PullRequest, Trouble> {
         self.host.get(number)
     }
@@ -163,11 +163,11 @@ impl Forge {
         self.host.checks(head, base)
     }
 
-    /// What a check that failed says: the end of its log as far as `most` bytes, with the last error in it, or what it says of
-    /// itself where the forge has no log of it.
+    /// The output of a failed check: the end of its log, up to `most` bytes, with the last error in it, or its own
+    /// summary if the forge has no log of it.
     ///
     /// # Errors
-    /// [`Trouble`]; a log that is gone, or far too long, is none.
+    /// [`Trouble`]; a log that is gone, or far too long, is no error.
     pub fn failing_log(&self, check: &Check, most: usize) -> Result<String, Trouble> {
         let log = match check.job.map(|job| self.host.log(job)) {
             Some(Ok(log)) => log_end(&log, most),
@@ -224,7 +224,7 @@ impl Forge {
             (Some(merged), _) => Ok(merged),
             (None, Trouble::Refused { said, .. }) => Ok(match self.host.mergeable(number)? {
                 Mergeable::No(why) => Merged::NotMergeable { why, said },
-                // As where a project wants no squashed commits.
+                // For example, a project that does not allow squashing.
                 Mergeable::Yes | Mergeable::NotKnownYet if said.contains("not allowed") => {
                     Merged::NotMergeable { why: vec![MergeBlocker::Rule(said.clone())], said }
                 }
@@ -234,10 +234,10 @@ impl Forge {
         }
     }
 
-    /// Takes a branch away where it still is at this commit; says whether it is gone. It may be repeated.
+    /// Deletes a branch that is still at this commit; returns whether it is gone. It may be repeated.
     ///
     /// # Errors
-    /// [`Trouble`]; not where the forge does not let us.
+    /// [`Trouble`]; not if the forge denies it.
     pub fn delete_branch(&self, branch: &str, at: &Oid) -> Result<bool, Trouble> {
         match self.host.branch(branch)? {
             None => return Ok(true),
@@ -254,7 +254,7 @@ impl Forge {
     }
 }
 
-/// What need not, or must not, be merged any more; none where it is to be.
+/// The result if merging is unnecessary or not possible; none if it should be merged.
 fn settled(request: &PullRequest, head: &Oid) -> Option<Merged> {
     match request.state {
         _ if request.head != *head => Some(Merged::HeadMoved { head: request.head.clone() }),
@@ -267,10 +267,10 @@ fn settled(request: &PullRequest, head: &Oid) -> Option<Merged> {
     }
 }
 
-/// The end of a log, at most so many bytes, without colours, without the time before each line and without what came after the last error that is
-/// marked: there the runner only cleans up.
+/// The end of a log, up to `most` bytes, without colours, timestamps and anything after the last marked error, where
+/// the runner only cleans up.
 fn log_end(log: &[u8], most: usize) -> String {
-    /// What a forge writes before what went wrong.
+    /// The forge's prefix of error lines.
     const ERROR: &str = "##[error]";
     let text = anstream::adapter::strip_str(&String::from_utf8_lossy(log)).to_string();
     let lines: Vec<&str> = text.lines().map(|line| without_time(line.trim_end())).collect();

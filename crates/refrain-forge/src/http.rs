@@ -1,4 +1,4 @@
-//! What all HTTP clients of Refrain share: the provider of cryptography, no redirects, and bounded answers.
+//! Shared by all HTTP clients of Refrain: the cryptography provider, no redirects, and limited responses.
 
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Response};
@@ -13,7 +13,7 @@ pub enum BodyError {
     Broken(reqwest::Error),
 }
 
-/// A client that follows no redirect: a redirect would lead a login or a signed text to another host.
+/// A client that follows no redirect: a redirect would send a login or a signed text to another host.
 pub fn client(user_agent: impl Into<String>) -> ClientBuilder {
     // Fails if another client of this process installed it: there is only this provider.
     let _ = ring::default_provider().install_default();

@@ -1,4 +1,4 @@
-//! What each kind of forge can be asked.
+//! The operations of each kind of forge.
 
 use std::fmt::Debug;
 
@@ -9,7 +9,7 @@ use crate::merging::Mergeable;
 use crate::pull_request::{Project, PullRequest};
 use crate::trouble::Trouble;
 
-/// What each kind of forge can be asked. Nothing here looks twice.
+/// The operations of each kind of forge. Nothing here retries.
 pub(super) trait Host: Debug + Send + Sync {
     fn project(&self) -> Result<Project, Trouble>;
     /// Those of a branch, the newest first.
@@ -25,9 +25,9 @@ pub(super) trait Host: Debug + Send + Sync {
     /// The whole log of a job.
     fn log(&self, job: u64) -> Result<Vec<u8>, Trouble>;
     fn mergeable(&self, number: u64) -> Result<Mergeable, Trouble>;
-    /// Merges it at this head only; says as which commit.
+    /// Merges it only at this head; returns the commit.
     fn merge(&self, number: u64, head: &Oid, squash: bool) -> Result<Option<Oid>, Trouble>;
-    /// Where a branch is; none where it is not there.
+    /// The head of a branch; none if it does not exist.
     fn branch(&self, name: &str) -> Result<Option<Oid>, Trouble>;
     fn delete_branch(&self, name: &str) -> Result<(), Trouble>;
 }
@@ -40,7 +40,7 @@ pub struct Opening<'a> {
     /// The branch that it is for.
     pub base: &'a str,
     pub title: &'a str,
-    /// What it says.
+    /// Its description.
     pub body: &'a str,
     /// It is not to be merged yet.
     pub draft: bool,

@@ -1,27 +1,27 @@
-//! A token by which GitHub knows the person where `gh` does not: from which variable it is taken, and which host is shown it.
+//! A token for GitHub if `gh` has no login: the variable it comes from, and the host that may receive it.
 
 use std::ffi::OsString;
 use std::fmt;
 
 use crate::place::Place;
 
-/// Under this name the engine hands over what the person's own file of a token says. No program that we start is given it.
+/// The variable in which the engine passes the token from the user's file. No program that we start gets it.
 pub const FROM_FILE: &str = "REFRAIN_GITHUB_TOKEN";
 
-/// The variables that have GitHub's own tokens, as `gh` ranks them; then the person's file.
+/// The variables with GitHub's own tokens, in the order of `gh`; then the user's file.
 const OWN: &[&str] = &["GH_TOKEN", "GITHUB_TOKEN", FROM_FILE];
 
 /// Those of other hosts that run it.
 const ENTERPRISE: &[&str] = &["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"];
 
-/// Where git finds it, in the environment of that git alone.
+/// The variable for git's credential helper, set only for that git.
 const FOR_GIT: &str = "REFRAIN_GIT_TOKEN";
 
 /// GitHub ignores the user name and checks only the token.
 const HELPER: &str =
     r#"!f() { [ "$1" = get ] && printf 'username=x-access-token\npassword=%s\n' "$REFRAIN_GIT_TOKEN"; }; f"#;
 
-/// A token, and where it is from.
+/// A token and its source.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     value: String,
@@ -33,13 +33,13 @@ pub(super) fn is_githubs(host: &str) -> bool {
     host == "github.com" || host.ends_with(".ghe.com")
 }
 
-/// What a variable says; the last of its name counts.
+/// The value of a variable; the last of its name counts.
 pub(super) fn variable<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a str> {
     let found = env.iter().rev().find(|(found, _)| found == name)?.1.to_str()?.trim();
     (!found.is_empty()).then_some(found)
 }
 
-/// Whether the person names the host as one that runs GitHub: as `gh` does, or as GitHub's own runners do.
+/// Whether the user declares the host as one that runs GitHub: as for `gh`, or as on GitHub's own runners.
 fn is_named(host: &str, env: &[(OsString, OsString)]) -> bool {
     let server = variable(env, "GITHUB_SERVER_URL").and_then(host_of);
     variable(env, "GH_HOST").is_some_and(|named| named.eq_ignore_ascii_case(host))
@@ -73,19 +73,19 @@ impl Token {
         // The file is for github.com and no other: it names none.
         let names = names.iter().filter(|name| **name != FROM_FILE || host == "github.com");
         let found = names.filter_map(|name| Some((*name, variable(env, name)?))).next()?;
-        // What has a line break in it could say more than a token.
+        // A value with a line break could inject more than a token.
         let (name, value) =
             Some(found).filter(|(_, value)| value.bytes().all(|byte| byte.is_ascii_graphic()))?;
         let from = if name == FROM_FILE { "the file github-token" } else { name };
         Some(Self { value: value.to_owned(), from })
     }
 
-    /// What it says.
+    /// The secret value.
     pub(super) fn expose(&self) -> &str {
         &self.value
     }
 
-    /// Where it is from, in words.
+    /// Its source, as text.
     pub(super) const fn from(&self) -> &'static str {
         self.from
     }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use refrain_core::text::{clip, printable};
 use refrain_proc::tool::ToolError;
 
-/// How much of what a forge says is kept, in bytes.
+/// How much of a forge's message is kept, in bytes.
 const SAID: usize = 2 << 10;
 
-/// How long to wait where a forge only says that it was too much: what GitHub asks for then, at least.
+/// How long to wait if a forge reports a rate limit without a time: GitHub's documented minimum.
 pub(super) const SECONDARY: Duration = Duration::from_secs(60);
 
-/// A forge that does not do what it is asked.
+/// A failed request to a forge.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
     /// Its program is not here.
@@ -25,7 +25,7 @@ pub enum Trouble {
         /// The forge.
         host: String,
     },
-    /// The person is not logged in, or no longer.
+    /// The user is not logged in, or no longer.
     #[error(
         "{program} is not logged in at {host}; run `{program} auth login --hostname {host}`{}: {said}",
         or_token(program)
@@ -35,29 +35,29 @@ pub enum Trouble {
         program: &'static str,
         /// The forge.
         host: String,
-        /// What was said, fit to be shown, as everywhere here.
+        /// The message, printable.
         said: String,
     },
     /// The token is none, or none any more.
     #[error("{host} does not take the token of {from}; set one that is valid: {said}")]
     BadToken {
-        /// Where the token is from.
+        /// The source of the token.
         from: &'static str,
         /// The forge.
         host: String,
-        /// What the forge said.
+        /// The forge's message.
         said: String,
     },
     /// The login may not do this.
     #[error("the login at the forge may not do this: {said}")]
     NoPermission {
-        /// What the forge said.
+        /// The forge's message.
         said: String,
     },
     /// It is not there, or the login may not know that it is.
     #[error("the forge does not have it, or does not show it to this login: {said}")]
     NotFound {
-        /// What the forge said.
+        /// The forge's message.
         said: String,
     },
     /// It was asked too often.
@@ -65,29 +65,29 @@ pub enum Trouble {
     RateLimited {
         /// When it may be asked again.
         until: Until,
-        /// What the forge said.
+        /// The forge's message.
         said: String,
     },
     /// It cannot be reached, or broke off: whether something was done there has to be looked up.
     #[error("the forge cannot be reached: {said}")]
     Unreachable { said: String },
-    /// It says no for another reason.
+    /// It refused for another reason.
     #[error("the forge refused: {said}")]
     Refused {
-        /// The status of HTTP; 0 where the program said it.
+        /// The HTTP status; 0 if the program reported it.
         status: u16,
         said: String,
     },
-    /// It answered what cannot be understood.
+    /// The answer cannot be parsed.
     #[error("the forge answered something that cannot be understood, to {asked}: {source}")]
     Answer {
         asked: String,
-        /// What does not fit.
+        /// The parse error.
         source: serde_json::Error,
     },
     #[error("asking the forge was stopped")]
     Cancelled,
-    /// The system failed us while the program ran.
+    /// A system error while the program ran.
     #[error(transparent)]
     Tool(ToolError),
 }
@@ -109,12 +109,12 @@ impl Trouble {
     }
 }
 
-/// What can be had instead of a login of GitHub's program.
+/// The alternative to a login of GitHub's program.
 fn or_token(program: &str) -> &'static str {
     if program == "gh" { ", or set GH_TOKEN" } else { "" }
 }
 
-/// What an answer's status means; none where it is good. `header` gives the value of a header by its name in small letters.
+/// The meaning of an HTTP status; none if it is a success. `header` returns a header's value by its lower-case name.
 pub(super) fn of_status<'a>(
     (program, host): (&'static str, &str),
     status: u16,
@@ -134,8 +134,8 @@ pub(super) fn of_status<'a>(
     })
 }
 
-/// When it may be asked again; none where it was not for its number that the question was refused. GitHub has a limit an hour,
-/// which it counts down, and others that it only says when they are reached; GitLab answers 429.
+/// When to retry after a rate limit; none if the refusal has another cause. GitHub has an hourly limit, which it
+/// counts down, and others that it reports only when they are reached; GitLab answers 429.
 fn limit<'a>(status: u16, header: impl Fn(&str) -> Option<&'a str>, said: &str) -> Option<Until> {
     let number = |name: &str| header(name)?.trim().parse::<u64>().ok();
     if let Some(seconds) = number("retry-after") {
@@ -149,13 +149,13 @@ fn limit<'a>(status: u16, header: impl Fn(&str) -> Option<&'a str>, said: &str) 
     is_told.then_some(Until::After(SECONDARY))
 }
 
-/// What is meant where a program got no answer of HTTP's, by its exit code and its words.
+/// The meaning of a program's failure without an HTTP response, from its exit code and its output.
 pub(super) fn of_program(
     (program, host): (&'static str, &str),
     exit_code: Option<i32>,
     said: String,
 ) -> Trouble {
-    // gh exits with 4 where it needs a login (gh help exit-codes).
+    // gh exits with 4 if it needs a login (gh help exit-codes).
     const LOGIN: &[&str] = &["auth login", "not logged in", "authentication required", "401 unauthorized"];
     const NETWORK: &[&str] = &[
         "error connecting",

@@ -22,7 +22,7 @@ static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Suffixes of a name that make it a property of a secret instead of the secret.
 const ABOUT: &str = "id ids hash hashed hashes sha sha1 sha256 digest checksum fingerprint url uri path file filename dir folder name names type types header field label title placeholder hint message error regex pattern length len size count limit ttl expiry expires expiration timeout age prefix suffix version policy created updated date time format algorithm alg method endpoint scope scopes issuer audience class color icon index description help doc docs strength input env var variable ref store manager provider kind arn selector schema required enabled at in for from iv encryption nonce bits usage status state mode rule rules column table";
 
-/// Parts of a name anywhere that say the same.
+/// Parts of a name that have the same effect anywhere in it.
 const HARMLESS: &str = "public pub csrf xsrf page cursor continuation hash hashed encrypted sealed design lexer tokenizer tokenize sync publishable cancellation cancel checksum integrity resolved placeholder i18n next regexp forgot";
 
 /// Parts of the name of a label about a password, and not of a password.
@@ -63,7 +63,7 @@ static IN_TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| bytes_regex(&in_text(
 static BEHIND_BLANK: LazyLock<Option<Regex>> =
     LazyLock::new(|| bytes_regex(&format!("{}|{BEGIN}[ \\t](?:{QUOTED}|{BARE})", in_text())));
 
-/// The first value that looks like a secret and is new.
+/// The first new value that looks like a secret.
 pub(super) fn find(path: &[u8], text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
     let (is_code, is_settings) = (names::is_code(path), names::is_settings(path));
     let has_sealed = LazyLock::new(|| memmem::find(text, b"SealedSecret").is_some());
@@ -96,11 +96,11 @@ pub(super) fn find(path: &[u8], text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
 /// How far from its name a value may begin, and end.
 const FAR: usize = 1200;
 
-/// Where the value stands that is given to the name which ends at `from`.
+/// The range of the value assigned to the name that ends at `from`.
 fn value(text: &[u8], from: usize, regex: &Regex) -> Option<Range<usize>> {
     let rest = &text[from..text.len().min(from + FAR)];
     let begins = rest.iter().find(|byte| !b"\"'`])?! \t".contains(byte))?;
-    // Most names are given nothing.
+    // Most names have no value.
     if !rest[0].is_ascii_whitespace() && !b"=!|:+,(>?<\n\rvVdD".contains(begins) {
         return None;
     }
@@ -126,7 +126,7 @@ fn is_set(before: &[u8]) -> bool {
             .any(|word| line.starts_with(word.as_bytes()))
 }
 
-/// Whether a value stands between two quotes of one kind.
+/// Whether a value is between two quotes of one kind.
 fn is_in_quotes(text: &[u8], value: &Range<usize>) -> bool {
     let before = value.start.checked_sub(1).and_then(|at| text.get(at));
     matches!(before, Some(b'"' | b'\'' | b'`')) && before == text.get(value.end)
@@ -142,12 +142,12 @@ fn name_around(text: &[u8], word: Range<usize>) -> Range<usize> {
     from + marks..word.end + after
 }
 
-/// A name that stands for a secret.
+/// A name for a secret.
 struct Name {
     kind: Kind,
     /// It is that of a password itself, not of something that is done with one.
     is_password: bool,
-    /// Nothing in it says what the token is for.
+    /// It does not say what the token is for.
     is_mere_token: bool,
     /// `date_pat` is a pattern, and no machine makes a token of signs.
     may_be_pattern: bool,
@@ -159,7 +159,7 @@ impl Name {
         let parts = parts(key);
         let at = key.to_ascii_lowercase().rfind(&word)? + word.len();
         let rest = key.get(at..)?;
-        // What follows the word in full: `tokens`, `tokenizer` and `secretary` are other words.
+        // The word must be complete: `tokens`, `tokenizer` and `secretary` are other words.
         if rest.starts_with(|c: char| c.is_ascii_lowercase()) {
             let is_plural = matches!(rest.as_bytes(), [b's'] | [b's', b'_' | b'.' | b'-', ..]);
             if !is_plural || word.contains("token") {

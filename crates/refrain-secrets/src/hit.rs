@@ -1,8 +1,8 @@
-//! What a rule finds, and what rules are made with.
+//! The match of a rule, and helpers to build rules.
 
 use regex::bytes::{Regex, RegexBuilder};
 
-/// What a rule found, and where.
+/// The match of a rule and its position.
 pub(super) struct Hit {
     pub(super) what: &'static str,
     pub(super) at: usize,

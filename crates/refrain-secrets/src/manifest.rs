@@ -55,7 +55,7 @@ pub(super) fn find(text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
     None
 }
 
-/// What stands in base64.
+/// Decodes base64.
 fn decode(text: &[u8]) -> Option<Vec<u8>> {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let (mut bits, mut count, mut decoded) = (0_u32, 0, Vec::new());

@@ -8,7 +8,7 @@ const CLUSTER: &str = "a login to a cluster";
 const STATE: &str = "the state of Terraform";
 const HISTORY: &str = "the history of a shell";
 
-/// Whole names, also with the folder that alone says it.
+/// Whole names, or names with the folder that makes them secret.
 const NAMES: &[(&str, &str)] = &[
     ("id_rsa id_dsa id_ecdsa id_ed25519 id_ecdsa_sk id_ed25519_sk identity.age secring.gpg master.key", KEY),
     ("ssh_host_rsa_key ssh_host_ecdsa_key ssh_host_ed25519_key", KEY),
@@ -56,14 +56,14 @@ const SETTINGS: &str = ".ini .yaml .yml .json .json5 .jsonc .toml .properties .c
 /// Parts of paths that have words in some language.
 const WORDS: &str = "i18n l10n locale locales lang langs language languages translation translations intl messages strings labels openapi swagger";
 
-/// Ends of names of what programs wrote for programs.
+/// Name endings of generated files.
 const GENERATED: &str = ".lock .lockfile .min.js .min.css .min.mjs .map .svg .ipynb_checkpoints";
 const LOCKS: &str = "package-lock.json npm-shrinkwrap.json pnpm-lock.yaml go.sum packages.lock.json";
 
 /// Ends of names of files in which a name without quotes is a variable.
 const CODE: &str = "rs go js jsx ts tsx mjs cjs mts cts py pyi rb java kt kts scala c h cc cpp cxx hpp hh cs fs vb swift php lua pl pm ex exs erl hs ml mli clj cljs dart r jl zig nim vue svelte groovy gradle m mm sql tf hcl proto graphql css scss less sol v d pas lisp el nix bzl cmake astro elm cr coffee tfvars jsonnet cue star";
 
-/// What the name of a file says, if it says that it holds a secret.
+/// The kind of secret that a file's name indicates, if any.
 pub(super) fn says(path: &[u8]) -> Option<&'static str> {
     let (path, name) = lower(path);
     if is_environment(&name) {
@@ -98,13 +98,13 @@ fn is_environment(name: &str) -> bool {
     (name == ".env" || name.starts_with(".env.") || name.ends_with(".env")) && !has_part(name, SHOWN)
 }
 
-/// Whether an environment is one in which programs are tried: what stands in it is there for everybody, if it is harmless.
+/// Whether an environment file is for tests: its harmless values are public.
 pub(super) fn is_rehearsal(path: &[u8]) -> bool {
     let (_, name) = lower(path);
     is_environment(&name) && has_part(&name, TRIED) && !name.split('.').any(|part| part == "local")
 }
 
-/// Whether it is a file that holds secrets and nothing else, if it holds anything: `secrets.json`.
+/// Whether it is a file that contains only secrets, if anything: `secrets.json`.
 pub(super) fn is_list_of_secrets(path: &[u8]) -> bool {
     lower(path).1 == "secrets.json"
 }
@@ -117,13 +117,13 @@ pub(super) fn is_settings(path: &[u8]) -> bool {
     (has_end(&name, SETTINGS) || name.starts_with(".env")) && !is_language && !has_part(&path, WORDS)
 }
 
-/// Whether a program wrote it for programs: what it assigns there are checksums, and names made short.
+/// Whether it was generated for programs: its assignments are checksums and shortened names.
 pub(super) fn is_generated(path: &[u8]) -> bool {
     let (_, name) = lower(path);
     has_end(&name, GENERATED) || LOCKS.split(' ').any(|lock| lock == name)
 }
 
-/// Whether what is assigned in it stands in quotes, as in every language in which a name without quotes is a variable.
+/// Whether its assigned values are in quotes, as in every language with variables.
 pub(super) fn is_code(path: &[u8]) -> bool {
     let (_, name) = lower(path);
     name.rsplit_once('.').is_some_and(|(_, end)| CODE.split(' ').any(|code| code == end))

@@ -10,17 +10,17 @@ pub(super) enum Check {
     Token,
     /// A machine made it, and it has digits: its shape alone may be that of a name.
     Digits,
-    /// A machine made it, and it may stand where a word or a reference would.
+    /// A machine made it, in a place where a word or a reference could be.
     Key,
     /// The same, but one UUID alone is the name of something.
     NoUuid,
-    /// A person may have made it.
+    /// A user may have chosen it.
     Password,
-    /// A person may have made it, of small letters only.
+    /// A user may have chosen it, in lower case only.
     Typed,
     /// Words, drawn by a machine.
     Words,
-    /// The shape says all.
+    /// The format is proof enough.
     Sure,
 }
 use Check::{Digits, Key, NoUuid, Password, Sure, Token, Typed, Words};
@@ -38,7 +38,7 @@ const fn rule(what: &'static str, check: Check, keywords: &'static str, regex: &
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    // Keys with a header. A header alone is what a program looks for.
+    // Keys with a header. A header alone is also what a program searches for.
     rule("a private key", Sure, "-----BEGIN", r#"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|[\s"'+,\\>|])*(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset):[^\n\\]{0,120}(?:\\[nr]|[\s"'+,\\])+)*(?:\\[nr]|[\s"'+,\\])*([A-Za-z0-9+/=]{30})"#),
     rule("a private key", Sure, "LS0tLS1CRUdJTi", r"LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJVkFUR|BFQyBQUklWQVRF|BPUEVOU1NIIFBSSVZBVEUg|BFTkNSWVBURUQgUFJJVkFURS|BQR1AgUFJJVkFURS|BEU0EgUFJJVkFURS)[A-Za-z0-9+/]{40}"),
     rule("a private key", Sure, "PuTTY-User-Key-File-", r"PuTTY-User-Key-File-[23]:[\s\S]{0,1800}Private-Lines: \d"),
@@ -228,7 +228,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("a password", Typed, "securestring", r#"(?i)ConvertTo-SecureString\s[^\n"']{0,60}(?:"([^"\n$]{6,128})"|'([^'\n]{6,128})')[^\n]{0,60}-AsPlainText|-AsPlainText\s[^\n"']{0,60}(?:"([^"\n$]{6,128})"|'([^'\n]{6,128})')"#),
     rule("a password", Typed, "password identified", r#"(?i)\b(?:with\s+(?:encrypted\s+)?password|identified(?:\s+with\s+\S{1,60})?\s+by(?:\s+password)?|(?:user|role|login)\s+\S{1,80}\s+(?:encrypted\s+)?password|set\s+password(?:\s+for\s+\S{1,80})?)\s*=?\s*N?\\?(?:'([^'\n\\]{6,128})\\?'|"([^"\n\\]{6,128})\\?")"#),
     rule("a password", Password, "password", r#"(?i)\bpassword\s+(?:(?:for|of)\s+\S{1,60}\s+)?(?:is|was)\s*:?\s+['"`]?([^\s'"`<>]{8,99})"#),
-    // What has no words of its own.
+    // Formats without words of their own.
     rule("the state of Terraform", Sure, "terraform_version", r#""terraform_version"\s*:\s*"[^"]{1,40}"[\s\S]{0,400}?"lineage"\s*:\s*"[0-9a-f]{8}-"#),
     rule("a private key", Sure, "\x02\x01\x000 \x02\x01\x010 \x02\x01\0\x02 \x02\x01\x01\x04", r"(?s)\x30(?:\x82..|\x81.|[\x20-\x7f])\x02\x01(?:[\x00\x01]\x30[\x05-\x1f]\x06[\x03-\x0b][\x2a\x2b][\x65\x81\x86]|\x00\x02(?:\x82..|\x81.)\x00[\x80-\xff]|\x01\x04[\x1c\x20\x30\x42])"),
 ];

@@ -1,4 +1,5 @@
-//! The rules over a text: one pass looks for all keywords, and only around one of them is its rule's regular expression tried.
+//! Applies the rules to a text: one pass finds all keywords, and only around these the rules' regular expressions are
+//! tried.
 
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
@@ -18,7 +19,7 @@ const ENOUGH: usize = 700;
 
 struct Table {
     keywords: AhoCorasick,
-    /// Of each keyword, the rule that it belongs to, and its bytes where the rule wants them in this very case.
+    /// For each keyword, its rule, and its bytes if the rule is case-sensitive.
     of_keyword: Vec<(usize, Option<&'static [u8]>)>,
     /// The rules without a keyword.
     of_all: Vec<usize>,
@@ -101,7 +102,7 @@ fn apply(text: &[u8], rule: usize, regex: &Regex, is_new: IsNew<'_>) -> Option<H
     })
 }
 
-/// What stands in the first group that took part, or the whole.
+/// The first group that matched, or the whole match.
 pub(super) fn group<'t>(found: &Captures<'t>) -> Option<&'t [u8]> {
     let group = found.iter().skip(1).flatten().next();
     group.or_else(|| found.get(0)).map(|group| group.as_bytes())

@@ -24,7 +24,8 @@ static UNSEEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     )
 });
 
-/// What may stand between two parts of a string that a program joins: quotes, with or without a sign, or the end of a line.
+/// Text between two parts of a string that a program joins: quotes, with or without an operator, or the end of a
+/// line.
 static JOINT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     bytes_regex(
         r#""\s{0,40}(?:[+.&\\]|\.\.|& _)?\s{0,40}[bBrRfFuU]?"|'\s{0,40}(?:[+.&\\]|\.\.|& _)?\s{0,40}[bBrRfFuU]?'|\\\r?\n[ \t]{0,40}"#,
@@ -65,7 +66,7 @@ pub(super) fn readable(bytes: &[u8]) -> Cow<'_, [u8]> {
 /// How much is joined before and after a joint, and how much must be seen after one that another already covers.
 const AROUND: (usize, usize, usize) = (300, 2000, 700);
 
-/// Stretches in which parts of strings stand, joined, and where the first joint of each is.
+/// Regions with strings joined, and the position of the first joint of each.
 pub(super) fn joined(text: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> {
     let mut to = 0;
     joints(text).filter_map(move |joint| {

@@ -1,10 +1,10 @@
-//! Whether a text that stands where a secret would stand is one: what is made up ([`words`](super::words)) and stands for
-//! nothing else ([`allow`](super::allow)).
+//! Whether a text in the place of a secret is one: it is random ([`words`](super::words)) and no placeholder or
+//! reference ([`allow`](super::allow)).
 
 use super::allow::{self, has_variable, is_path, is_reference};
 use super::words::{distinct, entropy, is_expression, is_mixed, is_scrambled, is_words};
 
-/// What the text is taken for.
+/// The assumed kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// It follows a name like `password`, which people make up.
@@ -13,7 +13,7 @@ pub(super) enum Kind {
     Key,
 }
 
-/// Whether the body of a token, without what its vendor puts before it, is one that a machine made up.
+/// Whether the body of a token, without its vendor's prefix, is random.
 pub(super) fn is_token(body: &[u8]) -> bool {
     distinct(body) >= 6.min(body.len() / 2)
         && !allow::SHOWN.holds(body)
@@ -78,7 +78,7 @@ pub(super) fn is_typed(value: &[u8]) -> bool {
     is_login(value) || str::from_utf8(value).is_ok_and(is_plain_password)
 }
 
-/// Small letters only, and many: a password that a person made up, where a name says that it is one.
+/// Only lower-case letters, and many: a password that a user chose, if the name says that it is one.
 fn is_plain_password(text: &str) -> bool {
     text.len() >= 12
         && text.bytes().all(|byte| byte.is_ascii_lowercase())
@@ -87,8 +87,8 @@ fn is_plain_password(text: &str) -> bool {
         && !allow::LABEL.holds(text.as_bytes())
 }
 
-/// Whether what a file of settings gives to a password is one, though it is made of small letters, of digits, or of words
-/// with a number.
+/// Whether a value of a password in a settings file is one, although it consists of lower-case letters, of digits, or
+/// of words with a number.
 pub(super) fn is_made_up(value: &[u8], is_in_quotes: bool) -> bool {
     let Ok(text) = str::from_utf8(value) else { return false };
     if text.is_empty() || value.len() > 200 || is_allowed(text) {
@@ -129,7 +129,7 @@ pub(super) fn is_filled(value: &[u8]) -> bool {
         && (!is_words(text) || is_mixed(text) || is_plain_password(text))
 }
 
-/// Whether a value of an environment says nothing that is worth keeping: it is empty of secrets, or a login to this machine.
+/// Whether a value of an environment file is harmless: it contains no secret, or is a login to this machine.
 pub(super) fn is_at_home(value: &[u8]) -> bool {
     let Ok(text) = str::from_utf8(value) else { return false };
     let Some((_, rest)) = text.split_once("://") else { return !is_filled(value) };
@@ -142,7 +142,7 @@ pub(super) fn is_at_home(value: &[u8]) -> bool {
     (is_near || login.is_empty()) && !is_login(password.as_bytes()) && !rest.contains("sig=")
 }
 
-/// Whether twelve or more words are those of a wallet, and not the ones that everybody tries it with.
+/// Whether twelve or more words are a wallet's mnemonic, and not a well-known test mnemonic.
 pub(super) fn is_mnemonic(body: &[u8]) -> bool {
     let words: std::collections::BTreeSet<&[u8]> = body.split(|byte| *byte == b' ').collect();
     words.len() >= 9

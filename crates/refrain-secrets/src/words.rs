@@ -1,7 +1,8 @@
-//! Of what a text is made: words and small numbers, as people write names, or letters, digits and signs as chance throws them.
+//! Whether a text consists of words and small numbers, like names that people choose, or of random letters, digits
+//! and signs.
 
-/// Letters, digits and many signs in short pieces, as a program makes a key of all that can be typed. Code has signs too, but
-/// the names between them are longer.
+/// Letters, digits and many signs in short pieces, as a program makes a key of all that can be typed. Code has signs
+/// too, but the names between them are longer.
 pub(super) fn is_scrambled(text: &str) -> bool {
     let signs: std::collections::BTreeSet<char> =
         text.chars().filter(|c| c.is_ascii_punctuation() && !"._-/:,".contains(*c)).collect();
@@ -73,7 +74,7 @@ pub(super) fn is_words(text: &str) -> bool {
     // A number is at an end, or after a separator: `part-7`, `sha256`. Once it may be inside, as in `base64Decode`.
     let is_inside =
         |run: &&[(Kind, &str)]| matches!(run, [(Kind::Letters, _), (Kind::Digits, _), (Kind::Letters, _)]);
-    // Abbreviations are words too, but random letters have more of them, most of all where nothing parts the words.
+    // Abbreviations are words too, but random letters contain more of them, most of all without separators.
     let is_odd = |(kind, run): &&(Kind, &str)| *kind == Kind::Letters && (run.len() <= 2 || !has_vowel(run));
     let odd = runs.iter().filter(is_odd).count();
     let has_signs = runs.iter().any(|(kind, _)| *kind == Kind::Sign);
@@ -118,7 +119,8 @@ fn is_cased(letters: &str) -> bool {
     small(letters) || letters.chars().all(char::is_uppercase) || letters.get(1..).is_some_and(small)
 }
 
-/// Whether letters can be said: they have vowels, and not too much between them. Abbreviations, such as HTTPS, have none.
+/// Whether letters are pronounceable: they have vowels, with few consonants in between. Abbreviations, such as HTTPS,
+/// have none.
 fn is_sayable(letters: &str) -> bool {
     let is_vowel = |c: char| "aeiouyAEIOUY".contains(c);
     letters.len() <= 5
@@ -133,7 +135,7 @@ enum Kind {
     Sign,
 }
 
-/// The text in pieces of one kind; letters are parted where a capital follows a small one.
+/// The text split into runs of one kind; letters are split before a capital that follows a lower-case letter.
 fn runs(text: &str) -> Vec<(Kind, &str)> {
     let kind = |c: char| match c {
         c if c.is_ascii_digit() => Kind::Digits,

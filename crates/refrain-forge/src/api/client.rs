@@ -1,4 +1,4 @@
-//! Requests to GitHub's API with a token, where `gh` has no login: one at a time.
+//! Requests to GitHub's API with a token, for hosts without a login of `gh`: one at a time.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -30,15 +30,15 @@ pub(crate) struct Client {
     token: Token,
     /// Scheme and authority of the API.
     base: String,
-    /// What is before each endpoint.
+    /// The prefix of each endpoint.
     rest: String,
     graphql: String,
     cancel: Option<Cancel>,
 }
 
 impl Client {
-    /// For `host`, which may be shown `token`. Where its API lies follows from its name, or is said as GitHub's own runners
-    /// say it.
+    /// For `host`, which may receive `token`. The address of its API follows from its name, or from the variables of
+    /// GitHub's own runners.
     pub(crate) fn new(
         host: &str,
         token: Token,
@@ -61,10 +61,10 @@ impl Client {
         Self { host: host.to_owned(), token, base: base.to_owned(), rest: rest.to_owned(), graphql, cancel }
     }
 
-    /// Asks once.
+    /// Sends one request.
     ///
     /// # Errors
-    /// [`Trouble`], also where the answer's status is none of success.
+    /// [`Trouble`], also if the answer's status is not a success.
     pub(crate) fn ask(
         &self,
         method: Method,
@@ -114,7 +114,7 @@ impl Client {
             request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
         }
         let mut response = request.send().await.map_err(no_answer)?;
-        // Logs are on another host, which gets no token.
+        // Logs are on another host, which must not get the token.
         if let Some(url) = redirection(&response).filter(|_| method == Method::Get) {
             response = client.get(url).send().await.map_err(no_answer)?;
         }
@@ -122,7 +122,7 @@ impl Client {
     }
 }
 
-/// Where the answer sends to, if that may be asked.
+/// The target of a redirect, if it may be requested.
 fn redirection(response: &Response) -> Option<Url> {
     let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
     let url = response.url().join(location.to_str().ok()?).ok()?;

@@ -1,6 +1,6 @@
 //! A request to a forge and its response, for every transport.
 
-/// What is to be done with a place.
+/// The HTTP method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     Get,
@@ -10,7 +10,7 @@ pub(crate) enum Method {
     Delete,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,

@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use super::screen;
 use super::tests::Chance;
 
-/// A file of the corpus: what it is, its path and its bytes.
+/// A file of the corpus: its description, path and bytes.
 struct Sample {
     what: String,
     path: String,
