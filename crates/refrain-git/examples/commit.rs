@@ -14,7 +14,7 @@ use common::{Figures, environment, run};
 use refrain_core::git::{Base, CommitResult, Oid};
 use refrain_git::{CommitRequest, Repository};
 
-/// How many commits are measured at once.
+/// How many commits one measurement takes.
 const COMMITS: u32 = 5;
 
 struct Bench {

@@ -13,7 +13,7 @@ use camino::Utf8PathBuf;
 use common::{Figures, environment, run};
 use refrain_git::{Repository, WorkSnapshot};
 
-/// How many looks are measured at once.
+/// How many looks one measurement takes.
 const LOOKS: u32 = 10;
 
 fn main() -> Result<(), Box<dyn Error>> {

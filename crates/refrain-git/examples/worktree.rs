@@ -19,7 +19,7 @@ use refrain_git::{
 
 /// How many files one task changes.
 const CHANGED: usize = 20;
-/// How many tasks land at once.
+/// How many tasks land together.
 const TASKS: u32 = 5;
 
 struct Bench {
@@ -120,7 +120,7 @@ impl Bench {
         }
     }
 
-    /// As one would do it by hand: a squashed merge in a checkout, and a commit of it.
+    /// The manual way: a squashed merge in a checkout, and a commit of it.
     fn merge(&self, task: u32) -> Result<(), Box<dyn Error>> {
         self.git(&["merge", "--quiet", "--squash", self.works[task as usize].as_str()])?;
         self.git(&["commit", "-qm", "Do it"])

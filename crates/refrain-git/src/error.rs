@@ -33,7 +33,7 @@ pub enum GitError {
          rename that folder"
     )]
     LineBreak(Utf8PathBuf),
-    /// More is changed than can be kept in mind.
+    /// More changes than a loop can remember.
     #[error(
         "more than {most} files are changed or new; remove them, commit them, name them in .gitignore, or start with \
          --worktree"

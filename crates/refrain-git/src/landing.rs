@@ -70,7 +70,7 @@ pub enum Landed {
 /// The parts of a wave.
 #[derive(Clone, Copy, Debug)]
 pub struct WaveRequest<'a> {
-    /// The reference that keeps the wave's commit until a branch has it.
+    /// The reference that protects the wave's commit until a branch points to it.
     pub reference: &'a str,
     /// The base of the wave: the last one, or the head of the branch.
     pub first_parent: &'a Oid,

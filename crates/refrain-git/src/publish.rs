@@ -31,7 +31,7 @@ use crate::worktree::worktree_git::{is_over_half_made, past};
 /// The time limit for asking the remote about a branch.
 const LOOKING: Duration = Duration::from_secs(60);
 
-/// How many commits of before the loop are looked at: a remote may have none of a long history.
+/// How many commits from before the loop are scanned: a remote may lack a long history.
 const MOST: &str = "--max-count=1000";
 
 /// The time limit for a push or fetch, including the user's hooks.

@@ -1,4 +1,4 @@
-//! A worktree of a loop's own: made, and removed only when nothing is lost.
+//! A loop's own worktree: creating it, and removing it only when nothing is lost.
 
 pub(crate) mod checkout;
 pub(crate) mod clean;
@@ -29,7 +29,7 @@ use crate::worktree::worktree_git::is_half_made;
 pub enum Removal {
     /// It is gone, and so is its branch, which had no commit of its own.
     Removed,
-    /// It is gone; the branch is kept, as it holds commits.
+    /// It is gone; the branch is kept because it has commits.
     BranchKept,
     /// It is kept, for this reason: `it has 2 files that are not committed`.
     Kept(String),
@@ -122,7 +122,7 @@ impl Repository {
                 worktrees.remove_half_made(path)?;
             }
             make_parent(path)?;
-            // Git may still list the one whose folder is gone.
+            // Git may still list the worktree whose folder is gone.
             worktrees.make(path, branch, true)?;
         }
         self.fill_new(path, &head)

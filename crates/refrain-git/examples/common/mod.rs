@@ -80,7 +80,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// The CPU time of this process and of every one that it waited for, in milliseconds.
+/// The CPU time of this process and of every child that it waited for, in milliseconds.
 fn cpu_of_all() -> Result<f64, Box<dyn Error>> {
     let stat = fs::read_to_string("/proc/self/stat")?;
     // The program name is in parentheses and may contain anything. After it come the third field and all others.

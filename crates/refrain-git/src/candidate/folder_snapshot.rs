@@ -10,7 +10,7 @@ use camino::Utf8Path;
 
 use crate::error::{GitError, OnPath};
 
-/// How many files and folders a checkout may have for its caches to be kept.
+/// The maximum number of files and folders of a checkout whose caches are kept.
 const MOST: usize = 2_000_000;
 
 /// The length of a mark, in bytes.
@@ -65,13 +65,13 @@ impl FolderSnapshot {
         fs::symlink_metadata(path).is_ok_and(|meta| self.0.contains(&mark(inside, &meta)))
     }
 
-    /// The list as it is kept on disk.
+    /// The list in its stored form.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         self.0.iter().flatten().copied().collect()
     }
 
-    /// The list as it was kept on disk.
+    /// Reads the stored list.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.chunks_exact(LENGTH).filter_map(|mark| mark.try_into().ok()).collect())

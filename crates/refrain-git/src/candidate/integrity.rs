@@ -175,7 +175,7 @@ fn entries<'a>(printed: &'a [u8], command: &'static str) -> Result<Vec<Entry<'a>
         .collect()
 }
 
-/// The name of the tree that the entries of an index make; `skip` bytes of each path are the tree's own.
+/// The name of the tree with the entries of an index; `skip` bytes of each path belong to the tree itself.
 fn tree_of(entries: &[Entry<'_>], skip: usize) -> Option<Oid> {
     let (mut content, mut rest) = (Vec::new(), entries);
     while let Some(first) = rest.first() {

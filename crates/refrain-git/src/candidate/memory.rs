@@ -29,10 +29,10 @@ pub(crate) struct Staged {
     pub(crate) looks: Looks,
     /// The private index, and how it was left.
     pub(crate) private: (Utf8PathBuf, Seen),
-    /// The largest file that it may have.
+    /// The largest file it may contain.
     pub(crate) largest: u64,
 }
 
-/// How the files looked that git shows, before any of them was read; none of one that is gone.
+/// The stamps of the files that git showed, from before they were read; none for a missing file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Looks(pub(crate) Vec<Seen>);

@@ -34,9 +34,9 @@ pub struct ProtectRequest<'a> {
     pub paths: &'a Protected,
     /// Parts of manifests.
     pub parts: &'a [Part],
-    /// A place for an index of its own, beside that of a commit.
+    /// The path of a private index, beside that of a commit.
     pub index: &'a Utf8Path,
-    /// A clean checkout that is looked at in place of the worktree: its folder, and git's index of it.
+    /// A clean checkout to examine instead of the worktree: its folder, and git's index of it.
     pub checkout: Option<(&'a Utf8Path, &'a Utf8Path)>,
     pub cancel: Option<&'a Cancel>,
 }
@@ -375,7 +375,7 @@ fn diff<'p>(
     Ok(lines)
 }
 
-/// A path on a line of its own, as git reads it.
+/// A path as one line of git's input.
 fn quoted(path: &[u8]) -> Vec<u8> {
     let mut line = vec![b'"'];
     for byte in path {

@@ -203,7 +203,7 @@ impl<'a> Change<'a> {
         Some((text(self.mode)?.to_owned(), object))
     }
 
-    /// A line of [`info`] that makes it as it was changed to.
+    /// The line of [`info`] that sets its new state.
     pub(crate) fn line(&self) -> Vec<u8> {
         let mode = if self.is_gone() { b"0".as_slice() } else { self.mode };
         [mode, b" ", self.object, b"\t", self.path, b"\0"].concat()

@@ -43,7 +43,7 @@ pub(crate) struct Entry {
 pub(crate) enum Kind {
     /// Git knows it.
     Tracked(Tracked),
-    /// Several versions of it wait for a decision.
+    /// Unresolved conflict: the index has several versions.
     Unmerged,
     /// Git does not know it, and does not ignore it.
     New,
@@ -91,7 +91,7 @@ pub(crate) fn read(git: Git<'_>) -> Result<Status, GitError> {
     })
 }
 
-/// Whether more than so many paths were printed.
+/// Whether more than `most` paths were printed.
 fn is_longer(printed: &[u8], most: usize) -> bool {
     printed.split(|byte| *byte == 0).filter(|it| !it.is_empty() && !it.starts_with(b"# ")).nth(most).is_some()
 }

@@ -22,7 +22,7 @@ pub struct TreeRequest<'a> {
     pub base: &'a Base,
     /// A place for a private index, as that of a commit: the same will do.
     pub index: &'a Utf8Path,
-    /// The largest file that is a part of it, in bytes.
+    /// The size limit of its files, in bytes.
     pub largest_file: u64,
     /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],

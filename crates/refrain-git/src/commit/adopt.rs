@@ -66,7 +66,7 @@ pub(crate) fn since(
     let list = ["rev-list", "--no-commit-header", "--left-right", "--reverse", "--topo-order", MOST, FORMAT];
     let done = git.run(list.into_iter().chain([range.as_str(), "--"]), &[])?;
     if !done.status.success() {
-        // The commit that it is compared with is gone altogether.
+        // The commit of the last look no longer exists.
         return Ok(Since { lost: last.cloned(), ..Since::default() });
     }
     let mut since = Since::default();

@@ -16,7 +16,7 @@ const LONGEST: usize = 256 << 10;
 const NO_FILES: &[u8] = b"";
 
 impl Repository {
-    /// The first paths in which two trees differ, at most so many.
+    /// The first `most` paths in which two trees differ.
     pub fn differing_paths(&self, from: &Oid, to: &Oid, most: usize) -> Result<Vec<RepoPath>, GitError> {
         let asked = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", from.as_str(), to.as_str()];
         let printed = self.git().output(asked, &[])?;

@@ -162,7 +162,7 @@ fn sort_large(
     Ok(())
 }
 
-/// Those of the paths that a filter makes something else of.
+/// The paths to which a filter applies.
 fn filtered<'p>(
     repository: &Repository,
     git: Git<'_>,

@@ -39,7 +39,7 @@ pub struct SaveRequest<'a> {
     pub files: &'a [(&'a str, &'a [u8])],
     /// A place for a private index, as that of a commit: the same will do.
     pub index: &'a Utf8Path,
-    /// The largest file that is a part of it, in bytes.
+    /// The size limit of its files, in bytes.
     pub largest_file: u64,
     /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
@@ -51,7 +51,7 @@ pub struct SaveRequest<'a> {
 pub struct Saved {
     /// The branch, without `refs/heads/`.
     pub branch: String,
-    /// The commit that it is at.
+    /// The commit of the branch.
     pub commit: Oid,
 }
 

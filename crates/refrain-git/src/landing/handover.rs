@@ -26,7 +26,7 @@ use crate::repository::Repository;
 /// The commit to hand over, and the user's branch.
 #[derive(Clone, Copy, Debug)]
 pub struct HandOverRequest<'a> {
-    /// The plan; its name is in the lock of the index, so that it knows its own.
+    /// The plan; its id is in the index lock, so that it recognizes its own lock.
     pub id: &'a LoopId,
     /// The branch that was checked out when the plan began; none if the head was detached.
     pub branch: Option<&'a str>,
@@ -179,7 +179,7 @@ impl Job<'_> {
         }
         self.note.write()?;
         for path in &disk.cut_off {
-            // One that stays is named by git, which refuses to write over it.
+            // If it cannot be removed, git names it and refuses to overwrite it.
             let _ = fs::remove_file(path);
         }
         // Paths that the user already has in their final form stay; only the index is updated.

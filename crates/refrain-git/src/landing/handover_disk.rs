@@ -32,7 +32,7 @@ impl Step {
 /// The state of each path on disk.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
-    /// As it is to be already.
+    /// Already in its final state.
     pub(crate) ahead: BTreeSet<Vec<u8>>,
     /// Files left by a runner that was killed while writing them.
     pub(crate) cut_off: Vec<PathBuf>,
@@ -130,7 +130,7 @@ impl Job<'_> {
         Ok(differing)
     }
 
-    /// Puts files into an index; one without a mode goes.
+    /// Puts files into an index; files without a mode are removed.
     pub(crate) fn put<'p>(
         &self,
         git: Git<'_>,

@@ -17,10 +17,10 @@ use crate::plumbing::plain::configured;
 use crate::plumbing::reference::Place;
 use crate::repository::Repository;
 
-/// How many references git is asked for at once: arguments have a limit.
+/// How many references one git call lists: the length of arguments is limited.
 const AT_ONCE: usize = 500;
 
-/// A commit that is to be made.
+/// A commit to be made.
 pub(crate) struct New<'a> {
     pub(crate) tree: &'a Oid,
     pub(crate) parents: &'a [&'a Oid],
@@ -37,7 +37,7 @@ pub struct RemakeRequest<'a> {
     pub tip: &'a Oid,
     /// The base of the line: its original start, or a new one.
     pub onto: &'a Oid,
-    /// The commits that make the line, in their order. One that is not named is taken out.
+    /// The commits of the line, in order. A commit that is not listed is removed.
     pub commits: &'a [Oid],
     pub cancel: Option<&'a Cancel>,
 }
@@ -185,7 +185,7 @@ impl Repository {
         {
             return Ok(());
         }
-        // All, or none of them: one was moved.
+        // A transaction fails as a whole if one reference has moved: delete them one by one.
         at.iter().try_for_each(|(name, at)| self.drop_reference(name, at).map(drop))
     }
 

@@ -148,7 +148,7 @@ impl Repository {
         for path in paths {
             let name = [tree.as_str().as_bytes(), b":", &path.to_bytes()].concat();
             let done = self.git().run(["cat-file".into(), "blob".into(), OsString::from_vec(name)], &[])?;
-            // One that is gone, or no file, has none.
+            // A path that is gone, or is no file, has none.
             if done.status.success() && is_marked(&done.stdout) {
                 found.push(path.clone());
             }

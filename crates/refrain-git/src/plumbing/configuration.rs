@@ -104,7 +104,7 @@ impl Configured {
         Ok(self.used("core.sshcommand", &self.overrides(pins)?).to_owned())
     }
 
-    /// Whether no commit is to be signed.
+    /// Whether commits are not signed.
     pub(crate) fn is_unsigned(&self) -> bool {
         is_no(self.value("commit.gpgsign"))
     }
@@ -116,7 +116,7 @@ impl Configured {
         Ok(is_unsigned && !(overrides.allows_hooks && self.has_commit_hooks))
     }
 
-    /// The names of the filters that make something else of a file, as far as they are used.
+    /// The names of the filters that change a file, as far as they are used.
     pub(crate) fn filters(&self, pins: Option<&GitPins>) -> Result<BTreeSet<String>, GitError> {
         let overrides = self.overrides(pins)?;
         let name = |key: &str| {

@@ -24,7 +24,7 @@ const SETTINGS: &[&str] = &[
     "gc.auto=0",
     "-c",
     "maintenance.auto=0",
-    // A watcher that missed something would hide a change; the private index has none of its own either.
+    // A file system monitor that misses an event would hide a change; the private index has no monitor anyway.
     "-c",
     "core.fsmonitor=false",
     // An agent can set back a file's modification time, but not its inode change time.
@@ -162,7 +162,7 @@ pub(crate) struct Git<'a> {
     dir: &'a Utf8Path,
     env: &'a [(OsString, OsString)],
     index: Option<&'a Utf8Path>,
-    /// The git folder of a place that has none of its own.
+    /// The git folder to use for a folder without a `.git` of its own.
     git_dir: Option<&'a Utf8Path>,
     cancel: Option<&'a Cancel>,
     attributes: Option<&'a str>,
@@ -252,7 +252,7 @@ impl<'a> Git<'a> {
         Self { cancel: cancel.or(self.cancel), ..self }
     }
 
-    /// The same, which has so long for each answer.
+    /// The same, with a time limit for each answer.
     pub(crate) fn within(self, limit: Option<Duration>) -> Self {
         Self { limit, ..self }
     }
@@ -331,7 +331,7 @@ impl<'a> Git<'a> {
         Ok(self.tool(args, input)?.output()?)
     }
 
-    /// What git printed, as text and without the line break at its end.
+    /// Git's output as text, without the line break at its end.
     pub(crate) fn text<S: AsRef<OsStr>>(
         self,
         args: impl IntoIterator<Item = S>,

@@ -32,7 +32,7 @@ fn set_modified(path: &Utf8Path, seconds: i64, nanoseconds: i64) -> io::Result<(
 /// The size in bytes of the checksum at the end of the index, in a repository with SHA-1 names.
 const SUM: usize = 20;
 
-/// Whether the index of a repository with an object of this name ends with a checksum that [`seal`] can make.
+/// Whether the index of a repository with an object of this name ends with a checksum that [`seal`] can compute.
 pub(crate) fn is_summed_by_us(object: &Oid) -> bool {
     object.as_str().len() == 2 * SUM
 }
@@ -125,7 +125,7 @@ impl Index {
         // Written to a temporary file first: a kill between creating and writing it would leave an empty lock, which
         // could be another git's and so would be respected for ever.
         let beside = self.path.with_extension(format!("refrain-{id}"));
-        // One that a kill left may be the same file as a lock.
+        // The leftover of a kill may be the same file as a lock.
         let _ = fs::remove_file(&beside);
         write_new(&beside, id).on("write", &beside)?;
         let taken = match fs::hard_link(&beside, &self.lock) {
@@ -157,7 +157,7 @@ fn write_new(path: &Utf8Path, id: &LoopId) -> io::Result<()> {
     file.write_all(format!("{MARK}{id}\n").as_bytes())
 }
 
-/// The lock. Dropped, it is let go.
+/// The lock. It is released on drop.
 #[derive(Debug)]
 pub(crate) struct Locked<'a> {
     index: &'a Index,

@@ -36,7 +36,7 @@ impl Known {
         self.all(|kept| kept.commits.get(commit).cloned())
     }
 
-    /// Keeps a commit in mind.
+    /// Caches a commit.
     pub(crate) fn learn(&self, commit: &Oid, head: Head) {
         self.all(|Kept { commits, .. }| {
             if commits.len() >= MOST {
@@ -66,7 +66,7 @@ impl Known {
         });
     }
 
-    /// Whether that is known of it.
+    /// Whether the file is known to be clean.
     pub(crate) fn has_passed(&self, path: &[u8], content: &Oid) -> bool {
         let file = (path.to_vec(), content.clone());
         self.all(|kept| kept.clean.contains(&file))

@@ -6,7 +6,7 @@ use refrain_core::git::Oid;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Worktree {
     pub path: Utf8PathBuf,
-    /// The commit that is checked out in it, all zeros where there is none yet.
+    /// The commit that is checked out in it, all zeros if there is none yet.
     pub head: Option<Oid>,
     /// The branch that is checked out in it; none if its head is detached.
     pub branch: Option<String>,

@@ -32,7 +32,7 @@ const LEVEL: u8 = 6;
 /// The variables that say when a commit is made.
 const WHEN: [&str; 2] = ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"];
 
-/// A commit that is to be made.
+/// A commit to be made.
 #[derive(Clone, Copy)]
 pub(crate) struct Object<'a> {
     pub(crate) tree: &'a Oid,
@@ -156,7 +156,7 @@ pub(crate) fn blob(content: &[u8]) -> Option<Oid> {
     name_of(&[format!("blob {}\0", content.len()).as_bytes(), content])
 }
 
-/// The same for a file of so many bytes, which is not held as a whole.
+/// The same for a file of `bytes` bytes, which is not read into memory as a whole.
 pub(crate) fn blob_of(mut file: impl Read, bytes: u64) -> io::Result<Option<Oid>> {
     let mut sum = Sha1::new();
     sum.update(format!("blob {bytes}\0"));

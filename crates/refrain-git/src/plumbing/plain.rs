@@ -27,7 +27,7 @@ use crate::repository::Repository;
 const WRITING: &[&str] =
     &["core.fsync", "core.sharedrepository", "core.createobject", "i18n.", "extensions."];
 
-/// The hooks that `git commit` runs, and the one that sees every change of a branch.
+/// The hooks that `git commit` runs, and the one that runs on every change of a reference.
 const COMMIT_HOOKS: &[&str] =
     &["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction"];
 
@@ -61,7 +61,7 @@ impl Repository {
 
 impl Guard for Repository {
     fn program(&self) -> Option<&Path> {
-        // The pinned one as long as it is there.
+        // The pinned program as long as it exists.
         let pinned = self.pins().map(|pins| Path::new(&pins.program));
         pinned.filter(|path| path.is_file()).or(self.program.as_deref())
     }

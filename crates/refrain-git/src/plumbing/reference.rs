@@ -10,9 +10,9 @@ use crate::repository::Repository;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     At(Oid),
-    /// There is none of that name.
+    /// No such reference.
     Nowhere,
-    /// Git has to be asked.
+    /// Only git can tell.
     Unclear,
 }
 
@@ -43,7 +43,7 @@ impl Repository {
         match text(&self.common_dir().join(name)) {
             // A symbolic reference is left to git.
             Ok(text) => text.trim_end().parse().map_or(Place::Unclear, Place::At),
-            // It may be with the packed ones, to which git moves it before its own file goes.
+            // It may be among the packed references: git writes those before it deletes the file.
             Err(_) => self.packed(name),
         }
     }

@@ -14,7 +14,7 @@ use crate::landing::merge::{Merged, merge};
 use crate::plumbing::git::{Git, oid, said};
 use crate::repository::Repository;
 
-/// Commits that were made, oldest first, or the one that does not go, and why.
+/// The new commits, oldest first, or the commit that conflicts, and its conflicts.
 type Line = Result<Vec<Oid>, (Oid, Vec<Conflict>)>;
 
 /// How much of either side of a conflict is reported, in bytes.
@@ -23,7 +23,7 @@ const TOLD: usize = 16 << 10;
 /// The commits to rebase, and the new base.
 #[derive(Clone, Copy, Debug)]
 pub struct RebaseRequest<'a> {
-    /// The loop; its name is in the lock of the index, so that it knows its own.
+    /// The loop; its id is in the index lock, so that it recognizes its own lock.
     pub id: &'a LoopId,
     /// The branch that is checked out; none if the head is detached.
     pub branch: Option<&'a str>,
@@ -114,7 +114,7 @@ impl Repository {
         let Some(from) = common(git, head, base)? else { return Ok(false) };
         let Ok(made) = self.replay(git, (&from, head), base)? else { return Ok(false) };
         let line = since(git, base, now)?;
-        // Signed commits are others each time, and hold the same.
+        // Signed commits get new names each time, but have the same trees.
         Ok(made == line || (made.len() == line.len() && self.trees(git, &made)? == self.trees(git, &line)?))
     }
 

@@ -21,7 +21,7 @@ pub enum Refusal {
         /// Git's message.
         said: String,
     },
-    /// A rule of the remote's keeps this branch from being pushed to.
+    /// A rule of the remote forbids pushing to this branch.
     ProtectedBranch {
         /// The remote's message.
         said: String,

@@ -153,7 +153,7 @@ pub(crate) fn exposed(git: Git<'_>, new: &[String], rules: Rules<'_>) -> Result<
     screen_messages(git, &commits)
 }
 
-/// The same of a loop's own commits, of which no file may be too large to be screened.
+/// The same for a loop's own commits, none of which may have a file too large to be scanned.
 pub(crate) fn exposed_by_loop(
     git: Git<'_>,
     new: &[String],

@@ -46,7 +46,7 @@ impl Repository {
         found.filter(|_| done.status.success()).ok_or_else(|| GitError::NoCommit(from.to_owned()))
     }
 
-    /// Whether a commit has this folder: one that is ignored, or new, is in no worktree that begins there.
+    /// Whether a commit has this folder: an ignored or new folder is missing in a worktree that starts there.
     pub fn check_folder(&self, commit: &str, folder: &Utf8Path) -> Result<(), GitError> {
         let asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{commit}:{folder}")];
         let done = self.git().run(asked, &[])?;

@@ -98,7 +98,7 @@ impl Repository {
             remove(folder)?;
         }
         DirBuilder::new().recursive(true).mode(0o700).create(folder).on("create", folder)?;
-        // One that was killed over it.
+        // The lock of a git that was killed.
         remove(&index.with_file_name(format!("{}.lock", index.file_name().unwrap_or_default())))?;
         let git = self.git().until(request.cancel).with_index(index).for_files_in(folder, self.git_dir());
         let tree = self.lay_over(request)?;

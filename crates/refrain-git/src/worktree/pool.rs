@@ -45,11 +45,11 @@ pub(crate) const SETTLED: &str = "refs/worktree/refrain-settled";
 /// The worktree to prepare, and the task's branch.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadyRequest<'a> {
-    /// The worktree's folder. It has to be the caller's alone.
+    /// The worktree's folder. It must belong to the caller alone.
     pub folder: &'a Utf8Path,
     /// A folder beside it for a note and a private index.
     pub beside: &'a Utf8Path,
-    /// The branch that is to be checked out in it.
+    /// The branch to check out in it.
     pub branch: &'a str,
     /// The start of the branch.
     pub at: &'a Oid,
@@ -77,7 +77,7 @@ pub enum ReadySlot {
 /// How a worktree of the pool is found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is not there, was never finished, or is broken: it has to be made ready.
+    /// It is missing, unfinished, or broken: it has to be prepared.
     Unready,
     /// It is there, possibly with changes.
     On {
@@ -221,7 +221,7 @@ impl Repository {
         let all: String = left.iter().map(leave).chain(gone.iter().map(order)).collect();
         let done = Git::run(self.git(), ["update-ref", "--stdin"], all.as_bytes())?;
         if !done.status.success() {
-            // All, or none of them: one was moved.
+            // A transaction fails as a whole if one reference has moved: settle them one by one.
             for (there, at) in &left {
                 there.settle_at(at)?;
             }
@@ -232,7 +232,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Leaves the branch for the commit that it is at, which counts as settled.
+    /// Detaches from the branch at its commit, which counts as settled.
     fn settle_at(&self, at: &Oid) -> Result<(), GitError> {
         let orders = settling(SETTLED, "HEAD", at);
         Git::output(self.git(), ["update-ref", "--stdin"], orders.as_bytes()).map(drop)

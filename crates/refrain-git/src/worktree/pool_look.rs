@@ -16,7 +16,7 @@ use crate::worktree::pool::{ReadyRequest, SETTLED};
 /// The trailer with the place of saved work.
 const SLOT: &str = "Refrain-Slot";
 
-/// References that keep a commit.
+/// References that protect a commit from garbage collection.
 const KEEPING: [&str; 4] = ["refs/heads", "refs/tags", "refs/remotes", "refs/refrain"];
 
 impl Repository {

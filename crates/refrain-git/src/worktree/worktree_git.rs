@@ -33,7 +33,7 @@ pub(crate) struct Worktrees<'a> {
 }
 
 impl Repository {
-    /// The worktrees, to make or remove one.
+    /// Access for making or removing a worktree.
     pub(crate) fn worktrees_to_change(&self) -> Worktrees<'_> {
         let lock = File::open(self.common_dir()).ok().filter(|lock| lock.lock().is_ok());
         Worktrees { repository: self, _lock: lock }
@@ -80,7 +80,7 @@ impl Worktrees<'_> {
         Ok(self.list()?.into_iter().find(on_it).map(|listed| listed.path))
     }
 
-    /// Has git make one without files; `how` are the words after `git worktree add`.
+    /// Makes one without files with git; `how` are the arguments after `git worktree add`.
     pub(crate) fn add(&self, git: Git<'_>, how: &[&str]) -> Result<(), GitError> {
         let add = ["worktree", "add", "--quiet", "--no-checkout"];
         past_half_made(|| git.output(add.iter().chain(how), &[])).map(drop)

@@ -9,7 +9,7 @@ use rstest::rstest;
 
 use crate::place::{Place, id};
 
-/// A repository, and a wave that is to be handed over.
+/// A repository, and a wave to hand over.
 struct Waiting {
     place: Place,
     begin: Oid,
@@ -17,7 +17,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// The wave changes `src/a.rs`, makes `new/file.rs`, takes `src/b.rs` away, and makes `tool` executable.
+    /// The wave changes `src/a.rs`, adds `new/file.rs`, deletes `src/b.rs`, and makes `tool` executable.
     fn new() -> Self {
         Self::of(|place| {
             place.write("src/a.rs", "fn a() { wave() }\n");

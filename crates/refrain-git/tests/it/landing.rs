@@ -119,7 +119,7 @@ fn path(path: &str) -> RepoPath {
     RepoPath::from_bytes(path.as_bytes())
 }
 
-/// The commit of the one that landed.
+/// The commit of a work that landed.
 #[track_caller]
 fn only(landed: Landed) -> Oid {
     match landed {
@@ -128,7 +128,7 @@ fn only(landed: Landed) -> Oid {
     }
 }
 
-/// The commit of a wave, and what it changes against its first parent.
+/// The commit of a wave, and its changes compared with its first parent.
 #[track_caller]
 fn made(line: &Line<'_>, wave: Wave) -> (Oid, Vec<String>) {
     match wave {

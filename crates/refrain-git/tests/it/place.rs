@@ -25,7 +25,7 @@ pub(crate) struct Place {
     root: Utf8PathBuf,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cancel: Option<Cancel>,
-    /// Where secrets may be.
+    /// Paths where suspected secrets are allowed.
     pub(crate) allow_secrets: Vec<PathGlob>,
     pub(crate) message: &'static str,
 }
@@ -130,7 +130,7 @@ impl Place {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Has every git die that writes `zz.txt`, as long as there is a file `die` beside the repository.
+    /// Makes every git die that writes `zz.txt`, as long as there is a file `die` beside the repository.
     pub(crate) fn has_git_die(&self) {
         let die = self.top.join("die");
         self.write_at(&die, "");

@@ -32,7 +32,7 @@ impl Published {
         self.place.top().join("remote.git")
     }
 
-    /// Where a branch is at the remote.
+    /// The commit of a branch at the remote.
     fn there(&self, branch: &str) -> Option<Oid> {
         let line = self.place.git(&["ls-remote", "--refs", "origin", &format!("refs/heads/{branch}")]);
         line.split_whitespace().next().map(|at| at.parse().unwrap())

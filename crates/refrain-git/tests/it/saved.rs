@@ -1,4 +1,4 @@
-//! Work that was given up is saved on a branch of its own, in every state of a repository, and nothing else moves.
+//! Work that was given up is saved on a branch of its own, in every state of a repository, and nothing else changes.
 
 use refrain_core::event::Pushed;
 use refrain_core::git::{Base, Oid};

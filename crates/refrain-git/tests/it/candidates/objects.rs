@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use crate::place::Place;
 
-/// Adds so many commits, each on the one before it.
+/// Adds a commit for each message, each on the one before it.
 fn chain(repository: &Repository, begin: &Oid, messages: &[&str]) -> Vec<Oid> {
     let tree = repository.tree_of(begin).unwrap();
     let mut made = vec![begin.clone()];

@@ -91,7 +91,7 @@ fn who_asks_again_is_told_of_every_change_and_a_commit_takes_what_was_told() {
         assert!(matches!(report.result, CommitResult::Made { .. }), "{report:?}");
     };
     for round in 0..20_u32 {
-        // As long as before.
+        // The same length as before.
         place.write("src/a.rs", format!("fn a() {{ {round:04} }}\n"));
         let now = tree();
         assert_ne!(now, last, "{round}");

@@ -404,7 +404,7 @@ fn honest_objects_are_taken_for_what_they_are() {
     assert_eq!(clean.read("dos.txt"), "one\r\ntwo\r\n");
 }
 
-/// The tree that `git ls-tree` printed so, with the modes that it has there.
+/// The content of a tree from the output of `git ls-tree`, with the same modes.
 fn tree_object(listed: &str) -> Vec<u8> {
     let mut object = Vec::new();
     for line in listed.lines() {

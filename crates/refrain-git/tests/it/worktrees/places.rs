@@ -20,7 +20,7 @@ fn references_are_found_wherever_git_keeps_them(#[case] how: &[&str]) {
         place.git(&["update-ref", name, head.as_str()]);
     }
     place.git(&["symbolic-ref", "refs/heads/other", "refs/heads/topic/one"]);
-    // Only newer gits keep references in tables.
+    // Only newer gits support reftable.
     place.try_git(how);
     let repository = place.repository();
     for name in
