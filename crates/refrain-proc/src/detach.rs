@@ -25,10 +25,10 @@ const STACK: usize = 64 << 10;
 pub struct Detached(Child);
 
 impl Detached {
-    /// Waits for its end in a thread: a starter that outlives it would keep a dead process otherwise.
+    /// Waits for its end in a thread: otherwise a long-lived starter would keep a zombie.
     pub fn reap(self) {
         let Self(mut child) = self;
-        // Without a thread the dead process goes with its starter.
+        // Without a thread the zombie disappears with its starter.
         let _ = thread::Builder::new().stack_size(STACK).spawn(move || child.wait());
     }
 }

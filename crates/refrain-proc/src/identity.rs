@@ -38,7 +38,7 @@ pub fn anyone_runs(argument: &str, variable: &[u8]) -> bool {
     })
 }
 
-/// The nearest process above this one that runs such a program: its own path, or the script's that it was started with.
+/// The nearest ancestor that runs such a program: the program's path, or that of the script it was started with.
 #[must_use]
 pub fn above(is: impl Fn(&Utf8Path) -> bool) -> Option<Process> {
     let runs = |process: &Process| {

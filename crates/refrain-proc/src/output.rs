@@ -85,7 +85,7 @@ struct Tail {
 }
 
 impl Log {
-    /// A log at `path` of at most about `cap` bytes: half of it for the begin, a quarter to a half for the end.
+    /// A log at `path` of at most about `cap` bytes: half of it for the head, a quarter to a half for the end.
     pub(crate) fn new(path: Utf8PathBuf, cap: u64) -> Self {
         Self { path, file: None, total: 0, quarter: (cap / 4).max(1), tail: None }
     }
@@ -279,7 +279,7 @@ pub fn read_part(path: &Utf8Path, from: u64, most: u64) -> io::Result<(Vec<u8>, 
     Ok((part, total))
 }
 
-/// Something that is a part of a log: so much of a file, or the mark.
+/// A part of a log: a section of a file, or the mark.
 #[derive(Debug)]
 enum Piece {
     Kept(io::Take<File>),

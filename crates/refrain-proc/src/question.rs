@@ -16,7 +16,7 @@ pub struct Answer {
     /// Its exit code; none if a signal ended it.
     pub code: Option<i32>,
     pub stdout: String,
-    /// And on standard error, the end of it.
+    /// The end of standard error.
     pub stderr: String,
 }
 

@@ -14,7 +14,7 @@ pub struct Orphan {
     pub process: Process,
     /// Its command line, words joined by blanks. Data.
     pub command: String,
-    /// Those of the variables asked for that it has. Data.
+    /// The requested variables that it has. Untrusted data.
     pub variables: BTreeMap<&'static str, String>,
 }
 

@@ -57,13 +57,13 @@ pub struct Job<L> {
     pub dir: Utf8PathBuf,
     /// Set over the keeper's environment.
     pub env: Vec<(String, String)>,
-    /// A file to be read as standard input; none is closed.
+    /// The file for standard input; none means closed.
     pub stdin: Option<Utf8PathBuf>,
     /// The file for standard output.
     pub stdout_log: Utf8PathBuf,
     /// The file for standard error.
     pub stderr_log: Utf8PathBuf,
-    /// How much of each is kept, in bytes.
+    /// The cap of each log, in bytes.
     pub cap: u64,
     /// Receives the output.
     pub listener: L,
@@ -77,7 +77,7 @@ pub enum Report<L> {
     Started(Process),
     /// It could not be started.
     NotStarted(String),
-    /// Its own process ended; everything that it had printed by then is on disk.
+    /// Its own process ended; all its output up to then is on disk.
     Exited {
         exit: Exit,
         /// Bytes on standard output.
@@ -88,7 +88,7 @@ pub enum Report<L> {
         listener: L,
         /// It left processes running: [`Report::Swept`] follows.
         left: bool,
-        /// Why not all that it printed was kept.
+        /// The error that stopped its output from being written.
         output_error: Option<io::Error>,
     },
     /// The processes that it left are gone.
@@ -451,7 +451,7 @@ impl Keeper {
         proceed(process);
         let (pid, mut owed, mut is_killed) = (Pid::from_child(&child), Deadline::within(PROMPTLY), false);
         while !is_killed && matches!(system::is_gone_within(pid, owed.left()), Ok(false)) {
-            // One that is lost was killed, or is about to end.
+            // A lost keeper was killed, or is about to end.
             is_killed = owed.is_given_up(process) || is_lost && owed.is_late();
         }
         if is_killed {

@@ -323,7 +323,7 @@ impl<'a> Tool<'a> {
     /// The path of a tool in a PATH that is not ours; none if the system's own search will do.
     fn found(&self) -> Option<PathBuf> {
         let found = in_path(&self.program, self.env?);
-        // A relative folder would be one of the folder that it runs in.
+        // A relative PATH entry would refer to the tool's working folder.
         found.filter(|path| path.is_absolute() && Path::new(&self.program).components().count() == 1)
     }
 

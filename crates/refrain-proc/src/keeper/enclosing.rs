@@ -26,7 +26,7 @@ pub fn enclosing() -> Vec<EnclosingSupervisor> {
     with_parent.filter_map(|(stat, parent)| supervisor(stat, parent)).collect()
 }
 
-/// Whether a process was started as a supervisor, by the arguments that it was started with.
+/// Whether a process was started as a supervisor, by its arguments.
 pub(crate) fn is_keeper(arguments: &[u8]) -> bool {
     arguments.split(|byte| *byte == 0).next() == Some(KEEPER_NAME.as_bytes())
 }

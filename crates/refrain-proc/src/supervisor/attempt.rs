@@ -32,7 +32,7 @@ pub(super) struct Attempt<L> {
     pub(super) chunk: Vec<u8>,
 }
 
-/// One pipe of an agent and the file that it goes to.
+/// One pipe of an agent and its log file.
 pub(super) struct Stream {
     pub(super) pipe: Option<File>,
     pub(super) log: Log,

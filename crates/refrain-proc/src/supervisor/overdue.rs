@@ -32,7 +32,7 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// An answer that takes a keeper so long at most.
+    /// A deadline for an answer of a keeper, at most `longest` from now.
     pub(super) fn within(longest: Duration) -> Self {
         let now = Instant::now();
         let until = now + longest;

@@ -15,7 +15,7 @@ use crate::identity::Stat;
 
 /// Looks a process up; none if it does not exist (any more).
 pub(crate) fn stat(pid: i32) -> Option<Stat> {
-    // All of it is shorter, and comes with one read.
+    // The whole text is shorter, so one read is enough.
     let mut bytes = [0; 1024];
     let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut bytes).ok()?;
     // The name in parentheses may hold any bytes, parentheses too.

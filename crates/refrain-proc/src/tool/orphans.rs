@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn nobody_dead_is_left_of_a_tool() {
         crate::system::adopt_orphans().unwrap();
-        // The one in the background outlives the one that started it, until its group is ended.
+        // The background process outlives its starter, until its group is ended.
         let script = "sleep 9 & echo $!";
         let printed = Tool::new("sh", Path::new("/")).args(["-c", script]).output().unwrap();
         let pid: i32 = String::from_utf8(printed).unwrap().trim().parse().unwrap();

@@ -30,7 +30,7 @@ pub struct Sweeper {
     pub program: PathBuf,
     /// The mark of the processes, as `NAME=value`.
     pub mark: String,
-    /// The data folder of the loop that it works for.
+    /// The data folder of its loop.
     pub loop_dir: Utf8PathBuf,
     /// A folder for the tool's input and output.
     pub scratch: Utf8PathBuf,

@@ -14,7 +14,7 @@ use crate::system;
 
 /// How much of a tool's standard error is kept, in bytes: its end.
 pub(super) const COMPLAINT: usize = 64 << 10;
-/// How long one that is asked to end may take to put its things away.
+/// How long a tool may take to clean up after it was asked to end.
 const GRACE: Duration = Duration::from_secs(1);
 
 /// A running tool and our ends of its pipes.
@@ -148,7 +148,7 @@ impl<'a> Talk<'a> {
             return Err(ToolError::TooMuch { command: self.tool.command(), most });
         }
         drain(&mut self.err, &mut self.stderr, |kept| {
-            // Looked at in between, so that one that never stops complaining can be ended too.
+            // Checked in between, so that a tool with endless output can be ended too.
             let long = kept.len() > 2 * COMPLAINT;
             if long {
                 kept.drain(..kept.len() - COMPLAINT);
