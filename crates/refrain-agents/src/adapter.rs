@@ -52,13 +52,13 @@ pub struct Call<'a> {
     /// The specification. `spec.agent` holds the program, the user's arguments, the model, the permissions.
     pub spec: &'a Spec,
     pub prompt: &'a str,
-    /// A file that holds it.
+    /// The file with the prompt.
     pub prompt_file: &'a Utf8Path,
     /// The agent's environment: [`environment::base`](crate::environment::base). Empty if nothing is started.
     pub env: &'a [(OsString, OsString)],
     /// The remaining budget, if there is a cap.
     pub budget: Option<Usd>,
-    /// There is a cap on money or tokens: usage is to be reported as early as the program can.
+    /// There is a cap on money or tokens: usage must be reported as early as the program can.
     pub capped: bool,
     /// The required form of its final message, if its program can enforce one.
     pub schema: Option<Schema<'a>>,
@@ -89,7 +89,7 @@ impl Clock {
 pub struct Schema<'a> {
     /// The schema.
     pub text: &'a str,
-    /// A file that holds it.
+    /// The file with the schema.
     pub file: &'a Utf8Path,
 }
 
@@ -100,7 +100,7 @@ pub struct Launch {
     pub argv: Vec<String>,
     /// Variables to add to the environment; one that the user set is left alone.
     pub env: Vec<(String, String)>,
-    /// The file to be read as standard input; none is closed.
+    /// The file for standard input; none means closed.
     pub stdin: Option<Utf8PathBuf>,
 }
 

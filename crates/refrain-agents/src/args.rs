@@ -33,7 +33,7 @@ impl<'a> Given<'a> {
         })
     }
 
-    /// Why a program cannot work with these: a flag makes it print something else than the stream that is read.
+    /// Why a program cannot work with these: a flag changes the output to another format than the required stream.
     pub(crate) fn objection(self, program: &str, format: &[&str], stream: &str) -> Option<String> {
         let flag = format.first()?;
         let other = self.values(format).find(|value| *value != stream)?;

@@ -17,9 +17,9 @@ const LARGEST: u64 = 4 << 20;
 /// The place and the environment of an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// The environment that it would get.
+    /// The environment of the agent.
     pub env: &'a [(OsString, OsString)],
-    /// The folder that it would work in.
+    /// The working folder of the agent.
     pub dir: &'a Utf8Path,
     /// The repository's main worktree, which some programs trust by name.
     pub root: &'a Utf8Path,

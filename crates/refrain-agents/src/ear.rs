@@ -20,7 +20,7 @@ use crate::opencode::OpenCode;
 
 /// A longer line is no event of any agent, and is passed over, in bytes.
 const LONGEST_LINE: usize = 16 << 20;
-/// How much of a line that comes in parts is kept for lists, in bytes.
+/// The longest partial line that is kept for lists, in bytes.
 const LONGEST_BEGUN: usize = 4 << 10;
 /// How much of a line of standard error is looked at, in bytes.
 const LONGEST_STDERR_LINE: usize = 8 << 10;
@@ -77,7 +77,7 @@ pub struct Stream {
     begun: Vec<u8>,
     /// The line that has begun is too long.
     skips: bool,
-    /// The line of standard error that has begun, as much of it as is ever looked at.
+    /// The incomplete line of standard error, up to the length that is examined.
     stderr_line: Vec<u8>,
 }
 
@@ -184,7 +184,7 @@ enum ParserKind {
 struct Listening {
     stream: Stream,
     scanner: Scanner,
-    /// There is a promise to be made.
+    /// The loop has a completion promise.
     has_promise: bool,
     told: Told,
 }
@@ -204,7 +204,7 @@ struct Told {
     has_event: bool,
     /// How many retries it reported.
     retries: u32,
-    /// Its final message was too long to be kept.
+    /// Its final message exceeded the limit.
     is_too_long: bool,
 }
 

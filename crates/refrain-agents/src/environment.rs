@@ -80,7 +80,7 @@ pub fn of_git(
     env
 }
 
-/// Variables that hold a login, or a part of one.
+/// Variables that contain a login, or a part of one.
 pub const SECRETS: [&str; 11] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",

@@ -30,7 +30,7 @@ pub struct Told {
     /// Gemini's joined text since its prompt, in place of a message: answers joined by line ends, and their parts by
     /// blanks, even within words (0.61.0). Only the transcript has the exact text.
     pub joined: Option<String>,
-    /// Something that it started works on, and will wake it: it has not come to an end.
+    /// A background task of the agent is running and will wake it: the turn has not ended.
     pub has_background: bool,
     /// The session's transcript file.
     pub transcript: Option<Utf8PathBuf>,

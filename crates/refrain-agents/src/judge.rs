@@ -7,7 +7,7 @@ use refrain_core::spec::{AgentKind, AgentSpec, Permissions};
 use crate::args::Given;
 use crate::codex;
 
-/// Arguments of a program that a judge goes without.
+/// Arguments of a program that a judge does not get.
 struct Struck {
     /// Flags without a value.
     bare: &'static [&'static str],

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LEAVING: Duration = Duration::from_secs(2);
 /// How long it may take to exit while the user waits for that.
 const HURRYING: Duration = Duration::from_millis(500);
-/// So many messages may wait to be attended to.
+/// How many messages may be queued.
 const WAITING: usize = 64;
 
 #[derive(Clone, Debug)]
@@ -33,11 +33,11 @@ pub struct Bridge {
     pub program: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// The folder that it works in, absolute.
+    /// The working folder, absolute.
     pub dir: PathBuf,
     /// Its permissions.
     pub permissions: Permissions,
-    /// The model that it is to use.
+    /// The model to use.
     pub model: Option<String>,
     /// How long it may take to introduce itself.
     pub patience: Duration,

@@ -49,7 +49,7 @@ pub(super) fn of(kind: FaultKind, message: &str) -> Fault {
     Fault { kind, message: brief::line(message), until: None }
 }
 
-/// The codes that the protocol gives a meaning of its own.
+/// The codes that the protocol itself defines.
 fn by_protocol(code: i32) -> Option<FaultKind> {
     match code {
         -32_000 => Some(FaultKind::Login),

@@ -27,11 +27,11 @@ use super::map::Map;
 use super::wire::{Choice, ChoiceKind, Initialized, NewSession, Prompted, Question, ToolStatus};
 use crate::brief;
 
-/// How long a session may take to be opened and set up: servers of tools are started then.
+/// How long opening and setting up a session may take: tool servers are started then.
 const OPENING: Duration = Duration::from_secs(120);
 /// How long an agent may take to obey a `session/cancel`.
 const CANCELLING: Duration = Duration::from_secs(2);
-/// So many lines that are no messages before the first message are enough to know.
+/// After so many junk lines without a message the program counts as no ACP agent.
 const JUNK: usize = 100;
 /// The modes without questions, by their ids (agent-clis.md, "ACP"): Gemini's, Claude's, Codex's.
 const FULL: [&str; 3] = ["yolo", "bypassPermissions", "agent-full-access"];
@@ -54,7 +54,7 @@ pub(super) enum ConversationError {
     Fault(Fault),
     /// The program is gone.
     Gone(At),
-    /// It was to be stopped, and did not end by itself.
+    /// It was stopped, and did not end by itself.
     Stopped,
 }
 
@@ -262,7 +262,7 @@ pub(super) fn no_agent(program: &str, why: &str, junk: &[String]) -> Fault {
     faults::of(FaultKind::Setup, &format!("{program} is no ACP agent: {why}{printed}"))
 }
 
-/// The first of these modes that it offers.
+/// The first of these modes that the agent offers.
 fn offered_mode<'a>(new: &NewSession, wanted: &[&'a str]) -> Option<&'a str> {
     let modes = new.modes.iter().flat_map(|modes| &modes.available_modes).map(|mode| &mode.id);
     let options = new.config_options.iter().flatten();

@@ -23,7 +23,7 @@ pub(super) struct Meter {
     cost: KnownCost,
 }
 
-/// A sum of money that is known as long as every part of it is.
+/// A sum of money that is known only if every part of it is.
 #[derive(Clone, Copy, Debug)]
 enum KnownCost {
     All(Usd),

@@ -48,7 +48,7 @@ fn login(place: &Place<'_>, home: &Utf8Path, settings: &Value) -> Finding {
         None if is_true("CLOUD_SHELL") || is_true("GEMINI_CLI_USE_COMPUTE_ADC") => {
             "compute-default-credentials"
         }
-        // It reads variables from such a file, too.
+        // It also reads variables from a `.env` file.
         None if dotenv(place, home, "GEMINI_API_KEY") => "gemini-api-key",
         None => {
             return Finding::problem(
@@ -88,7 +88,7 @@ fn encrypts(place: &Place<'_>) -> bool {
     place.value("GEMINI_FORCE_ENCRYPTED_FILE_STORAGE") == Some("true")
 }
 
-/// Whether a `.env` that it would read sets this variable.
+/// Whether a `.env` that it reads sets this variable.
 fn dotenv(place: &Place<'_>, home: &Utf8Path, name: &str) -> bool {
     let near = place.dir.ancestors().flat_map(|dir| [dir.join(".gemini/.env"), dir.join(".env")]);
     let far = home.parent().into_iter().flat_map(|dir| [dir.join(".gemini/.env"), dir.join(".env")]);

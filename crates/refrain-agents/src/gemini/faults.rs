@@ -38,7 +38,7 @@ pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault
         End::Stopped => return Some(fault(FaultKind::Aborted, "gemini ended without a result")),
         End::Failed(42) if has(stderr, "session") => FaultKind::Session,
         End::NotRun | End::Failed(_) => {
-            // Before its first event it was the command line or the configuration that it did not like.
+            // An error before its first event concerns the command line or the configuration.
             let otherwise = if has_begun { FaultKind::Other } else { FaultKind::Setup };
             let known = of_quota(stderr, None, wait).or_else(|| of_code(exit)).or_else(|| by_message(stderr));
             known.unwrap_or(otherwise)

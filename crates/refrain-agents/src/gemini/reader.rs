@@ -63,7 +63,7 @@ impl StreamDecoder for Reader {
 }
 
 impl Reader {
-    /// For an attempt with a prompt of so many bytes.
+    /// For an attempt with a prompt of `prompt_length` bytes.
     pub(super) fn new(prompt_length: usize) -> Self {
         Self {
             prompt_length,

@@ -65,7 +65,7 @@ pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault
     if BUSY.iter().any(|words| has(stderr, words)) {
         return Some(fault(FaultKind::Busy, "another run of opencode was just making its database"));
     }
-    // Before its first event it was the command line or the configuration that it did not like.
+    // An error before its first event concerns the command line or the configuration.
     let otherwise = if has_begun { FaultKind::Other } else { FaultKind::Setup };
     let session = has(stderr, "session not found").then_some(FaultKind::Session);
     let kind = session.or_else(|| by_message(stderr)).unwrap_or(otherwise);

@@ -5,7 +5,7 @@ use refrain_core::event::Exit;
 
 use crate::play::play;
 
-/// A message of Claude Code that used so much, and a result that used so much.
+/// A message, or a result, of Claude Code with this usage.
 fn used(kind: &str, id: &str, [input, written, read, output]: [u64; 4]) -> String {
     let usage = format!(
         r#""usage":{{"input_tokens":{input},"cache_creation_input_tokens":{written},"cache_read_input_tokens":{read},"output_tokens":{output}}}"#

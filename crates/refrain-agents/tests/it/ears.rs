@@ -220,7 +220,7 @@ fn an_attempt_that_nobody_saw_end_is_adopted_by_its_last_word() {
         };
         let heard = adopt(&bytes).unwrap_or_else(|| panic!("{agent} {name} is over"));
         assert_eq!(heard.message.as_deref(), message, "{agent} {name}");
-        // The line is whole, though its end is missing; half of it is none.
+        // The line is complete except for its end; half of it is no event.
         assert!(adopt(bytes.trim_ascii_end()).is_some(), "{agent} {name}");
         assert!(adopt(&bytes[..bytes.len() - 30]).is_none(), "{agent} {name}");
     }

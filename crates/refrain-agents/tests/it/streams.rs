@@ -26,9 +26,9 @@ struct Truth {
 enum Part {
     Whole,
     Lines(usize),
-    /// All but so many bytes at the end.
+    /// All except this many bytes at the end.
     Without(usize),
-    /// All but so many lines at the end.
+    /// All except this many lines at the end.
     WithoutLines(usize),
 }
 
@@ -143,7 +143,7 @@ const TRUTHS: [Truth; 91] = [
     claude("reset-mid-stream", Whole, DONE, Some([1000, 0, 50]), Some(500), ("75c4", OPUS), ok("recovered")),
     claude("network-retry", Whole, DONE, Some([1000, 0, 50]), Some(500), ("d1b25130", OPUS), ok("recovered")),
     claude("cut-stream", Whole, DONE, Some([2000, 0, 51]), Some(902), ("284acbdc", OPUS), ok("recovered")),
-    // the model that it ended with
+    // the model at the end
     claude("model-fallback", Whole, DONE, Some([1000, 0, 50]), Some(250), ("49c45ba4", SONNET), ok("after")),
     // sub-agents are in the tokens; several results add up, and the last has the message
     claude("subagent", Whole, DONE, Some([4000, 0, 200]), Some(2000), ("35d4", OPUS), ok("main done 2")),
