@@ -17,7 +17,7 @@ pub enum CheckState {
     Failed,
     /// It was cancelled, by a user or automatically.
     Cancelled,
-    /// It had nothing to do.
+    /// Skipped.
     Skipped,
     /// It neither passed nor failed.
     Neutral,
@@ -61,14 +61,14 @@ pub struct Checks {
     pub required: Vec<String>,
     /// More checks will follow from those that have begun: the list is incomplete.
     pub unfinished: bool,
-    /// Whether there are any to be expected.
+    /// Whether checks are expected.
     pub configured: Configured,
 }
 
 /// The overall result of the checks of one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All that was to be is reported, and none is against it.
+    /// All expected checks were reported, and none failed.
     Green,
     /// These are against it.
     Red {
@@ -92,7 +92,7 @@ pub enum Verdict {
         /// It is certain that there are some.
         certain: bool,
     },
-    /// There are none, and none is to be expected.
+    /// There are no checks, and none is expected.
     NoneConfigured,
 }
 

@@ -128,7 +128,7 @@ impl From<Pull> for PullRequest {
             head: pull.head.sha,
             branch: pull.head.name,
             base: pull.base.name,
-            // Before that it is the commit with which GitHub tries whether it goes.
+            // Before the merge it is GitHub's test merge commit.
             merged_as: pull.merge_commit_sha.filter(|_| state == State::Merged),
         }
     }

@@ -27,7 +27,7 @@ const TITLE: usize = 240;
 /// The longest description of a pull request, in bytes: GitHub allows 65,536 characters.
 const BODY: usize = 60 << 10;
 
-/// The forge that a remote belongs to, and the project there.
+/// The forge of a remote, and its project.
 #[derive(Debug)]
 pub struct Forge {
     place: Place,
@@ -158,7 +158,7 @@ impl Forge {
         self.host.get(number)
     }
 
-    /// The checks of a commit that is to be merged into `base`.
+    /// The checks of a commit to be merged into `base`.
     pub fn checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble> {
         self.host.checks(head, base)
     }

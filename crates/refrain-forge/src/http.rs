@@ -20,7 +20,7 @@ pub fn client(user_agent: impl Into<String>) -> ClientBuilder {
     Client::builder().user_agent(user_agent.into()).redirect(Policy::none())
 }
 
-/// The body of an answer, of at most so many bytes.
+/// The body of an answer, of at most `most` bytes.
 pub async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, BodyError> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(BodyError::Broken)? {

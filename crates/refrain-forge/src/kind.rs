@@ -17,9 +17,9 @@ pub(super) trait Host: Debug + Send + Sync {
     fn get(&self, number: u64) -> Result<PullRequest, Trouble>;
     fn create(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble>;
     fn edit(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble>;
-    /// Makes no draft of a draft.
+    /// Marks a draft as ready for review.
     fn ready(&self, of: &PullRequest) -> Result<(), Trouble>;
-    /// Makes a draft of it again.
+    /// Turns it into a draft again.
     fn draft(&self, of: &PullRequest) -> Result<(), Trouble>;
     fn checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble>;
     /// The whole log of a job.
@@ -32,16 +32,16 @@ pub(super) trait Host: Debug + Send + Sync {
     fn delete_branch(&self, name: &str) -> Result<(), Trouble>;
 }
 
-/// A pull request that is to be opened.
+/// A pull request to open.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening<'a> {
-    /// The branch that it is of, which is at the remote already.
+    /// Its head branch, which is already at the remote.
     pub branch: &'a str,
-    /// The branch that it is for.
+    /// Its base branch.
     pub base: &'a str,
     pub title: &'a str,
     /// Its description.
     pub body: &'a str,
-    /// It is not to be merged yet.
+    /// A draft cannot be merged yet.
     pub draft: bool,
 }

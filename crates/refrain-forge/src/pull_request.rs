@@ -9,18 +9,18 @@ pub struct PullRequest {
     /// The page for users.
     pub url: String,
     pub state: State,
-    /// It is not to be merged yet.
+    /// A draft cannot be merged yet.
     pub draft: bool,
     pub title: String,
     /// Its description.
     pub body: String,
-    /// The commit that it ends at.
+    /// Its head commit.
     pub head: Oid,
-    /// The branch that it is of.
+    /// Its head branch.
     pub branch: String,
-    /// The branch that it is for.
+    /// Its base branch.
     pub base: String,
-    /// The commit that it became.
+    /// The merge commit.
     pub merged_as: Option<Oid>,
 }
 

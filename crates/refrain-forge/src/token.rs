@@ -63,7 +63,7 @@ fn host_of_any(url: &str) -> Option<String> {
 }
 
 impl Token {
-    /// The one that may be shown to this host.
+    /// The token for this host.
     pub fn of(host: &str, env: &[(OsString, OsString)]) -> Option<Self> {
         let names = match is_githubs(host) {
             true => OWN,

@@ -54,7 +54,7 @@ pub enum Trouble {
         /// The forge's message.
         said: String,
     },
-    /// It is not there, or the login may not know that it is.
+    /// It does not exist, or this login may not see it.
     #[error("the forge does not have it, or does not show it to this login: {said}")]
     NotFound {
         /// The forge's message.
@@ -68,7 +68,7 @@ pub enum Trouble {
         /// The forge's message.
         said: String,
     },
-    /// It cannot be reached, or broke off: whether something was done there has to be looked up.
+    /// It is unreachable, or the connection broke: the result has to be looked up.
     #[error("the forge cannot be reached: {said}")]
     Unreachable { said: String },
     /// It refused for another reason.
@@ -97,7 +97,7 @@ pub enum Trouble {
 pub enum Until {
     /// At this time, in seconds since 1970.
     At(u64),
-    /// So much later than its answer.
+    /// A delay after its answer.
     After(Duration),
 }
 

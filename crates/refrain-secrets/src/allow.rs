@@ -34,7 +34,7 @@ allow! {
     REFERENCE = r"^(?:\[\[|\$env:|env[:.]|process\.env|os\.environ|getenv|vault:|secret:|ssm:|arn:|ref\+|op://|aws-sm://|projects/|secrets\.|vars\.|!ref|!sub|!vault|@microsoft\.keyvault|file:/|keyring:|keychain:|/run/secrets|/var/run|data:|\$2[aby]\$|\$argon2|\$[156]\$|\$pbkdf2|\$scrypt|\{ssha|pbkdf2|scrypt:|sha(?:256|512):|scram-sha)";
     /// Placeholders that a template or a shell replaces as a whole.
     WHOLE = r"^(?:%[\w.:-]*%|__.*__|\[.*\]|\{.*\}|\$[a-z_][a-z0-9_.>\[-]*)$";
-    /// A part of it.
+    /// The sign of a template inside a text.
     INSIDE = r"\$[{(]|\{\{|\}\}|#\{|%\{|<|>";
     /// A public key, a certificate, a labelled checksum, a date, a version.
     PUBLIC = r"^(?:ssh-rsa|ssh-ed25519|ecdsa-sha2|sha(?:1|256|384|512)-|sha256:|md5:|-----begin (?:pub|cert)|age1|pk[_.]|\d{4}-\d\d-\d\d|[\d.]+$)";
@@ -52,7 +52,7 @@ allow! {
     SEALED = r"^Ag[A-D][a-z0-9+/]{57,}={0,2}$";
 }
 
-/// Most of it are words like `your` and `token`.
+/// Whether it consists mostly of words like `your` and `token`.
 pub(super) fn has_parts_of_a_placeholder(text: &[u8]) -> bool {
     let parts = || text.split(|byte| matches!(byte, b'-' | b'_' | b'.')).filter(|part| !part.is_empty());
     let count = parts().count();

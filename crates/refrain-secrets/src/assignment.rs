@@ -149,7 +149,7 @@ struct Name {
     is_password: bool,
     /// It does not say what the token is for.
     is_mere_token: bool,
-    /// `date_pat` is a pattern, and no machine makes a token of signs.
+    /// `date_pat` is a pattern, and machine-made tokens contain no such signs.
     may_be_pattern: bool,
 }
 

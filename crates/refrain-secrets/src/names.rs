@@ -45,7 +45,7 @@ const ENDS: &[(&str, &str)] = &[
     (".tblk", "a login to a network"),
 ];
 
-/// Parts of the name of an environment that is there to be copied, or is encrypted, or is none.
+/// Parts of the name of an environment file that is an example, or encrypted, or no environment file.
 const SHOWN: &str = "example sample template tpl dist defaults default schema vault enc encrypted sops d ts js mjs cjs py rb go rs md txt spec keys";
 
 /// Parts of the name of an environment in which programs are tried.
@@ -93,7 +93,7 @@ fn has_end(name: &str, list: &str) -> bool {
     list.split(' ').any(|end| name.ends_with(end))
 }
 
-/// `.env`, `.env.local`, `production.env`, but none that is there to be copied.
+/// `.env`, `.env.local`, `production.env`, but no example to be copied.
 fn is_environment(name: &str) -> bool {
     (name == ".env" || name.starts_with(".env.") || name.ends_with(".env")) && !has_part(name, SHOWN)
 }

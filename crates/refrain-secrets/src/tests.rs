@@ -28,7 +28,7 @@ impl Chance {
         loop {
             let bytes = alphabet.as_bytes();
             let text: String = (0..len).map(|_| char::from(bytes[self.next(bytes.len())])).collect();
-            // Programs that make passwords see to it that all kinds are in them.
+            // Password generators include every kind of character.
             let count = |is: fn(&u8) -> bool| text.bytes().filter(is).count().min(2);
             let is_short = (12..=20).contains(&len) && (alphabet == ALNUM || alphabet == TYPED);
             let kinds =
@@ -81,7 +81,7 @@ fn is_alphabet(what: &str) -> bool {
         && chars.all(|c| c.is_ascii_digit())
 }
 
-/// Tokens as their vendors make them.
+/// Tokens in their vendors' formats.
 pub(super) const TOKENS: &[&str] = &[
     "AK~IA{316}",
     "AS~IA{316}",

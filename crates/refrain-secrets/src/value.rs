@@ -7,9 +7,9 @@ use super::words::{distinct, entropy, is_expression, is_mixed, is_scrambled, is_
 /// The assumed kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It follows a name like `password`, which people make up.
+    /// It follows a name like `password`: users choose such values.
     Password,
-    /// It follows a name like `api_key`, which machines make up.
+    /// It follows a name like `api_key`: machines make such values.
     Key,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn is_uuid(body: &[u8]) -> bool {
     allow::UUID.holds(body)
 }
 
-/// Whether a value that is given to such a name is a secret.
+/// Whether a value assigned to such a name is a secret.
 pub(super) fn is_secret(value: &[u8], kind: Kind) -> bool {
     let Ok(text) = str::from_utf8(value) else { return false };
     if value.len() < 8
@@ -49,7 +49,7 @@ pub(super) fn is_secret(value: &[u8], kind: Kind) -> bool {
             is_value && !text.contains(['\\', '`']) && !text.contains("[^")
         }
         Kind::Key => {
-            // No machine makes letters that are not those of ASCII: it is a label.
+            // Machine-made values are ASCII only: other text is a label.
             let is_value = text.is_ascii() && (is_scrambled(text) || !is_words(text) && !is_expression(text));
             value.len() >= 12 && is_value && entropy(value) >= 2.8
         }

@@ -93,7 +93,7 @@ pub(super) fn is_words(text: &str) -> bool {
 /// After each letter, those that follow it in words of languages that are written with these letters.
 const FOLLOWING: &str = "abcdfghiklmnprstuvwxy abcdeijlmorstuy acdefhiklmoprstuy abcdefgilmnoprstuy abcdefghiklmnopqrstuvwxyz adefilorstuy aeghilmnorstu aeilmorstuy abcdefgklmnoprstvxz aeou aeilnosu abcdefiklmnopstuvy abdeilmopsuy abcdefghiklmnoprstuvy abcdefgiklmnoprstuvwx acdehiloprstuy u abcdefgiklmnoprstuvy acdefghiklmnopqrstuvwy abcdefhilmnoprstuwy abcdefgilmnoprst aeio aehinors aceipt aceilmnopst aei";
 
-/// Whether a quarter of the pairs of letters are such as words do not have.
+/// Whether a quarter of the letter pairs do not occur in words.
 fn has_rare_pairs(runs: &[(Kind, &str)]) -> bool {
     let letters = runs.iter().filter(|(kind, run)| *kind == Kind::Letters && run.len() > 2);
     let is_rare = |pair: &[u8]| {

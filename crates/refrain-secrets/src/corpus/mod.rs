@@ -54,7 +54,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// The seeds of this run: the one that is given, or `REFRAIN_SEEDS` drawn ones, one by default.
+/// The seeds of this run: the given one, or as many random ones as `REFRAIN_SEEDS` says, one by default.
 fn seeds() -> Vec<u64> {
     let draw = || RandomState::new().build_hasher().finish() >> 32;
     let drawn = (0..number("REFRAIN_SEEDS").unwrap_or(1)).map(|_| draw());

@@ -49,7 +49,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("a.tf", "provider \"x\" {\n  value = \"@\"\n}\n"),
 ];
 
-/// Values that a name gives away, as far as the old corpus has none of them.
+/// Values that are recognized by their name, as far as the old corpus lacks them.
 const NAMED: &[(&str, &str, &str)] = &[
     ("secure string", "a.ps1", "$p = ConvertTo-SecureString \"{a6}!{a8}\" -AsPlainText -Force\r\n"),
     ("secure string", "b.ps1", "ConvertTo-SecureString -String '{t14}' -AsPlainText -Force\n"),
