@@ -78,7 +78,7 @@ pub(crate) fn screen(
     let mut found = secrets::screen(path, bytes, None);
     let mut known = None;
     if found.is_some()
-        // The commit of a submodule is no file, and git may not even have it.
+        // A submodule's commit is no file, and git may not even have it.
         && let Some(blob) = in_head.filter(|blob| blob.mode != SUBMODULE)
     {
         let in_head = git.output(["cat-file", "blob", blob.object.as_str()], &[])?;

@@ -134,7 +134,7 @@ impl Repository {
     }
 }
 
-/// A commit on its way.
+/// A commit in progress.
 pub(crate) struct Job<'a> {
     repository: &'a Repository,
     request: CommitRequest<'a>,
@@ -154,7 +154,7 @@ struct Settled {
     taken: Vec<RepoPath>,
 }
 
-/// How far the private index is.
+/// The progress of the private index.
 enum Staging<'a> {
     /// It contains this candidate and has this tree.
     Done(Candidate, Oid),
@@ -274,7 +274,7 @@ impl Job<'_> {
         Ok((outcome, taken))
     }
 
-    /// The branch that is checked out, or the detached head, as `git update-ref` wants it.
+    /// The reference that `git update-ref` moves: the checked-out branch, or the detached head.
     pub(crate) fn place(&self) -> Vec<String> {
         match &self.status.branch {
             Some(branch) => vec![format!("refs/heads/{branch}")],
@@ -342,7 +342,7 @@ impl Job<'_> {
         order.into_bytes()
     }
 
-    /// An object's name that git prints, or why there is none.
+    /// The object name that git prints, or the reason why there is none.
     fn say(&self, args: &[&str], input: &[u8]) -> Result<Result<Oid, Skipped>, GitError> {
         let done = Git::run(self.git, args, input)?;
         if !done.status.success() {

@@ -39,7 +39,7 @@ pub enum GitError {
          --worktree"
     )]
     TooManyChanges {
-        /// How many there may be.
+        /// The limit.
         most: usize,
     },
     /// More files than can be searched for protected ones.
@@ -48,21 +48,21 @@ pub enum GitError {
          or installed in .gitignore before the start"
     )]
     TooLarge {
-        /// How many there may be.
+        /// The limit.
         most: usize,
     },
     /// More files than can be compared with their earlier state.
     #[error("more than {most} files and folders; name what is built or installed in .gitignore")]
     TooManyFiles {
-        /// How many there may be.
+        /// The limit.
         most: usize,
     },
-    /// More new links than can be looked at.
+    /// More new links than can be checked.
     #[error(
         "more than {most} symbolic links are new, too many to see where they lead; commit them, or name them in .gitignore"
     )]
     TooManyLinks {
-        /// How many there may be.
+        /// The limit.
         most: usize,
     },
     /// An object whose content does not match its name.
@@ -84,7 +84,7 @@ pub enum GitError {
         /// Its message, printable.
         said: String,
     },
-    /// Git answered something else than was asked.
+    /// Git's answer has an unexpected form.
     #[error("`git {command}` answered something that cannot be understood: {answer:?}")]
     Answer {
         /// The first words of the command line.
@@ -92,10 +92,9 @@ pub enum GitError {
         /// The beginning of its answer.
         answer: String,
     },
-    /// A name that no branch can have.
+    /// An invalid branch name.
     #[error("{0:?} cannot be the name of a branch; git-check-ref-format(1) says which can")]
     BadBranch(String),
-    /// A branch that is there already.
     #[error("a branch {0:?} exists already; choose another name, or delete it")]
     BranchTaken(String),
     /// A repository without a commit, although one is needed as a base.
@@ -110,17 +109,17 @@ pub enum GitError {
     /// A text that names no commit.
     #[error("{0:?} names no commit here; give a branch, a tag or a commit")]
     NoCommit(String),
-    /// A folder that a worktree would not have.
+    /// A folder that would be missing in a worktree.
     #[error(
         "{folder} is not in commit {commit}, so a worktree from there would not have it; commit it first, name another \
          --base, or start from the project's root"
     )]
     NoFolder {
-        /// Which, below the root.
+        /// The folder, relative to the root.
         folder: Utf8PathBuf,
         commit: String,
     },
-    /// A worktree that is gone, and its branch too.
+    /// A worktree and its branch are gone.
     #[error(
         "the loop's worktree is gone, and so is its branch {branch:?}{}",
         .last.as_ref().map(|last| format!("; git branch {branch} {last} brings that back")).unwrap_or_default()
@@ -140,21 +139,21 @@ pub enum GitError {
     /// The git program differs from the pinned one.
     #[error("the git program {0} was changed since the loop started; start a new loop to use it")]
     OtherProgram(Utf8PathBuf),
-    /// Attributes that are others than the ones that were pinned.
+    /// Attributes differ from the pinned ones.
     #[error(
         "{0} was changed since the loop started, so no checkout holds just what the tree holds; change it back"
     )]
     OtherAttributes(Utf8PathBuf),
-    /// A file of a git folder that git would wait for.
+    /// A file of a git folder on which git would block.
     #[error(
         "{0} is no regular file, and git would wait for it; remove it and put the file back (`git reset` writes a new index)"
     )]
     NoFile(Utf8PathBuf),
-    /// An index that no repository has.
+    /// An index too large to be one.
     #[error("{path} has more than {} MiB, which is no index of git; remove it, and `git reset` writes a new one", .most >> 20)]
     LargeIndex {
         path: Utf8PathBuf,
-        /// How large it may be, in bytes.
+        /// The limit, in bytes.
         most: u64,
     },
     /// A file operation that failed.

@@ -28,7 +28,7 @@ pub struct LandRequest<'a> {
     pub tip: &'a Oid,
     /// The works, each on top of the one before it.
     pub works: &'a [Work<'a>],
-    /// The largest file that is screened for secrets, in bytes.
+    /// The largest file that is scanned for secrets, in bytes.
     pub largest_file: u64,
     /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],

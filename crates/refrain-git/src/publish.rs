@@ -57,13 +57,13 @@ pub(crate) struct Destination {
 #[derive(Clone, Copy, Debug)]
 pub struct PublishRequest<'a> {
     pub upstream: &'a Upstream,
-    /// This very commit.
+    /// The commit to push.
     pub head: &'a Oid,
     /// The branch has been seen on the remote before: if it is gone now, it was deleted there.
     pub was_there: bool,
     /// The head before the loop; none if there was no commit.
     pub base: Option<&'a Oid>,
-    /// The largest file that is looked at, in bytes.
+    /// The largest file that is scanned, in bytes.
     pub largest_file: u64,
     /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
@@ -73,7 +73,7 @@ pub struct PublishRequest<'a> {
 /// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Push {
-    /// The remote's branch is there now.
+    /// The remote's branch was updated.
     Pushed {
         head: Oid,
     },
@@ -112,7 +112,7 @@ impl Repository {
         let (now, tracks) = configured(self, self.git(), |it| {
             (it.push_url(remote), it.values(&format!("remote.{remote}.fetch")).contains(&tracking.as_str()))
         })?;
-        // The pinned one has no password.
+        // The pinned address has no password.
         let url = now.filter(|now| without_password(now) == *url).unwrap_or_else(|| url.clone());
         let name = format!("refrain-{:016x}{:016x}", random(), random());
         let mut settings = vec![
@@ -143,13 +143,13 @@ impl Repository {
             Ok(done) => return Ok(Err(of_transport(said(&done)))),
             Err(refusal) => return Ok(Err(refusal)),
         };
-        // It is asked for by the end of a name: others may have the same.
+        // Matched by the end of the name: other references may have the same end.
         let printed = String::from_utf8_lossy(&done.stdout);
         let mut lines = printed.lines().filter_map(|line| line.split_once('\t'));
         Ok(Ok(lines.find(|(_, name)| *name == refname).and_then(|(at, _)| at.parse().ok())))
     }
 
-    /// The same, with the commit brought home.
+    /// The same, and fetches the commit.
     pub fn fetch(
         &self,
         upstream: &Upstream,
@@ -276,7 +276,7 @@ impl Repository {
         exposed_by_loop(git, &new, rules)
     }
 
-    /// The commits at which branches of the remote are, as far as they are here.
+    /// The commits of the remote's branches, as far as they exist here.
     fn heads_at(&self, upstream: &Upstream, cancel: Option<&Cancel>) -> Result<Vec<Oid>, GitError> {
         let destination = self.destination(upstream)?;
         let words = ["ls-remote", "--heads", "--refs", "--", &destination.name];

@@ -105,7 +105,7 @@ impl Repository {
         let (Some("true"), Some(up), Some(git_dir), Some(common), None) =
             (lines.next(), lines.next(), lines.next(), lines.next(), lines.next())
         else {
-            // An answer a line, unless a path is of several: that of the git folder may be elsewhere.
+            // One answer per line, unless a path has a line break: the git folder may be elsewhere.
             return Err(match answer.starts_with("true") {
                 true => GitError::LineBreak(worktree.to_owned()),
                 false => GitError::Answer { command: "rev-parse", answer },
@@ -290,7 +290,7 @@ impl Repository {
     }
 }
 
-/// The git program and a `PATH` for it that are neither in the worktree nor beside the git folder.
+/// The git program and a `PATH` for it, both outside the worktree and the git folder's parent.
 fn outside(
     env: &[(OsString, OsString)],
     root: &Utf8Path,

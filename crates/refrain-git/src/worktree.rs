@@ -86,7 +86,7 @@ impl Repository {
     fn fill_new(&self, path: &Utf8Path, head: &Oid) -> Result<(), GitError> {
         let done = self.check_out_new(path, head);
         if done.is_err() && is_half_made(path) {
-            // As git does. The next call removes it if this cannot.
+            // As git does. The next call removes it if this fails.
             let _ = self.worktrees_to_change().remove_half_made(path);
         }
         done
@@ -242,7 +242,7 @@ impl Repository {
         Some(format!("its folder is gone, but the commits of its submodules are in {dir}"))
     }
 
-    /// The git folder of the worktree at a path, whether that is there or not.
+    /// The git folder of the worktree at a path, even if the path does not exist.
     pub(crate) fn git_dir_of(&self, path: &Utf8Path) -> Option<Utf8PathBuf> {
         let all = self.common_dir().join("worktrees").read_dir_utf8().ok()?;
         let own = real(path).join(".git");
@@ -250,7 +250,8 @@ impl Repository {
         all.filter_map(Result::ok).map(|entry| entry.path().to_owned()).find(is_its)
     }
 
-    /// Whether git folders of submodules lie in this worktree or in its own git folder, and so would go with it.
+    /// Whether this worktree or its own git folder contains git folders of submodules, which would be removed with
+    /// it.
     pub(crate) fn holds_repositories(&self) -> Result<bool, GitError> {
         if has_modules(self.git_dir()) {
             return Ok(true);
@@ -273,7 +274,7 @@ impl Repository {
             }
             Some(_) => {}
         }
-        // Only if it still is there.
+        // Only if it still exists.
         let refname = format!("refs/heads/{branch}");
         let done = self.git().run(["update-ref", "-d", &refname, began.as_str()], &[])?;
         match done.status.success() {
@@ -284,7 +285,7 @@ impl Repository {
         }
     }
 
-    /// Which other worktree than the one at `path` has the branch checked out.
+    /// The folder of a worktree, other than the one at `path`, that has the branch checked out.
     pub(crate) fn checked_out(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
         let asked = real(path);
         // It is nearly always only there, as the files show.

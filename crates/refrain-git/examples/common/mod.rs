@@ -37,7 +37,7 @@ impl Figures {
     }
 }
 
-/// The environment of git in a folder that is its home too.
+/// The environment for git, with the folder as its home.
 pub(crate) fn environment(home: &Utf8Path) -> Result<Vec<(OsString, OsString)>, Box<dyn Error>> {
     Ok(vec![
         ("PATH".into(), std::env::vars_os().find(|(name, _)| name == "PATH").ok_or("no PATH")?.1),

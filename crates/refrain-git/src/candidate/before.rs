@@ -14,7 +14,7 @@ pub(crate) struct Before(BTreeMap<Vec<u8>, Option<u64>>);
 
 impl Before {
     pub(crate) fn of(base: &Base) -> Self {
-        // A repository in the repository ends with a slash.
+        // The path of a nested repository ends with a slash.
         let bare = |path: Vec<u8>| path.strip_suffix(b"/").map_or_else(|| path.clone(), <[u8]>::to_vec);
         Self(base.dirty.iter().map(|dirty| (bare(dirty.path.to_bytes()), dirty.stamp)).collect())
     }

@@ -20,7 +20,7 @@ const LENGTH: usize = 16;
 /// no file that was written since has the same hash.
 type Mark = [u8; LENGTH];
 
-/// The files and folders of a checkout as they were at a time.
+/// The files and folders of a checkout at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FolderSnapshot(HashSet<Mark>);
 

@@ -28,7 +28,7 @@ pub(crate) struct Checkout<'a> {
     pub(crate) folder: &'a Utf8Path,
     /// The folder that `kept` lists.
     pub(crate) top: &'a Utf8Path,
-    /// Files that were compared before.
+    /// Files that were already compared.
     pub(crate) kept: &'a FolderSnapshot,
 }
 
@@ -46,7 +46,7 @@ impl Entry<'_> {
     }
 }
 
-/// An object, and roughly how many bytes it has.
+/// An object and its approximate size in bytes.
 struct Sized<'a> {
     entry: Entry<'a>,
     bytes: u64,
@@ -83,7 +83,7 @@ pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<()
     let printed = git.output(["ls-files", "--stage", "-z"], &[])?;
     let files = entries(&printed, "ls-files")?;
     if tree_of(&files, 0).as_ref() != Some(tree) {
-        // Trees that old gits made have modes that an index has not.
+        // Old gits wrote trees with modes that an index cannot have.
         verify_trees(git, tree)?;
         let printed = git.output(list(&["-r"], tree), &[])?;
         let listed = entries(&printed, "ls-tree")?;
@@ -108,7 +108,7 @@ pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<()
     verify_objects(git, "blob", &converted)
 }
 
-/// The name of a file's content, and how many bytes it has.
+/// The object name of a file's content, and its size in bytes.
 fn file_name(path: &Path) -> std::io::Result<(Option<Oid>, u64)> {
     let meta = fs::symlink_metadata(path)?;
     let content = match meta.is_symlink() {

@@ -9,7 +9,7 @@ use crate::candidate::protect::{Difference, content, diff_trees, differences, em
 use crate::error::GitError;
 use crate::repository::Repository;
 
-/// How many links are looked at. A tree that has more new ones is refused by the first that leads out among them.
+/// How many links are checked. A tree with more new ones is refused because of the first of them that points outside.
 const MOST: usize = 1000;
 
 impl Repository {

@@ -27,7 +27,7 @@ pub(crate) struct Staged {
     /// The stamp of the user's index that the private one was copied from.
     pub(crate) person: Seen,
     pub(crate) looks: Looks,
-    /// The private index, and how it was left.
+    /// The private index and its last stamp.
     pub(crate) private: (Utf8PathBuf, Seen),
     /// The largest file it may contain.
     pub(crate) largest: u64,

@@ -268,7 +268,7 @@ pub(crate) fn empty_tree(git: Git<'_>) -> Result<String, GitError> {
     git.text(["hash-object", "-t", "tree", "--stdin"], b"")
 }
 
-/// A path that two trees have otherwise: its mode and object in each, zeros if it is missing.
+/// A path that differs between two trees: its mode and object in each, zeros if it is missing.
 pub(crate) struct Difference<'a> {
     pub(crate) path: &'a [u8],
     pub(crate) before: (&'a str, &'a str),

@@ -27,7 +27,8 @@ pub(crate) fn begin(git: Git<'_>) -> Result<Begun<'_>, GitError> {
     Git::begin(git, updating(KEEPING))
 }
 
-/// Brings the private index to the candidate. `git` works on it, as does `begun`, which has read it.
+/// Makes the private index equal to the candidate. Both `git` and `begun`, which has already read the index, work on
+/// it.
 pub(crate) fn stage(
     repository: &Repository,
     git: Git<'_>,
@@ -89,7 +90,7 @@ fn look_again(
 ) -> Result<(), GitError> {
     let mut as_in_head = Vec::new();
     for kept in std::mem::take(&mut candidate.kept) {
-        // A submodule has no stamp, but a file that has taken its place has.
+        // A submodule has no stamp, but a file in its place has.
         let is_another = kept.stamp != repository.stamp(&kept.path);
         let found = if is_another { screen_staged(git, &kept, rules)? } else { None };
         let Some(found) = found.filter(|_| !rules.allow(&kept.path)) else {
@@ -106,13 +107,13 @@ fn look_again(
     index_info(git, &as_in_head)
 }
 
-/// A line of `git update-index --index-info`; mode 0 takes the path away.
+/// A line of `git update-index --index-info`; mode 0 removes the path.
 pub(crate) fn info(mode: &str, object: &Oid, path: &[u8]) -> Vec<u8> {
     [mode.as_bytes(), b" ", object.as_str().as_bytes(), b"\t", path, b"\0"].concat()
 }
 
 fn screen_staged(git: Git<'_>, kept: &Kept, rules: Rules<'_>) -> Result<Option<SecretMatch>, GitError> {
-    // With the stage: without it, a file that is called `0:x` would be taken for stage 0 of `x`.
+    // With an explicit stage: otherwise a file called `0:x` would be taken for stage 0 of `x`.
     let input = [b":0:".as_slice(), &kept.path, b"\0"].concat();
     let printed = Git::output(git, ["cat-file", "--batch", "-z"], &input)?;
     let content = next_object(&mut printed.as_slice()).unwrap_or_default();

@@ -26,14 +26,14 @@ pub(crate) struct Status {
     pub(crate) head: Option<Oid>,
     /// The branch; none if the head is detached.
     pub(crate) branch: Option<String>,
-    /// Everything that is not as the head has it.
+    /// Every path that differs from the head.
     pub(crate) entries: Vec<Entry>,
 }
 
-/// A path that is not as the head has it.
+/// A path that differs from the head.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Its bytes; a repository in the repository ends with `/`.
+    /// Its bytes; a nested repository ends with `/`.
     pub(crate) path: Vec<u8>,
     pub(crate) kind: Kind,
 }
@@ -41,19 +41,19 @@ pub(crate) struct Entry {
 /// In which way.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Git knows it.
+    /// Git tracks it.
     Tracked(Tracked),
     /// Unresolved conflict: the index has several versions.
     Unmerged,
-    /// Git does not know it, and does not ignore it.
+    /// Untracked and not ignored.
     New,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Tracked {
-    /// Whether the index has it otherwise than the head.
+    /// Whether the index differs from the head.
     pub(crate) is_staged: bool,
-    /// Whether it is gone from the working tree.
+    /// Whether it is missing in the working tree.
     pub(crate) is_gone: bool,
     /// The version in the head; none if it is new.
     pub(crate) in_head: Option<Blob>,
@@ -114,7 +114,7 @@ pub(crate) fn hidden(printed: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     marked.filter(|(mark, _)| *mark == b'S' || mark.is_ascii_lowercase())
 }
 
-/// Whether several versions of a path wait for a decision.
+/// Whether there are unresolved conflicts.
 pub(crate) fn has_conflicts(status: &Status) -> bool {
     status.entries.iter().any(|entry| entry.kind == Kind::Unmerged)
 }

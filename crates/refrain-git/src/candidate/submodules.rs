@@ -17,7 +17,7 @@ pub(crate) fn look(repository: &Repository, git: Git<'_>) -> Result<Status, GitE
     Ok(status)
 }
 
-/// Adds the submodules of which the commit is the same, and something else is not.
+/// Adds the submodules whose commit is unchanged but whose content is not.
 fn look_inside(repository: &Repository, git: Git<'_>, status: &mut Status) -> Result<(), GitError> {
     let printed = git.output(["ls-files", "--stage", "-z"], &[])?;
     for record in printed.split(|byte| *byte == 0) {

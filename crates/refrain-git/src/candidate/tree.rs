@@ -20,7 +20,7 @@ use crate::repository::Repository;
 pub struct TreeRequest<'a> {
     /// The state before the loop.
     pub base: &'a Base,
-    /// A place for a private index, as that of a commit: the same will do.
+    /// The path of a private index; that of a commit will do.
     pub index: &'a Utf8Path,
     /// The size limit of its files, in bytes.
     pub largest_file: u64,

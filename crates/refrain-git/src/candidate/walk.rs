@@ -23,10 +23,10 @@ pub(crate) const RULES: &str = ".refrain/ignored";
 /// Folders that interpreters and runners create anywhere, even inside a fully protected folder.
 const CACHES: [&str; 4] = ["__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"];
 
-/// How many files and folders a worktree may have that protection is asked for.
+/// How many files and folders a worktree may have for its protection to be checked.
 const MOST: usize = 2_000_000;
 
-/// A file that a rule speaks of.
+/// A file that matches a rule.
 #[derive(Debug)]
 pub(crate) struct ProtectedFile {
     pub(crate) path: Vec<u8>,
@@ -51,12 +51,12 @@ impl ProtectedFile {
 pub(crate) struct Walk<'a> {
     pub(crate) paths: &'a Protected,
     pub(crate) parts: &'a [Part],
-    /// Folders that are passed over, without a slash at their ends.
+    /// Ignored folders, without a trailing slash.
     pub(crate) ignored: &'a BTreeSet<Vec<u8>>,
 }
 
 impl Walk<'_> {
-    /// All that is found, in no order.
+    /// All matches, in no order.
     pub(crate) fn of(self, root: &Utf8Path) -> Result<Vec<ProtectedFile>, GitError> {
         let parts: BTreeSet<Vec<u8>> = self.parts.iter().map(|part| part.path.to_bytes()).collect();
         let (mut found, mut seen) = (Vec::new(), 0);
@@ -122,7 +122,7 @@ fn below(folder: &[u8], name: &OsStr) -> Vec<u8> {
 /// The content of a file of ignore rules at the start; none if there was none.
 pub(crate) type Before<'a> = &'a dyn Fn(&[u8]) -> Result<Option<Vec<u8>>, GitError>;
 
-/// The folders that git ignores as a whole; with `before`, only by rules that were there at the start.
+/// The folders that git ignores as a whole; with `before`, only by rules that existed at the start.
 pub(crate) fn ignored(git: Git<'_>, before: Option<Before<'_>>) -> Result<BTreeSet<Vec<u8>>, GitError> {
     let asked = ["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"];
     let listed = git.output(asked, &[])?;

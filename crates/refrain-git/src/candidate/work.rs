@@ -62,7 +62,7 @@ struct Stamp {
 #[derive(Debug)]
 struct Content {
     stamp: Stamp,
-    /// `x` of a program, `l` of a link, `f` of any other file.
+    /// `x` for an executable file, `l` for a link, `f` for any other file.
     kind: u8,
     /// The object name of its content; none if it cannot be read, or is of another kind.
     object: Option<Oid>,
@@ -247,7 +247,7 @@ impl WorkSnapshot {
         is_refrains(path) || self.files.contains_key(path) || self.folders.contains_key(path) || is_ignored()
     }
 
-    /// Adds a path of which every file counts, and all below it.
+    /// Adds a path with everything below it, without ignore rules.
     fn add_plain(&mut self, path: Vec<u8>, before: Duration) -> Result<(), GitError> {
         let mut paths = vec![path];
         while let Some(path) = paths.pop() {
@@ -295,11 +295,11 @@ impl WorkSnapshot {
                 continue;
             }
             let on_disk = join(&self.root, path);
-            // A file that is gone is no part of the work; it need not have been there (a sparse checkout).
+            // A missing file is no part of the work; it may never have existed (a sparse checkout).
             let Ok(meta) = fs::symlink_metadata(&on_disk) else { continue };
             let stamp = Stamp::of(&meta, before);
             if stamp.is_folder() {
-                // A repository in the repository, or a submodule.
+                // A nested repository, or a submodule.
                 self.add_plain(path.strip_suffix(b"/").unwrap_or(path).to_vec(), before)?;
                 continue;
             }
@@ -318,7 +318,7 @@ impl WorkSnapshot {
         self.watch_folders(git, before)
     }
 
-    /// Every folder in which a file may appear that counts: all that git does not ignore as a whole.
+    /// Watches every folder in which a relevant file may appear: all that git does not ignore as a whole.
     fn watch_folders(&mut self, git: Git<'_>, before: Duration) -> Result<(), GitError> {
         let mut folders: BTreeSet<Vec<u8>> = BTreeSet::from([Vec::new()]);
         for path in self.files.keys() {
@@ -409,7 +409,7 @@ fn listed(printed: &[u8]) -> Option<BTreeMap<&[u8], Option<&str>>> {
     Some(listed)
 }
 
-/// Those of the folders that git ignores as a whole.
+/// The folders among these that git ignores as a whole.
 fn ignored(git: Git<'_>, folders: &BTreeSet<Vec<u8>>) -> Result<BTreeSet<Vec<u8>>, GitError> {
     if folders.is_empty() {
         return Ok(BTreeSet::new());

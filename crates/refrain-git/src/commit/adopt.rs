@@ -11,7 +11,7 @@ use crate::plumbing::git::Git;
 pub(crate) const LOOP: &str = "Refrain-Loop";
 pub(crate) const ITERATION: &str = "Refrain-Iteration";
 
-/// A mark, the commit, its tree, its parents, and of which loop and iteration it is, with a NUL at the end.
+/// A mark, the commit, its tree, its parents, and its loop and iteration, with a NUL at the end.
 const FORMAT: &str = "--format=%m%n%H%n%T%n%P%n%(trailers:key=Refrain-Loop,valueonly,separator=%x2C)%n\
                       %(trailers:key=Refrain-Iteration,valueonly,separator=%x2C)%x00";
 
@@ -21,7 +21,7 @@ const MOST: &str = "--max-count=1000";
 /// The differences between two states of the history.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Since {
-    /// The commit of this very iteration.
+    /// The commit of this iteration.
     pub(crate) ours: Option<Made>,
     /// Commits made by the agent itself, which belong to no loop, oldest first.
     pub(crate) by_agent: Vec<Oid>,

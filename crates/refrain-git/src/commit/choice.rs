@@ -54,7 +54,7 @@ pub(crate) fn choose(
 }
 
 enum What {
-    /// Not the loop's, or not there any more.
+    /// Not the loop's, or no longer there.
     Nothing,
     Gone,
     Kept(Kept),

@@ -15,7 +15,7 @@ use refrain_secrets as secrets;
 /// How much file content is held at once, in bytes.
 const AT_ONCE: u64 = 16 << 20;
 
-/// A file that a commit brought.
+/// A file that a commit added or changed.
 struct Brought {
     commit: Oid,
     path: Vec<u8>,
@@ -49,7 +49,7 @@ pub(crate) fn screen_unknown(
     known: &Known,
 ) -> Result<Vec<Exposed>, GitError> {
     let mut brought = brought(git, commits)?;
-    // The same content at the same path in two commits is one find.
+    // The same content at the same path in two commits is one finding.
     let mut seen = HashSet::new();
     brought
         .retain(|it| seen.insert((it.path.clone(), it.new.clone())) && !known.has_passed(&it.path, &it.new));
@@ -106,7 +106,7 @@ fn parse(printed: &[u8]) -> Vec<Brought> {
     brought
 }
 
-/// How large the files are.
+/// The sizes of the files.
 fn sizes(git: Git<'_>, brought: &[Brought]) -> Result<HashMap<Oid, u64>, GitError> {
     let input = lines(brought.iter().map(|it| &it.new));
     let asked = ["cat-file", "--buffer", "--batch-check=%(objectname) %(objectsize)"];
@@ -161,7 +161,7 @@ pub(crate) fn unscreened(
     }))
 }
 
-/// The files that these commits brought.
+/// The files that these commits added or changed.
 fn brought(git: Git<'_>, commits: &[Oid]) -> Result<Vec<Brought>, GitError> {
     if commits.is_empty() {
         return Ok(Vec::new());

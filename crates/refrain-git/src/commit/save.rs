@@ -18,7 +18,7 @@ use crate::repository::Repository;
 /// The trailer with the tree of the work, without the added files.
 pub(crate) const TREE: &str = "Refrain-Tree";
 
-/// How many names are tried before it is given up.
+/// How many branch names are tried.
 const NAMES: u32 = 100;
 
 /// The work to save, and the rules.
@@ -37,7 +37,7 @@ pub struct SaveRequest<'a> {
     pub message: &'a str,
     /// Files added to the work: paths and contents, which are safe to publish.
     pub files: &'a [(&'a str, &'a [u8])],
-    /// A place for a private index, as that of a commit: the same will do.
+    /// The path of a private index; that of a commit will do.
     pub index: &'a Utf8Path,
     /// The size limit of its files, in bytes.
     pub largest_file: u64,
@@ -139,7 +139,7 @@ impl Job<'_> {
         }
     }
 
-    /// A commit that no branch has yet.
+    /// A commit without a branch.
     fn commit(&self) -> Result<Oid, GitError> {
         let git = self.git;
         let mut lines = Vec::new();

@@ -32,11 +32,11 @@ pub struct HandOverRequest<'a> {
     pub branch: Option<&'a str>,
     /// The expected head: the last commit that was handed over, or the head at the start.
     pub expected: &'a Oid,
-    /// The commit, which descends from that.
+    /// The commit to hand over, a descendant of the expected one.
     pub to: &'a Oid,
     /// The entry in the branch's log.
     pub why: &'a str,
-    /// A place for private indexes, in the plan's own folder: this, and others beside it.
+    /// The path of private indexes, in the plan's own folder: this, and others beside it.
     pub index: &'a Utf8Path,
     /// Cancels it until the first file is written.
     pub cancel: Option<&'a Cancel>,
@@ -45,7 +45,7 @@ pub struct HandOverRequest<'a> {
 /// The result. Except for `Done`, nothing was changed, and it may be tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandedOver {
-    /// The branch has it, and so have the files.
+    /// The branch and the files are updated.
     Done,
     /// The branch is elsewhere: the user committed meanwhile.
     Diverged { head: Oid },
@@ -58,7 +58,7 @@ pub enum HandedOver {
     },
     /// The branch is also checked out in another worktree, whose files would not follow.
     CheckedOut { by: Utf8PathBuf },
-    /// Git is in the middle of something.
+    /// A git operation is in progress.
     InProgress(Operation),
     /// Another git holds the index lock, or died holding it.
     IndexLocked,
@@ -165,7 +165,7 @@ impl Job<'_> {
     fn run(&self, lock: Locked<'_>) -> Result<HandedOver, GitError> {
         let HandOverRequest { expected, to, index, .. } = self.request;
         lock.copy_to(index)?;
-        // Neither question waits for the other.
+        // The two questions run in parallel.
         let (staged, steps) = std::thread::scope(|both| {
             let staged = both.spawn(|| self.staged());
             (staged.join(), self.steps())
@@ -185,7 +185,7 @@ impl Job<'_> {
         // Paths that the user already has in their final form stay; only the index is updated.
         let ahead = steps.iter().filter(|step| disk.ahead.contains(&step.path));
         self.put(self.git, ahead.map(|step| (&step.path, &step.to)))?;
-        // From here on it is not stopped half-way.
+        // From here on it cannot be cancelled.
         let git = self.git.to_its_end();
         let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", expected.as_str(), to.as_str()];
         let done = git.run(read, &[])?;
@@ -217,7 +217,7 @@ impl Job<'_> {
         Ok(git.with_hooks().run(args, &[])?.status.success())
     }
 
-    /// Puts the files back that were written for a commit which the branch did not take.
+    /// Restores the files that were written for a commit, after the branch update was rejected.
     fn take_back(
         &self,
         git: Git<'_>,

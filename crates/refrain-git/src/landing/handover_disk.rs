@@ -75,7 +75,7 @@ impl Job<'_> {
         for step in steps {
             let path = &step.path;
             let staged = staged.get(path);
-            // As the index of the last commit, or as that of the next, has it.
+            // The index entry equals that of the last commit, or of the next.
             let fits = staged.is_none_or(|staged| *staged == step.to);
             if step.is_submodule() || sparse.contains(path) {
                 if !fits {
@@ -205,7 +205,7 @@ impl Job<'_> {
     }
 }
 
-/// Names every file at or below a path, links too.
+/// Visits every file at or below a path, links too.
 fn files_below(path: &Path, name: &mut impl FnMut(&Path)) {
     let mut left: Vec<PathBuf> = vec![path.to_owned()];
     while let Some(path) = left.pop() {

@@ -50,7 +50,7 @@ impl Repository {
         Ok(Heads(heads))
     }
 
-    /// The tree of a commit, asked with this git.
+    /// The tree of a commit, read with this git.
     pub(crate) fn tree_by(&self, git: Git<'_>, commit: &Oid) -> Result<Oid, GitError> {
         let heads = self.heads(git, std::slice::from_ref(commit))?;
         heads.tree(commit).cloned().ok_or_else(|| GitError::NoCommit(commit.to_string()))

@@ -45,13 +45,13 @@ pub struct RemakeRequest<'a> {
 /// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinearBranch {
-    /// The reference is at the new line.
+    /// The reference points to the new line.
     Done {
         /// The end of the line.
         tip: Oid,
         /// The new commit for each original commit, in order.
         picked: Vec<(Oid, Oid)>,
-        /// The commits that do not go without those that were taken out, and so are not in it either.
+        /// The commits that depend on the removed ones, and so are not in it either.
         conflicts: Vec<(Oid, Vec<Conflict>)>,
     },
     /// Another process moved the reference, which was there at that time.
@@ -169,7 +169,7 @@ impl Repository {
             found.extend(printed.lines().filter_map(|line| {
                 let mut fields = line.split(' ');
                 let (name, at, tree) = (fields.next()?, fields.next()?, fields.next()?);
-                // One of these may be a folder of others.
+                // Git also lists references below a requested name.
                 names.iter().find(|asked| **asked == name)?;
                 Some((name.to_owned(), (at.parse().ok()?, tree.parse().ok()?)))
             }));
@@ -245,7 +245,7 @@ impl Repository {
             let git = git.by(author.as_ref());
             return oid("commit-tree", &Git::text(git, settings.chain(args), message)?).map(Ok);
         }
-        // As it was made: so it is the same object each time.
+        // With the original times: so it is the same object each time.
         let head = format!("tree {tree}\nparent {onto}\n");
         let object = [head.as_bytes(), &parts.rest].concat();
         oid("hash-object", &Git::text(git, ["hash-object", "-t", "commit", "-w", "--stdin"], &object)?)

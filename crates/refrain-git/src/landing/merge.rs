@@ -30,7 +30,7 @@ pub struct MergeRequest<'a> {
     pub work: &'a Oid,
     /// Paths that are never part of the work: they stay as the tip has them.
     pub except: &'a [RepoPath],
-    /// A place for a private index.
+    /// The path of a private index.
     pub index: &'a Utf8Path,
     pub cancel: Option<&'a Cancel>,
 }
@@ -38,11 +38,11 @@ pub struct MergeRequest<'a> {
 /// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// Both go together.
+    /// The merge has no conflict.
     Clean { tree: Oid },
     /// The user has to decide.
     Conflict {
-        /// The tree with git's marks in it.
+        /// The tree with git's conflict markers.
         tree: Oid,
         /// The conflicts, ordered by path.
         conflicts: Vec<Conflict>,
@@ -111,7 +111,7 @@ impl Repository {
         if works.is_empty() || paths_of.is_empty() {
             return Ok(Vec::new());
         }
-        // The first is compared with the second, as if that were its parent.
+        // The first is compared with the second, as if the second were its parent.
         let input: String = works.iter().map(|(work, base)| format!("{work} {base}\n")).collect();
         let words =
             ["--literal-pathspecs", "diff-tree", "--stdin", "-r", "-z", "--no-renames", "--name-only", "--"];
@@ -142,7 +142,7 @@ impl Repository {
         Ok((side(ours)?, side(theirs)?))
     }
 
-    /// Those of the paths that still have git's marks of a conflict in this tree.
+    /// The paths that still have conflict markers in this tree.
     pub fn with_markers(&self, tree: &Oid, paths: &[RepoPath]) -> Result<Vec<RepoPath>, GitError> {
         let mut found = Vec::new();
         for path in paths {
@@ -226,7 +226,7 @@ fn kind_of(kind: &str, text: &[u8]) -> Option<ConflictKind> {
     })
 }
 
-/// Whether a text has all three marks of a conflict, in their order, each at the begin of a line.
+/// Whether a text has all three conflict markers, in order, each at the start of a line.
 fn is_marked(text: &[u8]) -> bool {
     const MARKS: [&[u8]; 3] = [b"<<<<<<< ", b"=======", b">>>>>>> "];
     let mut marks = MARKS.iter().peekable();

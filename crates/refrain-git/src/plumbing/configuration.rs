@@ -35,7 +35,7 @@ pub(crate) struct Configured {
 pub(crate) type Configurations = BTreeMap<Option<Utf8PathBuf>, Configured>;
 
 impl Configured {
-    /// Of these settings alone.
+    /// From these settings alone.
     #[cfg(test)]
     pub(crate) fn of(settings: &[(&str, &str)]) -> Self {
         let setting =
@@ -78,7 +78,7 @@ impl Configured {
         }
     }
 
-    /// All that is pinned.
+    /// All pins.
     pub(crate) fn pins(&self) -> impl Iterator<Item = &GitPin> {
         self.settings.iter().filter_map(|setting| setting.pin.as_ref()).chain(&self.pinned_files)
     }
@@ -99,7 +99,7 @@ impl Configured {
         told.map_or_else(|| self.value(key), |(_, value)| value)
     }
 
-    /// How ssh is started.
+    /// The command that starts ssh.
     pub(crate) fn ssh_command(&self, pins: Option<&GitPins>) -> Result<String, GitError> {
         Ok(self.used("core.sshcommand", &self.overrides(pins)?).to_owned())
     }

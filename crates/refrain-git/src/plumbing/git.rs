@@ -16,7 +16,7 @@ use refrain_forge::FROM_FILE;
 
 /// Overrides of the user's configuration: each only if it would change the answer or disturb the user.
 const SETTINGS: &[&str] = &[
-    // Paths come as they are.
+    // Paths are printed unquoted.
     "-c",
     "core.quotePath=false",
     // An iteration would pay for maintenance; the user's next git does it.
@@ -32,7 +32,7 @@ const SETTINGS: &[&str] = &[
     "core.trustCtime=true",
     "-c",
     "core.checkStat=default",
-    // A private index that is split would leave its other half in the repository.
+    // A split private index would leave its shared part in the repository.
     "-c",
     "core.splitIndex=false",
     // Nothing that an agent can write is run: no program as a protocol, no signature unless it is requested, no
@@ -51,7 +51,7 @@ const SETTINGS: &[&str] = &[
     "fetch.recurseSubmodules=false",
 ];
 
-/// With this git runs no hook.
+/// Options that disable hooks.
 const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
 /// The variables with which a surrounding git (a hook, `git rebase --exec`) would redirect ours to its own
@@ -110,7 +110,7 @@ const FILTERING: &[&str] = &[
 /// can write, and their processes are children of these commands.
 const TALKING: &[&str] = &["fetch", "ls-remote", "push"];
 
-/// Which command the words are of.
+/// The git command among the arguments.
 fn command_of(args: &[OsString]) -> Option<&str> {
     let mut words = args.iter().filter_map(|word| word.to_str());
     while let Some(word) = words.next() {
@@ -173,7 +173,7 @@ pub(crate) struct Git<'a> {
     runs_hooks: bool,
     /// No setting of the user is overridden: it is only read.
     is_bare: bool,
-    /// Settings for this one alone.
+    /// Settings for this run only.
     settings: &'a [(String, String)],
 }
 
@@ -221,7 +221,7 @@ impl<'a> Git<'a> {
         Self { env, ..self }
     }
 
-    /// The same for the files in `folder`, which is no worktree of this git folder and is not known to it.
+    /// The same for the files in `folder`, which is not registered as a worktree of this git folder.
     pub(crate) fn for_files_in(self, folder: &'a Utf8Path, git_dir: &'a Utf8Path) -> Self {
         Self { dir: folder, git_dir: Some(git_dir), ..self }
     }
@@ -359,7 +359,7 @@ impl<'a> Git<'a> {
     }
 }
 
-/// The folders of the environment's `PATH` that are absolute and outside of `dirs`, and whether these are all.
+/// The absolute folders in the environment's `PATH` outside of `dirs`, and whether these are all.
 fn folders_outside(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> (Vec<PathBuf>, bool) {
     let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path);
     let all: Vec<PathBuf> = path.into_iter().flat_map(std::env::split_paths).collect();
@@ -382,7 +382,7 @@ pub(crate) fn program(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> Optio
     folders_outside(env, dirs).0.into_iter().map(|folder| folder.join("git")).find(is_program)
 }
 
-/// The environment's `PATH` without folders in `dirs`; none if there are none in it.
+/// The environment's `PATH` without folders in `dirs`; none if it contains none of them.
 pub(crate) fn path_outside(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> Option<OsString> {
     let (outside, is_all) = folders_outside(env, dirs);
     if is_all { None } else { std::env::join_paths(outside).ok() }
@@ -413,7 +413,7 @@ fn in_variables(settings: &[(String, String)], env: &[(OsString, OsString)]) -> 
     variables
 }
 
-/// The object's name that git printed.
+/// Parses the object name that git printed.
 pub(crate) fn oid(command: &'static str, answer: &str) -> Result<Oid, GitError> {
     answer.trim().parse().map_err(|_| GitError::Answer { command, answer: answer.to_owned() })
 }

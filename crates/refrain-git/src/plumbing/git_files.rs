@@ -12,7 +12,7 @@ use crate::plumbing::disk::{LARGEST, text};
 /// The folders whose files git reads, below the git folder that all worktrees share.
 const FOLDERS: [&str; 3] = ["", "info", "objects/info"];
 
-/// Refuses git folders in which git would wait for a FIFO, or has an index that is too large.
+/// Refuses git folders with a FIFO, on which git would block, or with an index that is too large.
 pub(crate) fn check(git_dir: &Utf8Path, common_dir: &Utf8Path) -> Result<(), GitError> {
     let shared = FOLDERS.iter().map(|folder| common_dir.join(folder));
     let own = (git_dir != common_dir).then(|| ["", "info"].map(|folder| git_dir.join(folder)));
@@ -50,7 +50,7 @@ pub(crate) fn check_above(folder: &Utf8Path) -> Result<(), GitError> {
     check(&git_dir, &common)
 }
 
-/// The git folder that a `.git` file names, whether it is there or not.
+/// The git folder that a `.git` file names, even if it does not exist.
 pub(crate) fn named(dot_git: &Utf8Path) -> Option<Utf8PathBuf> {
     let text = text(dot_git).ok()?;
     let path = text.strip_prefix("gitdir:")?.trim();
@@ -74,7 +74,7 @@ mod tests {
         testkit::write(path.as_std_path(), text);
     }
 
-    /// A git folder with a branch, as far as it is looked at.
+    /// A git folder with a branch, as far as it is checked.
     fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let root = Utf8PathBuf::from_path_buf(dir.path().canonicalize().unwrap()).unwrap();

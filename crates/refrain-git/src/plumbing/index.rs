@@ -52,7 +52,7 @@ pub(crate) fn seal(path: &Utf8Path) -> io::Result<()> {
     set_modified(path, meta.mtime(), meta.mtime_nsec())
 }
 
-/// Copies an index, if it is a regular file of a size that indexes have.
+/// Copies an index, if it is a regular file of a plausible size.
 fn copy_regular(path: &Utf8Path, copy: &Utf8Path) -> io::Result<()> {
     let from = refrain_files::open_regular(path)?;
     let meta = from.metadata()?;
@@ -129,7 +129,7 @@ impl Index {
         let _ = fs::remove_file(&beside);
         write_new(&beside, id).on("write", &beside)?;
         let taken = match fs::hard_link(&beside, &self.lock) {
-            // A disk without links.
+            // A file system without hard links.
             Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported) => {
                 write_new(&self.lock, id)
             }

@@ -14,7 +14,6 @@ const MOST: usize = 20_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) tree: Oid,
-    /// In their order.
     pub(crate) parents: Vec<Oid>,
 }
 

@@ -12,7 +12,7 @@ use crate::plumbing::listed::Worktree;
 use crate::plumbing::object::now;
 use crate::repository::Repository;
 
-/// How many worktrees of one name there may be.
+/// How many worktrees may have the same name.
 const MOST: u32 = 1000;
 
 /// Settings with which git would create the repository's own files in another way.
@@ -104,7 +104,7 @@ pub(crate) fn head_of(git_dir: &Utf8Path) -> Option<Option<String>> {
     Some(Some(branch.to_owned()))
 }
 
-/// Whether the git folders of submodules lie in the git folder of a worktree.
+/// Whether the git folder of a worktree contains git folders of submodules.
 pub(crate) fn has_modules(git_dir: &Utf8Path) -> bool {
     fs::read_dir(git_dir.join("modules")).is_ok_and(|mut entries| entries.next().is_some())
 }

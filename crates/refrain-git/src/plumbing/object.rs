@@ -29,7 +29,7 @@ const QUARTER: u64 = 15 * 60;
 /// The compression level of objects: git's default.
 const LEVEL: u8 = 6;
 
-/// The variables that say when a commit is made.
+/// The variables that set the time of a commit.
 const WHEN: [&str; 2] = ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"];
 
 /// A commit to be made.
@@ -81,7 +81,7 @@ impl Repository {
         Ok(Ok(commit))
     }
 
-    /// Has git add it.
+    /// Adds it with git.
     fn commit_tree(&self, git: Git<'_>, object: Object<'_>) -> Result<Result<Oid, String>, GitError> {
         let Object { tree, parents, message, is_signed } = object;
         let mut args = vec!["commit-tree", tree.as_str()];

@@ -3,17 +3,17 @@
 
 use refrain_core::git::{GitPin, GitPins};
 
-/// A merge of lines, as git does it by itself.
+/// Git's own line merge.
 const MERGE: &str = "git merge-file --marker-size=%L %A %O %B";
 
 /// The override of a setting that differs from its pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// The last value that is as it was pinned, else this one.
+    /// The last value that equals its pin, else this one.
     Value(&'static str),
-    /// An empty value, which ends a list, and then the values that are as they were pinned.
+    /// An empty value, which clears a list, and then the values that equal their pins.
     List,
-    /// Whether hooks are run: none is, if one is not as it was pinned.
+    /// Whether hooks run: none does, if one differs from its pin.
     Hook,
     /// None: another setting, whose name no agent can guess, decides instead, or it is not used.
     Named,
@@ -87,9 +87,9 @@ pub(crate) struct Overrides {
     /// Disables hooks that are defined by settings.
     pub(crate) without_hooks: Vec<(String, String)>,
     pub(crate) allows_hooks: bool,
-    /// There are filters or merge drivers that are run.
+    /// Filters or merge drivers are run.
     pub(crate) has_filters: bool,
-    /// There are hooks, or commits are signed.
+    /// Hooks are run, or commits are signed.
     pub(crate) has_programs: bool,
 }
 
@@ -158,10 +158,10 @@ impl Overrides {
     }
 }
 
-/// How the names of pinned files of the hooks folder begin.
+/// The prefix of pinned files in the hooks folder.
 pub(crate) const HOOKS: &str = "hooks/";
 
-/// The pinned file of attributes of the repository itself, below its git folder.
+/// The pinned attributes file of the repository, below its git folder.
 pub(crate) const OWN_ATTRIBUTES: &str = "info/attributes";
 
 /// The pinned file with the user's own attributes.

@@ -37,7 +37,7 @@ const LARGEST_PROGRAM: u64 = 1 << 20;
 /// How many files of the hooks folder are pinned.
 const MOST_HOOKS: usize = 256;
 
-/// How many words of a command are looked at for programs.
+/// How many words of a command are examined for programs.
 const MOST_WORDS: usize = 16;
 
 impl Repository {

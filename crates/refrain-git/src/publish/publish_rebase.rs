@@ -30,7 +30,7 @@ pub struct RebaseRequest<'a> {
     pub head: &'a Oid,
     /// The remote's head, which is already fetched.
     pub theirs: &'a Oid,
-    /// A place for private indexes, in the loop's own folder: this, and others beside it.
+    /// The path of private indexes, in the loop's own folder: this, and others beside it.
     pub index: &'a Utf8Path,
     /// Cancels it until the first file is written.
     pub cancel: Option<&'a Cancel>,
@@ -41,9 +41,9 @@ pub struct RebaseRequest<'a> {
 pub enum Rebased {
     /// The branch is on top of theirs.
     Done { head: Oid },
-    /// Both sides did something that does not go together.
+    /// Both sides have conflicting changes.
     Conflict {
-        /// The commit of ours that does not go.
+        /// Our commit that conflicts.
         at: Oid,
         /// The conflicts.
         conflicts: Vec<Conflict>,
@@ -52,7 +52,7 @@ pub enum Rebased {
         /// The remote's changes.
         theirs: String,
     },
-    /// The two have no commit in common.
+    /// The two have no common ancestor.
     Unrelated,
     /// The branch or the files could not follow; never [`HandedOver::Done`].
     Hindered(HandedOver),
@@ -140,7 +140,7 @@ impl Repository {
         Ok(Ok(line))
     }
 
-    /// Both sides in one commit.
+    /// Merges both sides in one commit.
     fn join(&self, git: Git<'_>, (base, head): (&Oid, &Oid), theirs: &Oid) -> Result<Line, GitError> {
         let tree = match merge(git, base, head, theirs)? {
             Merged::Clean { tree } => tree,

@@ -30,7 +30,7 @@ pub enum Refusal {
     HookDeclined { said: String },
     /// The branch existed on the remote and was deleted there.
     BranchDeleted,
-    /// The remote cannot be reached, or was lost in the middle: it may be tried again.
+    /// The remote is unreachable, or the connection broke: it may be tried again.
     Unreachable {
         /// Git's message.
         said: String,
@@ -115,10 +115,11 @@ const NO_REMOTE: &[&str] = &[
     "' not found",
 ];
 
-/// The same: a branch with rules. GitHub has numbers for them (GH006: protected branch, GH013: repository rules).
+/// The same, about protected branches. GitHub has numbers for them (GH006: protected branch, GH013: repository
+/// rules).
 const PROTECTED: &[&str] = &["protected branch", "gh006", "gh013", "rule violations"];
 
-/// The same: a connection that is not made, or ends too early.
+/// The same, about connections that fail or end too early.
 const UNREACHABLE: &[&str] = &[
     "could not resolve",
     "couldn't connect",

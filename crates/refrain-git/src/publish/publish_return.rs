@@ -16,7 +16,7 @@ const KEEPING: &str = "--no-overwrite-ignore";
 /// The place of a worktree after its branch is merged.
 #[derive(Clone, Copy, Debug)]
 pub enum BaseReturn<'a> {
-    /// To this branch, which then follows its remote.
+    /// On this branch, which then follows its remote.
     To(&'a str),
     /// At the remote branch's commit, on no branch: the worktree is about to be removed.
     Detached,

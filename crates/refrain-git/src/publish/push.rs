@@ -30,11 +30,11 @@ pub(crate) const ASKS_NOBODY: &[&str] = &["-c", "core.askPass=", "-c", "credenti
 /// The branch to push, and the rules for scanning it first.
 #[derive(Clone, Copy, Debug)]
 pub struct PushRequest<'a> {
-    /// The branch, without `refs/heads/`. Its last commit was screened when it was made.
+    /// The branch, without `refs/heads/`. Its last commit was scanned when it was made.
     pub branch: &'a str,
     /// The head before the loop: later commits are the loop's and the agent's. None if there was no commit.
     pub since: Option<&'a Oid>,
-    /// The largest file that is looked at, in bytes.
+    /// The largest file that is scanned, in bytes.
     pub largest_file: u64,
     /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
@@ -167,7 +167,7 @@ pub(crate) fn exposed_by_loop(
 
 /// These commits, the oldest first.
 fn commits(git: Git<'_>, new: &[String]) -> Result<Vec<Oid>, GitError> {
-    // There may be more than arguments can be.
+    // The list may exceed the limit for arguments.
     let (how, new): (Vec<&str>, Vec<&str>) =
         new.iter().map(String::as_str).partition(|it| it.starts_with("--"));
     let words = ["rev-list", "--reverse", "--stdin"].into_iter().chain(how);
@@ -175,7 +175,7 @@ fn commits(git: Git<'_>, new: &[String]) -> Result<Vec<Oid>, GitError> {
     Ok(printed.lines().filter_map(|line| line.parse().ok()).collect())
 }
 
-/// The same of the name of a branch.
+/// The same for the name of a branch.
 pub(crate) fn exposed_name(branch: &str) -> Option<String> {
     secrets::screen_name(branch.as_bytes())
         .map(|what| format!("the name of the branch: it looks like {what}"))

@@ -63,7 +63,7 @@ impl Configured {
         Some(other.unwrap_or(url))
     }
 
-    /// An address with its longest known beginning replaced.
+    /// An address after applying the longest matching prefix of `what`: `insteadof` or `pushinsteadof`.
     fn instead(&self, url: &str, what: &str) -> Option<String> {
         let mut longest: Option<(&str, &str)> = None;
         for setting in &self.settings {

@@ -36,7 +36,7 @@ impl Repository {
         Ok(())
     }
 
-    /// The commit that a text names: a branch, a tag, a commit, `HEAD`.
+    /// The commit with this name: a branch, a tag, a commit, `HEAD`.
     pub fn resolve(&self, from: &str) -> Result<Oid, GitError> {
         let asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{from}^{{commit}}")];
         let done = self.git().run(asked, &[])?;

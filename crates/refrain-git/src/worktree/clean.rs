@@ -142,7 +142,7 @@ impl Repository {
         answer.parse().map_err(|_| GitError::Answer { command: "write-tree", answer })
     }
 
-    /// Fills the folders of repositories in the tree from those of this worktree.
+    /// Fills the folders of nested repositories in the tree from those of this worktree.
     fn fill_repositories(
         &self,
         git: Git<'_>,

@@ -74,7 +74,7 @@ pub enum ReadySlot {
     Held(Vec<String>),
 }
 
-/// How a worktree of the pool is found.
+/// The state of a worktree of the pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It is missing, unfinished, or broken: it has to be prepared.
@@ -83,7 +83,7 @@ pub enum Standing {
     On {
         /// The branch that is checked out; none if the head is detached.
         branch: Option<String>,
-        /// Its head; none on a branch that is gone.
+        /// Its head; none on a branch that was deleted.
         head: Option<Oid>,
     },
 }
@@ -270,7 +270,7 @@ impl Repository {
         }
     }
 
-    /// Removes a worktree of the pool, unless something of value lies in it; branches stay.
+    /// Removes a worktree of the pool, unless it contains something worth keeping; branches stay.
     pub fn remove_slot(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Removal, GitError> {
         if let Folder::Whole = folder(self, at)? {
             self.there(at)?.wake_slot(None)?;

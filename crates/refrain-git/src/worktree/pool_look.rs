@@ -55,7 +55,7 @@ impl Repository {
         Ok(Look { status, operation, is_kept })
     }
 
-    /// Takes the marks away that hide changes of files from git.
+    /// Removes the index flags that hide changes of files from git.
     fn unhide(&self, git: Git<'_>) -> Result<(), GitError> {
         let printed = git.output(HIDDEN, &[])?;
         let (mut skipped, mut assumed) = (Vec::new(), Vec::new());
@@ -82,7 +82,7 @@ impl Repository {
         log.lines().last()?.split(' ').nth(1)?.parse().ok()
     }
 
-    /// Whether a commit is on a branch, or of no further use.
+    /// Whether a commit is on a branch, or no longer needed.
     fn is_kept(&self, git: Git<'_>, head: &Oid) -> Result<bool, GitError> {
         if self.reference(SETTLED)?.as_ref() == Some(head) {
             return Ok(true);
@@ -161,7 +161,7 @@ impl Repository {
 pub(crate) struct Look {
     pub(crate) status: Status,
     operation: Option<Operation>,
-    /// Whether the head is on a branch, or of no further use.
+    /// Whether the head is on a branch, or no longer needed.
     is_kept: bool,
 }
 

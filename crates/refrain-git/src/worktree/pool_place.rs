@@ -13,14 +13,14 @@ use crate::plumbing::git_files::named;
 use crate::plumbing::linked::has_modules;
 use crate::repository::Repository;
 
-/// How the folder of a worktree is found.
+/// The state of a worktree's folder.
 pub(crate) enum Folder {
     Nothing,
     /// A worktree of this repository.
     Whole,
     /// Files without their link to the repository.
     Broken,
-    /// Something that is not of the pool's making, for this reason.
+    /// Something else than a worktree of the pool, with the reason.
     Strange(String),
 }
 
@@ -76,13 +76,13 @@ impl Repository {
     }
 }
 
-/// There are no files, but git may still have the commits of submodules that were in them.
+/// There are no files, but git may still have the commits of their submodules.
 fn nothing(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitError> {
     let left = repository.what_is_left(folder);
     Ok(left.map_or(Folder::Nothing, Folder::Strange))
 }
 
-/// Whether git knows a git folder by its head.
+/// Whether a git folder is valid, judging by its head.
 fn has_head(git_dir: &Utf8Path) -> bool {
     let head = text(&git_dir.join("HEAD")).unwrap_or_default();
     head.starts_with("ref: refs/") || head.trim_end().parse::<Oid>().is_ok()

@@ -21,7 +21,7 @@ const HALF_MADE: &str = "initializing";
 /// The file in the git folder of a worktree that locks it (gitrepository-layout(5)).
 const LOCKED: &str = "locked";
 
-/// How often git is asked again. The other git needs some microseconds more, and each git takes milliseconds to start.
+/// How often git is repeated. The other git needs only microseconds, and each git takes milliseconds to start.
 const AGAIN: usize = 50;
 
 /// The worktrees of a repository, while this is held: exclusively by a git that changes them, shared by those that
@@ -39,7 +39,7 @@ impl Repository {
         Worktrees { repository: self, _lock: lock }
     }
 
-    /// The worktrees, to list them.
+    /// Access for listing the worktrees.
     pub(crate) fn worktrees_to_list(&self) -> Worktrees<'_> {
         let lock = File::open(self.common_dir()).ok().filter(|lock| lock.lock_shared().is_ok());
         Worktrees { repository: self, _lock: lock }
@@ -106,7 +106,7 @@ impl Worktrees<'_> {
 
     /// Removes an unfinished worktree, in which no agent has worked.
     pub(crate) fn remove_half_made(&self, path: &Utf8Path) -> Result<(), GitError> {
-        // If git made no more than the folder, it does not recognize it as its own. Only an empty one is removed.
+        // If git made only the folder, it does not recognize it as its own. Only an empty one is removed.
         if !path.join(".git").exists() {
             let _ = fs::remove_dir(path);
         }
@@ -115,7 +115,7 @@ impl Worktrees<'_> {
 
     /// Removes a worktree without a check: the caller has checked that nothing is lost.
     pub(crate) fn remove_whatever(&self, path: &Utf8Path) -> Result<(), GitError> {
-        // Forced twice, as a half made one is locked.
+        // Forced twice, because an unfinished one is locked.
         self.remove(&["--force", "--force", path.as_str()])
     }
 }
@@ -145,7 +145,7 @@ fn past_half_made<T>(ask: impl Fn() -> Result<T, GitError>) -> Result<T, GitErro
     past(ask, |answered| matches!(answered, Err(error) if is_over_half_made(&error.to_string())))
 }
 
-/// Asks again while the answer is of this kind, but not for ever.
+/// Repeats a call while its result is of this kind, up to a limit.
 pub(crate) fn past<T>(ask: impl Fn() -> T, is_to_be_repeated: impl Fn(&T) -> bool) -> T {
     for _ in 0..AGAIN {
         let answered = ask();

@@ -19,7 +19,7 @@ enum Do {
 
 use Do::{Execute, Link, Remove, Write};
 
-/// A commit on another one.
+/// A commit on top of another.
 fn work(place: &Place, begin: &Oid, changes: &[(&str, Do)]) -> Oid {
     place.git(&["checkout", "-q", "--detach", begin.as_str()]);
     for (path, what) in changes {

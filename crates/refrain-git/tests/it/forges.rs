@@ -346,7 +346,7 @@ fn a_token_that_is_no_good_is_told_by_its_place_and_never_shown() {
 fn whoever_is_logged_in_is_asked_as_that_whatever_token_there_is() {
     let it = AtForge::new(Kind::Token);
     it.there.rule("logged-out", None);
-    // That of the program is none that this forge would know.
+    // The forge does not know the program's token.
     assert!(matches!(it.forge().project(), Err(Trouble::NotLoggedIn { .. })));
     it.there.change(|world| world.token = None);
     assert_eq!(it.forge().project().unwrap().default_branch, "main");

@@ -261,7 +261,7 @@ fn nothing_is_done_in_the_middle_of_something() {
     it.place.write_at(it.place.git_path("MERGE_HEAD"), format!("{}\n", it.wave));
     assert_eq!(it.hand_over(), HandedOver::InProgress(Operation::Merge));
     fs::remove_file(it.place.git_path("MERGE_HEAD")).unwrap();
-    // Conflicts that are left of a stash.
+    // Conflicts left by a stash.
     it.place.write("other", "mine\n");
     it.place.git(&["stash", "-q"]);
     it.place.write("other", "another\n");

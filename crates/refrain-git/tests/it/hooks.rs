@@ -255,7 +255,7 @@ fn a_commit_that_a_crash_left_unlooked_at_is_undone_as_well() {
     place.write("src/a.rs", "changed\n");
     let before = (place.snapshot(PERSONS), place.status(), place.head());
     assert!(matches!(skipped(&place.commit(&base, 1)), Skipped::HookTook { .. }));
-    // As if it had been killed before it was undone.
+    // As if it had been killed before the undo.
     let undone = place.git(&["rev-parse", "main@{1}"]);
     place.git(&["update-ref", "refs/heads/main", &undone]);
     let report = place.commit(&base, 1);

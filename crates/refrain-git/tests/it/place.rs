@@ -50,7 +50,6 @@ impl Place {
         place
     }
 
-    /// A repository without a commit.
     pub(crate) fn unborn(init: &[&str]) -> Self {
         let dir = tempfile::Builder::new().prefix("refrain-git-").tempdir().unwrap();
         let top = Utf8PathBuf::from_path_buf(dir.path().canonicalize().unwrap()).unwrap();

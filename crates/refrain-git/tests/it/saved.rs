@@ -100,7 +100,7 @@ fn a_name_that_is_taken_gets_a_number_and_what_has_it_stays() {
     let saved = save(&place, &base);
     assert_eq!(saved.branch, format!("{BRANCH}-2"));
     assert_eq!(place.git(&["rev-parse", BRANCH]), place.head().as_str());
-    // A branch that is called as the folder.
+    // A branch named like the folder.
     let place = Place::new();
     place.git(&["branch", "wip"]);
     let base = work(&place);
@@ -239,7 +239,7 @@ fn a_secret_that_the_agent_committed_by_itself_does_not_leave() {
     place.git(&["add", "key.pem"]);
     place.git(&["commit", "-qm", "Mine"]);
     let by_agent = place.head();
-    // Taken out again, it stays in the history.
+    // Removed again, it stays in the history.
     place.git(&["rm", "-q", "key.pem"]);
     place.git(&["commit", "-qm", "Not mine"]);
     place.write("src/new.rs", "new\n");

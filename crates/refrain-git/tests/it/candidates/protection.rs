@@ -10,7 +10,7 @@ use rstest::rstest;
 
 use crate::place::Place;
 
-/// A place with tests, a configuration of them, a manifest, and something that is ignored.
+/// A place with tests, their configuration, a manifest, and an ignored file.
 fn place() -> Place {
     let place = Place::new();
     place.write("tests/test_a.py", "assert True\n");

@@ -91,7 +91,7 @@ fn an_allowed_file_is_committed_and_told_and_a_new_mark_allows_nothing() {
         format!("tests/fixtures/a.toml of commit {}: line 1 looks like a GitHub token", commit.short())
     );
 
-    // The agent's own commits go by the same rules.
+    // The same rules apply to the agent's own commits.
     place.write("tests/fixtures/b.toml", token('E'));
     place.git(&["add", "tests"]);
     place.git(&["commit", "-qm", "The agent's"]);
@@ -136,7 +136,7 @@ fn a_name_that_is_a_secret_is_left_out_and_told() {
     assert_eq!(place.committed("HEAD"), ["A fine.txt"]);
     let names = [format!("{name}.large"), format!("{name}.txt"), format!("{name}/a.txt")];
     assert_eq!(left_out(&report), names.map(|name| format!("{name}: it looks like a GitHub token")));
-    // A repository of that name, which the agent commits itself.
+    // A repository with that name, which the agent commits itself.
     let sub = format!("{name}-sub");
     place.git(&["init", "-q", &sub]);
     place.git(&["-C", &sub, "commit", "-q", "--allow-empty", "-m", "inside"]);

@@ -134,7 +134,7 @@ fn a_lock_is_whole_from_the_beginning_and_nothing_is_left_beside_it() {
     let place = Place::new();
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
-    // As a kill leaves them: before the lock was there, and after, when both are one file.
+    // Leftovers of a kill: before the lock existed, and after, when both are one file.
     let (lock, beside) = (place.git_path("index.lock"), place.git_path("index.refrain-the-loop"));
     place.write_at(&beside, "");
     made(&place.commit(&base, 1));
@@ -230,7 +230,7 @@ fn a_commit_that_was_made_before_a_crash_is_found_again() {
     place.write("src/a.rs", "changed\n");
     let index = std::fs::read(place.git_path("index")).unwrap();
     let first = place.commit(&base, 1);
-    // As if it had been killed before the index was brought up to date, holding the lock.
+    // As if it had been killed before the index was updated, holding the lock.
     place.write_at(place.git_path("index"), index);
     place.write_at(place.git_path("index.lock"), "refrain loop the-loop\n");
     let before = place.snapshot(PERSONS);

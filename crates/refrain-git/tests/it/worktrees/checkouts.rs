@@ -216,7 +216,7 @@ fn neither_a_submodule_nobody_fetched_nor_a_folder_of_ours_keeps_a_worktree() {
     let path = place.top().join("state/one");
     let first = place.head();
     repository.add_worktree(&path, "one", &first).unwrap();
-    // The agent took its .gitignore away.
+    // The agent deleted its .gitignore.
     place.write_at(path.join(".refrain/notes.md"), "notes\n");
     assert_eq!(repository.remove_worktree(&path, "one", &first).unwrap(), Removal::Removed);
     place.git(&["submodule", "add", "-q", sub.root().as_str(), "sub"]);
@@ -361,7 +361,7 @@ fn a_worktree_whose_folder_is_gone_is_made_anew_from_its_branch() {
         repository.restore_worktree(&path, "loop/one", None).unwrap();
         assert_eq!(there.read("src/a.rs"), "done\n");
         assert_eq!(there.git(&["branch", "--show-current"]), "loop/one");
-        // The next time git has forgotten it.
+        // The next time git no longer lists it.
         fs::remove_dir_all(&path).unwrap();
         place.git(&["worktree", "prune"]);
         repository.restore_worktree(&path, "loop/one", None).unwrap();

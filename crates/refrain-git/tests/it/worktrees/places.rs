@@ -74,7 +74,7 @@ fn one_that_leads_to_another_repository_is_not_where_it_was() {
     assert!(!linked.is_where_it_was());
 }
 
-/// The folder of this slot of the pool, made ready on a branch.
+/// The folder of this slot of the pool, prepared on a branch.
 #[track_caller]
 fn ready_in(place: &Place, repository: &Repository, number: u32, branch: &str, at: &Oid) -> Utf8PathBuf {
     let beside: Utf8PathBuf = place.top().join(format!("state/_pool/{number}"));
@@ -112,7 +112,7 @@ fn branches_that_were_prepared_are_begun_on_and_belong_to_nobody_else() {
     // The branch was deleted again.
     place.git(&["update-ref", "-d", "refs/heads/refrain/plan/two"]);
     ready(2, &branches[1].0);
-    // One of them is there: none is made, and each is made with its worktree.
+    // One of them exists: none is made, and each is made with its worktree.
     let more = ["one", "three"].map(|name| (format!("refrain/plan/{name}"), at.clone()));
     repository.prepare_branches(&more).unwrap();
     assert_eq!(repository.reference("refs/heads/refrain/plan/three").unwrap(), None);
