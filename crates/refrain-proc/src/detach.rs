@@ -14,7 +14,7 @@ use refrain_files::OFlags;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// How long a runner may take until it is ready.
+/// The time limit for a runner to become ready.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// The stack of a thread that only waits, in bytes.
 const STACK: usize = 64 << 10;
@@ -38,7 +38,7 @@ pub const READY: &str = "ready";
 
 /// Leaves the terminal that this process was started from: its signals and its end are no longer ours.
 pub fn leave_terminal() {
-    // A process that leads a group already has left it.
+    // Fails for a group leader, which has already left it.
     let _ = rustix::process::setsid();
 }
 

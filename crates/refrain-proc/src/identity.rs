@@ -11,7 +11,7 @@ pub struct Stat {
     pub process: Process,
     pub parent: i32,
     pub session: i32,
-    /// Whether it is dead and waits for its parent to notice.
+    /// Whether it is dead and not reaped yet.
     pub zombie: bool,
     /// Whether a signal or a debugger stopped it.
     pub stopped: bool,

@@ -6,7 +6,7 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
 use crate::identity;
 
-/// How many; none is no limit.
+/// Limits; none means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Files that one process may have open.
@@ -15,7 +15,7 @@ pub struct Limits {
     pub processes: Option<u64>,
 }
 
-/// This process's, which its children inherit.
+/// The limits of this process, which its children inherit.
 #[must_use]
 pub fn own() -> Limits {
     Limits {

@@ -64,9 +64,9 @@ impl Meter {
 pub(crate) struct Log {
     path: Utf8PathBuf,
     file: Option<File>,
-    /// Bytes that came.
+    /// Bytes received.
     total: u64,
-    /// A quarter of the cap: the begin is two of them, each file of the end is one.
+    /// A quarter of the cap: the head has two, each file of the end has one.
     quarter: u64,
     /// The end of the output, once the head is full.
     tail: Option<Tail>,
@@ -77,7 +77,7 @@ pub(crate) struct Log {
 struct Tail {
     dir: Utf8PathBuf,
     current: File,
-    /// Bytes in it.
+    /// Bytes in the current file.
     length: u64,
     path: Utf8PathBuf,
     /// The full one before it.
@@ -137,7 +137,7 @@ impl Tail {
             self.current = create(&path)?;
             self.length = 0;
             let full = std::mem::replace(&mut self.path, path);
-            // There are two at every moment: from their places the length of the begin is known.
+            // There are always two of them: their offsets determine the length of the head.
             if let Some(older) = self.older.replace(full) {
                 remove(&older)?;
             }
@@ -150,10 +150,10 @@ impl Tail {
     }
 }
 
-/// A log in its parts, as they lie on disk before they are one.
+/// A log in parts, as they are on disk before the merge.
 #[derive(Debug)]
 struct Parts {
-    /// How much of the log itself is the begin.
+    /// The length of the head in the log file itself.
     head: u64,
     /// How many bytes were dropped after it.
     dropped: u64,
@@ -178,7 +178,7 @@ impl Parts {
         tail.sort();
         let head = match tail.as_slice() {
             [] => return Ok(None),
-            // Each but the last is a quarter long.
+            // Each file but the last has a quarter's length.
             [(first, _), (second, _), ..] => 2 * (second - first),
             // Nothing was dropped yet.
             [(only, _)] => *only,
@@ -248,7 +248,7 @@ pub fn read(path: &Utf8Path) -> io::Result<impl Read> {
     Ok(pieces(path)?.into_iter().fold(nothing, |before, piece| Box::new(before.chain(piece))))
 }
 
-/// The end of a log as it is now, merged or not, at most `most` bytes.
+/// The end of a log in its current state, merged or not, at most `most` bytes.
 pub fn read_end(path: &Utf8Path, most: u64) -> io::Result<Vec<u8>> {
     let mut end = Vec::new();
     for mut piece in pieces(path)?.into_iter().rev() {
@@ -424,7 +424,7 @@ mod tests {
             assert!(all[..length].ends_with(&text[text.len() - 100..]), "{length}");
             assert_eq!(text.contains("left out"), length > 1000, "{length}");
             for cut in 500..=text.len() {
-                // The merge had come that far when everything was killed.
+                // The merge was killed at this point.
                 let half = OpenOptions::new().write(true).open(&path).unwrap();
                 half.set_len(500).unwrap();
                 (&half).seek(SeekFrom::End(0)).unwrap();

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::system::is_gone_within;
 
-/// A program with a pipe at each end. Its standard error is ours. Dropped, it is ended.
+/// A program with a pipe at each end. Its standard error is ours. It is ended on drop.
 #[derive(Debug)]
 pub struct Piped {
     child: Child,

@@ -12,7 +12,7 @@ use crate::{identity, system};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphan {
     pub process: Process,
-    /// Its command line, words joined by blanks. Data.
+    /// Its command line, words joined by blanks. Untrusted data.
     pub command: String,
     /// The requested variables that it has. Untrusted data.
     pub variables: BTreeMap<&'static str, String>,

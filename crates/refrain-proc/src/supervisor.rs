@@ -39,9 +39,9 @@ const PIPE: usize = 1 << 20;
 pub struct KeeperSpec {
     /// The binary that becomes the keeper when it is called [`KEEPER_NAME`].
     pub program: PathBuf,
-    /// The environment that agents start from.
+    /// The environment of the agents.
     pub env: Vec<(OsString, OsString)>,
-    /// The variables that mark the loop's processes, should the keeper die: `NAME=value`.
+    /// The variables that mark the loop's processes, in case the keeper dies: `NAME=value`.
     pub marks: Vec<String>,
     /// The data folder of the loop, if there is one: on the keeper's command line, so that its descendants can find
     /// it.
@@ -55,7 +55,7 @@ pub struct Job<L> {
     pub argv: Vec<String>,
     /// The folder to start in.
     pub dir: Utf8PathBuf,
-    /// Set over the keeper's environment.
+    /// Added to the keeper's environment.
     pub env: Vec<(String, String)>,
     /// The file for standard input; none means closed.
     pub stdin: Option<Utf8PathBuf>,

@@ -77,7 +77,7 @@ pub(crate) fn living_names() -> Option<Vec<String>> {
     is_any.then(|| names.into_iter().take(MOST_NAMES).collect())
 }
 
-/// Whether this process has children, dead ones that were not waited for included. Without them it has no descendants.
+/// Whether this process has children, including zombies. Without them it has no descendants.
 fn has_children() -> bool {
     let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::All, peek), Err(Errno::CHILD))
@@ -165,7 +165,7 @@ fn marked(mark: &Mark) -> BTreeSet<(i32, u64)> {
         .map(|stat| (stat.process.pid, stat.process.start))
         .collect();
     let is_keeper = |stat: &&Stat| mark.keeper == Some(stat.process);
-    // A keeper that cannot even die still has its children.
+    // A keeper that cannot even be killed still has its children.
     let keeper = all.iter().find(is_keeper).map(|stat| stat.process.pid);
     let roots: Vec<i32> = found.iter().map(|(pid, _)| *pid).chain(keeper).collect();
     found.extend(descendants(&roots, &all));

@@ -51,12 +51,12 @@ pub enum ToolError {
         /// Its message.
         complaint: String,
     },
-    /// It took longer than it may, and was ended.
+    /// It exceeded its time limit, and was ended.
     #[error("{command} was not done after {} s", .limit.as_secs())]
     TimedOut {
         /// The command line.
         command: String,
-        /// How long it had.
+        /// Its time limit.
         limit: Duration,
     },
     /// The request was cancelled, and the tool was ended.
@@ -70,7 +70,7 @@ pub enum ToolError {
     TooMuch {
         /// The command line.
         command: String,
-        /// How much it may print, in bytes.
+        /// The output limit, in bytes.
         most: usize,
     },
     /// A system error while it ran.
@@ -134,7 +134,7 @@ pub struct Tool<'a> {
 /// The result of a tool.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
     pub stdout: Vec<u8>,
     /// The end of its standard error, at most 64 KiB.
@@ -200,7 +200,7 @@ impl<'a> Tool<'a> {
         self
     }
 
-    /// One variable more.
+    /// One more variable.
     #[must_use]
     pub fn with(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.more_env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
@@ -214,7 +214,7 @@ impl<'a> Tool<'a> {
         self
     }
 
-    /// How long it may take; else it is ended with its group.
+    /// The time limit; after it the tool is ended with its group.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);

@@ -16,5 +16,5 @@ pub(crate) use process::LEFTOVER_BOUND;
 pub use process::run;
 pub use wire::{Rung, StopLadder};
 
-/// The name under which the binary is the keeper.
+/// The program name under which the binary is the keeper.
 pub const KEEPER_NAME: &str = "refrain-keeper";

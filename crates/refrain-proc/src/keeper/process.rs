@@ -38,7 +38,7 @@ pub fn run() -> io::Result<()> {
 struct Keeper {
     socket: UnixStream,
     inlet: FrameReader,
-    /// Readable when a signal came.
+    /// Readable after a signal.
     signals: UnixStream,
     agent: Option<Agent>,
     leftovers: Option<Leftovers>,
@@ -50,7 +50,7 @@ struct Agent {
     ladder: Option<Ladder>,
 }
 
-/// A stop ladder being climbed.
+/// The progress of a stop ladder.
 struct Ladder {
     rungs: std::vec::IntoIter<Rung>,
     /// When to take the next rung.
@@ -61,9 +61,9 @@ struct Ladder {
 
 /// The leftover processes of an agent that were asked to end.
 struct Leftovers {
-    /// When they are no longer asked.
+    /// When they get SIGKILL.
     until: Instant,
-    /// When they are no longer waited for.
+    /// When waiting for them ends.
     given_up: Instant,
     gone: u32,
     names: Vec<String>,

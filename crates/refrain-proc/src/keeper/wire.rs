@@ -24,7 +24,7 @@ pub struct StopLadder(pub Vec<Rung>);
 pub struct Rung {
     /// The signal's number.
     pub signal: i32,
-    /// How long the agent may take to obey.
+    /// How long the agent may take to react.
     pub grace: Duration,
 }
 
@@ -49,7 +49,7 @@ impl StopLadder {
         self
     }
 
-    /// How long the agent may take in all before it is killed.
+    /// How long the whole ladder takes until the agent is killed.
     #[must_use]
     pub fn longest(&self) -> Duration {
         self.0.iter().map(|rung| rung.grace).sum()
@@ -59,11 +59,11 @@ impl StopLadder {
 /// From runner to keeper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// Start an agent. Three descriptors come along: its standard input, output and error.
+    /// Start an agent. Three descriptors come with it: its standard input, output and error.
     Start {
         argv: Vec<String>,
         dir: String,
-        /// Set over the environment that the keeper itself was started with.
+        /// Added to the keeper's own environment.
         env: Vec<(String, String)>,
     },
     /// End it. A second time this does nothing, unless there are no rungs: then all processes are killed at once.
@@ -115,7 +115,7 @@ pub(crate) fn send(
     socket.write_all(&frame[sent..])
 }
 
-/// The reading end: bytes and descriptors as they come, messages as they are complete.
+/// The reading end: collects bytes and descriptors, and returns complete messages.
 #[derive(Debug, Default)]
 pub(crate) struct FrameReader {
     bytes: Vec<u8>,
@@ -167,7 +167,7 @@ impl FrameReader {
     }
 }
 
-/// Empties a pipe that only wakes.
+/// Empties a wake-up pipe.
 pub(crate) fn drain_wakes(mut pipe: &UnixStream) {
     let mut buffer = [0; 64];
     while matches!(pipe.read(&mut buffer), Ok(n) if n == buffer.len()) {}

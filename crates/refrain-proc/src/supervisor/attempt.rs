@@ -39,7 +39,7 @@ pub(super) struct Stream {
 }
 
 impl<L: Listener> Attempt<L> {
-    /// If both are there, standard error is read first: an answer must not pass for older than the complaint before it.
+    /// If both are ready, standard error is read first: output must not appear older than the error before it.
     pub(super) fn read(&mut self, printed: bool, complained: bool) -> io::Result<()> {
         if complained && let Some(n) = self.stderr.read(&mut self.chunk)? {
             self.listener.hear_stderr(&self.chunk[..n]);
@@ -76,7 +76,7 @@ impl<L: Listener> Attempt<L> {
 }
 
 impl Stream {
-    /// Reads a chunk to disk; none at the pipe's end.
+    /// Reads a chunk to disk; none at the end of the pipe.
     pub(super) fn read(&mut self, chunk: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(pipe) = &mut self.pipe else { return Ok(None) };
         let n = loop {

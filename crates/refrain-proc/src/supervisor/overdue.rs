@@ -10,7 +10,7 @@ use crate::keeper::LEFTOVER_BOUND;
 use crate::sweep::ROUNDS_BOUND;
 use crate::{identity, system};
 
-/// How long a keeper that runs takes at most to start an agent, to notice its end, or to end itself.
+/// The longest time that a running keeper needs to start an agent, to notice its end, or to end itself.
 pub(super) const PROMPTLY: Duration = Duration::from_secs(5);
 
 /// How often a keeper gets SIGCONT.
@@ -25,9 +25,9 @@ const SLACK: Duration = LEFTOVER_BOUND.saturating_add(ROUNDS_BOUND).saturating_a
 pub(super) struct Deadline {
     /// The time of the next check.
     next: Instant,
-    /// From then on a keeper that is stopped is given up.
+    /// After this, a stopped keeper is given up.
     until: Instant,
-    /// From then on any keeper is.
+    /// After this, any keeper is given up.
     at_last: Instant,
 }
 

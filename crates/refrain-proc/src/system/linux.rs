@@ -18,7 +18,7 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
     // The whole text is shorter, so one read is enough.
     let mut bytes = [0; 1024];
     let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut bytes).ok()?;
-    // The name in parentheses may hold any bytes, parentheses too.
+    // The name in parentheses may contain any bytes, including parentheses.
     let text = String::from_utf8_lossy(&bytes[..length]);
     let mut fields = text.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
@@ -54,7 +54,7 @@ pub(crate) fn arguments(pid: i32) -> Vec<u8> {
     fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
 }
 
-/// The variables that a process was started with, likewise.
+/// The variables that a process was started with, in the same form.
 pub(crate) fn environment(pid: i32) -> Vec<u8> {
     fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
 }
@@ -69,7 +69,7 @@ pub(crate) fn folder(pid: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
-/// Which run of the machine this is.
+/// The id of the current boot.
 pub(crate) fn boot() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()

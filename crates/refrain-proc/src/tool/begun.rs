@@ -49,7 +49,7 @@ impl Begun<'_> {
 
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
-        // Not killed: git takes its locks away.
+        // Not killed: git removes its locks.
         if self.child.is_some() {
             let _ = self.end(&[]);
         }

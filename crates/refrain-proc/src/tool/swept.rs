@@ -23,7 +23,7 @@ use crate::keeper::StopLadder;
 use crate::output::{self, Listener, Meter};
 use crate::supervisor::{Job, KeeperSpec, Report, Supervisor};
 
-/// How a tool is supervised.
+/// Settings of a supervised tool.
 #[derive(Clone, Debug)]
 pub struct Sweeper {
     /// The binary that becomes a keeper.
@@ -51,7 +51,7 @@ impl Scratch {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = sweeper.scratch.join(format!("tool-{}-{number}", std::process::id()));
-        // One of a process of the same number that was killed.
+        // Left by a killed process with the same number.
         let _ = fs::remove_dir_all(&folder);
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         Ok(Self(folder))

@@ -128,7 +128,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// A tool that does not read to the end has its reasons: they are in its exit code.
+    /// A tool that does not read all its input shows the reason in its exit code.
     fn write(&mut self) {
         let Some(fd) = &self.stdin else { return };
         match rustix::io::write(fd, self.input) {
