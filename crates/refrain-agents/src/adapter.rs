@@ -13,18 +13,17 @@ use refrain_proc::StopLadder;
 
 use crate::checkup::Checkup;
 
-/// One coding agent.
 pub trait Adapter: Sync {
-    /// Versions that were tested with the real program, as it prints them.
+    /// Versions tested with the real program, as it prints them.
     fn tested(&self) -> &'static [&'static str];
 
     /// How to start it.
     fn launch(&self, call: &Call<'_>) -> Launch;
 
-    /// A reader for the stream of one attempt that was started so.
+    /// A decoder for the stream of an attempt started this way.
     fn dialect(&self, call: &Call<'_>) -> Box<dyn StreamDecoder>;
 
-    /// Whether its program can be held to a schema.
+    /// Whether its program can enforce a schema.
     fn takes_schema(&self) -> bool {
         false
     }
@@ -40,7 +39,7 @@ pub trait Adapter: Sync {
         None
     }
 
-    /// How to end it.
+    /// The signals that end it.
     fn ladder(&self) -> StopLadder {
         StopLadder::default()
     }
@@ -87,7 +86,6 @@ impl Clock {
 /// A JSON Schema.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema<'a> {
-    /// The schema.
     pub text: &'a str,
     /// The file with the schema.
     pub file: &'a Utf8Path,

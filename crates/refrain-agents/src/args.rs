@@ -10,7 +10,6 @@ use crate::adapter::{Call, Launch};
 pub(crate) struct Given<'a>(&'a [String]);
 
 impl<'a> Given<'a> {
-    /// Of these arguments.
     pub(crate) fn new(args: &'a [String]) -> Self {
         let end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
         Self(&args[..end])
@@ -98,7 +97,7 @@ pub(crate) enum Last {
     Word,
     /// Without a prefix: it may be the value of the user's own last flag.
     Bare,
-    /// In one piece with this flag: it may begin with a dash.
+    /// Attached to this flag: it may begin with a dash.
     Of(&'static str),
 }
 
@@ -127,7 +126,7 @@ pub(crate) fn push_last(call: &Call<'_>, launch: &mut Launch, place: Last, text:
     }
 }
 
-/// Adds the first of these flags, which are the same, unless one is given.
+/// Adds the first of these synonymous flags, unless one is given.
 pub(crate) fn add(launch: &mut Launch, given: Given<'_>, flags: &[&str], value: Option<&str>) {
     if !given.has(flags) {
         launch.argv.extend(flags.first().into_iter().chain(value.iter()).map(|&arg| arg.to_owned()));

@@ -27,7 +27,7 @@ const TELLING: [&str; 14] = [
 ];
 
 pub(crate) fn line(text: &str) -> String {
-    // No more is looked at than could be shown, white space aside.
+    // Only as much as can be shown is examined, apart from white space.
     let head = clip(text.trim_start(), 8 * LINE);
     clip(&squeeze(&printable(&head)), LINE).into_owned()
 }
@@ -62,7 +62,7 @@ pub(crate) fn about(input: &Value) -> String {
     }
 }
 
-/// The text of a content that is a string, or a list of parts some of which are text.
+/// The text of a content that is a string, or a list with some text parts.
 pub(crate) fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),

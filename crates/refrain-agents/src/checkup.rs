@@ -26,14 +26,14 @@ pub struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// A variable that is set to something.
+    /// The value of a variable, unless it is empty.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         let last = self.env.iter().rev().find(|(set, _)| set == name);
         last.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
     }
 
-    /// The folder that a variable names, else this one in the user's home.
+    /// The folder in a variable, or else this one in the user's home.
     pub(crate) fn home(&self, variable: &str, otherwise: &str) -> Option<Utf8PathBuf> {
         let own = self.value(variable).map(Utf8PathBuf::from);
         own.or_else(|| Some(Utf8Path::new(self.value("HOME")?).join(otherwise)))
@@ -54,7 +54,7 @@ pub struct Question {
     pub env: &'static [(&'static str, &'static str)],
 }
 
-/// An agent that can be looked at before it is run.
+/// An agent that can be checked before it is run.
 pub trait Checkup: Sync {
     /// The commands to run.
     fn questions(&self) -> &'static [Question];
@@ -64,7 +64,7 @@ pub trait Checkup: Sync {
     fn findings(&self, place: &Place<'_>, answers: &[Option<Answer>]) -> Vec<Finding>;
 }
 
-/// Of a program that was asked and gave no answer, or none that can be read.
+/// The finding for a program without a readable answer.
 pub(crate) fn silent(answer: Option<&Answer>, ask: &str) -> Finding {
     let found = match answer {
         Some(_) => "what the program says of its login cannot be read",

@@ -18,11 +18,11 @@ use crate::gemini::Gemini;
 use crate::generic::{self, Document};
 use crate::opencode::OpenCode;
 
-/// A longer line is no event of any agent, and is passed over, in bytes.
+/// The limit of a line, in bytes. A longer line is no event of any agent, and is skipped.
 const LONGEST_LINE: usize = 16 << 20;
 /// The longest partial line that is kept for lists, in bytes.
 const LONGEST_BEGUN: usize = 4 << 10;
-/// How much of a line of standard error is looked at, in bytes.
+/// The longest examined line of standard error, in bytes.
 const LONGEST_STDERR_LINE: usize = 8 << 10;
 
 /// The adapter of a kind; a generic command has none.
@@ -54,7 +54,7 @@ pub fn launch(call: &Call<'_>) -> Launch {
     }
 }
 
-/// How this kind of agent is ended.
+/// The signals that end this kind of agent.
 #[must_use]
 pub fn ladder(kind: AgentKind) -> StopLadder {
     adapter(kind).map_or_else(StopLadder::default, |adapter| adapter.ladder())
@@ -71,11 +71,11 @@ pub fn dialect(call: &Call<'_>) -> Option<Box<dyn StreamDecoder>> {
     }
 }
 
-/// Cuts a stream into lines for its dialect, in bounded memory.
+/// Cuts a stream into lines for its decoder, in bounded memory.
 pub struct Stream {
     dialect: Box<dyn StreamDecoder>,
     begun: Vec<u8>,
-    /// The line that has begun is too long.
+    /// The current line is too long.
     skips: bool,
     /// The incomplete line of standard error, up to the length that is examined.
     stderr_line: Vec<u8>,
@@ -88,7 +88,7 @@ impl std::fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// From its first byte on.
+    /// Starts at the first byte of a stream.
     #[must_use]
     pub fn new(dialect: Box<dyn StreamDecoder>) -> Self {
         Self { dialect, begun: Vec::new(), skips: false, stderr_line: Vec::new() }
@@ -152,7 +152,7 @@ impl Stream {
         self.release(say);
     }
 
-    /// The program is gone.
+    /// The program has ended.
     pub fn conclude(&mut self, exit: Exit, stderr: &str, say: &mut dyn FnMut(AgentEvent)) {
         self.release(say);
         self.dialect.conclude(exit, stderr, say);
@@ -170,7 +170,7 @@ pub struct ParsedOutput {
     pub report: Option<AgentReport>,
 }
 
-/// Reads one attempt's standard output as it passes.
+/// Parses one attempt's standard output as it arrives.
 #[derive(Debug)]
 pub struct OutputParser(ParserKind);
 
@@ -198,7 +198,7 @@ struct Told {
     said: String,
     /// The current line of a message that arrives in parts.
     begun: String,
-    /// Something came from the model.
+    /// The model has answered.
     is_answered: bool,
     /// The program printed an event.
     has_event: bool,
@@ -209,7 +209,7 @@ struct Told {
 }
 
 impl OutputParser {
-    /// An ear for the attempt that is started so.
+    /// A parser for the attempt started by this call.
     #[must_use]
     pub fn new(call: &Call<'_>) -> Self {
         let scanner = Scanner::of_attempt(call.spec, call.prompt);
@@ -264,7 +264,7 @@ impl OutputParser {
         }
     }
 
-    /// Whether something came from the model: its provider works.
+    /// Whether the model has answered: its provider works.
     #[must_use]
     pub fn is_answered(&self) -> bool {
         match &self.0 {

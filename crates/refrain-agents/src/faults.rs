@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::brief::{has, line};
 
-/// A fault of no known end.
+/// A fault without a known end.
 pub(crate) fn fault(kind: FaultKind, message: &str) -> Fault {
     Fault { kind, message: line(message), until: None }
 }
@@ -25,7 +25,7 @@ pub(crate) enum End {
     /// By a signal, or by the exit code that a program uses when it handles one: it was stopped. So does an end with
     /// 0, which claims a success that the stream does not show.
     Stopped,
-    /// Before the program itself began: it cannot be run.
+    /// The program could not be run.
     NotRun,
     /// With this code.
     Failed(i32),
@@ -42,7 +42,7 @@ impl End {
     }
 }
 
-/// The fault of a success that its own exit denies. Ended by a signal the program was after its last word.
+/// The fault of a reported success with a failing exit. A signal does not count: the final message came before it.
 pub(crate) fn of_denial(exit: Exit) -> Option<Fault> {
     let Exit::Code(code @ (1..=128 | 144..)) = exit else { return None };
     Some(fault(FaultKind::Other, &format!("it exited with {code} after a success")))
@@ -137,7 +137,7 @@ pub(crate) fn resets(error: &Value) -> Option<Until> {
     at.map(Until::At).or_else(|| error.get("resets_in_seconds").and_then(Value::as_f64).and_then(after))
 }
 
-/// A duration, as providers write it, in seconds: `18h31m10s`, `34.07s`, `500ms`, `1 day 2 hours 5 minutes`.
+/// A duration in the providers' notation, in seconds: `18h31m10s`, `34.07s`, `500ms`, `1 day 2 hours 5 minutes`.
 pub(crate) fn span(text: &str) -> Option<f64> {
     let mut rest = text;
     let mut total = None;
@@ -153,7 +153,7 @@ pub(crate) fn span(text: &str) -> Option<f64> {
     }
 }
 
-/// How long ago a time may be that has no date, and is still meant.
+/// How far in the past a time without a date may be before it means the next day.
 const JUST_NOW: SignedDuration = SignedDuration::from_mins(10);
 
 /// A local wall-clock time in lower case: `3:12 am`, meaning the next such time, or `nov 24th, 2026 2:08 am`.

@@ -14,8 +14,8 @@ use refrain_proc::program::is_executable;
 use crate::adapter::{Call, Launch, StreamDecoder};
 use crate::args::{self, Last};
 
-/// The longest argument, and the longest variable with its name, that Linux takes, in bytes (`MAX_ARG_STRLEN` less the
-/// final NUL; agent-clis.md, trap 1).
+/// The longest argument, and the longest variable with its name, that Linux accepts, in bytes (`MAX_ARG_STRLEN` less
+/// the final NUL; agent-clis.md, trap 1).
 const LONGEST_ARGUMENT: usize = 131_071;
 /// How much the prompt grows over the iterations: the context, excerpts of failures, steering. Refused at the start
 /// rather than in the middle of the night.
@@ -44,7 +44,7 @@ pub enum NoProgram {
     /// It is not in any folder of `PATH`.
     #[error("the agent program {0:?} cannot be found in PATH")]
     NotInPath(String),
-    /// It is something else.
+    /// It is no regular file.
     #[error("the agent program {0:?} is no file")]
     NoFile(String),
     /// It may not be run.
@@ -60,7 +60,7 @@ pub fn locate(spec: &Spec, env: &[(OsString, OsString)]) -> Result<PathBuf, NoPr
     find(&spec.agent.program, &spec.working_dir, env)
 }
 
-/// The same of a program that no loop has yet.
+/// The same for a program without a loop.
 pub fn find(program: &str, dir: &Utf8Path, env: &[(OsString, OsString)]) -> Result<PathBuf, NoProgram> {
     if program.contains('/') {
         let path = dir.join(program).into_std_path_buf();
@@ -114,7 +114,7 @@ pub(crate) struct Document {
     text: Vec<u8>,
 }
 
-/// A longer document is none, in bytes.
+/// The longest document, in bytes.
 const LONGEST_DOCUMENT: usize = 16 << 20;
 
 impl StreamDecoder for Document {

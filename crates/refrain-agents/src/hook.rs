@@ -15,7 +15,7 @@ pub use transcript::{Tail, look};
 /// The input of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// The session's own name.
+    /// The session's id.
     pub session: String,
     /// Its working folder.
     pub cwd: Option<Utf8PathBuf>,
@@ -119,7 +119,7 @@ pub fn surrounding<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Option<(Ag
     codex.or(gemini).or(opencode)
 }
 
-/// Whether a program of this path is an agent's own.
+/// Whether the program at this path is an agent.
 #[must_use]
 pub fn is_program_of(agent: AgentKind, path: &Utf8Path) -> bool {
     let name = path.file_stem().unwrap_or_default();

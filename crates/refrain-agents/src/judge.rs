@@ -11,7 +11,7 @@ use crate::codex;
 struct Struck {
     /// Flags without a value.
     bare: &'static [&'static str],
-    /// Flags with one, or with a list of them.
+    /// Flags with a value or a list of values.
     valued: &'static [&'static str],
 }
 

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-/// How far above a program its package lies.
+/// How many levels above a program its package can be.
 const FAR: usize = 6;
 
 /// The version of the program at `path`: of the npm package that it belongs to, or of the folder that is named after

@@ -39,7 +39,7 @@ pub struct Bridge {
     pub permissions: Permissions,
     /// The model to use.
     pub model: Option<String>,
-    /// How long it may take to introduce itself.
+    /// The time limit for its first message.
     pub patience: Duration,
 }
 
@@ -74,7 +74,7 @@ impl Bridge {
         })
     }
 
-    /// The same, with everything from outside as values.
+    /// The same, with all external inputs as parameters.
     pub(super) async fn converse(
         &self,
         prompt: &str,

@@ -8,7 +8,6 @@ use crate::brief;
 use crate::faults::by_message;
 use crate::gemini;
 
-/// Reads one attempt's stream.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     is_final: bool,

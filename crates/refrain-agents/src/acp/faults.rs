@@ -7,13 +7,13 @@ use serde_json::Value;
 use crate::brief;
 use crate::faults::{by_code, by_message, by_status};
 
-/// The names under which agents give the provider's own status and codes on.
+/// The fields in which agents pass on the provider's status and codes.
 const CODES: [&str; 6] = ["code", "type", "status", "reason", "errorKind", "codexErrorInfo"];
 const STATUSES: [&str; 4] = ["status", "statusCode", "httpStatusCode", "code"];
-/// How deep an error's data is looked into.
+/// How deep an error's data is searched.
 const DEPTH: usize = 4;
 
-/// How far the conversation was.
+/// The progress of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
     /// There was no session yet, or it could not be set up.
@@ -27,7 +27,7 @@ pub(super) fn of_answer(at: At, code: i32, message: &str, data: Option<&Value>) 
     let words = data.and_then(words).unwrap_or(message);
     let kind = by_protocol(code)
         .or_else(|| data.and_then(|data| find(data, DEPTH, &by_name)))
-        // Before statuses: gemini reports a used-up quota as it does too many requests, with 429.
+        // Before statuses: gemini reports an exhausted quota like too many requests, with 429.
         .or_else(|| by_message(words))
         .or_else(|| by_message(message))
         .or_else(|| u16::try_from(code).ok().and_then(by_status))
@@ -44,7 +44,7 @@ pub(super) fn of_answer(at: At, code: i32, message: &str, data: Option<&Value>) 
     Fault { kind, message, until: None }
 }
 
-/// A fault of the program's, or of how it was called.
+/// A fault of the program, or of its command line.
 pub(super) fn of(kind: FaultKind, message: &str) -> Fault {
     Fault { kind, message: brief::line(message), until: None }
 }

@@ -9,7 +9,7 @@ use super::dialect::Reader;
 use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
 use crate::{args, opencode};
 
-/// The verb under which our binary is the bridge.
+/// The subcommand that makes our binary the bridge.
 pub const BRIDGE_VERB: &str = "acp-bridge";
 
 const SIGINT: i32 = 2;
@@ -35,7 +35,8 @@ impl Adapter for Acp {
             Permissions::Agent => "agent",
             Permissions::ReadOnly => "read-only",
         };
-        // The keeper, which starts it, is our own binary too; not its path, which may be replaced while a loop runs.
+        // The keeper, which starts it, is our own binary too. The path is not used, because it may be replaced while
+        // a loop runs.
         let mut argv = [OWN_PROGRAM, BRIDGE_VERB, "--permissions", permissions].map(str::to_owned).to_vec();
         argv.extend(agent.model.iter().map(|model| format!("--model={model}")));
         argv.extend(["--".to_owned(), args::program(call)]);

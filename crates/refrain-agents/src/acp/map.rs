@@ -62,12 +62,11 @@ impl Map {
         self.session.version = info.version;
     }
 
-    /// Whether it did.
     pub(super) fn is_introduced(&self) -> bool {
         self.is_introduced
     }
 
-    /// It uses this model from now on.
+    /// The agent uses this model from now on.
     pub(super) fn use_model(&mut self, model: &str, say: Say<'_>) {
         self.session.model = Some(model.to_owned());
         say(AgentEvent::Session(self.session.clone()));
@@ -85,7 +84,7 @@ impl Map {
         say(AgentEvent::Session(self.session.clone()));
     }
 
-    /// The prompt is on its way.
+    /// The prompt was sent.
     pub(super) fn begin(&mut self) {
         self.has_begun = true;
     }
@@ -248,7 +247,7 @@ fn said(content: &[Value]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// How far it is, in one line.
+/// The plan's progress, in one line.
 fn plan(entries: &[PlanEntry]) -> String {
     let of = |status: &'static str| entries.iter().filter(move |entry| entry.status == status);
     let counts = format!("plan: {} of {} done", of("completed").count(), entries.len());
@@ -270,7 +269,7 @@ fn used(prompted: &Prompted) -> Option<Tokens> {
         .as_ref()
         .map(tokens)
         .or_else(of_meta)
-        // Zeros are no count: a model that was asked was asked something.
+        // Zeros are no count: a model that was asked has used tokens.
         .filter(|tokens| tokens.input.unwrap_or(0) > 0 || tokens.output.unwrap_or(0) > 0)
 }
 

@@ -29,7 +29,7 @@ use crate::brief;
 
 /// How long opening and setting up a session may take: tool servers are started then.
 const OPENING: Duration = Duration::from_secs(120);
-/// How long an agent may take to obey a `session/cancel`.
+/// How long an agent may take to react to a `session/cancel`.
 const CANCELLING: Duration = Duration::from_secs(2);
 /// After so many junk lines without a message the program counts as no ACP agent.
 const JUNK: usize = 100;
@@ -48,7 +48,7 @@ pub(super) enum Heard {
     Junk(Vec<u8>),
 }
 
-/// Why a conversation did not come to its end.
+/// Why a conversation did not end normally.
 pub(super) enum ConversationError {
     /// An error, reported by the program or found by us.
     Fault(Fault),
@@ -121,7 +121,7 @@ impl Conversation<'_> {
         self.ask(agent, &PromptRequest::new(new.session_id, content), Until::cancelled(cancel)).await
     }
 
-    /// Sends a request and attends to everything else until it is answered.
+    /// Sends a request and handles all other messages until it is answered.
     async fn ask<T: DeserializeOwned>(
         &mut self,
         agent: &ConnectionTo<Agent>,
@@ -216,7 +216,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// Has the agent use a model, in whichever of the two ways it offers that.
+    /// Sets the model, in one of the two ways that the agent offers.
     async fn set_model(
         &mut self,
         agent: &ConnectionTo<Agent>,
@@ -280,13 +280,13 @@ fn broken(at: At, error: Error) -> ConversationError {
     ConversationError::Fault(faults::of_answer(at, error.code.into(), &error.message, error.data.as_ref()))
 }
 
-/// How long an answer is waited for.
+/// How long to wait for a response.
 enum Until {
-    /// Until then.
+    /// Until this time.
     Late(Instant, Duration),
-    /// For ever; a stop cancels it.
+    /// Without limit; a stop cancels it.
     Cancelled(CancelNotification),
-    /// It was cancelled: until then.
+    /// It was cancelled: until this time.
     Cancelling(Instant),
 }
 
@@ -310,7 +310,7 @@ impl Until {
         matches!(self, Self::Cancelling(_))
     }
 
-    /// It is to end.
+    /// Stops the turn.
     fn stop(&mut self, agent: &ConnectionTo<Agent>) -> Result<(), ConversationError> {
         let Self::Cancelled(by) = self else { return Err(ConversationError::Stopped) };
         agent.send_notification(by.clone()).map_err(|error| broken(At::Prompt, error))?;

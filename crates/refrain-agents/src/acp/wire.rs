@@ -22,7 +22,7 @@ pub(super) struct Initialized {
     pub(super) agent_info: Option<AgentInfo>,
 }
 
-/// Which program it is.
+/// The agent's program.
 #[derive(Debug, Deserialize)]
 pub(super) struct AgentInfo {
     pub(super) name: String,
@@ -66,7 +66,7 @@ pub(super) struct Model {
     pub(super) model_id: String,
 }
 
-/// Something that can be set for a session.
+/// An option of a session.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ConfigOption {
@@ -194,7 +194,7 @@ pub(super) struct Question {
     pub(super) options: Vec<Choice>,
 }
 
-/// One answer that can be given.
+/// A possible answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Choice {

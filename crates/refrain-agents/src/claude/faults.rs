@@ -58,7 +58,7 @@ pub(super) fn of_result(outcome: &Outcome, last: Option<&ApiError>, limit: Optio
     let error = said.error.as_deref().or(last.error.as_deref());
     let status = said.api_error_status.or(last.api_error_status);
 
-    // A limit that is used up is no burst of requests, though it has the same status.
+    // An exhausted limit is no burst of requests, though it has the same status.
     let is_limit = code == Some("usage_limit_reached")
         || limit.is_some()
             && matches!(status, None | Some(429))
@@ -73,19 +73,19 @@ pub(super) fn of_result(outcome: &Outcome, last: Option<&ApiError>, limit: Optio
     }
     let kind = of_end(outcome)
         .or(code.and_then(of_code))
-        // It calls every refusal a failed authentication: a proxy's, too.
+        // It reports every refusal as a failed authentication, even a proxy's.
         .or((status == Some(403)).then_some(FaultKind::Forbidden))
         .or(error.and_then(of_exact_code))
         .or(status.and_then(by_status))
         .or(error.and_then(of_code))
         .or(errors.starts_with("No conversation found").then_some(FaultKind::Session))
-        // The API was asked, and there is no status: it did not answer.
+        // A request to the API without a status: it did not answer.
         .or((outcome.terminal_reason.as_deref() == Some("api_error")).then_some(FaultKind::Connection))
         .unwrap_or(FaultKind::Other);
     fault(kind, message)
 }
 
-/// When a plan's limit is reset, in the form that older plans have: `Claude AI usage limit reached|1900000000`.
+/// When a plan's limit is reset, in the form of older plans: `Claude AI usage limit reached|1900000000`.
 fn epoch(message: &str) -> Option<Timestamp> {
     let (_, seconds) = message.split_once("usage limit reached|")?;
     let end = seconds.find(|c: char| !c.is_ascii_digit()).unwrap_or(seconds.len());

@@ -129,7 +129,7 @@ impl Reader {
         }
     }
 
-    /// Only usage is taken of raw events: their text comes again, whole.
+    /// Raw events only contribute usage: their text is repeated in whole messages.
     fn raw(&mut self, StreamEvent { event, api_message_id }: StreamEvent, say: Say<'_>) {
         let usage = match event {
             Raw::MessageStart { message } => {
@@ -269,7 +269,7 @@ fn hear_user(user: User, say: Say<'_>) {
                 let ok = Some(is_error != Some(true));
                 say(AgentEvent::ToolResult { ok, output: brief::output(&text_of(&content)) });
             }
-            // The program speaks to the model: a hook's feedback, a reminder.
+            // Text of the program for the model: a hook's feedback, a reminder.
             Block::Text { text } if user.is_synthetic == Some(true) => notice(Some(text), say),
             Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } | Block::Other => {}
         }

@@ -10,7 +10,7 @@ use super::wire::{ModelUsage, Outcome, Usage};
 /// interleave.
 const OPEN_MESSAGES: usize = 64;
 
-/// The sum of a run, from the messages' own counts and from its results.
+/// The usage of a run, from the messages' own counts and from its results.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     /// The exact part: all results so far.

@@ -153,7 +153,7 @@ pub(super) struct User {
     pub(super) is_synthetic: Option<bool>,
 }
 
-/// A raw event of the API: of interest for its usage, which is nowhere else final for one message.
+/// A raw event of the API: used for its usage, which is final for one message only here.
 #[derive(Debug, Deserialize)]
 pub(super) struct StreamEvent {
     pub(super) event: Raw,
@@ -237,7 +237,7 @@ pub(super) struct Outcome {
     /// Of this result's turns, without sub-agents.
     #[serde(default, deserialize_with = "lax")]
     pub(super) usage: Option<Usage>,
-    /// Of all that was used since the last result of this run, sub-agents included.
+    /// All usage since the last result of this run, sub-agents included.
     #[serde(default, deserialize_with = "lax")]
     pub(super) model_usage_since_last_result: Option<BTreeMap<String, ModelUsage>>,
     #[serde(flatten)]

@@ -63,7 +63,7 @@ fn sandbox(answer: Option<&Answer>) -> Option<Finding> {
     ))
 }
 
-/// A folder that is not trusted is worked in, but the project's own configuration and hooks are passed over in silence.
+/// It works in an untrusted folder, but silently ignores the project's own configuration and hooks.
 fn untrusted(place: &Place<'_>, config: &str) -> Option<Finding> {
     if !place.dir.join(".codex").is_dir() {
         return None;
@@ -80,7 +80,7 @@ fn untrusted(place: &Place<'_>, config: &str) -> Option<Finding> {
     ))
 }
 
-/// The text that a key before the first table is set to.
+/// The text value of a key before the first table.
 fn top_level<'a>(config: &'a str, key: &str) -> Option<&'a str> {
     config
         .lines()

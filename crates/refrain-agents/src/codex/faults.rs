@@ -30,7 +30,7 @@ const BEGINNINGS: [(&str, FaultKind); 16] = [
 const NO_MODEL: [&str; 2] =
     ["does not exist or you do not have access", "model is not supported when using Codex"];
 
-/// How the program begins on standard error when it finds fault with how it was started; first match wins.
+/// Beginnings of the program's messages about its command line on standard error; first match wins.
 const REFUSALS: [(&str, FaultKind); 13] = [
     ("Error: thread/resume:", FaultKind::Session),
     ("Error: thread/read:", FaultKind::Session),
@@ -57,7 +57,7 @@ pub(super) fn of_stderr(stderr: &str) -> Option<Fault> {
 
 /// The meaning of a message on the error channel.
 pub(super) fn of_message(message: &str, clock: &Clock) -> Fault {
-    // The program sets apostrophes as a book does.
+    // The program prints typographic apostrophes.
     let plain = message.replace('\u{2019}', "'");
     let beginning = BEGINNINGS.iter().find(|(start, _)| plain.starts_with(start)).map(|(_, kind)| *kind);
     let kind = NO_MODEL
@@ -81,7 +81,7 @@ pub(super) fn of_retry(message: &str, clock: &Clock) -> Option<Fault> {
     })
 }
 
-/// The HTTP status that a message is about.
+/// The HTTP status in a message.
 fn status(message: &str) -> Option<u16> {
     let rest = ["unexpected status ", "exceeded retry limit, last status: "]
         .iter()
@@ -89,7 +89,7 @@ fn status(message: &str) -> Option<u16> {
     rest.get(..3)?.parse().ok()
 }
 
-/// When to try again: after a time, or when the clock of this machine shows one, as the program reads that clock too.
+/// When to retry: after a time, or at a wall-clock time of this machine, which the program uses too.
 fn until(kind: FaultKind, message: &str, clock: &Clock) -> Option<Until> {
     if !matches!(kind, FaultKind::Limit | FaultKind::RateLimit) {
         return None;

@@ -5,7 +5,7 @@ use refrain_core::spec::Permissions;
 use crate::adapter::{Call, Launch};
 use crate::args::{self, Given, Last};
 
-/// Flags of the program itself and of `exec` that take a value: it is no subcommand.
+/// Flags of the program itself and of `exec` that take a value, which must not be taken for the subcommand.
 const VALUED: [&str; 24] = [
     "-c",
     "--config",
@@ -72,7 +72,7 @@ pub(super) fn launch(call: &Call<'_>) -> Launch {
     }
     launch.argv.extend(own.iter().cloned());
     if args::is_prompt_on_stdin(call) {
-        // A list of images would take the dash for one more.
+        // A list of images would consume the dash.
         match given.has(&["-i", "--image"]) {
             true => args::push_last(call, &mut launch, Last::Word, "-"),
             false => launch.argv.push("-".to_owned()),

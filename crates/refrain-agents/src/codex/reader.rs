@@ -21,12 +21,12 @@ pub(super) struct Reader {
     turn: Turn,
 }
 
-/// How far its turn has come.
+/// The progress of its turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Turn {
     #[default]
     None,
-    /// The thread is there, or more.
+    /// The thread has started, at least.
     Open,
     Completed,
     Failed,
@@ -117,7 +117,7 @@ impl Reader {
         }
         let known = self.error.take().or_else(|| faults::of_stderr(stderr));
         Some(known.unwrap_or_else(|| match (end, self.turn) {
-            // With 1 it ends when it is interrupted.
+            // When interrupted, it exits with 1.
             (End::Stopped | End::Unseen, _) | (End::Failed(1), Turn::Open) => {
                 fault(FaultKind::Aborted, "it ended without a result")
             }
@@ -180,7 +180,7 @@ fn paths(changes: Vec<Change>) -> String {
     said.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a tool worked, by its status.
+/// Whether a tool succeeded, by its status.
 fn worked(status: Option<&str>) -> Option<bool> {
     status.map(|status| status == "completed")
 }

@@ -35,7 +35,7 @@ pub(super) enum Event {
     },
     #[serde(rename = "item.completed")]
     ItemCompleted { item: Item },
-    /// Of the turn: it tries again, or it is about to fail.
+    /// An error of the turn: it retries, or is about to fail.
     #[serde(rename = "error")]
     Error(Error),
     #[serde(other)]
@@ -61,7 +61,7 @@ pub(super) struct Usage {
     pub(super) output_tokens: Option<u64>,
 }
 
-/// Something in a turn.
+/// An item of a turn.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Item {

@@ -52,7 +52,7 @@ pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault
 /// with words that may be several lines, or `Attempt 3 failed with status 429. Retrying with backoff...`.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
-    /// The notice that has begun.
+    /// The incomplete notice.
     begun: String,
 }
 
@@ -77,7 +77,7 @@ impl Notices {
 fn of_retry(said: &str, how: &str) -> Option<Fault> {
     let (attempt, words) = said.strip_prefix("Attempt ")?.split_once(" failed")?;
     attempt.parse::<u32>().ok()?;
-    // `290000ms...`: the last dots are no part of the number.
+    // `290000ms...`: the trailing dots are no part of the number.
     let wait = how.strip_prefix("after ").and_then(|delay| span(delay.split('.').next()?));
     let status = words.strip_prefix(" with status ").and_then(|rest| rest.get(..3)?.parse().ok());
     let kind = match words {
@@ -96,7 +96,7 @@ pub(super) fn of_retries(stderr: &str) -> Option<Fault> {
     stderr.lines().filter_map(|line| notices.line(line)).last()
 }
 
-/// The types that end a run before or beside the provider.
+/// Error types that end a run independently of the provider.
 fn by_type(kind: &str) -> Option<FaultKind> {
     match kind {
         "FatalTurnLimitedError" => Some(FaultKind::Turns),
@@ -124,7 +124,7 @@ fn of_quota(message: &str, answer: Option<&Value>, wait: Option<f64>) -> Option<
     })
 }
 
-/// The most exact that an answer has.
+/// The most specific kind in an answer's details.
 fn by_details(answer: &Value) -> Option<FaultKind> {
     details(answer).find_map(|detail| by_code(detail.get("reason")?.as_str()?))
 }

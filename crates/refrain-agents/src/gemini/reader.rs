@@ -22,7 +22,7 @@ pub(super) struct Reader {
     has_begun: bool,
     /// The model produced text or used a tool.
     has_answered: bool,
-    /// It broke the run off by its own loop detection, which it then calls a success.
+    /// It stopped the run by its own loop detection, which it then reports as a success.
     is_looping: bool,
     /// The last reported error, which applies to a result without one of its own.
     last_error: Option<String>,
@@ -100,7 +100,7 @@ impl Reader {
         self.has_begun = true;
     }
 
-    /// A part of a message; the echo of the prompt is none.
+    /// A part of a message; the echo of the prompt is skipped.
     fn text(&mut self, event: Event, say: Say<'_>) {
         let text = match (event.role, event.content) {
             (Some(Role::Assistant), Some(text)) => text,

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::wire::lax;
 
-/// A line; which fields it has follows from its type.
+/// A line; its type determines its fields.
 #[derive(Debug, Deserialize)]
 pub(super) struct Event {
     #[serde(rename = "type")]
@@ -77,7 +77,7 @@ pub(super) enum Status {
     Unknown,
 }
 
-/// How bad an error is. A warning can still be the reason for the end.
+/// The severity of an error. A warning can still be the reason for the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Severity {

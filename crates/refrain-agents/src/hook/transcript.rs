@@ -12,7 +12,7 @@ use refrain_core::spec::AgentKind;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How much of a transcript's end is read, in bytes: a turn that is longer has done something.
+/// How much of a transcript's end is read, in bytes: a longer turn has certainly done some work.
 const LONGEST: u64 = 8 << 20;
 
 /// The start of a hook's feedback in the transcript, with which the session continued.

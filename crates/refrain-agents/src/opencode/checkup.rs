@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::checkup::{Checkup, Place, Question, silent};
 
-/// Without these it fetches lists of models, and with a plugin it installs a package.
+/// Without these it downloads lists of models, and with a plugin it installs a package.
 const OFFLINE: &[(&str, &str)] = &[
     ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
     ("OPENCODE_DISABLE_MODELS_FETCH", "1"),

@@ -103,7 +103,7 @@ impl Reader {
         }
     }
 
-    /// An error was not the end.
+    /// The run continued after an error.
     fn go_on(&mut self, say: Say<'_>) {
         if let Some(fault) = self.pending.take() {
             say(AgentEvent::Retry(fault));
@@ -140,7 +140,7 @@ impl Reader {
             self.tokens = Some(tokens);
             say(AgentEvent::Tokens { of: Scope::Attempt, tokens });
         }
-        // A model without a price costs "0" here: unknown, not free.
+        // A model without a price reports a cost of 0: unknown, not free.
         if let Some(more) = part.cost.filter(|cost| *cost > 0.0) {
             let usd = Usd(self.cost.unwrap_or_default().0.saturating_add(Usd::from(more).0));
             self.cost = Some(usd);
@@ -168,7 +168,7 @@ impl Reader {
     }
 }
 
-/// Whether a tool call worked; a command, whether it ended with 0.
+/// Whether a tool call succeeded; for a command, whether its exit code was 0.
 fn has_worked(state: &ToolState) -> Option<bool> {
     match state.status {
         ToolStatus::Completed => {

@@ -34,7 +34,7 @@ pub(super) enum EventKind {
     Unknown,
 }
 
-/// A part of a message; which fields it has follows from the event.
+/// A part of a message; the event determines its fields.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Part {
     #[serde(default, deserialize_with = "lax")]
@@ -86,7 +86,7 @@ pub(super) enum Reason {
     ToolCalls,
     Length,
     ContentFilter,
-    /// The answer ended without saying why: OpenCode's own word for it.
+    /// The answer ended without a reason: OpenCode's own word for it.
     Unknown,
     #[serde(other)]
     Other,

@@ -4,10 +4,10 @@ use camino::{Utf8Path, Utf8PathBuf};
 
 use super::settings::Edit;
 
-/// All that a program is to have.
+/// The plugin of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plugin {
-    /// Files that are ours alone.
+    /// Our own files.
     pub files: Vec<Owned>,
     /// Entries for a file of the user, if the program has no other place for them.
     pub settings: Option<Shared>,
@@ -15,7 +15,6 @@ pub struct Plugin {
     pub then: &'static [&'static str],
 }
 
-/// A file of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
     pub path: Utf8PathBuf,
@@ -34,7 +33,7 @@ pub struct Shared {
 /// The program's name in our texts, which is replaced if `refrain` is not found by its name.
 pub(super) const NAME: &str = "refrain ";
 
-/// A text of ours in which the program is called as it is found here.
+/// A text of ours with the program's name replaced by the command that finds it.
 pub(super) fn calling(command: &str, text: &str) -> String {
     if format!("{command} ") == NAME {
         return text.to_owned();
@@ -42,7 +41,7 @@ pub(super) fn calling(command: &str, text: &str) -> String {
     let mut parts = text.split(NAME);
     let mut told = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        // A word that only ends so is none.
+        // A longer word with the same ending is something else.
         let is_own = !told.ends_with(|c: char| c.is_alphanumeric() || "/-.".contains(c));
         told.push_str(if is_own { command } else { NAME.trim_end() });
         told.push(' ');
@@ -57,7 +56,7 @@ pub(super) fn quoted(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// Files of ours below a folder, which call the program so.
+/// Our files in a folder, with the command that runs the program.
 pub(super) fn files(folder: &Utf8Path, command: &str, texts: &[(&str, &str)]) -> Vec<Owned> {
     let own = texts.iter().map(|(name, text)| {
         let command = if name.ends_with(".md") { command.to_owned() } else { quoted(command) };

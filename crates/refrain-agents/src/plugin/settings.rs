@@ -12,15 +12,14 @@ use document::{Document, Group};
 /// One change of ours in a settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The keys that lead to it, from the top.
+    /// The path of keys from the top.
     pub path: Vec<String>,
     /// The value: JSON, on one line.
     pub value: String,
-    /// How it is found.
     pub kind: Kind,
 }
 
-/// How a thing of ours is found again.
+/// How an entry of ours is identified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// By its last key, which is ours.
@@ -59,7 +58,7 @@ fn place(path: &[String]) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     Same,
-    /// Something of its place is there, but not as it would be put there now.
+    /// Another entry is in its place, for example an older version.
     Other,
     Nothing,
 }
@@ -89,7 +88,7 @@ pub fn put(text: &str, edits: &[Edit]) -> Result<(String, Vec<Splice>), Misfit> 
             Spot::Missing { group: None, .. } => document.fill(&edit.path, edit),
             Spot::Missing { group: Some(group), depth } => document.insert(&group, depth, edit),
         };
-        // They were made for this text.
+        // The splices were made for this text.
         text = splices.iter().fold(text, |text, splice| splice.apply(&text).unwrap_or(text));
         all.extend(splices);
     }

@@ -12,7 +12,7 @@ use refrain_core::view::checkup::{Grade, Subject};
 use refrain_proc::question::Answer;
 use rstest::rstest;
 
-/// A home and a project within it, with these files.
+/// A home with a project in it, and these files.
 struct Scene {
     _dir: tempfile::TempDir,
     root: Utf8PathBuf,

@@ -36,7 +36,7 @@ fn tokens_are_counted_without_the_newest_fields_too() {
         (format!("{}\n{}", used("result", "", [1, 0, 0, 5]), used("message", "b", [7, 0, 0, 1])), [8, 0, 6]),
         // raw events that do not name their message
         (format!("{}\n{}", used("start", "a", [5, 0, 0, 1]), used("delta", "", [5, 0, 0, 40])), [5, 0, 40]),
-        // of two messages at a time, each is known again
+        // of two interleaved messages, each is recognized
         (
             [
                 used("message", "a", [1, 0, 0, 1]),
@@ -46,7 +46,7 @@ fn tokens_are_counted_without_the_newest_fields_too() {
             .join("\n"),
             [3, 0, 10],
         ),
-        // more messages than are held apart
+        // more messages than are tracked separately
         (many, [3000, 1500, 2000]),
         // a result without usage: the messages' counts stay
         (

@@ -225,7 +225,7 @@ fn an_attempt_that_nobody_saw_end_is_adopted_by_its_last_word() {
         assert!(adopt(&bytes[..bytes.len() - 30]).is_none(), "{agent} {name}");
     }
     for (agent, format) in [
-        // Its stream has no last word.
+        // Its stream has no final message.
         ("opencode", OutputFormat::Auto),
         // Neither a message nor a document: only the exit shows that it is complete.
         ("generic", OutputFormat::Text),
@@ -302,10 +302,10 @@ fn codex_that_sleeps_is_known_to_wait_for_its_provider() {
     assert_eq!(ear.retrying().map(|(n, fault)| (n, fault.kind)), Some((1, FaultKind::RateLimit)));
     ear.hear(notice(2).as_bytes());
     assert_eq!(ear.retrying().map(|(n, _)| n), Some(2), "another notice is news");
-    // With 1 it ends when it is interrupted.
+    // When interrupted, it exits with 1.
     let report = ear.conclude(Exit::Code(1), "").report.expect("a stream reports");
     assert_eq!(report.fault.map(|fault| fault.kind), Some(FaultKind::RateLimit));
-    // It went on, and was interrupted at its work.
+    // It continued, and was interrupted during its work.
     let item = "{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"On.\"}}\n";
     let worked = hear(&spec, format!("{begun}{}{item}", notice(1)).as_bytes(), Exit::Code(1));
     let fault = worked.report.and_then(|report| report.fault);

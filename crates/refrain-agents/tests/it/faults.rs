@@ -100,7 +100,7 @@ fn after(ms: u64) -> Option<Until> {
     Some(Until::After(Millis(ms)))
 }
 
-/// Plays a table of an agent's cases.
+/// Checks a table of an agent's cases.
 fn check(agent: &str, cases: &[Case]) {
     for (stream, exit, stderr, kind, until) in cases {
         let played = play(agent, stream.as_bytes(), *exit, stderr);
@@ -109,7 +109,7 @@ fn check(agent: &str, cases: &[Case]) {
         assert_eq!(fault.map(|fault| fault.kind), *kind, "{which}");
         assert_eq!(fault.and_then(|fault| fault.until), *until, "{which}");
         if let Some((ok, message)) = played.last_word().filter(|_| fault.is_some()) {
-            // Only an exit takes back a last word that was good.
+            // Only an exit can turn a good final message into a failure.
             assert!(!ok || *exit == BAD, "{which}");
             assert!(ok || message.is_none(), "{which}");
         }

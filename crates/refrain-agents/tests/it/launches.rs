@@ -77,7 +77,7 @@ fn no_argument_stands_there_twice() {
         ("codex", Auto, &[BYPASS], format!("{CODEX} {BYPASS} -")),
         ("codex", Full, &[BYPASS], format!("{CODEX} {BYPASS} -")),
         ("codex", Full, &["-s", "read-only"], format!("{CODEX} -s read-only -")),
-        // a list of images must not swallow the dash
+        // a list of images must not consume the dash
         ("codex", Agent, &["-i", "a.png"], format!("{CODEX} -i a.png -- -")),
 
         ("opencode", Auto, &[], OPENCODE.into()),
@@ -325,7 +325,7 @@ fn arguments_that_would_change_the_stream_are_objected_to() {
         ("gemini", &["-o", "json"], Some("--output-format json: of gemini its stream is read; accepted is --output-format stream-json")),
         ("gemini", &["-ojson"], Some("--output-format json: of gemini its stream is read; accepted is --output-format stream-json")),
         ("gemini", &["--output-format", "text"], Some("--output-format text: of gemini its stream is read; accepted is --output-format stream-json")),
-        // of a flag given twice it is not known which one counts
+        // if a flag is given twice it is unknown which one counts
         ("gemini", &["-o", "stream-json", "-o", "text"], Some("--output-format text: of gemini its stream is read; accepted is --output-format stream-json")),
         // all of these are read
         ("claude", &["--output-format", "text"], None),

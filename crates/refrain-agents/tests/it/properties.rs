@@ -19,7 +19,7 @@ const SAMPLES: [(&str, &str); 10] = [
     ("gemini", "tools-and-unknown-tool"),
 ];
 
-/// Lines that are JSON and no event of any version that was tested.
+/// Lines of JSON that are no event of any tested version.
 fn unknown() -> impl Strategy<Value = String> {
     let odd = [
         "{}",

@@ -72,7 +72,7 @@ fn a_stream_is_shown_as_what_its_agent_does() {
 fn tools_and_thoughts_of_every_agent_are_shown() {
     #[rustfmt::skip]
     let cases: [(&str, &str, &[&str]); 2] = [
-        // a command that ended with 4 did not work
+        // a command with exit code 4 failed
         ("opencode", "reasoning-and-invalid-tool", &["it thinks thinking text", "it uses read: README.md", "it uses bash: echo 1; exit 4", "Some(false): \"1\""]),
         ("gemini", "tools-and-unknown-tool", &["it uses run_shell_command: echo 1; exit 4"]),
     ];

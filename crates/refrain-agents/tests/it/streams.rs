@@ -11,7 +11,7 @@ struct Truth {
     name: &'static str,
     part: Part,
     exit: Exit,
-    /// In (cached ones included), of those read from a cache, out.
+    /// Input (including cached), cached input, output.
     tokens: Option<(Scope, [u64; 3])>,
     /// In billionths of a dollar.
     cost: Option<(Scope, u64)>,
@@ -40,7 +40,7 @@ const KILLED: Exit = Exit::Signal(9);
 
 type LastWord = Option<(bool, Option<&'static str>)>;
 
-/// A run of Claude Code. Money in hundred-thousandths of a dollar.
+/// A run of Claude Code. Cost in units of 0.00001 dollars.
 const fn claude(
     name: &'static str,
     part: Part,
@@ -138,7 +138,7 @@ const TRUTHS: [Truth; 91] = [
     claude("stop-hook-cap", Whole, DONE, Some([9000, 0, 450]), Some(4500), ("19f6", OPUS), ok("")),
     // resumed: the usage of the run, without its session before
     claude("resume", Whole, DONE, Some([1000, 0, 50]), Some(500), ("8e4c", OPUS), ok("first answer")),
-    // it recovered by itself; of a stream that was cut, both tries are paid
+    // it recovered by itself; of an interrupted stream, both tries are paid
     claude("rate-limit-once", Whole, DONE, Some([1000, 0, 50]), Some(500), ("6bf3", OPUS), ok("recovered")),
     claude("reset-mid-stream", Whole, DONE, Some([1000, 0, 50]), Some(500), ("75c4", OPUS), ok("recovered")),
     claude("network-retry", Whole, DONE, Some([1000, 0, 50]), Some(500), ("d1b25130", OPUS), ok("recovered")),
@@ -226,7 +226,7 @@ const TRUTHS: [Truth; 91] = [
     // reasoning is in the total alone
     gemini("tools-and-unknown-tool", DONE, Some([3600, 100, 162]), "297318ce-e6df-4192-9549-728a6cdbbecb", ok("end")),
     gemini("mcp", DONE, Some([3000, 0, 150]), "7f232f6d-2c66-466c-909a-99a25efeb33e", ok("end")),
-    // sent on by a hook, the second time after a tool
+    // continued by a hook, the second time after a tool
     gemini("stop-hook", DONE, Some([3000, 0, 150]), "7ebe534e-f587-4b51-9b09-93bcaa9296e3", ok("third stop")),
     gemini("after-agent-hook", DONE, Some([4000, 0, 200]), "bc2ad19b-c878-4a3b-aaef-3837d04cf023", ok("third stop")),
     gemini("rate-limit-once", DONE, Some([1000, 0, 50]), "b25c17ff-ff20-459a-85b9-f0d9345ae311", ok("recovered")),

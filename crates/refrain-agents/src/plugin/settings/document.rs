@@ -8,10 +8,10 @@ use refrain_core::formats::splice::Splice;
 
 use super::{Edit, Kind, Misfit};
 
-/// Some editors begin a file with it, and some programs pass over it.
+/// Some editors write it at the start of a file, and some programs accept it.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// A text that could be read. All places are those in [`Document::text`].
+/// A parsed text. All positions refer to [`Document::text`].
 pub(super) struct Document<'t> {
     /// The offset of `text` in the whole, in bytes.
     pub(super) start: usize,
@@ -116,13 +116,13 @@ impl<'t> Document<'t> {
         let splice = |at, new| Splice { at: self.start + at, old: String::new(), new };
         match last {
             Some(last) if !has_comma && anchor == last.end => vec![splice(anchor, format!(",{new}"))],
-            // From the end, so that the place of the other stays.
+            // From the end, so that the other position stays valid.
             Some(last) if !has_comma => vec![splice(anchor, new), splice(last.end, ",".to_owned())],
             _ => vec![splice(anchor, new)],
         }
     }
 
-    /// The text without one of a group, with the comma and the line that were there for it.
+    /// The text without one entry of a group, its comma and its line.
     pub(super) fn without(&self, group: &Group, index: usize) -> String {
         let own = group.children[index];
         let after = self.between(own.end, group.close()).next();
@@ -193,7 +193,7 @@ impl<'t> Document<'t> {
         Some(&self.text[line..at]).filter(|before| before.trim().is_empty())
     }
 
-    /// How far the line of this place is indented.
+    /// The indentation of the line at this position.
     fn indent_of(&self, at: usize) -> &'t str {
         let line = self.text[..at].rfind('\n').map_or(0, |end| end + 1);
         let line = &self.text[line..at];
@@ -211,7 +211,7 @@ impl<'t> Document<'t> {
 
 /// The layout of inserted text.
 struct Style {
-    /// How a line ends, and how far it is indented; none for all on one line.
+    /// The line ending and the indentation; none if all is on one line.
     line: Option<(&'static str, String)>,
     unit: String,
 }
@@ -240,7 +240,7 @@ fn entry(path: &[String], edit: &Edit, style: &Style) -> String {
     }
 }
 
-/// The value that these keys lead into.
+/// The value nested in these keys.
 fn nested(path: &[String], edit: &Edit, style: &Style) -> String {
     match (path, &edit.kind) {
         ([], Kind::Element(_)) => style.around('[', &edit.value, ']'),

@@ -12,12 +12,12 @@ fn hook(event: &str, words: &str) -> Edit {
     }
 }
 
-/// As Codex has them.
+/// Codex's edits.
 fn hooks() -> Vec<Edit> {
     vec![hook("Stop", "hook stop"), hook("SessionStart", "hook session-start")]
 }
 
-/// As Claude Code has them.
+/// Claude Code's edits.
 fn switches() -> Vec<Edit> {
     let edit = |path: [&str; 2], value: &str, kind| Edit {
         path: path.map(str::to_owned).to_vec(),
@@ -30,7 +30,7 @@ fn switches() -> Vec<Edit> {
     ]
 }
 
-/// Settings as people have them.
+/// Unusual settings files.
 const ODD: &[&str] = &[
     "",
     "\n",
@@ -67,13 +67,13 @@ fn said(text: &str) -> serde_json::Value {
     document.value.map_or_else(|| serde_json::json!({}), serde_json::Value::from)
 }
 
-/// Whether one text is the other with something put between.
+/// Whether one text is the other with insertions only.
 fn is_within(old: &str, new: &str) -> bool {
     let mut rest = new.chars();
     old.chars().all(|c| rest.any(|found| found == c))
 }
 
-/// Puts it there and takes it back, both ways.
+/// Adds the edits and removes them in both ways.
 fn there_and_back(text: &str, edits: &[Edit]) {
     let (with, splices) = put(text, edits).unwrap_or_else(|error| panic!("{error}: {text}"));
     for edit in edits {
@@ -206,7 +206,7 @@ fn a_key_of_ours_that_says_something_else_is_somebody_elses() {
     assert!(!is_empty("{ /* mine */ }"));
 }
 
-/// Any JSON of this depth, laid out at random.
+/// Any JSON of this depth, with random layout.
 fn json(depth: u32) -> BoxedStrategy<String> {
     let space = prop::sample::select(vec!["", " ", "\n", "\r\n\t", " /* c */ ", " // c\n", "\n\n  "]);
     let leaf = prop::sample::select(vec!["1", "null", "true", "\"x\"", "-1.5e3", "\"\\\"{\""])

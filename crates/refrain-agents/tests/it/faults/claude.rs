@@ -45,7 +45,7 @@ fn claude_is_judged_by_its_codes_its_exit_and_its_own_words() {
         // by the code of the message before it, if the status is less specific
         (format!("{}\n{}", message(r#""error":"billing_error""#), result(r#""api_error_status":400"#)), BAD, "", Some(Credit), None),
         (format!("{}\n{}", message(r#""error":"invalid_request""#), result(r#""api_error_status":400"#)), BAD, "", Some(Refused), None),
-        // the error of a sub-agent is not the run's
+        // an error of a sub-agent is not the run's
         (format!("{}\n{}", message(r#""error":"billing_error","parent_tool_use_id":"t""#), result(r#""api_error_status":529"#)), BAD, "", Some(Overloaded), None),
         // how it ended
         (result("\"x\":0").replace("api_error\"", "aborted_streaming\"").replace("\"success\"", "\"error_during_execution\""), DONE, "", Some(Aborted), None),
@@ -61,14 +61,14 @@ fn claude_is_judged_by_its_codes_its_exit_and_its_own_words() {
         (format!("{}\n{BAD_429}", REJECTED.replace("1795226899", "99999999999999999")), BAD, "", Some(Limit), None),
         // a limit, and no result: it was that
         (REJECTED.to_owned(), Exit::Signal(9), "", Some(Limit), reset()),
-        // a limit, and it went on all the same
+        // a limit, but it continued all the same
         (format!("{REJECTED}\n{GOOD}"), DONE, "", None, None),
         // several results: the last counts
         (format!("{BAD_429}\n{GOOD}"), DONE, "", None, None),
         (format!("{GOOD}\n{BAD_429}"), BAD, "", Some(RateLimit), None),
-        // no model was asked: the words are a failed command's
+        // no model was asked: the text is a failed command's
         (GOOD.replace("\"num_turns\":1", "\"num_turns\":0"), DONE, "", Some(Other), None),
-        // a success that the exit denies; one that it does not
+        // a success with a failing exit; and with a good one
         (GOOD.to_owned(), BAD, "", Some(Other), None),
         (GOOD.to_owned(), Exit::Signal(15), "", None, None),
         (GOOD.to_owned(), Exit::Code(143), "", None, None),

@@ -23,7 +23,7 @@ fn codex_is_judged_by_its_own_words_and_its_exit() {
         (failed("idle timeout waiting for SSE"), BAD, "", Some(Connection), None),
         (failed("Incomplete response returned, reason: content_filter"), BAD, "", Some(Refused), None),
         (failed("unexpected status 400 Bad Request: The 'x' model is not supported when using Codex with a ChatGPT account."), BAD, "", Some(Model), None),
-        // with either apostrophe; the next such time of the machine's own clock, or that of a day
+        // with either apostrophe; the next such time of the machine's own clock, or on a date
         (failed("You've hit your usage limit. Try again at 2:08 AM."), BAD, "", Some(Limit), at("2026-11-24T02:09:00+01:00")),
         (failed("You've hit your usage limit. Try again at 11:45 PM."), BAD, "", Some(Limit), at("2026-11-23T23:46:00+01:00")),
         (failed("You\u{2019}ve hit your usage limit. Visit x or try again at Nov 26th, 2026 2:08 AM."), BAD, "", Some(Limit), at("2026-11-26T02:09:00+01:00")),

@@ -89,7 +89,7 @@ fn gemini_is_judged_by_its_result_and_its_exit() {
     let exit = Exit::Code;
     #[rustfmt::skip]
     let cases: Vec<Case> = vec![
-        // by the answer that it quotes
+        // by the quoted answer
         (answered(429, "RESOURCE_EXHAUSTED", RETRY), exit(173), "", Some(RateLimit), after(34_500)),
         (answered(429, "RESOURCE_EXHAUSTED", MINUTE), exit(173), "", Some(RateLimit), None),
         (answered(429, "RESOURCE_EXHAUSTED", DAILY), exit(173), "", Some(Limit), None),
@@ -149,7 +149,7 @@ fn gemini_without_a_result_is_judged_by_its_exit_and_its_own_words() {
         // its output was cut; it was ended
         (whole("tools-cut-in-line"), DONE, "", Some(Aborted), None),
         (whole("tools-cut-in-line"), Exit::Signal(9), "", Some(Aborted), None),
-        // while it was refused; some time after that
+        // during a refusal; some time after it
         (whole("rate-limit-retrying"), Exit::Signal(9), RETRYING, Some(RateLimit), None),
         (whole("rate-limit-retrying"), DONE, RETRYING, Some(RateLimit), None),
         (whole("tools-cut-in-line"), DONE, RETRYING, Some(Aborted), None),

@@ -20,14 +20,14 @@ fn error(name: &str, data: &str) -> String {
     format!(r#"{{"type":"error","sessionID":"s","error":{{"name":"{name}","data":{{{data}}}}}}}"#)
 }
 
-/// The same, of a provider that answered so.
+/// The same, with this answer of the provider.
 fn answered(status: u16, body: &str, headers: &str) -> String {
     let body = serde_json::to_string(body).expect("text");
     let rest = format!(r#""responseHeaders":{{{headers}}},"responseBody":{body}"#);
     error("APIError", &format!(r#""message":"it failed","statusCode":{status},"isRetryable":true,{rest}"#))
 }
 
-/// One model call that ended so.
+/// One model call that ended for this reason.
 fn step(reason: &str) -> String {
     format!(
         "{}\n{}\n",
