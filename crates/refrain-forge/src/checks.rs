@@ -6,13 +6,11 @@ use refrain_core::text::printable;
 /// The state of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckState {
-    /// It waits for its turn.
     Queued,
     /// It runs.
     Running,
     /// It waits for a user: an approval, or a button.
     Waiting,
-    /// It is well.
     Passed,
     Failed,
     /// It was cancelled, by a user or automatically.
@@ -26,7 +24,7 @@ pub enum CheckState {
 /// A check of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Its name, as the forge has it.
+    /// Its name at the forge.
     pub name: String,
     pub state: CheckState,
     /// Whether it is required before merging; none if that is unknown.
@@ -44,20 +42,18 @@ pub struct Check {
 pub enum Configured {
     /// The reason for expecting checks.
     Yes(String),
-    /// It has none.
     No,
     /// The state is unknown, with the reason.
     Unknown(String),
 }
 
-/// All that is known of the checks of one commit.
+/// The known checks of one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checks {
-    /// The commit.
     pub head: Oid,
     /// The reported checks, each once, in their latest state.
     pub list: Vec<Check>,
-    /// The names of those that are required, as far as they are known.
+    /// The names of the required checks, as far as they are known.
     pub required: Vec<String>,
     /// More checks will follow from those that have begun: the list is incomplete.
     pub unfinished: bool,
@@ -70,17 +66,17 @@ pub struct Checks {
 pub enum Verdict {
     /// All expected checks were reported, and none failed.
     Green,
-    /// These are against it.
+    /// These failed.
     Red {
         failed: Vec<Check>,
-        /// How many others are still on their way.
+        /// How many others are running or queued.
         pending: usize,
     },
-    /// Some are on their way.
+    /// Some are running or queued.
     Pending {
-        /// How many are over.
+        /// How many have finished.
         done: usize,
-        /// Of how many that are known.
+        /// How many are known.
         of: usize,
     },
     /// Only a user can start these.
@@ -89,7 +85,7 @@ pub enum Verdict {
     NotStarted {
         /// The evidence.
         why: String,
-        /// It is certain that there are some.
+        /// It is certain that checks exist.
         certain: bool,
     },
     /// There are no checks, and none is expected.

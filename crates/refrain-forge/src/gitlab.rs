@@ -110,12 +110,12 @@ impl GitLab {
 
 impl Host for GitLab {
     fn project(&self) -> Result<Project, Trouble> {
-        /// From which level on one may push: GitLab's developer.
+        /// The access level that may push: GitLab's developer.
         const DEVELOPER: u32 = 30;
         let found: Found = self.api.get(&format!("projects/{}", self.path))?;
         let access = found.permissions.map(|it| [it.project_access, it.group_access]);
         let levels = access.map(|both| both.into_iter().flatten().map(|it| it.access_level).max());
-        // Without either the right comes from elsewhere, as for an administrator.
+        // If both are missing, the right has another source, as for an administrator.
         let may_push = levels.flatten().map(|level| level >= DEVELOPER);
         Ok(Project { default_branch: found.default_branch.unwrap_or_else(|| "main".to_owned()), may_push })
     }

@@ -21,7 +21,7 @@ use crate::token::{Token, is_githubs};
 use crate::trouble::Trouble;
 use refrain_proc::tool::Cancel;
 
-/// The longest title, in bytes: both forges have a little more.
+/// The longest title, in bytes: both forges allow a little more.
 const TITLE: usize = 240;
 
 /// The longest description of a pull request, in bytes: GitHub allows 65,536 characters.
@@ -63,7 +63,7 @@ impl Forge {
             None => None,
         };
         let host: Box<dyn Host> = match api {
-            // A name there has an owner and no more.
+            // A name on GitHub has an owner and no groups.
             Some(_) if place.path.split('/').count() != 2 => return Ok(None),
             Some(api) => Box::new(GitHub { api, path: place.path.clone() }),
             None if place.host == "gitlab.com" || program("glab").is_logged_in()? => {
@@ -79,10 +79,10 @@ impl Forge {
         &self.place
     }
 
-    /// The project: also a way to learn early whether the forge can be asked at all.
+    /// The project: also an early test whether the forge can be reached.
     ///
     /// # Errors
-    /// [`Trouble`], as everywhere here.
+    /// Any [`Trouble`].
     pub fn project(&self) -> Result<Project, Trouble> {
         self.host.project()
     }

@@ -7,7 +7,7 @@ use rustls::crypto::ring;
 /// Why the body of an answer was not read.
 #[derive(Debug)]
 pub enum BodyError {
-    /// It is longer than the caller reads.
+    /// It exceeds the caller's limit.
     TooLong,
     /// The connection broke.
     Broken(reqwest::Error),
@@ -15,7 +15,7 @@ pub enum BodyError {
 
 /// A client that follows no redirect: a redirect would send a login or a signed text to another host.
 pub fn client(user_agent: impl Into<String>) -> ClientBuilder {
-    // Fails if another client of this process installed it: there is only this provider.
+    // Fails if another client of this process has installed it: there is only this provider.
     let _ = ring::default_provider().install_default();
     Client::builder().user_agent(user_agent.into()).redirect(Policy::none())
 }

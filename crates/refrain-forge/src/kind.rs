@@ -12,7 +12,7 @@ use crate::trouble::Trouble;
 /// The operations of each kind of forge. Nothing here retries.
 pub(super) trait Host: Debug + Send + Sync {
     fn project(&self) -> Result<Project, Trouble>;
-    /// Those of a branch, the newest first.
+    /// The pull requests of a branch, the newest first.
     fn of_branch(&self, branch: &str) -> Result<Vec<PullRequest>, Trouble>;
     fn get(&self, number: u64) -> Result<PullRequest, Trouble>;
     fn create(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble>;

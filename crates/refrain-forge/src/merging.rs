@@ -9,7 +9,7 @@ use refrain_core::git::Oid;
 pub enum Mergeable {
     /// The forge knows no obstacle.
     Yes,
-    /// The forge is still finding out.
+    /// The forge is still computing it.
     NotKnownYet,
     /// This does.
     No(Vec<MergeBlocker>),
@@ -20,7 +20,7 @@ pub enum Mergeable {
 pub enum MergeBlocker {
     Draft,
     Closed,
-    /// It does not go together with its base.
+    /// It conflicts with its base.
     Conflicts,
     /// It has to be rebased onto its base first.
     Behind,
@@ -28,9 +28,9 @@ pub enum MergeBlocker {
     ReviewMissing,
     /// A reviewer requested changes.
     ChangesRequested,
-    /// A check that is required has not passed.
+    /// A required check has not passed.
     ChecksMissing,
-    /// A rule of the project's, in the forge's words.
+    /// A rule of the project, in the forge's words.
     Rule(String),
 }
 
@@ -56,7 +56,7 @@ pub enum Merged {
     Done {
         /// The merge commit; none if the forge does not report it.
         commit: Option<Oid>,
-        /// Its branch is gone from the forge.
+        /// Its branch was deleted at the forge.
         branch_deleted: bool,
     },
     /// Its head is not the commit to be merged. Nothing was done.
@@ -64,14 +64,14 @@ pub enum Merged {
     /// The forge does not merge it now, for example because its base has just moved. Nothing was done, and it may be
     /// tried again.
     NotYet {
-        /// In its words.
+        /// The forge's message.
         said: String,
     },
     /// The forge does not merge it. Nothing was done.
     NotMergeable {
         /// The known reasons.
         why: Vec<MergeBlocker>,
-        /// In its words.
+        /// The forge's message.
         said: String,
     },
 }

@@ -1,6 +1,6 @@
 //! The host and the name of a remote's repository.
 
-/// A repository of a host, as the address of a remote names it.
+/// A repository at a host, parsed from the address of a remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The host, in lower case and without a port.
@@ -17,7 +17,7 @@ impl Place {
         let (place, path) = match url.split_once("://") {
             Some(("https" | "http" | "ssh" | "git" | "git+ssh" | "ssh+git", rest)) => rest.split_once('/')?,
             Some(_) => return None,
-            // As scp has it: with a colon before the first slash.
+            // The scp form: with a colon before the first slash.
             None => url.split_once(':').filter(|(host, _)| !host.contains('/'))?,
         };
         let host = place.rsplit_once('@').map_or(place, |(_, host)| host);

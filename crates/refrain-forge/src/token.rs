@@ -11,7 +11,7 @@ pub const FROM_FILE: &str = "REFRAIN_GITHUB_TOKEN";
 /// The variables with GitHub's own tokens, in the order of `gh`; then the user's file.
 const OWN: &[&str] = &["GH_TOKEN", "GITHUB_TOKEN", FROM_FILE];
 
-/// Those of other hosts that run it.
+/// Those of other hosts that run GitHub.
 const ENTERPRISE: &[&str] = &["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"];
 
 /// The variable for git's credential helper, set only for that git.
@@ -70,7 +70,7 @@ impl Token {
             false if is_named(host, env) => ENTERPRISE,
             false => return None,
         };
-        // The file is for github.com and no other: it names none.
+        // The file is for github.com only, because it names no host.
         let names = names.iter().filter(|name| **name != FROM_FILE || host == "github.com");
         let found = names.filter_map(|name| Some((*name, variable(env, name)?))).next()?;
         // A value with a line break could inject more than a token.

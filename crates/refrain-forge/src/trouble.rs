@@ -14,7 +14,7 @@ pub(super) const SECONDARY: Duration = Duration::from_secs(60);
 /// A failed request to a forge.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
-    /// Its program is not here.
+    /// Its program is not installed.
     #[error(
         "{program} is not installed, which talks to {host}; install it and run `{program} auth login`{}",
         or_token(program)
@@ -38,7 +38,7 @@ pub enum Trouble {
         /// The message, printable.
         said: String,
     },
-    /// The token is none, or none any more.
+    /// The token is invalid or expired.
     #[error("{host} does not take the token of {from}; set one that is valid: {said}")]
     BadToken {
         /// The source of the token.
@@ -48,7 +48,7 @@ pub enum Trouble {
         /// The forge's message.
         said: String,
     },
-    /// The login may not do this.
+    /// The login lacks the permission.
     #[error("the login at the forge may not do this: {said}")]
     NoPermission {
         /// The forge's message.
@@ -60,10 +60,10 @@ pub enum Trouble {
         /// The forge's message.
         said: String,
     },
-    /// It was asked too often.
+    /// A rate limit was reached.
     #[error("the forge wants to be asked less often: {said}")]
     RateLimited {
-        /// When it may be asked again.
+        /// When to retry.
         until: Until,
         /// The forge's message.
         said: String,
@@ -92,7 +92,7 @@ pub enum Trouble {
     Tool(ToolError),
 }
 
-/// When a forge may be asked again.
+/// When a request to a forge may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// At this time, in seconds since 1970.
@@ -102,7 +102,7 @@ pub enum Until {
 }
 
 impl Trouble {
-    /// Whether something may have been done outside all the same.
+    /// Whether the request may have taken effect all the same.
     #[must_use]
     pub const fn is_uncertain(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Cancelled | Self::Tool(_) | Self::Answer { .. })

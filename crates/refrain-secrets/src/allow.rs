@@ -7,7 +7,7 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use super::words::{is_scrambled, is_words};
 
-/// Rules that are made when they are first needed.
+/// Rules that are compiled when they are first needed.
 pub(super) struct Allow(LazyLock<Option<Regex>>);
 
 macro_rules! allow {
@@ -68,13 +68,13 @@ pub(super) fn is_reference(text: &str) -> bool {
         || text.starts_with('@') && NAME.holds(&bytes[1..]) && is_words(&text[1..])
 }
 
-/// `$NAME` and `$1` at the beginning, or a name in capitals anywhere: a shell puts something else there.
+/// `$NAME` and `$1` at the beginning, or a name in capitals anywhere: a shell replaces these.
 pub(super) fn has_variable(text: &str) -> bool {
     let is_name = |pair: &[u8]| pair[0] == b'$' && (pair[1].is_ascii_uppercase() || pair[1] == b'_');
     text.starts_with('$') || text.as_bytes().windows(2).any(is_name)
 }
 
-/// A path, an address, a media type: things with slashes that have names in them.
+/// A path, an address, a media type: text with slashes between names.
 pub(super) fn is_path(text: &str) -> bool {
     let is_address = text.contains("://") || text.starts_with("www.");
     let is_place = ["/", "./", "../", "~/"].iter().any(|start| text.starts_with(start));

@@ -12,7 +12,7 @@ use super::value::{self, Kind};
 use super::words::is_scrambled;
 use super::{allow, names};
 
-/// Words that the names of secrets have.
+/// Words in the names of secrets.
 static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     bytes_regex(
         r"(?i)passw(?:or)?d|passphrase|passwd|\bpwd|_pwd|pass\b|secret|token|credential|api[_.-]?key|(?:access|private|signing|encryption|encrypt|master|auth|account|client|service|shared|storage|admin|app|license|subscription|deploy|webhook|hmac|jwt|session|cookie|crypt|function|host|ssh|gpg|write|ingest|project|server|integration|aes|rsa|consumer|bot|data|db)[_.-]?key|authkey|_auth\b|auth[_.-]?code|_pat\b",
@@ -25,7 +25,7 @@ const ABOUT: &str = "id ids hash hashed hashes sha sha1 sha256 digest checksum f
 /// Parts of a name that have the same effect anywhere in it.
 const HARMLESS: &str = "public pub csrf xsrf page cursor continuation hash hashed encrypted sealed design lexer tokenizer tokenize sync publishable cancellation cancel checksum integrity resolved placeholder i18n next regexp forgot";
 
-/// Parts of the name of a label about a password, and not of a password.
+/// Parts of the name of a label about a password, not of a password itself.
 const DONE: &str = "confirm confirmation reset change new old current repeat retype show hide enter wrong bad no missing validate label text error errors form";
 
 fn is_in(list: &str, word: &str) -> bool {
@@ -38,13 +38,13 @@ const QUOTED: &str = r#"[bBrRfFuU@$#L\\]{0,2}(?:"([^"\n]*)"|'([^'\n]*)'|`([^`\n]
 const BARE: &str = r#"([^\s"'`,;<>]+)"#;
 /// `name: X` and on the next line `value: Y`; `key="X" value="Y"`; `"name": "X", "value": "Y"`; `<key>X</key><string>Y`.
 const PAIR: &str = r#"(?:</key>\s*<string>|[\s,]*["']?(?i:value|default)["']?[ \t]*[:=][ \t]*)"#;
-/// The type that some languages put between: `: &str = `.
+/// The type that some languages put in between: `: &str = `.
 const TYPED: &str = r"[: ][A-Za-z0-9_&'<>\[\]. ?*|:]{0,48}:?=[ \t]*";
 const SIGN: &str = r"(?:={2,3}|!==?|\|\|=|=>|:=|\?=|\+=|=|:|>)[ \t]*";
 const BLOCK: &str = r"(?:[|>][-+]?|\\)?[ \t]*\r?\n[ \t]+([^\s=-][^\s=]*[^\s=:])[ \t\r]*(?:\n|$)";
 const BETWEEN: &str = r#"(?:\r?\n[ \t]+)?[^"'`\n;{}]{0,80}"#;
 
-/// Code gives it in quotes only.
+/// In code a value is always in quotes.
 static IN_CODE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let given =
         format!("{PAIR}{BETWEEN}{QUOTED}|{TYPED}{QUOTED}|{SIGN}{BETWEEN}{QUOTED}|[,(][ \\t]*{QUOTED}");
@@ -56,7 +56,7 @@ fn in_text() -> String {
     format!("{BEGIN}(?:{value}|[,(][ \\t]*{QUOTED})")
 }
 
-/// Other texts also bare or on the next line.
+/// In other texts it may be bare or on the next line.
 static IN_TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| bytes_regex(&in_text()));
 
 /// The same, and after a blank.
@@ -93,7 +93,7 @@ pub(super) fn find(path: &[u8], text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
     None
 }
 
-/// How far from its name a value may begin, and end.
+/// How far from its name a value may begin and end.
 const FAR: usize = 1200;
 
 /// The range of the value assigned to the name that ends at `from`.
@@ -110,7 +110,7 @@ fn value(text: &[u8], from: usize, regex: &Regex) -> Option<Range<usize>> {
     let (is_quoted, quoted) = (is_in_quotes(text, &value), &text[value.clone()]);
     // A call is code in a file of any name.
     let is_call = !is_quoted && quoted.contains(&b'(') && !str::from_utf8(quoted).is_ok_and(is_scrambled);
-    // A quote that is escaped, as in JSON inside of a string.
+    // An escaped quote, as in JSON inside of a string.
     let is_escaped =
         is_quoted && value.start >= 2 && text[value.start - 2] == b'\\' && quoted.ends_with(b"\\");
     (!is_call).then(|| value.start..value.end - usize::from(is_escaped))
@@ -132,7 +132,7 @@ fn is_in_quotes(text: &[u8], value: &Range<usize>) -> bool {
     matches!(before, Some(b'"' | b'\'' | b'`')) && before == text.get(value.end)
 }
 
-/// The whole name that a word is in.
+/// The whole name that contains a word.
 fn name_around(text: &[u8], word: Range<usize>) -> Range<usize> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let before = text[..word.start].iter().rev().take(80).take_while(|byte| is_part(byte)).count();
@@ -145,7 +145,7 @@ fn name_around(text: &[u8], word: Range<usize>) -> Range<usize> {
 /// A name for a secret.
 struct Name {
     kind: Kind,
-    /// It is that of a password itself, not of something that is done with one.
+    /// It is the name of a password itself, not of an action with one.
     is_password: bool,
     /// It does not say what the token is for.
     is_mere_token: bool,

@@ -8,7 +8,7 @@ pub(super) struct Hit {
     pub(super) at: usize,
 }
 
-/// Whether a secret is not in the version that is committed already.
+/// Whether a secret is missing in the committed version.
 pub(super) type IsNew<'a> = &'a dyn Fn(&[u8]) -> bool;
 
 pub(super) fn bytes_regex(regex: &str) -> Option<Regex> {

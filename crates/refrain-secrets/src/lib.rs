@@ -38,7 +38,7 @@ pub struct SecretMatch {
     pub is_marked: bool,
 }
 
-/// The shortest name that a rule may find a secret in.
+/// The shortest name in which a rule can find a secret.
 const SHORTEST: usize = 12;
 
 /// Searches the new content of `path` for a secret. A secret that is already in `base`, the committed version, is not
@@ -116,7 +116,7 @@ fn is_empty_of_secrets(text: &[u8]) -> bool {
     })
 }
 
-/// The first string of a list of secrets that is more than a name.
+/// The first string in a list of secrets that is more than a name.
 fn listed(text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
     memchr::memchr_iter(b':', text).find_map(|colon| {
         let blanks = text[colon + 1..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();

@@ -36,7 +36,7 @@ const NAMES: &[(&str, &str)] = &[
     (".rediscli_history .python_history", HISTORY),
 ];
 
-/// Ends of names, from the dot.
+/// Name endings, from the dot.
 const ENDS: &[(&str, &str)] = &[
     (".p12 .pfx .jks .keystore .bks .kdb .kdbx .keychain .keychain-db .keytab", STORE),
     (".ppk .agekey", KEY),
@@ -48,19 +48,19 @@ const ENDS: &[(&str, &str)] = &[
 /// Parts of the name of an environment file that is an example, or encrypted, or no environment file.
 const SHOWN: &str = "example sample template tpl dist defaults default schema vault enc encrypted sops d ts js mjs cjs py rb go rs md txt spec keys";
 
-/// Parts of the name of an environment in which programs are tried.
+/// Parts of the name of a test environment.
 const TRIED: &str = "test testing tests ci e2e dev development";
 
 const SETTINGS: &str = ".ini .yaml .yml .json .json5 .jsonc .toml .properties .conf .cfg .cnf .config .env";
 
-/// Parts of paths that have words in some language.
+/// Parts of paths with translations.
 const WORDS: &str = "i18n l10n locale locales lang langs language languages translation translations intl messages strings labels openapi swagger";
 
 /// Name endings of generated files.
 const GENERATED: &str = ".lock .lockfile .min.js .min.css .min.mjs .map .svg .ipynb_checkpoints";
 const LOCKS: &str = "package-lock.json npm-shrinkwrap.json pnpm-lock.yaml go.sum packages.lock.json";
 
-/// Ends of names of files in which a name without quotes is a variable.
+/// Endings of files in languages in which an unquoted name is a variable.
 const CODE: &str = "rs go js jsx ts tsx mjs cjs mts cts py pyi rb java kt kts scala c h cc cpp cxx hpp hh cs fs vb swift php lua pl pm ex exs erl hs ml mli clj cljs dart r jl zig nim vue svelte groovy gradle m mm sql tf hcl proto graphql css scss less sol v d pas lisp el nix bzl cmake astro elm cr coffee tfvars jsonnet cue star";
 
 /// The kind of secret that a file's name indicates, if any.
@@ -109,7 +109,7 @@ pub(super) fn is_list_of_secrets(path: &[u8]) -> bool {
     lower(path).1 == "secrets.json"
 }
 
-/// Whether it is a file of settings, and not one of words in some language.
+/// Whether it is a settings file, and not a translation.
 pub(super) fn is_settings(path: &[u8]) -> bool {
     let (path, name) = lower(path);
     let stem = name.split('.').next().unwrap_or_default();

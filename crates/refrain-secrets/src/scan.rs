@@ -11,7 +11,7 @@ use super::hit::{Hit, IsNew, bytes_regex};
 use super::rules::{Check, RULES};
 use super::value;
 
-/// How much of a text is looked at around a keyword, in bytes before and after it. Keys with a header are the longest.
+/// How much of a text is examined around a keyword, in bytes before and after it. Keys with a header are the longest.
 const AROUND: (usize, usize) = (160, 2000);
 
 /// How much must be seen after a keyword that another match already covers.
@@ -23,9 +23,9 @@ struct Table {
     of_keyword: Vec<(usize, Option<&'static [u8]>)>,
     /// The rules without a keyword.
     of_all: Vec<usize>,
-    /// The rules for which a byte comes again: which, and how far on.
+    /// The rules with a repeated byte: the rule, the byte, and the distance.
     of_pairs: Vec<(usize, u8, usize)>,
-    /// The regular expressions, made when they are first needed: most never are.
+    /// The regular expressions, compiled when they are first needed: most never are.
     regexes: Vec<OnceLock<Option<Regex>>>,
 }
 
@@ -66,7 +66,7 @@ static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| {
     })
 });
 
-/// The first secret that a rule finds and that is new.
+/// The first new secret that a rule finds.
 pub(super) fn find(text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
     let table = TABLE.as_ref()?;
     let mut seen_to = vec![0; RULES.len()];

@@ -9,7 +9,7 @@ use regex::bytes::{Captures, Regex};
 
 use super::hit::bytes_regex;
 
-/// Stretches of wide letters, wherever in a file.
+/// Runs of wide characters anywhere in a file.
 static WIDE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     bytes_regex(
         r"(?:[\t\n\r\x20-\xff]\x00){8,}|(?:\x00[\t\n\r\x20-\xff]){8,}|(?:[\t\n\r\x20-\xff]\x00{3}){8,}|(?:\x00{3}[\t\n\r\x20-\xff]){8,}",

@@ -20,7 +20,7 @@ pub(super) fn is_token(body: &[u8]) -> bool {
         && !allow::has_parts_of_a_placeholder(body)
 }
 
-/// Whether it is made of words, with one digit at most.
+/// Whether it consists of words, with one digit at most.
 pub(super) fn is_name(body: &[u8]) -> bool {
     body.iter().filter(|byte| byte.is_ascii_digit()).count() < 2 && str::from_utf8(body).is_ok_and(is_words)
 }
@@ -60,7 +60,7 @@ fn is_allowed(text: &str) -> bool {
     is_reference(text) || allow::PLACEHOLDER.holds(text.as_bytes())
 }
 
-/// Whether the password of an address is one.
+/// Whether the password in an address is a secret.
 pub(super) fn is_login(value: &[u8]) -> bool {
     let Ok(text) = str::from_utf8(value) else { return false };
     value.len() >= 6
@@ -73,7 +73,7 @@ pub(super) fn is_login(value: &[u8]) -> bool {
         && distinct(value) >= 4
 }
 
-/// Whether a password on a command line or in a list of settings is one: there, plain words are passwords too.
+/// Whether a password on a command line or in a list of settings is a secret: there, plain words are passwords too.
 pub(super) fn is_typed(value: &[u8]) -> bool {
     is_login(value) || str::from_utf8(value).is_ok_and(is_plain_password)
 }
@@ -94,7 +94,7 @@ pub(super) fn is_made_up(value: &[u8], is_in_quotes: bool) -> bool {
     if text.is_empty() || value.len() > 200 || is_allowed(text) {
         return false;
     }
-    // Not digits of which each is the next or the one before: `87654321`.
+    // Not consecutive digits: `87654321`.
     let is_row = || value.windows(2).all(|pair| pair[0].abs_diff(pair[1]) == 1);
     let is_number = text.len() >= 8
         && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -118,7 +118,7 @@ fn is_passphrase(text: &str) -> bool {
         && !allow::SENTENCE.holds(text.as_bytes())
 }
 
-/// Whether a text that a file of secrets gives to any name is more than a word, a reference or a place.
+/// Whether any value in a file of secrets is more than a word, a reference or a path.
 pub(super) fn is_filled(value: &[u8]) -> bool {
     let Ok(text) = str::from_utf8(value) else { return false };
     value.len() >= 8
@@ -136,7 +136,7 @@ pub(super) fn is_at_home(value: &[u8]) -> bool {
     let place = rest.split(['/', '?']).next().unwrap_or_default();
     let (login, host) = place.rsplit_once('@').unwrap_or(("", place));
     let host = host.split(':').next().unwrap_or_default();
-    // A name without a dot is one of a container.
+    // A host name without a dot is a container.
     let is_near = host.is_empty() || host == "127.0.0.1" || host == "0.0.0.0" || !host.contains('.');
     let password = login.split_once(':').map_or("", |(_, password)| password);
     (is_near || login.is_empty()) && !is_login(password.as_bytes()) && !rest.contains("sig=")

@@ -28,7 +28,7 @@ pub(super) fn is_expression(text: &str) -> bool {
     text.contains(['(', ')', '[', ']', '{', '}', ';', '|', '"', '\'', '`', '\\'])
 }
 
-/// At least three of lower case, upper case, digits and signs, and among them a sign that names do not have.
+/// At least three of lower case, upper case, digits and signs, including a sign that does not occur in names.
 pub(super) fn is_mixed(text: &str) -> bool {
     let has = |test: fn(&char) -> bool| usize::from(text.chars().any(|c| test(&c)));
     let signs = has(|c| {
@@ -43,8 +43,8 @@ pub(super) fn is_mixed(text: &str) -> bool {
     signs == 1 && kinds >= 3 && !is_expression(text)
 }
 
-/// Whether a text is made of words and small numbers: a name, an option, a sentence without spaces. Random letters are
-/// not: they change between kinds of characters all the time.
+/// Whether a text consists of words and small numbers: a name, an option, a sentence without spaces. Random letters
+/// do not: they change between kinds of characters all the time.
 pub(super) fn is_words(text: &str) -> bool {
     let runs = runs(text);
     let (mut letters, mut words, mut digits, mut numbers) = (0, 0, 0, 0_usize);
@@ -90,7 +90,7 @@ pub(super) fn is_words(text: &str) -> bool {
         && (has_signs || !has_rare_pairs(&runs))
 }
 
-/// After each letter, those that follow it in words of languages that are written with these letters.
+/// For each letter, the letters that can follow it in words of languages with this alphabet.
 const FOLLOWING: &str = "abcdfghiklmnprstuvwxy abcdeijlmorstuy acdefhiklmoprstuy abcdefgilmnoprstuy abcdefghiklmnopqrstuvwxyz adefilorstuy aeghilmnorstu aeilmorstuy abcdefgklmnoprstvxz aeou aeilnosu abcdefiklmnopstuvy abdeilmopsuy abcdefghiklmnoprstuvy abcdefgiklmnoprstuvwx acdehiloprstuy u abcdefgiklmnoprstuvy acdefghiklmnopqrstuvwy abcdefhilmnoprstuwy abcdefgilmnoprst aeio aehinors aceipt aceilmnopst aei";
 
 /// Whether a quarter of the letter pairs do not occur in words.
@@ -113,7 +113,7 @@ fn has_vowel(letters: &str) -> bool {
     letters.contains(|c| "aeiouyAEIOUY".contains(c))
 }
 
-/// Whether letters are as in a word: all small, all capital, or one capital and small ones.
+/// Whether letters have the case of a word: all lower, all upper, or one capital first.
 fn is_cased(letters: &str) -> bool {
     let small = |text: &str| text.chars().all(char::is_lowercase);
     small(letters) || letters.chars().all(char::is_uppercase) || letters.get(1..).is_some_and(small)
@@ -165,7 +165,7 @@ pub(super) fn distinct(value: &[u8]) -> usize {
     seen.iter().filter(|seen| **seen).count()
 }
 
-/// Bits a character, after Shannon.
+/// Shannon entropy, in bits per character.
 pub(super) fn entropy(value: &[u8]) -> f64 {
     let mut counts = [0u32; 256];
     for byte in value {

@@ -169,7 +169,7 @@ async fn stopped(cancel: Option<&Cancel>) {
     let own = cancel.map(|cancel| cancel.as_fd().try_clone_to_owned());
     match own.map(|own| Receiver::from_owned_fd(own?)) {
         Some(Ok(watched)) => drop(watched.readable().await),
-        // The limit is left.
+        // The time limit still applies.
         Some(Err(_)) | None => pending().await,
     }
 }
@@ -178,7 +178,7 @@ fn unanswered(said: &str) -> Trouble {
     Trouble::Unreachable { said: printable(said).into_owned() }
 }
 
-/// A request that got no whole answer, with all its causes.
+/// The error of a request without a complete answer, with all its causes.
 fn no_answer(error: reqwest::Error) -> Trouble {
     let error = error.without_url();
     let (mut said, mut cause) = (error.to_string(), error.source());

@@ -15,7 +15,7 @@ use crate::token::FROM_FILE;
 use crate::trouble::{Trouble, of_program, of_status, told};
 use refrain_proc::tool::Cancel;
 
-/// How long an answer may take.
+/// The time limit of an answer.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// Variables that would change an answer: a terminal's colours, another host or repository, and debug output.
@@ -171,7 +171,7 @@ impl Program {
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // There are tokens in the environment.
+        // The environment contains tokens.
         f.debug_struct("Program").field("name", &self.name).field("host", &self.host).finish_non_exhaustive()
     }
 }

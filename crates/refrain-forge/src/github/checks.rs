@@ -184,7 +184,7 @@ impl From<Run> for Check {
             required: None,
             url: run.html_url,
             summary: short(&said.collect::<Vec<_>>().join("\n")),
-            // A check run of Actions has the number of its job.
+            // A check run of Actions has the id of its job.
             job: is_own.then_some(run.id),
         }
     }

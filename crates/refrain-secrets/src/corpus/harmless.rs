@@ -3,11 +3,11 @@
 use super::super::tests::{Chance, HARMLESS};
 use super::{Sample, fill};
 
-/// So often each template is filled.
+/// How often each template is filled.
 const ROUNDS: usize = 12;
 
 const FILES: &[(&str, &str)] = &[
-    // Names and numbers that machines give to things.
+    // Machine-made names and numbers.
     ("ids.json", "[{~\"id\": \"<uuid>\", \"parent\": \"<uuid>\"}, {~\"id\": \"<uuid>\"}]\n"),
     ("page.html.snap", "exports[`<w>`] = `<div data-token=\"<uuid>\" data-id=\"<uuid>\"><w></div>`;\n"),
     ("__snapshots__/x.snap", "Object {~\n  \"token\": \"<uuid>\",\n  \"id\": {d6},\n}\n"),
@@ -73,7 +73,7 @@ const FILES: &[(&str, &str)] = &[
         "deploy.yaml",
         "env:\n  - name: DB_PASSWORD\n    valueFrom:\n      secretKeyRef:\n        name: <w>-db\n        key: password\n",
     ),
-    // Code that speaks of secrets.
+    // Code about secrets.
     (
         "auth.ts",
         "const token = localStorage.getItem('access_token');\nif (!token) throw new Error('missing-token-in-<w>');\n",
@@ -131,7 +131,7 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("joined.c", "printf(\"token \" \"%s\" \" secret \" \"%d\\n\", \"<w>\" \"<w>\", {d3});\n"),
     ("joined.sh", "cmake -DTOKEN_PATH=/etc/<w> \\\n  -DKEY=<w> \\\n  --password-file \"$HOME\"/\"<w>\"\n"),
-    // Words in some language.
+    // Translations.
     (
         "i18n/de.json",
         "{~\"apiKey\": \"API-Schlüssel\", \"password\": \"Passwort\", \"secret\": \"Geheimschlüssel-für-<w>\"}\n",
@@ -277,7 +277,7 @@ pub(super) fn harmless(chance: &mut Chance) -> Vec<Sample> {
             samples.push(Sample::new("bytes", path, bytes));
         }
     }
-    // Numbers of sixteen bits, and text in letters of sixteen.
+    // 16-bit numbers, and UTF-16 text.
     let wide: Vec<u8> = (0..4000).flat_map(|_| [u8::try_from(chance.next(256)).unwrap(), 0]).collect();
     samples.push(Sample::new("numbers", "a.wav", wide));
     let text = fill(chance, "Windows Registry Editor\r\n[HKEY\\<w>]\r\n\"Token\"=\"<w>\"\r\n");

@@ -148,7 +148,7 @@ fn halves<'t>(chance: &mut Chance, token: &'t str) -> (&'t str, &'t str) {
     token.split_at(places[chance.next(places.len())])
 }
 
-/// Files that no text is.
+/// Binary files.
 fn in_bytes(chance: &mut Chance, what: &str, token: &str, samples: &mut Vec<Sample>) {
     let mut add = |path: &str, bytes: Vec<u8>| samples.push(Sample::new(what, path, bytes));
     let line = format!("value = {token}\r\n");
