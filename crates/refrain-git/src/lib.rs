@@ -1,12 +1,13 @@
 //! Running git and reading its answers. Nothing here decides about a loop; [`secrets`] decides what a secret is.
 //!
-//! A [`Repository`] is a worktree and how git runs in it. [`Repository::survey`] records the state before a loop starts,
-//! [`Repository::tree`] returns the loop's own changes as a tree, and [`Repository::commit`] commits them. `checkout` and
+//! A [`Repository`] is a worktree and how git runs in it. [`Repository::survey`] records the state before a loop
+//! starts, [`Repository::tree`] returns the loop's own changes as a tree, and [`Repository::commit`] commits them.
+//! `checkout` and
 //! `worktree` create the folders that a loop works in, `evidence` reads what is left of it.
 //!
 //! Git is a subprocess with an environment that user settings cannot bend. Simple documented files are read directly
-//! (`reference`, `linked`), constants are cached (`known`), and simple objects are written directly (`object`, `apart`).
-//! Nothing here writes to a working-tree file, moves a branch that is not the loop's, or uses force.
+//! (`reference`, `linked`), constants are cached (`known`), and simple objects are written directly (`object`,
+//! `apart`). Nothing here writes to a working-tree file, moves a branch that is not the loop's, or uses force.
 
 mod candidate;
 mod commit;

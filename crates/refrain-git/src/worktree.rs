@@ -192,7 +192,7 @@ impl Repository {
         }
     }
 
-    /// Has git forget a worktree whose folder is gone; its branch stays. One that is locked it keeps.
+    /// Has git forget a worktree whose folder is gone; its branch stays. A locked worktree stays listed.
     ///
     /// # Errors
     /// [`GitError::Failed`] with git's message.

@@ -1,5 +1,5 @@
 //! A program that is driven over its standard input and output, in a process group of its own, so that a signal to
-//! the bridge's group does not end it.
+//! the caller's group does not end it.
 
 use std::io;
 use std::os::unix::process::CommandExt;

@@ -163,7 +163,7 @@ impl Reader {
         }
         self.meter.result(outcome);
         self.say_tokens(say);
-        // A missing amount is skipped: taken for 0, it would never reach a cap.
+        // An invalid amount is skipped: taken for 0, it would never reach a cap.
         let of_session = outcome.total_cost_usd.filter(|dollars| *dollars >= 0.0).map(Usd::from);
         let cost = self.meter.cost().map(|usd| (Scope::Attempt, usd));
         if let Some((of, usd)) = cost.or(of_session.map(|usd| (Scope::Session, usd))) {

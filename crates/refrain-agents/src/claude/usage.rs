@@ -101,7 +101,7 @@ impl Meter {
     }
 }
 
-/// The cost of all models since the last result; a missing amount is skipped: taken for 0, it would never reach a
+/// The cost of all models since the last result; an invalid amount is skipped: taken for 0, it would never reach a
 /// cap.
 fn cost(models: &BTreeMap<String, ModelUsage>) -> Option<Usd> {
     let costs = models.values().map(|usage| usage.cost_usd.filter(|dollars| *dollars >= 0.0));

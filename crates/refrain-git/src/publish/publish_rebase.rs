@@ -129,7 +129,7 @@ impl Repository {
                 Ok(made) => made,
                 Err(conflicts) => return Ok(Err((commit, conflicts))),
             };
-            // A change that theirs has already would be an empty commit, which is kept only if the original was empty
+            // A change that `theirs` already has would be an empty commit, which is kept only if the original was empty
             // too.
             let was_empty = self.tree_by(git, &before)? == self.tree_by(git, &commit)?;
             if was_empty || self.tree_by(git, &made)? != self.tree_by(git, tip)? {
