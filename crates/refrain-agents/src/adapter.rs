@@ -1,4 +1,4 @@
-//! What an adapter is: how one coding agent is started, read and stopped. Nothing here does anything.
+//! The adapter trait: how one coding agent is started, read and stopped. Only definitions are here.
 
 use std::ffi::OsString;
 use std::sync::LazyLock;
@@ -13,67 +13,66 @@ use refrain_proc::StopLadder;
 
 use crate::checkup::Checkup;
 
-/// One coding agent.
 pub trait Adapter: Sync {
-    /// Versions that were tested with the real program, as it prints them.
+    /// Versions tested with the real program, as it prints them.
     fn tested(&self) -> &'static [&'static str];
 
     /// How to start it.
     fn launch(&self, call: &Call<'_>) -> Launch;
 
-    /// A reader for the stream of one attempt that was started so.
+    /// A decoder for the stream of an attempt started this way.
     fn dialect(&self, call: &Call<'_>) -> Box<dyn StreamDecoder>;
 
-    /// Whether its program can be held to a schema.
+    /// Whether its program can enforce a schema.
     fn takes_schema(&self) -> bool {
         false
     }
 
-    /// Why it cannot work with these arguments of the person: they make it print what is not read. Names the value and what
-    /// is accepted.
+    /// Why these user arguments prevent it from working: its output could not be parsed. Names the value and the
+    /// accepted ones.
     fn objection(&self, _args: &[String]) -> Option<String> {
         None
     }
 
-    /// What it tells of itself before it is run; none where nobody knows how to ask.
+    /// How to query it before it is run; none if there is no known way.
     fn checkup(&self) -> Option<&'static dyn Checkup> {
         None
     }
 
-    /// How to end it.
+    /// The signals that end it.
     fn ladder(&self) -> StopLadder {
         StopLadder::default()
     }
 }
 
-/// What an adapter is told of the attempt that it is to start.
+/// The data of an attempt that an adapter starts.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// What is to be done. `spec.agent` holds the program, the person's own arguments, the model, the permissions.
+    /// The specification. `spec.agent` holds the program, the user's arguments, the model, the permissions.
     pub spec: &'a Spec,
     pub prompt: &'a str,
-    /// A file that holds it.
+    /// The file with the prompt.
     pub prompt_file: &'a Utf8Path,
-    /// What the agent starts from: [`environment::base`](crate::environment::base). Empty where nothing is to be started.
+    /// The agent's environment: [`environment::base`](crate::environment::base). Empty if nothing is started.
     pub env: &'a [(OsString, OsString)],
-    /// What is left to be spent, where there is a cap.
+    /// The remaining budget, if there is a cap.
     pub budget: Option<Usd>,
-    /// There is a cap on money or tokens: usage is to be reported as early as the program can.
+    /// There is a cap on money or tokens: usage must be reported as early as the program can.
     pub capped: bool,
-    /// What its final message is to be, where its program can be held to that.
+    /// The required form of its final message, if its program can enforce one.
     pub schema: Option<Schema<'a>>,
-    /// The clock of this machine, made only if an adapter asks for it: finding the zone reads the folders of all of them.
+    /// The clock of this machine, made only if an adapter asks for it: finding the zone reads the folders of all of
+    /// them.
     pub clock: &'a LazyLock<Clock>,
     /// Whether Refrain runs as root: some programs refuse to bypass their questions then.
     pub root: bool,
 }
 
-/// The time here: some programs say only what a clock on the wall will show.
+/// The local time: some programs print only a wall-clock time.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    /// What time it is.
     pub now: fn() -> Timestamp,
-    /// The machine's own zone. Looked up beforehand: whoever reads a stream does so on a small stack.
+    /// The machine's own time zone. Looked up beforehand: streams are read on a small stack.
     pub zone: TimeZone,
 }
 
@@ -87,37 +86,37 @@ impl Clock {
 /// A JSON Schema.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema<'a> {
-    /// The schema.
     pub text: &'a str,
-    /// A file that holds it.
+    /// The file with the schema.
     pub file: &'a Utf8Path,
 }
 
 /// How to start a program with a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launch {
-    /// The program and its arguments. No argument that the person gave stands there twice.
+    /// The program and its arguments. No argument of the user appears twice.
     pub argv: Vec<String>,
-    /// Variables that are set over the environment; one that the person set is left alone.
+    /// Variables to add to the environment; one that the user set is left alone.
     pub env: Vec<(String, String)>,
-    /// The file to be read as standard input; none is closed.
+    /// The file for standard input; none means closed.
     pub stdin: Option<Utf8PathBuf>,
 }
 
-/// Reads one attempt's standard output, line by line, into events. It keeps what it needs to keep in bounded memory.
+/// Parses one attempt's standard output, line by line, into events, in bounded memory.
 pub trait StreamDecoder: Send {
-    /// One line, without its end; whatever it holds is data from outside, and nothing in it is an error.
+    /// One line, without its end. Its content is untrusted data: nothing in it is an error.
     fn line(&mut self, line: &[u8], say: &mut dyn FnMut(AgentEvent));
 
-    /// Whether its events come as things happen: of one that prints all at its end nobody knows whether it is up before that.
+    /// Whether its events arrive as they happen: an agent that prints everything at its end cannot be observed before
+    /// that.
     fn is_live(&self) -> bool {
         true
     }
 
-    /// One line of standard error, as it comes: what a program says only there and while it runs.
+    /// One line of standard error as it arrives, for information that a program prints only there and while it runs.
     fn stderr_line(&mut self, _line: &[u8], _say: &mut dyn FnMut(AgentEvent)) {}
 
-    /// The program is gone: what its exit and the end of its standard error add. What the stream itself left open (a final
-    /// message that only the exit confirms, a fault that only standard error tells) is said here.
+    /// The program is gone: reports what its exit and the end of its standard error add, such as a final message that
+    /// the exit confirms, or a fault that only standard error shows.
     fn conclude(&mut self, exit: Exit, stderr: &str, say: &mut dyn FnMut(AgentEvent));
 }

@@ -1,23 +1,22 @@
-//! Command lines: what the person already gave, what program is meant, how a prompt travels, which variables are set.
-//! Whatever a person gave stands there once: nothing that we would add is added beside it.
+//! Command lines: the user's own arguments, the program, how a prompt is passed, which variables are set. An argument
+//! that the user gave is not added again.
 
 use refrain_core::spec::PromptMode;
 
 use crate::adapter::{Call, Launch};
 
-/// The person's own arguments, as far as flags can be among them: what follows `--` is none.
+/// The user's own arguments that may be flags: those before `--`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Given<'a>(&'a [String]);
 
 impl<'a> Given<'a> {
-    /// Of these arguments.
     pub(crate) fn new(args: &'a [String]) -> Self {
         let end = args.iter().position(|arg| arg == "--").unwrap_or(args.len());
         Self(&args[..end])
     }
 
-    /// Whether one of these flags is given: `--flag`, `--flag=value`, `-f`, `-fvalue`. A value that looks like a flag is
-    /// taken for one: better a default too few than a flag twice, which some programs refuse.
+    /// Whether one of these flags is given: `--flag`, `--flag=value`, `-f`, `-fvalue`. A value that looks like a flag
+    /// counts as one: a missing default is better than a repeated flag, which some programs refuse.
     pub(crate) fn has(self, flags: &[&str]) -> bool {
         self.0.iter().any(|arg| flags.iter().any(|flag| attached(arg, flag).is_some()))
     }
@@ -33,14 +32,14 @@ impl<'a> Given<'a> {
         })
     }
 
-    /// Why a program cannot work with these: a flag makes it print something else than the stream that is read.
+    /// Why a program cannot work with these: a flag changes the output to another format than the required stream.
     pub(crate) fn objection(self, program: &str, format: &[&str], stream: &str) -> Option<String> {
         let flag = format.first()?;
         let other = self.values(format).find(|value| *value != stream)?;
         Some(format!("{flag} {other}: of {program} its stream is read; accepted is {flag} {stream}"))
     }
 
-    /// All but these: flags alone, and flags with whatever follows them up to the next flag.
+    /// All but these: flags alone, and flags with their values up to the next flag.
     pub(crate) fn without(self, bare: &[&str], valued: &[&str]) -> Vec<String> {
         let is = |arg: &String, flags: &[&str]| flags.iter().any(|flag| attached(arg, flag).is_some());
         let mut is_value = false;
@@ -53,7 +52,7 @@ impl<'a> Given<'a> {
         kept.cloned().collect()
     }
 
-    /// Where the first argument stands that is neither a flag nor the value of one of `valued`.
+    /// The position of the first argument that is neither a flag nor the value of one of `valued`.
     pub(crate) fn first_word(self, valued: &[&str]) -> Option<usize> {
         let mut is_value = false;
         self.0.iter().position(|arg| {
@@ -66,14 +65,14 @@ impl<'a> Given<'a> {
     }
 }
 
-/// What is attached to a flag in one argument: nothing, `=value`, or for a short flag the value itself.
+/// The part of an argument after a flag: nothing, `=value`, or for a short flag the value itself.
 fn attached<'a>(arg: &'a str, flag: &str) -> Option<&'a str> {
     let rest = arg.strip_prefix(flag)?;
     let is_short = !flag.starts_with("--");
     (rest.is_empty() || is_short || rest.starts_with('=')).then_some(rest)
 }
 
-/// The program to be started. The keeper would look a relative path up from where it was started itself.
+/// The program to start. The keeper would resolve a relative path against its own folder.
 pub(crate) fn program(call: &Call<'_>) -> String {
     let program = &call.spec.agent.program;
     match program.contains('/') {
@@ -82,8 +81,8 @@ pub(crate) fn program(call: &Call<'_>) -> String {
     }
 }
 
-/// Whether the prompt is read from standard input: the way of every agent that Refrain knows, as an argument is short and
-/// must not begin with a dash (agent-clis.md, trap 1).
+/// Whether the prompt is read from standard input: the way of every agent that Refrain knows, as an argument is short
+/// and must not begin with a dash (agent-clis.md, trap 1).
 pub(crate) fn is_prompt_on_stdin(call: &Call<'_>) -> bool {
     match call.spec.agent.prompt_mode {
         PromptMode::Auto | PromptMode::Stdin => true,
@@ -91,19 +90,19 @@ pub(crate) fn is_prompt_on_stdin(call: &Call<'_>) -> bool {
     }
 }
 
-/// How a program takes what is to be its last argument.
+/// How a program takes its last argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Last {
-    /// Behind `--`: lists before would swallow it, and it may begin with a dash.
+    /// After `--`: an earlier list option would consume it, and it may begin with a dash.
     Word,
-    /// As it stands: it may be the value of the person's own last flag.
+    /// Without a prefix: it may be the value of the user's own last flag.
     Bare,
-    /// In one piece with this flag: it may begin with a dash.
+    /// Attached to this flag: it may begin with a dash.
     Of(&'static str),
 }
 
-/// Gives the prompt to a program that reads it from standard input, unless the person wants it otherwise: then it, or the
-/// path of its file, is an argument so placed.
+/// Passes the prompt on standard input, unless the user wants it otherwise: then it, or the path of its file, is an
+/// argument of this form.
 pub(crate) fn hand_over(call: &Call<'_>, launch: &mut Launch, prompt: Last, file: Last) {
     match call.spec.agent.prompt_mode {
         PromptMode::Auto | PromptMode::Stdin => launch.stdin = Some(call.prompt_file.to_owned()),
@@ -127,14 +126,14 @@ pub(crate) fn push_last(call: &Call<'_>, launch: &mut Launch, place: Last, text:
     }
 }
 
-/// Adds the first of these flags, which are the same, unless one is given.
+/// Adds the first of these synonymous flags, unless one is given.
 pub(crate) fn add(launch: &mut Launch, given: Given<'_>, flags: &[&str], value: Option<&str>) {
     if !given.has(flags) {
         launch.argv.extend(flags.first().into_iter().chain(value.iter()).map(|&arg| arg.to_owned()));
     }
 }
 
-/// Sets variables that the person did not set: neither for this loop nor in the environment that its agents start from.
+/// Sets variables that the user did not set, neither for this loop nor in its agents' environment.
 pub(crate) fn set_env(call: &Call<'_>, launch: &mut Launch, env: &[(&str, &str)]) {
     let is_theirs = |wanted: &str| {
         call.spec.agent.env.contains_key(wanted) || call.env.iter().any(|(name, _)| name == wanted)

@@ -1,6 +1,6 @@
-//! What an agent's program tells about itself before it is run: whether somebody is logged in, and what would make it ask or
-//! refuse where nobody is there to answer. It is asked by its own commands, and its configuration is read where it has none.
-//! Nothing here starts anything; who asks, and for how long it waits, is the engine's business.
+//! Information that an agent's program gives before it is run: whether a user is logged in, and what would make it
+//! prompt or refuse when unattended. Its own commands are used, and its configuration is read if it has none. Nothing
+//! here starts a process; that and its time limit belong to the engine.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,32 +14,32 @@ use serde_json::Value;
 /// The largest configuration file that is read, in bytes.
 const LARGEST: u64 = 4 << 20;
 
-/// Where an agent would work, and with what.
+/// The place and the environment of an agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// The environment that it would get.
+    /// The environment of the agent.
     pub env: &'a [(OsString, OsString)],
-    /// The folder that it would work in.
+    /// The working folder of the agent.
     pub dir: &'a Utf8Path,
     /// The repository's main worktree, which some programs trust by name.
     pub root: &'a Utf8Path,
 }
 
 impl Place<'_> {
-    /// A variable that is set to something.
+    /// The value of a variable, unless it is empty.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
         let last = self.env.iter().rev().find(|(set, _)| set == name);
         last.and_then(|(_, value)| value.to_str()).filter(|value| !value.is_empty())
     }
 
-    /// The folder that a variable names, else this one in the user's home.
+    /// The folder in a variable, or else this one in the user's home.
     pub(crate) fn home(&self, variable: &str, otherwise: &str) -> Option<Utf8PathBuf> {
         let own = self.value(variable).map(Utf8PathBuf::from);
         own.or_else(|| Some(Utf8Path::new(self.value("HOME")?).join(otherwise)))
     }
 
-    /// Whether a table of folders has this one or one above it, and what it says of the nearest.
+    /// The entry of the nearest folder, this one or one above it, in a table of folders.
     pub(crate) fn nearest<'v, T>(&self, of: impl Fn(&Utf8Path) -> Option<&'v T>) -> Option<&'v T> {
         self.dir.ancestors().find_map(&of).or_else(|| of(self.root))
     }
@@ -50,20 +50,21 @@ impl Place<'_> {
 pub struct Question {
     /// Its arguments.
     pub args: &'static [&'static str],
-    /// Variables that keep it from asking anything of a network.
+    /// Variables that prevent network access.
     pub env: &'static [(&'static str, &'static str)],
 }
 
-/// An agent that can be looked at before it is run.
+/// An agent that can be checked before it is run.
 pub trait Checkup: Sync {
-    /// What to ask its program.
+    /// The commands to run.
     fn questions(&self) -> &'static [Question];
 
-    /// What its answers, one a question in their order, and its files say. None is an answer that did not come in time.
+    /// Evaluates the answers, one per question in their order, and its files. None is an answer that did not arrive
+    /// in time.
     fn findings(&self, place: &Place<'_>, answers: &[Option<Answer>]) -> Vec<Finding>;
 }
 
-/// Of a program that was asked and gave no answer, or none that can be read.
+/// The finding for a program without a readable answer.
 pub(crate) fn silent(answer: Option<&Answer>, ask: &str) -> Finding {
     let found = match answer {
         Some(_) => "what the program says of its login cannot be read",
@@ -72,16 +73,16 @@ pub(crate) fn silent(answer: Option<&Answer>, ask: &str) -> Finding {
     Finding::warning(Subject::Login, found, format!("run {ask}, and see what a first run by hand says"))
 }
 
-/// A configuration file; none where there is none or it is no text of a sensible size.
+/// A configuration file; none if it does not exist or is no text of a reasonable size.
 pub(crate) fn text(path: &Utf8Path) -> Option<String> {
-    // A FIFO would keep us waiting.
+    // A FIFO would block.
     let meta = std::fs::metadata(path).ok().filter(|meta| meta.is_file() && meta.len() <= LARGEST)?;
     let mut text = String::with_capacity(usize::try_from(meta.len()).unwrap_or_default());
     File::open(path).ok()?.take(LARGEST).read_to_string(&mut text).ok()?;
     Some(text)
 }
 
-/// A configuration file in JSON; null where there is none, or it is something else.
+/// A JSON configuration file; null if it does not exist, or is something else.
 pub(crate) fn json(path: &Utf8Path) -> Value {
     text(path).and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
 }

@@ -1,12 +1,13 @@
-//! The environment of agents and gates: the person's, less what a surrounding agent or loop has set for itself, plus what
-//! was asked for, plus what Refrain tells the agent (contract.md, "What the agent and its gates see"). A gate is told nothing.
+//! The environment of agents and gates: the user's, without the variables of a surrounding agent or loop, with those
+//! that were requested, and with those that Refrain sets for the agent (contract.md, "What the agent and its gates
+//! see"). A gate gets none of the last.
 
 use std::ffi::{OsStr, OsString};
 
 use refrain_core::spec::AgentKind;
 use refrain_core::{AttemptId, LoopState, Spec};
 
-/// What `--clean-env` starts from: where things are, who the user is, how to speak and show.
+/// The variables that `--clean-env` keeps: paths, the user's identity, locale and terminal.
 const ALLOWED: [&str; 12] = [
     "PATH",
     "HOME",
@@ -22,8 +23,8 @@ const ALLOWED: [&str; 12] = [
     "NO_COLOR",
 ];
 
-/// What agents set for their own children, seen in their tools and hooks (agent-clis.md, trap 12): an agent that inherits
-/// it takes itself for a part of another one.
+/// Variables that agents set for their children, seen in their tools and hooks (agent-clis.md, trap 12): an agent
+/// that inherits them believes that it is part of another one.
 const SURROUNDINGS: [&str; 12] = [
     "CLAUDECODE",
     "CLAUDE_PID",
@@ -43,15 +44,15 @@ fn is_set_around(name: &str) -> bool {
     SURROUNDINGS.contains(&name) || name.starts_with("REFRAIN_")
 }
 
-/// The person's environment, less what a surrounding agent or loop has set for itself: what agents of a loop start from that
-/// was told nothing of variables.
+/// The user's environment, without the variables of a surrounding agent or loop: for agents of a loop without any
+/// settings of variables.
 #[must_use]
 pub fn of_person(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
     let is_kept = |name: &OsStr| name.to_str().is_none_or(|name| !is_set_around(name));
     inherited.into_iter().filter(|(name, _)| is_kept(name)).collect()
 }
 
-/// What agents of this loop start from.
+/// The environment of this loop's agents.
 #[must_use]
 pub fn base(
     spec: &Spec,
@@ -67,8 +68,8 @@ pub fn base(
     env
 }
 
-/// What git is run in for this loop: with all that the person has set for it (keys, agents of keys, folders of
-/// configuration), however little the loop's agents get.
+/// The environment of git for this loop: everything that the user has set for it (keys, key agents, configuration
+/// folders), even if the loop's agents get less.
 #[must_use]
 pub fn of_git(
     spec: &Spec,
@@ -79,7 +80,7 @@ pub fn of_git(
     env
 }
 
-/// Variables that hold a login, or a part of one.
+/// Variables that contain a login, or a part of one.
 pub const SECRETS: [&str; 11] = [
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
@@ -94,7 +95,7 @@ pub const SECRETS: [&str; 11] = [
     "GITHUB_ENTERPRISE_TOKEN",
 ];
 
-/// Variables that tell one account from another: where the agent finds its login, or the login itself.
+/// Variables that distinguish accounts: the place of the agent's login, or the login itself.
 const ACCOUNTS: [&str; 15] = [
     "HOME",
     "XDG_CONFIG_HOME",
@@ -113,8 +114,8 @@ const ACCOUNTS: [&str; 15] = [
     "GOOGLE_GEMINI_BASE_URL",
 ];
 
-/// What tells the account that this loop's agents use from all others; none for a command, which has no account that is
-/// known. Holds secrets: to be hashed, never stored.
+/// A text that identifies the account of this loop's agents; none for a command, whose account is unknown. Contains
+/// secrets: to be hashed, never stored.
 #[must_use]
 pub fn account(spec: &Spec, env: &[(OsString, OsString)]) -> Option<String> {
     let kind = spec.agent.kind;
@@ -129,7 +130,7 @@ pub fn account(spec: &Spec, env: &[(OsString, OsString)]) -> Option<String> {
     Some(format!("{kind}\n{}", values.join("\n")))
 }
 
-/// Variables that say how an agent pays, the first that is set first, and what that is called.
+/// Variables that determine how an agent pays, in order of precedence, and a name for each.
 const LOGINS: [(AgentKind, &str, &str); 9] = [
     (AgentKind::Claude, "CLAUDE_CODE_USE_BEDROCK", "bedrock"),
     (AgentKind::Claude, "CLAUDE_CODE_USE_VERTEX", "vertex"),
@@ -142,9 +143,9 @@ const LOGINS: [(AgentKind, &str, &str); 9] = [
     (AgentKind::Gemini, "GOOGLE_API_KEY", "api-key"),
 ];
 
-/// A short name of who pays for this loop's agents: the agent, how it is logged in (`login` where its own login says so), and
-/// what tells its [`account`] from others, as a piece of a hash. The same account has the same name each time. None where
-/// nothing is known: of a command, or without an environment.
+/// A short name of the account that pays for this loop's agents: the agent, its kind of login (`login` for its own
+/// login), and a part of a hash of what distinguishes its [`account`] from others. The same account always has the
+/// same name. None if nothing is known: for a command, or without an environment.
 #[must_use]
 pub fn pool(spec: &Spec, env: &[(OsString, OsString)]) -> Option<String> {
     let account = account(spec, env).filter(|_| !env.is_empty())?;
@@ -156,7 +157,7 @@ pub fn pool(spec: &Spec, env: &[(OsString, OsString)]) -> Option<String> {
     Some(format!("{kind} {login} {}", &blake3::hash(account.as_bytes()).to_hex()[..6]))
 }
 
-/// What Refrain tells the agent of one attempt.
+/// The variables that Refrain sets for the agent of one attempt.
 #[must_use]
 pub fn of_attempt(state: &LoopState, id: AttemptId) -> Vec<(String, String)> {
     let spec = &state.spec;
@@ -175,8 +176,8 @@ pub fn of_attempt(state: &LoopState, id: AttemptId) -> Vec<(String, String)> {
     .into()
 }
 
-/// What a gate that is a command gets beside [`base`]: its mark, and what was asked for. A name alone passes what the agent is
-/// told under it, else what the runner has (`inherited`).
+/// The variables of a command gate besides [`base`]: its mark, and those that were requested. A bare name passes the
+/// agent's value of it, or else the runner's (`inherited`).
 #[must_use]
 pub fn of_gate(
     state: &LoopState,
@@ -196,15 +197,15 @@ pub fn of_gate(
     std::iter::once(gate_mark(&state.spec)).chain(asked).collect()
 }
 
-/// The variable that the agents of a loop, its reviewers and git bear, and no other loop's: the state file's path names project
-/// and loop.
+/// The variable that the agents of a loop, its reviewers and git bear, and no other loop's: the state file's path
+/// names project and loop.
 #[must_use]
 pub fn mark(spec: &Spec) -> String {
     format!("REFRAIN_STATE_FILE={}", spec.state_file())
 }
 
-/// The variable that the gates of a loop bear. Neither its name nor its value says that it is Refrain's, and both are others in
-/// each loop.
+/// The variable that marks the gates of a loop. Neither its name nor its value reveals that it is Refrain's, and both
+/// differ in each loop.
 #[must_use]
 pub fn gate_mark(spec: &Spec) -> (String, String) {
     let of = format!("{}\0{}\0{}", spec.gate_env.mark, spec.project, spec.id);

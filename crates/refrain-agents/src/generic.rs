@@ -1,4 +1,4 @@
-//! Any command. Its message is all of its standard output, less an echo of the prompt.
+//! Any command. Its message is all of its standard output, without an echo of the prompt.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,10 +14,10 @@ use refrain_proc::program::is_executable;
 use crate::adapter::{Call, Launch, StreamDecoder};
 use crate::args::{self, Last};
 
-/// The longest argument, and the longest variable with its name, that Linux takes, in bytes (`MAX_ARG_STRLEN` less the
-/// final NUL; agent-clis.md, trap 1).
+/// The longest argument, and the longest variable with its name, that Linux accepts, in bytes (`MAX_ARG_STRLEN` less
+/// the final NUL; agent-clis.md, trap 1).
 const LONGEST_ARGUMENT: usize = 131_071;
-/// What the prompt grows by over the iterations: the context, excerpts of failures, steering. Refused at the start
+/// How much the prompt grows over the iterations: the context, excerpts of failures, steering. Refused at the start
 /// rather than in the middle of the night.
 const PROMPT_GROWTH: usize = 24 << 10;
 
@@ -44,7 +44,7 @@ pub enum NoProgram {
     /// It is not in any folder of `PATH`.
     #[error("the agent program {0:?} cannot be found in PATH")]
     NotInPath(String),
-    /// It is something else.
+    /// It is no regular file.
     #[error("the agent program {0:?} is no file")]
     NoFile(String),
     /// It may not be run.
@@ -52,15 +52,15 @@ pub enum NoProgram {
     NotExecutable(String),
 }
 
-/// Where the program is: a path as seen from its working folder, or a name found in the `PATH` that the agent will have.
+/// The path of the program: relative to its working folder, or found in the agent's `PATH`.
 ///
 /// # Errors
-/// [`NoProgram`], so that nothing is begun that could not work.
+/// [`NoProgram`], so that no loop starts that cannot work.
 pub fn locate(spec: &Spec, env: &[(OsString, OsString)]) -> Result<PathBuf, NoProgram> {
     find(&spec.agent.program, &spec.working_dir, env)
 }
 
-/// The same of a program that no loop has yet.
+/// The same for a program without a loop.
 pub fn find(program: &str, dir: &Utf8Path, env: &[(OsString, OsString)]) -> Result<PathBuf, NoProgram> {
     if program.contains('/') {
         let path = dir.join(program).into_std_path_buf();
@@ -74,7 +74,7 @@ pub fn find(program: &str, dir: &Utf8Path, env: &[(OsString, OsString)]) -> Resu
     in_path(program, env).ok_or_else(|| NoProgram::NotInPath(program.to_owned()))
 }
 
-/// What a prompt must be to travel as an argument or in a variable.
+/// Limits for a prompt that is passed as an argument or in a variable.
 pub mod prompt_limit {
     use super::{LONGEST_ARGUMENT, PROMPT_GROWTH};
 
@@ -84,12 +84,12 @@ pub mod prompt_limit {
         /// It is too long, or would be in a later iteration.
         #[error("the prompt has {0} bytes, at most {most} fit into an argument or a variable", most = LONGEST_ARGUMENT - PROMPT_GROWTH)]
         Long(usize),
-        /// It holds what ends an argument.
+        /// It contains a NUL.
         #[error("the prompt holds a NUL, which ends an argument")]
         Nul,
     }
 
-    /// Checks a person's prompt, with room for what the iterations add to it.
+    /// Checks a user's prompt, with room for the additions of the iterations.
     pub fn check(prompt: &str) -> Result<(), TooMuch> {
         if prompt.contains('\0') {
             return Err(TooMuch::Nul);
@@ -107,14 +107,14 @@ fn fits_argument(prompt: &str) -> bool {
     prompt.len() <= LONGEST_ARGUMENT && !prompt.contains('\0')
 }
 
-/// Reads a command whose output is one JSON document (`--output-format json`): the message is its `result`, `response`,
-/// `text` or `message`, whichever comes first (the names that known agents use).
+/// Reads a command whose output is one JSON document (`--output-format json`): the message is the first of its
+/// `result`, `response`, `text` or `message` (the names that known agents use).
 #[derive(Debug, Default)]
 pub(crate) struct Document {
     text: Vec<u8>,
 }
 
-/// A longer document is none, in bytes.
+/// The longest document, in bytes.
 const LONGEST_DOCUMENT: usize = 16 << 20;
 
 impl StreamDecoder for Document {

@@ -1,5 +1,5 @@
-//! What the hooks of agents are told on standard input, and what they answer (agent-clis.md, "Hooks"; the samples there are
-//! the tests here). Whatever is odd is nothing: a hook that fails, fails the person's session.
+//! The input and output of agents' hooks (agent-clis.md, "Hooks"; the samples there are the tests here). Unexpected
+//! input is ignored: a hook that fails breaks the user's session.
 
 mod transcript;
 
@@ -12,31 +12,31 @@ use crate::wire::lax;
 
 pub use transcript::{Tail, look};
 
-/// What a hook was told.
+/// The input of a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
-    /// The session's own name.
+    /// The session's id.
     pub session: String,
-    /// Where it works.
+    /// Its working folder.
     pub cwd: Option<Utf8PathBuf>,
-    /// What happened, in the agent's word: `Stop`, `AfterAgent`, `SessionStart`.
+    /// The event, in the agent's name: `Stop`, `AfterAgent`, `SessionStart`.
     pub event: Option<String>,
-    /// It is told of an agent below the session, whatever happened.
+    /// The event belongs to an agent below the session.
     pub is_below: bool,
     /// Why a session starts: `startup`, `resume`, `compact`.
     pub source: Option<String>,
     /// The agent's last message.
     pub message: Option<String>,
-    /// All that Gemini said since its prompt, which it tells instead: answers joined by line ends, and the parts in which each
-    /// came by blanks, in the middle of words (0.61.0). Only the transcript has what was really said.
+    /// Gemini's joined text since its prompt, in place of a message: answers joined by line ends, and their parts by
+    /// blanks, even within words (0.61.0). Only the transcript has the exact text.
     pub joined: Option<String>,
-    /// Something that it started works on, and will wake it: it has not come to an end.
+    /// A background task of the agent is running and will wake it: the turn has not ended.
     pub has_background: bool,
-    /// What was said so far, as the agent keeps it.
+    /// The session's transcript file.
     pub transcript: Option<Utf8PathBuf>,
 }
 
-/// The fields of all agents together: each has its own, none has another meaning for one.
+/// The fields of all agents: each agent uses some, and none has two meanings.
 #[derive(Deserialize)]
 struct Input {
     session_id: String,
@@ -58,7 +58,7 @@ struct Input {
     transcript_path: Option<String>,
 }
 
-/// Reads what a hook was told; none where that is nothing of a session.
+/// Reads the input of a hook; none if it is not about a session.
 #[must_use]
 pub fn read(input: &[u8]) -> Option<Told> {
     let input: Input = serde_json::from_slice(input).ok()?;
@@ -82,8 +82,8 @@ impl Told {
         !self.is_below && self.event.as_deref().is_none_or(|event| matches!(event, "Stop" | "AfterAgent"))
     }
 
-    /// The last message, of which `kept` is what a transcript has: a turn without words has said nothing. Where no transcript
-    /// could be read, the end of what was joined: what stands further up may be of an answer that was heard before.
+    /// The last message. `kept` is the message in the transcript: a turn without text has none. If no transcript
+    /// could be read, the end of the joined text: earlier text may belong to a message that was already handled.
     #[must_use]
     pub fn last_message(&self, kept: Option<Option<&str>>) -> Option<String> {
         let end = || self.joined.as_deref()?.trim_end().lines().next_back();
@@ -92,8 +92,8 @@ impl Told {
     }
 }
 
-/// The answer to the end of a turn that has the session go on: what it is told to do next. The same for all agents, and no
-/// field more: Codex refuses the whole of an answer with one that it does not know.
+/// The answer to the end of a turn that continues the session, with the next instruction. The same for all agents,
+/// with no other field: Codex rejects an answer with a field that it does not know.
 #[must_use]
 pub fn go_on(reason: &str) -> String {
     json!({ "decision": "block", "reason": reason }).to_string()
@@ -124,20 +124,20 @@ pub fn tell(text: &str) -> String {
         .to_string()
 }
 
-/// The name of the session that a process was started in, and which agent's that is, as its variables say.
+/// The agent and the name of the session that a process was started in, from its variables.
 #[must_use]
 pub fn surrounding<'a>(variable: impl Fn(&str) -> Option<&'a str>) -> Option<(AgentKind, Option<&'a str>)> {
     if variable("CLAUDECODE").is_some() {
         return Some((AgentKind::Claude, variable("CLAUDE_CODE_SESSION_ID")));
     }
     let codex = variable("CODEX_THREAD_ID").map(|id| (AgentKind::Codex, Some(id)));
-    // Neither tells its tools the session's name.
+    // Neither passes the session's name to its tools.
     let gemini = variable("GEMINI_CLI").map(|_| (AgentKind::Gemini, None));
     let opencode = variable("OPENCODE").map(|_| (AgentKind::Opencode, variable("REFRAIN_SESSION")));
     codex.or(gemini).or(opencode)
 }
 
-/// Whether a program of this path is an agent's own.
+/// Whether the program at this path is an agent.
 #[must_use]
 pub fn is_program_of(agent: AgentKind, path: &Utf8Path) -> bool {
     let name = path.file_stem().unwrap_or_default();

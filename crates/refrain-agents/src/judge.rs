@@ -1,17 +1,17 @@
-//! An agent as a judge of another one's work: it only reads, in a session of its own, whatever the arguments say that it has
-//! as a worker. What of those would say otherwise is left out; how it is confined instead stands beside each adapter's other
-//! permissions. A generic command is started as it is: nobody knows its arguments.
+//! An agent as the judge of another agent's work: it only reads, in a session of its own, regardless of its arguments
+//! as a worker. Arguments that say otherwise are omitted; each adapter's permissions say how it is confined instead.
+//! A generic command is started as it is: its arguments are unknown.
 
 use refrain_core::spec::{AgentKind, AgentSpec, Permissions};
 
 use crate::args::Given;
 use crate::codex;
 
-/// Arguments of a program that a judge goes without.
+/// Arguments of a program that a judge does not get.
 struct Struck {
     /// Flags without a value.
     bare: &'static [&'static str],
-    /// Flags with one, or with a list of them.
+    /// Flags with a value or a list of values.
     valued: &'static [&'static str],
 }
 

@@ -1,8 +1,10 @@
-//! One module an agent: how to start it, how to read what it prints, how to stop it.
+//! One module per agent: how to start it, read its output and stop it.
 //!
-//! Whatever is known of no agent is a [`generic`] command. What all agents share is here: what an [`adapter`] is, the
-//! environment that they get, how arguments are put together, how a stream's lines become events, what providers' errors
-//! mean, what is shown of what was said.
+//! Any other command is a [`generic`] agent. Shared code is here: what an [`adapter`] is, the agents' environment,
+//! command lines, turning a stream's lines into events, the meaning of providers' errors, and shortening output for
+//! display.
+//!
+//! Processes are started by `refrain-proc`; this crate only describes them.
 
 pub mod acp;
 pub mod adapter;

@@ -4,7 +4,7 @@ use refrain_core::agent::AgentEvent;
 
 use crate::wire::Say;
 
-/// What a final message may hold. No person and no promise needs more.
+/// The longest final message. No user and no promise needs more.
 const LONGEST: usize = 4 << 20;
 
 /// The text that would be the final message if the stream ended now.
@@ -15,7 +15,7 @@ pub(crate) struct Message {
 }
 
 impl Message {
-    /// Goes on with it.
+    /// Appends text.
     pub(crate) fn push(&mut self, text: &str) {
         self.is_too_long |= self.text.len() + text.len() > LONGEST;
         if !self.is_too_long {
@@ -23,7 +23,7 @@ impl Message {
         }
     }
 
-    /// Goes on with it, on a line of its own.
+    /// Appends text on a line of its own.
     pub(crate) fn push_block(&mut self, text: &str) {
         if !self.text.is_empty() {
             self.push("\n");
@@ -31,17 +31,17 @@ impl Message {
         self.push(text);
     }
 
-    /// What was said so far was not final.
+    /// The text so far was not final.
     pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether nothing is in it yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
 
-    /// Says the message as the last word. One that is too long is none: a part of it could claim what the whole does not.
+    /// Reports the message as final. An overlong one is dropped: a part of it could make a claim that the whole does
+    /// not.
     pub(crate) fn say_final(&mut self, say: Say<'_>) {
         let Self { text, is_too_long } = std::mem::take(self);
         if is_too_long {

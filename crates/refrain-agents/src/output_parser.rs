@@ -1,5 +1,5 @@
-//! What a runner hears of one attempt, whoever the agent is: bytes in, and at the end what they came to. A command's output
-//! is its message; a stream is cut into lines, which the agent's dialect turns into events.
+//! Parses the output of one attempt of any agent: bytes in, and a result at the end. A command's output is its
+//! message; a stream is cut into lines, which the agent's decoder turns into events.
 
 use refrain_core::Spec;
 use refrain_core::agent::{AgentEvent, AgentReport, Fault, Scope, Usage};
@@ -18,11 +18,11 @@ use crate::gemini::Gemini;
 use crate::generic::{self, Document};
 use crate::opencode::OpenCode;
 
-/// A longer line is no event of any agent, and is passed over, in bytes.
+/// The limit of a line, in bytes. A longer line is no event of any agent, and is skipped.
 const LONGEST_LINE: usize = 16 << 20;
-/// How much of a line that comes in parts is kept for lists, in bytes.
+/// The longest partial line that is kept for lists, in bytes.
 const LONGEST_BEGUN: usize = 4 << 10;
-/// How much of a line of standard error is looked at, in bytes.
+/// The longest examined line of standard error, in bytes.
 const LONGEST_STDERR_LINE: usize = 8 << 10;
 
 /// The adapter of a kind; a generic command has none.
@@ -38,14 +38,14 @@ pub fn adapter(kind: AgentKind) -> Option<&'static dyn Adapter> {
     }
 }
 
-/// Why an agent of this kind cannot work with these arguments of the person: its stream would be another than the one that
-/// is read. Names the value and what is accepted.
+/// Why these user arguments prevent an agent of this kind from working: its stream could not be parsed. Names the
+/// value and the accepted ones.
 #[must_use]
 pub fn objection(kind: AgentKind, args: &[String]) -> Option<String> {
     adapter(kind)?.objection(args)
 }
 
-/// How an agent is started: as its adapter says, or as a generic command.
+/// The command that starts an agent: from its adapter, or as a generic command.
 #[must_use]
 pub fn launch(call: &Call<'_>) -> Launch {
     match adapter(call.spec.agent.kind) {
@@ -54,13 +54,13 @@ pub fn launch(call: &Call<'_>) -> Launch {
     }
 }
 
-/// How this kind of agent is ended.
+/// The signals that end this kind of agent.
 #[must_use]
 pub fn ladder(kind: AgentKind) -> StopLadder {
     adapter(kind).map_or_else(StopLadder::default, |adapter| adapter.ladder())
 }
 
-/// The reader for a stream of this kind of agent; none where standard output is a message.
+/// The decoder for the stream of this kind of agent; none if standard output is a message.
 #[must_use]
 pub fn dialect(call: &Call<'_>) -> Option<Box<dyn StreamDecoder>> {
     match (adapter(call.spec.agent.kind), call.spec.agent.output_format) {
@@ -71,13 +71,13 @@ pub fn dialect(call: &Call<'_>) -> Option<Box<dyn StreamDecoder>> {
     }
 }
 
-/// Cuts a stream into lines for its dialect, in bounded memory.
+/// Cuts a stream into lines for its decoder, in bounded memory.
 pub struct Stream {
     dialect: Box<dyn StreamDecoder>,
     begun: Vec<u8>,
-    /// The line that has begun is too long.
+    /// The current line is too long.
     skips: bool,
-    /// The line of standard error that has begun, as much of it as is ever looked at.
+    /// The incomplete line of standard error, up to the length that is examined.
     stderr_line: Vec<u8>,
 }
 
@@ -88,13 +88,13 @@ impl std::fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// From its first byte on.
+    /// Starts at the first byte of a stream.
     #[must_use]
     pub fn new(dialect: Box<dyn StreamDecoder>) -> Self {
         Self { dialect, begun: Vec::new(), skips: false, stderr_line: Vec::new() }
     }
 
-    /// From somewhere in the middle on: what comes before the next line is passed over.
+    /// Starts in the middle of a stream: the text before the next line is skipped.
     #[must_use]
     pub fn joined(dialect: Box<dyn StreamDecoder>) -> Self {
         Self { skips: true, ..Self::new(dialect) }
@@ -147,30 +147,30 @@ impl Stream {
         self.begun.clear();
     }
 
-    /// The end of the stream, without an end of its program: what can be told is told.
+    /// The stream ended while the program's exit is unknown: reports what is known.
     pub fn end(&mut self, say: &mut dyn FnMut(AgentEvent)) {
         self.release(say);
     }
 
-    /// The program is gone.
+    /// The program has ended.
     pub fn conclude(&mut self, exit: Exit, stderr: &str, say: &mut dyn FnMut(AgentEvent)) {
         self.release(say);
         self.dialect.conclude(exit, stderr, say);
     }
 }
 
-/// What an attempt's standard output came to.
+/// The result of an attempt's standard output.
 #[derive(Debug)]
 pub struct ParsedOutput {
-    /// What its message said.
+    /// The claim in its message.
     pub finding: Finding,
     /// The final message of a stream.
     pub message: Option<String>,
-    /// What the stream said; none of a command.
+    /// The report of the stream; none for a command.
     pub report: Option<AgentReport>,
 }
 
-/// Reads one attempt's standard output as it passes.
+/// Parses one attempt's standard output as it arrives.
 #[derive(Debug)]
 pub struct OutputParser(ParserKind);
 
@@ -184,32 +184,32 @@ enum ParserKind {
 struct Listening {
     stream: Stream,
     scanner: Scanner,
-    /// There is a promise to be made.
+    /// The loop has a completion promise.
     has_promise: bool,
     told: Told,
 }
 
-/// What a stream said so far.
+/// The content of a stream so far.
 #[derive(Debug, Default)]
 struct Told {
     report: AgentReport,
     message: Option<String>,
-    /// The last line that the agent said, for lists, where there is no final message.
+    /// The agent's last line, for lists, if there is no final message.
     said: String,
-    /// The line of that which is said in parts, and has no end yet.
+    /// The current line of a message that arrives in parts.
     begun: String,
-    /// Something came from the model.
+    /// The model has answered.
     is_answered: bool,
     /// The program printed an event.
     has_event: bool,
-    /// How often it said that it tries again.
+    /// How many retries it reported.
     retries: u32,
-    /// Its final message was too long to be kept.
+    /// Its final message exceeded the limit.
     is_too_long: bool,
 }
 
 impl OutputParser {
-    /// An ear for the attempt that is started so.
+    /// A parser for the attempt started by this call.
     #[must_use]
     pub fn new(call: &Call<'_>) -> Self {
         let scanner = Scanner::of_attempt(call.spec, call.prompt);
@@ -226,7 +226,7 @@ impl OutputParser {
         })
     }
 
-    /// The next bytes; returns what the attempt has used so far, where that is news and it goes on.
+    /// The next bytes; returns the attempt's usage so far if it has changed and the attempt continues.
     pub fn hear(&mut self, chunk: &[u8]) -> Option<Usage> {
         match &mut self.0 {
             ParserKind::Message(scanner) => {
@@ -251,8 +251,8 @@ impl OutputParser {
         }
     }
 
-    /// What its program waits for by itself until it tries again, as long as nothing has followed that notice; and how many
-    /// such notices there were.
+    /// The fault for which its program waits before a retry, until any other event follows; and the number of such
+    /// retries.
     #[must_use]
     pub fn retrying(&self) -> Option<(u32, &Fault)> {
         match &self.0 {
@@ -264,7 +264,7 @@ impl OutputParser {
         }
     }
 
-    /// Whether something came from the model: its provider works.
+    /// Whether the model has answered: its provider works.
     #[must_use]
     pub fn is_answered(&self) -> bool {
         match &self.0 {
@@ -273,7 +273,7 @@ impl OutputParser {
         }
     }
 
-    /// The program is gone: what it all came to.
+    /// The program is gone: returns the result.
     #[must_use]
     pub fn conclude(self, exit: Exit, stderr: &str) -> ParsedOutput {
         match self.0 {
@@ -290,7 +290,7 @@ impl OutputParser {
         }
     }
 
-    /// Nobody saw the program end: what its stream alone came to; none of a command.
+    /// The program's end was not seen: the result of its stream alone; none for a command.
     #[must_use]
     pub fn adopt(self) -> Option<ParsedOutput> {
         match self.0 {
@@ -322,7 +322,7 @@ impl Listening {
 }
 
 impl Told {
-    /// What this attempt has used so far, as far as it says so while it runs.
+    /// The usage of this attempt so far, if the agent reports it while it runs.
     fn used(&self) -> Usage {
         let own = |scope: Scope| scope == Scope::Attempt;
         let tokens = self.report.tokens.filter(|(of, _)| own(*of)).map(|(_, tokens)| tokens);
@@ -348,7 +348,7 @@ impl Told {
 }
 
 impl Told {
-    /// Keeps the last line of what it said, as much of that as lists show.
+    /// Keeps the last line of its text, as much as lists show.
     fn say(&mut self, text: &str, part: bool) {
         let begun = if part { std::mem::take(&mut self.begun) } else { String::new() };
         let last = text.rsplit_once('\n').map(|(before, last)| (Some(before), last));
@@ -367,7 +367,8 @@ impl Told {
     }
 }
 
-/// Whether the person lets the agent go on with a session of before; only that matters whose totals are a session's.
+/// Whether the user's arguments continue an earlier session; it matters only for agents that report totals of a
+/// session.
 fn resumes(spec: &Spec) -> bool {
     let words: &[&str] = match spec.agent.kind {
         AgentKind::Claude | AgentKind::Generic => &["--resume", "-r", "--continue", "-c"],

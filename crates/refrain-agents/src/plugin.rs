@@ -1,5 +1,5 @@
-//! What of ours each program loads: which files it wants where, and what has to stand in settings that are a person's. Pure: the
-//! texts are those of `plugins/`, built in; who writes them is the engine's business (`engine/plugin`).
+//! The plugin of each agent program: its files and their places, and entries for the user's settings. Pure: the texts
+//! are those of `plugins/`, built in; the engine writes them (`engine/plugin`).
 
 pub mod settings;
 
@@ -14,19 +14,19 @@ use refrain_core::spec::AgentKind;
 
 pub use content::{Owned, Plugin, Shared};
 
-/// Where the programs of a person look for what they load.
+/// The folders where agent programs look for their plugins.
 #[derive(Clone, Copy, Debug)]
 pub struct Homes<'a, V> {
-    /// A variable, where it is set to something.
+    /// Looks up a variable that is not empty.
     pub variable: V,
-    /// Where files of our own lie that a program is told of.
+    /// The folder for our own files that a program refers to.
     pub own: &'a Utf8Path,
-    /// The program `refrain`: its name where that leads to it, else its path.
+    /// The program `refrain`: its name if that finds it, else its path.
     pub program: &'a str,
 }
 
 impl<'v, V: Fn(&str) -> Option<&'v str>> Homes<'_, V> {
-    /// What this agent is to have. None where it has nothing of the kind, or nobody knows where its home is.
+    /// The plugin for this agent. None if the agent has none, or its home is unknown.
     #[must_use]
     pub fn plugin(&self, agent: AgentKind) -> Option<Plugin> {
         let command = shlex::try_quote(self.program).ok()?;

@@ -1,6 +1,5 @@
-//! What went wrong, as far as it is the same whichever program says it: providers' own codes (HTTP status, error codes in
-//! bodies, when to try again) and ways to end. Only what came on an error channel is ever asked here; a model's prose is
-//! not.
+//! Errors that are the same for every program: providers' own codes (HTTP status, error codes in bodies, retry times)
+//! and kinds of exit. Only text from an error channel is examined here; a model's prose is not.
 
 use std::time::Duration;
 
@@ -13,20 +12,20 @@ use serde_json::Value;
 
 use crate::summarize::{has, line};
 
-/// A fault of no known end.
+/// A fault without a known end.
 pub(crate) fn fault(kind: FaultKind, message: &str) -> Fault {
     Fault { kind, message: line(message), until: None }
 }
 
-/// What an exit says, where the stream says nothing of an end.
+/// The meaning of an exit, if the stream has no end of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Nobody saw it: nothing.
+    /// The end was not observed.
     Unseen,
-    /// By a signal, or as a program ends that heeds one: somebody stopped it. So does an end with 0, which claims a success
-    /// that the stream does not know of.
+    /// By a signal, or by the exit code that a program uses when it handles one: it was stopped. So does an end with
+    /// 0, which claims a success that the stream does not show.
     Stopped,
-    /// Before the program itself began: it cannot be run.
+    /// The program could not be run.
     NotRun,
     /// With this code.
     Failed(i32),
@@ -43,13 +42,13 @@ impl End {
     }
 }
 
-/// The fault of a success that its own exit denies. Ended by a signal the program was after its last word.
+/// The fault of a reported success with a failing exit. A signal does not count: the final message came before it.
 pub(crate) fn of_denial(exit: Exit) -> Option<Fault> {
     let Exit::Code(code @ (1..=128 | 144..)) = exit else { return None };
     Some(fault(FaultKind::Other, &format!("it exited with {code} after a success")))
 }
 
-/// What an HTTP status says, where nothing more exact is known.
+/// The meaning of an HTTP status, if no better information exists.
 pub(crate) fn by_status(status: u16) -> Option<FaultKind> {
     match status {
         401 | 407 => Some(FaultKind::Login),
@@ -65,7 +64,7 @@ pub(crate) fn by_status(status: u16) -> Option<FaultKind> {
     }
 }
 
-/// What a code in an error's body says: `error.type`, `error.code`, `error.status`, `reason`.
+/// The meaning of a code in an error's body: `error.type`, `error.code`, `error.status`, `reason`.
 pub(crate) fn by_code(code: &str) -> Option<FaultKind> {
     match code {
         "usage_limit_reached" | "usage_limit_exceeded" => Some(FaultKind::Limit),
@@ -83,8 +82,8 @@ pub(crate) fn by_code(code: &str) -> Option<FaultKind> {
     }
 }
 
-/// What the one-sentence message of an error says. Several providers report these without a code of their own, so their
-/// fixed words have to do.
+/// The meaning of an error's one-sentence message. Several providers report these without a code of their own, so
+/// their fixed words have to do.
 pub(crate) fn by_message(message: &str) -> Option<FaultKind> {
     let rules = [
         (FaultKind::Credit, &["credit balance is too low", "insufficient credits"][..]),
@@ -103,7 +102,7 @@ pub(crate) fn by_message(message: &str) -> Option<FaultKind> {
     rules.iter().find(|(_, words)| words.iter().any(|words| has(message, words))).map(|(kind, _)| *kind)
 }
 
-/// What Node and Bun call a connection that was not made, or did not last.
+/// Node's and Bun's names for connections that failed or broke.
 const CONNECTION: [&str; 12] = [
     "econnreset",
     "econnrefused",
@@ -119,7 +118,7 @@ const CONNECTION: [&str; 12] = [
     "api error: terminated",
 ];
 
-/// What a `Retry-After` header says: seconds, or a date.
+/// The time in a `Retry-After` header: seconds, or a date.
 pub(crate) fn retry_after(header: &str) -> Option<Until> {
     match header.trim().parse::<f64>() {
         Ok(seconds) => after(seconds),
@@ -127,7 +126,7 @@ pub(crate) fn retry_after(header: &str) -> Option<Until> {
     }
 }
 
-/// So many seconds from now; what is no duration says nothing.
+/// A time this many seconds from now; none if it is no valid duration.
 pub(crate) fn after(seconds: f64) -> Option<Until> {
     Duration::try_from_secs_f64(seconds).ok().map(|duration| Until::After(duration.into()))
 }
@@ -138,7 +137,7 @@ pub(crate) fn resets(error: &Value) -> Option<Until> {
     at.map(Until::At).or_else(|| error.get("resets_in_seconds").and_then(Value::as_f64).and_then(after))
 }
 
-/// A duration, as providers write it, in seconds: `18h31m10s`, `34.07s`, `500ms`, `1 day 2 hours 5 minutes`.
+/// A duration in the providers' notation, in seconds: `18h31m10s`, `34.07s`, `500ms`, `1 day 2 hours 5 minutes`.
 pub(crate) fn span(text: &str) -> Option<f64> {
     let mut rest = text;
     let mut total = None;
@@ -154,11 +153,11 @@ pub(crate) fn span(text: &str) -> Option<f64> {
     }
 }
 
-/// How long ago a time may be that has no date, and is still meant.
+/// How far in the past a time without a date may be before it means the next day.
 const JUST_NOW: SignedDuration = SignedDuration::from_mins(10);
 
-/// A time as a program reads it off the clock of its machine, in lower case: `3:12 am`, then the next such time, or
-/// `nov 24th, 2026 2:08 am`. It is cut to the minute: what is meant may be as late as that minute's end.
+/// A local wall-clock time in lower case: `3:12 am`, meaning the next such time, or `nov 24th, 2026 2:08 am`.
+/// Programs cut it to the minute, so the actual time may be as late as that minute's end.
 pub(crate) fn on_the_clock(text: &str, now: &Zoned) -> Option<Timestamp> {
     let mut words = text.split_whitespace();
     let first = words.next()?;

@@ -1,14 +1,14 @@
-//! What an agent says at length, said briefly: a line for the screen, an excerpt of an output. Nothing that is kept of it
-//! is longer than a few kilobytes, and nothing in it can steer a terminal.
+//! Shortens an agent's output: a line for the screen, an excerpt of an output. No part is longer than a few
+//! kilobytes, and no control sequence reaches a terminal.
 
 use refrain_core::text::{clip, cut_middle, printable, squeeze};
 use serde_json::Value;
 
-/// The longest line that is shown of anything, in bytes.
+/// The longest displayed line, in bytes.
 const LINE: usize = 300;
-/// What is kept of a tool's output, in bytes.
+/// The longest excerpt of a tool's output.
 const OUTPUT: usize = 4 << 10;
-/// What tells most about a tool call, the most telling first: the names that agents give to their tools' parameters.
+/// Names of tool parameters, the most informative first.
 const TELLING: [&str; 14] = [
     "command",
     "filePath",
@@ -27,7 +27,7 @@ const TELLING: [&str; 14] = [
 ];
 
 pub(crate) fn line(text: &str) -> String {
-    // No more is looked at than could be shown, white space aside.
+    // Only as much as can be shown is examined, apart from white space.
     let head = clip(text.trim_start(), 8 * LINE);
     clip(&squeeze(&printable(&head)), LINE).into_owned()
 }
@@ -43,7 +43,7 @@ pub(crate) fn output(text: &str) -> String {
     cut_middle(printable(text).trim_end(), OUTPUT).into_owned()
 }
 
-/// What a tool is used for, in one line: its most telling parameter, else the one text there is, else all of them.
+/// A summary of a tool call in one line: its most informative parameter, else its only text, else all of them.
 pub(crate) fn about(input: &Value) -> String {
     let telling = TELLING.iter().find_map(|name| input.get(name)?.as_str());
     match (input, telling) {
@@ -62,7 +62,7 @@ pub(crate) fn about(input: &Value) -> String {
     }
 }
 
-/// The text of a content that is a string, or a list of parts some of which are text.
+/// The text of a content that is a string, or a list with some text parts.
 pub(crate) fn text_of(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -74,7 +74,7 @@ pub(crate) fn text_of(content: &Value) -> String {
     }
 }
 
-/// The line of a standard error that tells most: the last that speaks of an error, else the last one; `otherwise` where it
+/// The most informative line of a standard error: the last one about an error, else the last one; `otherwise` if it
 /// is empty.
 pub(crate) fn last_words(stderr: &str, otherwise: &str) -> String {
     let speaks = |line: &&str| ["error", "failed", "not found", "cannot"].iter().any(|word| has(line, word));
@@ -82,7 +82,7 @@ pub(crate) fn last_words(stderr: &str, otherwise: &str) -> String {
     line(lines.clone().find(speaks).or_else(|| lines.next()).unwrap_or(otherwise))
 }
 
-/// Whether a program's text holds some words, whatever their case.
+/// Whether a program's text contains some words, in any case.
 pub(crate) fn has(text: &str, words: &str) -> bool {
     text.to_ascii_lowercase().contains(words)
 }

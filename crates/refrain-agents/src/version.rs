@@ -1,13 +1,14 @@
-//! Which version of an agent's program is installed, as far as its files say: asking the program would take as long as an
-//! attempt's start.
+//! The installed version of an agent's program, from its files: asking the program would take as long as starting an
+//! attempt.
 
 use std::fs;
 use std::path::Path;
 
-/// How far above a program its package lies.
+/// How many levels above a program its package can be.
 const FAR: usize = 6;
 
-/// The version of the program at `path`: of the npm package that it belongs to, or of the folder that is named after it.
+/// The version of the program at `path`: of the npm package that it belongs to, or of the folder that is named after
+/// it.
 #[must_use]
 pub fn installed(path: &Path) -> Option<String> {
     let path = fs::canonicalize(path).ok()?;

@@ -1,4 +1,4 @@
-//! The lines of a stream, read leniently: what is no event is said as it should be, and one odd field hides none.
+//! Lenient parsing of a stream's lines: other lines become notices, and one malformed field does not hide an event.
 
 use refrain_core::agent::AgentEvent;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -7,17 +7,17 @@ use serde_json::Value;
 
 use crate::summarize;
 
-/// Whoever hears what is said.
+/// Receives the events of a stream.
 pub(crate) type Say<'a> = &'a mut dyn FnMut(AgentEvent);
 
-/// A field that is none where it is absent, null or not what was expected: one odd field must not hide an event.
+/// A field that is none if it is absent, null or of an unexpected type: one malformed field must not hide an event.
 pub(crate) fn lax<'de, D: Deserializer<'de>, T: DeserializeOwned>(input: D) -> Result<Option<T>, D::Error> {
     let value = Value::deserialize(input)?;
     Ok(serde_json::from_value(value).ok())
 }
 
-/// The event in a line. What is no event is said as it should be: nothing for an empty line, a notice for what is not
-/// JSON, else that it is unknown.
+/// The event in a line. An empty line is skipped, text that is not JSON becomes a notice, and other JSON an unknown
+/// event.
 pub(crate) fn event<T: DeserializeOwned>(line: &[u8], say: Say<'_>) -> Option<T> {
     if line.trim_ascii().is_empty() {
         return None;

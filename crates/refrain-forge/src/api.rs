@@ -1,4 +1,4 @@
-//! One question of HTTP's at a forge, whoever puts it: the forge's program, or ourselves.
+//! One HTTP request to a forge, sent by the forge's program or by our own client.
 
 pub(crate) mod client;
 pub(crate) mod exchange;
@@ -12,26 +12,25 @@ use crate::api::exchange::{Answer, Method};
 use crate::api::program::Program;
 use crate::trouble::Trouble;
 
-/// How many of a list are asked for at once: the most that both give.
+/// The page size of lists: the maximum of both forges.
 const PAGE: usize = 100;
 
-/// How many pages are looked at: a commit with more checks than that is nobody's.
+/// How many pages are read: no real commit has more checks than that.
 const MOST_PAGES: usize = 20;
 
-/// Who asks.
 #[derive(Debug)]
 pub(super) enum Api {
-    /// `gh` or `glab`, in the person's login.
+    /// `gh` or `glab`, with the user's login.
     Program(Program),
-    /// We, with a token.
+    /// Our own client, with a token.
     Client(Client),
 }
 
 impl Api {
-    /// Asks once.
+    /// Sends one request.
     ///
     /// # Errors
-    /// [`Trouble`], also where the answer's status is none of success.
+    /// [`Trouble`], also if the answer's status is not a success.
     pub(super) fn ask(
         &self,
         method: Method,
@@ -44,12 +43,12 @@ impl Api {
         }
     }
 
-    /// What the forge has at this place.
+    /// Reads a resource of the forge.
     pub(super) fn get<T: DeserializeOwned>(&self, endpoint: &str) -> Result<T, Trouble> {
         read(endpoint, &self.ask(Method::Get, endpoint, None)?.body)
     }
 
-    /// The same; none where there is nothing, or nothing that this login may see.
+    /// The same; none if it does not exist, or this login may not see it.
     pub(super) fn look<T: DeserializeOwned>(&self, endpoint: &str) -> Result<Option<T>, Trouble> {
         match self.get(endpoint) {
             Ok(found) => Ok(Some(found)),
@@ -58,7 +57,7 @@ impl Api {
         }
     }
 
-    /// Has it do something, and reads what it says of it.
+    /// Sends a change, and reads the answer.
     pub(super) fn send<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -68,7 +67,7 @@ impl Api {
         read(endpoint, &self.ask(method, endpoint, Some(body))?.body)
     }
 
-    /// A list of which it gives so many at once; `of` finds it in each answer.
+    /// All pages of a list; `of` finds the entries in each answer.
     pub(super) fn all<P: DeserializeOwned, T>(
         &self,
         endpoint: &str,
@@ -91,7 +90,7 @@ fn read<T: DeserializeOwned>(endpoint: &str, body: &[u8]) -> Result<T, Trouble> 
     serde_json::from_slice(body).map_err(|source| not_understood(endpoint, source))
 }
 
-/// An answer that is not what it should be.
+/// An answer of an unexpected form.
 pub(super) fn not_understood(endpoint: &str, source: serde_json::Error) -> Trouble {
     Trouble::Answer { asked: endpoint.to_owned(), source }
 }

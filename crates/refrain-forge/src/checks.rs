@@ -1,104 +1,99 @@
-//! The checks of a commit, and what they amount to. Which exist is asked elsewhere; here is only what follows from it.
+//! The checks of a commit, and their overall result. Which exist is queried elsewhere; here is only the evaluation.
 
 use refrain_core::git::Oid;
 use refrain_core::text::printable;
 
-/// How a check stands.
+/// The state of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckState {
-    /// It waits for its turn.
     Queued,
     /// It runs.
     Running,
-    /// It waits for a person: an approval, or a button.
+    /// It waits for a user: an approval, or a button.
     Waiting,
-    /// It is well.
     Passed,
     Failed,
-    /// Somebody, or something, ended it.
+    /// It was cancelled, by a user or automatically.
     Cancelled,
-    /// It had nothing to do.
+    /// Skipped.
     Skipped,
-    /// It says nothing for or against.
+    /// It neither passed nor failed.
     Neutral,
 }
 
 /// A check of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Its name, as the forge has it.
+    /// Its name at the forge.
     pub name: String,
-    /// How it stands.
     pub state: CheckState,
-    /// It is required before merging; none where that is not known.
+    /// Whether it is required before merging; none if that is unknown.
     pub required: Option<bool>,
-    /// Where a person sees it.
+    /// The page for users.
     pub url: Option<String>,
-    /// What it says of itself in short.
+    /// Its own short summary.
     pub summary: String,
-    /// The job whose log tells more, where the forge runs it.
+    /// The job with the detailed log, if the forge runs it.
     pub(super) job: Option<u64>,
 }
 
 /// Whether a project has checks at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Configured {
-    /// It has: what says so.
+    /// The reason for expecting checks.
     Yes(String),
-    /// It has none.
     No,
-    /// It cannot be told: why.
+    /// The state is unknown, with the reason.
     Unknown(String),
 }
 
-/// All that is known of the checks of one commit.
+/// The known checks of one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Checks {
-    /// The commit.
     pub head: Oid,
-    /// Those that were reported, each once, as it stands now.
+    /// The reported checks, each once, in their latest state.
     pub list: Vec<Check>,
-    /// The names of those that are required, as far as they are known.
+    /// The names of the required checks, as far as they are known.
     pub required: Vec<String>,
-    /// More will come of what has begun: what is in the list is not all.
+    /// More checks will follow from those that have begun: the list is incomplete.
     pub unfinished: bool,
-    /// Whether there are any to be expected.
+    /// Whether checks are expected.
     pub configured: Configured,
 }
 
-/// What the checks of one commit amount to.
+/// The overall result of the checks of one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// All that was to be is reported, and none is against it.
+    /// All expected checks were reported, and none failed.
     Green,
-    /// These are against it.
+    /// These failed.
     Red {
         failed: Vec<Check>,
-        /// How many others are still on their way.
+        /// How many others are running or queued.
         pending: usize,
     },
-    /// Some are on their way.
+    /// Some are running or queued.
     Pending {
-        /// How many are over.
+        /// How many have finished.
         done: usize,
-        /// Of how many that are known.
+        /// How many are known.
         of: usize,
     },
-    /// Only a person can bring these on.
+    /// Only a user can start these.
     Waiting { on: Vec<Check> },
-    /// None was reported yet, and some are to be expected: why, or why that cannot be told.
+    /// No check was reported yet, although some are expected: the reason, or why that is unknown.
     NotStarted {
-        /// What says so.
+        /// The evidence.
         why: String,
-        /// It is certain that there are some.
+        /// It is certain that checks exist.
         certain: bool,
     },
-    /// There are none, and none is to be expected.
+    /// There are no checks, and none is expected.
     NoneConfigured,
 }
 
 impl Checks {
-    /// What they amount to. One that is not required counts too: a person who wants it ignored can merge.
+    /// The overall result. A check that is not required counts too: a user who wants it ignored can merge.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let is = |wanted: &[CheckState]| {

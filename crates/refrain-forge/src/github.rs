@@ -1,4 +1,4 @@
-//! GitHub, by `gh api` or a token: REST, and GraphQL where only that has it. Fields that are not named here do not matter.
+//! GitHub, by `gh api` or a token: REST, and GraphQL for fields that REST lacks. Other fields are ignored.
 
 mod checks;
 
@@ -100,7 +100,7 @@ struct InPull {
     pull_request: Merge,
 }
 
-/// What GraphQL knows of merging.
+/// GraphQL's fields about merging.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Merge {
@@ -128,7 +128,7 @@ impl From<Pull> for PullRequest {
             head: pull.head.sha,
             branch: pull.head.name,
             base: pull.base.name,
-            // Before that it is the commit with which GitHub tries whether it goes.
+            // Before the merge it is GitHub's test merge commit.
             merged_as: pull.merge_commit_sha.filter(|_| state == State::Merged),
         }
     }
@@ -176,7 +176,7 @@ impl Host for GitHub {
         let head = encoded(&format!("{owner}:{branch}"));
         let query = format!("pulls?head={head}&state=all&sort=created&direction=desc&per_page=30");
         let found: Vec<Pull> = self.api.get(&self.at(&query))?;
-        // A head that GitHub does not understand would filter nothing.
+        // GitHub ignores a `head` filter that it does not understand.
         Ok(found.into_iter().map(PullRequest::from).filter(|pull| pull.branch == branch).collect())
     }
 
@@ -247,12 +247,12 @@ impl Host for GitHub {
     }
 }
 
-/// The name of a branch in a path, where its slashes stay.
+/// The name of a branch in a path, with its slashes unencoded.
 pub(super) fn path(name: &str) -> String {
     name.split('/').map(encoded).collect::<Vec<_>>().join("/")
 }
 
-/// What GitHub's words of a merge mean. `BLOCKED` stands for much: what is said beside it comes first.
+/// The meaning of GitHub's merge states. `BLOCKED` has many causes: more specific fields come first.
 fn of_merge(merge: &Merge) -> Mergeable {
     let status = merge.merge_state_status.as_str();
     let review = merge.review_decision.as_deref();

@@ -1,4 +1,4 @@
-//! GitLab, by `glab api`. Fields that are not named here do not matter.
+//! GitLab, by `glab api`. Other fields are ignored.
 
 mod checks;
 
@@ -15,7 +15,7 @@ use crate::place::encoded;
 use crate::pull_request::{Project, PullRequest, State};
 use crate::trouble::Trouble;
 
-/// What GitLab makes a draft of a merge request by: the begin of its title.
+/// The title prefix that makes a merge request a draft in GitLab.
 const DRAFT: &str = "Draft: ";
 
 /// A project at GitLab.
@@ -110,12 +110,12 @@ impl GitLab {
 
 impl Host for GitLab {
     fn project(&self) -> Result<Project, Trouble> {
-        /// From which level on one may push: GitLab's developer.
+        /// The access level that may push: GitLab's developer.
         const DEVELOPER: u32 = 30;
         let found: Found = self.api.get(&format!("projects/{}", self.path))?;
         let access = found.permissions.map(|it| [it.project_access, it.group_access]);
         let levels = access.map(|both| both.into_iter().flatten().map(|it| it.access_level).max());
-        // Without either the right comes from elsewhere, as for an administrator.
+        // If both are missing, the right has another source, as for an administrator.
         let may_push = levels.flatten().map(|level| level >= DEVELOPER);
         Ok(Project { default_branch: found.default_branch.unwrap_or_else(|| "main".to_owned()), may_push })
     }
@@ -142,7 +142,7 @@ impl Host for GitLab {
     fn edit(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble> {
         let mut fields = json!({ "description": body });
         if let Some(title) = title {
-            // A new title takes nothing of the draft away.
+            // A new title must not remove the draft prefix.
             let draft = if self.request(number)?.draft { DRAFT } else { "" };
             fields["title"] = format!("{draft}{title}").into();
         }
@@ -203,7 +203,7 @@ impl Host for GitLab {
     }
 }
 
-/// What GitLab's `detailed_merge_status` means; what is not known yet is told in its own word.
+/// The meaning of GitLab's `detailed_merge_status`; an unknown value is reported as it is.
 fn of_status(state: &str, status: Option<&str>) -> Mergeable {
     let why = match (state, status.unwrap_or("unchecked")) {
         ("closed" | "merged", _) | (_, "not_open") => MergeBlocker::Closed,

@@ -1,5 +1,5 @@
-//! A forge as the rest of the program sees it. What is done outside is done once: it is looked for first, and looked for again
-//! where an answer was lost. Whoever is told [`Trouble::Unreachable`] may ask again for the same.
+//! A forge as the rest of the program sees it. Each action happens once: its result is looked up first, and again if
+//! an answer was lost. After [`Trouble::Unreachable`] the caller may make the same request again.
 
 use std::ffi::OsString;
 
@@ -21,13 +21,13 @@ use crate::token::{Token, is_githubs};
 use crate::trouble::Trouble;
 use refrain_proc::tool::Cancel;
 
-/// The longest title, in bytes: both forges have a little more.
+/// The longest title, in bytes: both forges allow a little more.
 const TITLE: usize = 240;
 
-/// The most that a pull request may say, in bytes: GitHub has 65,536 characters.
+/// The longest description of a pull request, in bytes: GitHub allows 65,536 characters.
 const BODY: usize = 60 << 10;
 
-/// The forge that a remote belongs to, and the project there.
+/// The forge of a remote, and its project.
 #[derive(Debug)]
 pub struct Forge {
     place: Place,
@@ -35,12 +35,12 @@ pub struct Forge {
 }
 
 impl Forge {
-    /// The forge of a remote's address: GitHub at github.com, wherever `gh` has a login and wherever there is a token for it,
-    /// GitLab at gitlab.com and wherever `glab` has a login; none elsewhere, where a branch can only be pushed. The programs run
-    /// in `dir` with the person's environment; GitHub is asked by a token where `gh` has no login.
+    /// The forge of a remote's address: GitHub at github.com and wherever `gh` has a login or there is a token;
+    /// GitLab at gitlab.com and wherever `glab` has a login. None elsewhere, where a branch can only be pushed. The
+    /// programs run in `dir` with the user's environment; GitHub is asked with a token if `gh` has no login.
     ///
     /// # Errors
-    /// [`Trouble::Unreachable`] where it cannot be told whether there is a login, and [`Trouble::Cancelled`].
+    /// [`Trouble::Unreachable`] if it is unknown whether there is a login, and [`Trouble::Cancelled`].
     pub fn of(
         url: &str,
         dir: &Utf8Path,
@@ -51,7 +51,7 @@ impl Forge {
         let program = |name| Program::new(name, &place.host, dir, env, cancel);
         let token = Token::of(&place.host, env);
         let is_github = is_githubs(&place.host);
-        // Where there is no other way, the program is not asked twice.
+        // If there is no alternative, the program is not asked twice.
         let asks_gh = match &token {
             None if is_github => true,
             None if place.host == "gitlab.com" => false,
@@ -63,7 +63,7 @@ impl Forge {
             None => None,
         };
         let host: Box<dyn Host> = match api {
-            // A name there has an owner and no more.
+            // A name on GitHub has an owner and no groups.
             Some(_) if place.path.split('/').count() != 2 => return Ok(None),
             Some(api) => Box::new(GitHub { api, path: place.path.clone() }),
             None if place.host == "gitlab.com" || program("glab").is_logged_in()? => {
@@ -74,16 +74,15 @@ impl Forge {
         Ok(Some(Self { place, host }))
     }
 
-    /// Where the project is.
     #[must_use]
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// The project: also a way to learn early whether the forge can be asked at all.
+    /// The project: also an early test whether the forge can be reached.
     ///
     /// # Errors
-    /// [`Trouble`], as everywhere here.
+    /// Any [`Trouble`].
     pub fn project(&self) -> Result<Project, Trouble> {
         self.host.project()
     }
@@ -98,15 +97,16 @@ impl Forge {
         })
     }
 
-    /// Opens a pull request, unless one of this branch is open: then that is the one. What is too long is cut. A project without drafts has it opened
-    /// as no draft, which it says of itself.
+    /// Opens a pull request, or returns the one of this branch that is already open. Long texts are cut. In a project
+    /// without drafts it is not opened as a draft, as its `draft` field shows.
     ///
     /// # Errors
-    /// [`Trouble`]; where that [`is_uncertain`](Trouble::is_uncertain), it may be open all the same: asking again finds it.
+    /// [`Trouble`]; if it [`is_uncertain`](Trouble::is_uncertain), the request may be open all the same: the next
+    /// call finds it.
     pub fn open(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble> {
         let open = |forge: &Self| {
             let found = forge.find(opening.branch)?;
-            // One for another base is somebody's own.
+            // One for another base was not opened by this loop.
             Ok::<_, Trouble>(found.filter(|found| found.state == State::Open && found.base == opening.base))
         };
         if let Some(found) = open(self)? {
@@ -124,7 +124,7 @@ impl Forge {
             Ok(made) => return Ok(made),
             Err(error) => error,
         };
-        // Somebody was quicker, or it was done and nobody heard of it.
+        // Another process was faster, or it was opened and the answer was lost.
         if matches!(error, Trouble::Refused { .. } | Trouble::Unreachable { .. })
             && let Ok(Some(found)) = open(self)
         {
@@ -133,41 +133,41 @@ impl Forge {
         Err(error)
     }
 
-    /// Says anew what a pull request says, and with a title what it is called. It may be repeated.
+    /// Replaces the description of a pull request, and its title if one is given. It may be repeated.
     pub fn describe(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble> {
         let title = title.map(|title| clip(title, TITLE));
         self.host.edit(number, title.as_deref(), &clip(body, BODY))
     }
 
-    /// Makes no draft of a draft. It may be repeated.
+    /// Marks a draft as ready for review. It may be repeated.
     pub fn ready(&self, number: u64) -> Result<(), Trouble> {
         let request = self.host.get(number)?;
         if request.draft { self.host.ready(&request) } else { Ok(()) }
     }
 
-    /// Makes a draft of what is none. It may be repeated.
+    /// Makes a pull request a draft unless it is one. It may be repeated.
     ///
     /// # Errors
-    /// [`Trouble`], also where the project has no drafts.
+    /// [`Trouble`], also if the project has no drafts.
     pub fn draft(&self, request: &PullRequest) -> Result<(), Trouble> {
         if request.draft { Ok(()) } else { self.host.draft(request) }
     }
 
-    /// A pull request as it stands.
+    /// The current state of a pull request.
     pub fn get(&self, number: u64) -> Result<PullRequest, Trouble> {
         self.host.get(number)
     }
 
-    /// The checks of a commit that is to be merged into `base`.
+    /// The checks of a commit to be merged into `base`.
     pub fn checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble> {
         self.host.checks(head, base)
     }
 
-    /// What a check that failed says: the end of its log as far as `most` bytes, with the last error in it, or what it says of
-    /// itself where the forge has no log of it.
+    /// The output of a failed check: the end of its log, up to `most` bytes, with the last error in it, or its own
+    /// summary if the forge has no log of it.
     ///
     /// # Errors
-    /// [`Trouble`]; a log that is gone, or far too long, is none.
+    /// [`Trouble`]; a log that is gone, or far too long, is no error.
     pub fn failing_log(&self, check: &Check, most: usize) -> Result<String, Trouble> {
         let log = match check.job.map(|job| self.host.log(job)) {
             Some(Ok(log)) => log_end(&log, most),
@@ -183,11 +183,12 @@ impl Forge {
         self.host.mergeable(number)
     }
 
-    /// Merges a pull request at this very commit, as one commit where it is to be squashed, and takes its branch away where
-    /// nobody moved that meanwhile. It may be repeated: what is merged already is found so.
+    /// Merges a pull request at exactly this commit, as one commit if it is to be squashed, and deletes its branch
+    /// unless the branch has moved meanwhile. It may be repeated: an earlier merge is found.
     ///
     /// # Errors
-    /// [`Trouble`]; where that [`is_uncertain`](Trouble::is_uncertain), it may be merged all the same: asking again tells.
+    /// [`Trouble`]; if it [`is_uncertain`](Trouble::is_uncertain), it may be merged all the same: the next call finds
+    /// out.
     pub fn merge(
         &self,
         number: u64,
@@ -217,13 +218,13 @@ impl Forge {
         if !matches!(error, Trouble::Refused { .. } | Trouble::Unreachable { .. }) {
             return Err(error);
         }
-        // Whatever was said, the pull request tells what is so.
+        // The pull request itself shows the result, regardless of the error.
         let Ok(now) = self.host.get(number) else { return Err(error) };
         match (settled(&now, head), error) {
             (Some(merged), _) => Ok(merged),
             (None, Trouble::Refused { said, .. }) => Ok(match self.host.mergeable(number)? {
                 Mergeable::No(why) => Merged::NotMergeable { why, said },
-                // As where a project wants no squashed commits.
+                // For example, a project that does not allow squashing.
                 Mergeable::Yes | Mergeable::NotKnownYet if said.contains("not allowed") => {
                     Merged::NotMergeable { why: vec![MergeBlocker::Rule(said.clone())], said }
                 }
@@ -233,10 +234,10 @@ impl Forge {
         }
     }
 
-    /// Takes a branch away where it still is at this commit; says whether it is gone. It may be repeated.
+    /// Deletes a branch that is still at this commit; returns whether it is gone. It may be repeated.
     ///
     /// # Errors
-    /// [`Trouble`]; not where the forge does not let us.
+    /// [`Trouble`]; not if the forge denies it.
     pub fn delete_branch(&self, branch: &str, at: &Oid) -> Result<bool, Trouble> {
         match self.host.branch(branch)? {
             None => return Ok(true),
@@ -253,7 +254,7 @@ impl Forge {
     }
 }
 
-/// What need not, or must not, be merged any more; none where it is to be.
+/// The result if merging is unnecessary or not possible; none if it should be merged.
 fn settled(request: &PullRequest, head: &Oid) -> Option<Merged> {
     match request.state {
         _ if request.head != *head => Some(Merged::HeadMoved { head: request.head.clone() }),
@@ -266,10 +267,10 @@ fn settled(request: &PullRequest, head: &Oid) -> Option<Merged> {
     }
 }
 
-/// The end of a log, at most so many bytes, without colours, without the time before each line and without what came after the last error that is
-/// marked: there the runner only cleans up.
+/// The end of a log, up to `most` bytes, without colours, timestamps and anything after the last marked error, where
+/// the runner only cleans up.
 fn log_end(log: &[u8], most: usize) -> String {
-    /// What a forge writes before what went wrong.
+    /// The forge's prefix of error lines.
     const ERROR: &str = "##[error]";
     let text = anstream::adapter::strip_str(&String::from_utf8_lossy(log)).to_string();
     let lines: Vec<&str> = text.lines().map(|line| without_time(line.trim_end())).collect();

@@ -1,4 +1,4 @@
-//! What each kind of forge can be asked.
+//! The operations of each kind of forge.
 
 use std::fmt::Debug;
 
@@ -9,39 +9,39 @@ use crate::merging::Mergeable;
 use crate::pull_request::{Project, PullRequest};
 use crate::trouble::Trouble;
 
-/// What each kind of forge can be asked. Nothing here looks twice.
+/// The operations of each kind of forge. Nothing here retries.
 pub(super) trait Host: Debug + Send + Sync {
     fn project(&self) -> Result<Project, Trouble>;
-    /// Those of a branch, the newest first.
+    /// The pull requests of a branch, the newest first.
     fn of_branch(&self, branch: &str) -> Result<Vec<PullRequest>, Trouble>;
     fn get(&self, number: u64) -> Result<PullRequest, Trouble>;
     fn create(&self, opening: Opening<'_>) -> Result<PullRequest, Trouble>;
     fn edit(&self, number: u64, title: Option<&str>, body: &str) -> Result<(), Trouble>;
-    /// Makes no draft of a draft.
+    /// Marks a draft as ready for review.
     fn ready(&self, of: &PullRequest) -> Result<(), Trouble>;
-    /// Makes a draft of it again.
+    /// Turns it into a draft again.
     fn draft(&self, of: &PullRequest) -> Result<(), Trouble>;
     fn checks(&self, head: &Oid, base: &str) -> Result<Checks, Trouble>;
     /// The whole log of a job.
     fn log(&self, job: u64) -> Result<Vec<u8>, Trouble>;
     fn mergeable(&self, number: u64) -> Result<Mergeable, Trouble>;
-    /// Merges it at this head only; says as which commit.
+    /// Merges it only at this head; returns the commit.
     fn merge(&self, number: u64, head: &Oid, squash: bool) -> Result<Option<Oid>, Trouble>;
-    /// Where a branch is; none where it is not there.
+    /// The head of a branch; none if it does not exist.
     fn branch(&self, name: &str) -> Result<Option<Oid>, Trouble>;
     fn delete_branch(&self, name: &str) -> Result<(), Trouble>;
 }
 
-/// A pull request that is to be opened.
+/// A pull request to open.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening<'a> {
-    /// The branch that it is of, which is at the remote already.
+    /// Its head branch, which is already at the remote.
     pub branch: &'a str,
-    /// The branch that it is for.
+    /// Its base branch.
     pub base: &'a str,
     pub title: &'a str,
-    /// What it says.
+    /// Its description.
     pub body: &'a str,
-    /// It is not to be merged yet.
+    /// A draft cannot be merged yet.
     pub draft: bool,
 }

@@ -1,11 +1,12 @@
-//! The forge that a remote belongs to: pull requests, their checks, and merging them, with GitHub by `gh` and GitLab by `glab`,
-//! in the person's own login, and GitHub by a token where that is all there is. Nobody is asked for anything, and a token is shown
-//! to its own host alone.
+//! The forge of a remote: pull requests, their checks, and merging them. GitHub is reached by `gh`, or by a token
+//! without a login of `gh`; GitLab by `glab`. The programs use the user's own login and never prompt. A token is only
+//! sent to its host.
 //!
-//! [`Forge`] is what the rest of the program sees: what it does outside is done once, however often it is asked for, as it looks
-//! first and looks again where an answer was lost. `github` and `gitlab` say how each is asked, [`Api`](api) asks: by
-//! [`Program`](program), which runs the tool, or [`Client`](client), which has a token. [`Trouble`] is what can go wrong, and
-//! [`Checks::verdict`] what checks amount to. When to ask again, how long to wait and what to do then is not decided here.
+//! [`Forge`] is the interface: each action happens once, however often it is requested, because its result is looked
+//! up first and again after a lost answer. `github` and `gitlab` know the requests, [`Api`](api) sends them: by
+//! [`Program`](program), which runs the tool, or [`Client`](client), which has a token. [`Trouble`] lists the errors,
+//! and [`Checks::verdict`] summarizes checks. When to retry, how long to wait and what to do then is not decided
+//! here.
 
 mod api;
 mod checks;

@@ -1,4 +1,4 @@
-//! Whether a pull request can be merged, and what came of merging it.
+//! Whether a pull request can be merged, and the result of merging it.
 
 use std::fmt;
 
@@ -7,30 +7,30 @@ use refrain_core::git::Oid;
 /// Whether a pull request can be merged now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mergeable {
-    /// Nothing stands in the way that the forge knows of.
+    /// The forge knows no obstacle.
     Yes,
-    /// The forge is still finding out.
+    /// The forge is still computing it.
     NotKnownYet,
     /// This does.
     No(Vec<MergeBlocker>),
 }
 
-/// What keeps a pull request from being merged.
+/// A reason why a pull request cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergeBlocker {
     Draft,
     Closed,
-    /// It does not go together with its base.
+    /// It conflicts with its base.
     Conflicts,
-    /// It has to stand on its base's last commit first.
+    /// It has to be rebased onto its base first.
     Behind,
-    /// Somebody has to approve it.
+    /// An approval is missing.
     ReviewMissing,
-    /// Somebody wants something else done first.
+    /// A reviewer requested changes.
     ChangesRequested,
-    /// A check that is required has not passed.
+    /// A required check has not passed.
     ChecksMissing,
-    /// A rule of the project's, in the forge's words.
+    /// A rule of the project, in the forge's words.
     Rule(String),
 }
 
@@ -49,28 +49,29 @@ impl fmt::Display for MergeBlocker {
     }
 }
 
-/// What came of merging.
+/// The result of merging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// It is merged, by us or by somebody else before.
+    /// It is merged, by us or earlier by another user.
     Done {
-        /// As which commit; none where the forge does not say.
+        /// The merge commit; none if the forge does not report it.
         commit: Option<Oid>,
-        /// Its branch is gone from the forge.
+        /// Its branch was deleted at the forge.
         branch_deleted: bool,
     },
-    /// It is at another commit than the one that was to be merged. Nothing was done.
+    /// Its head is not the commit to be merged. Nothing was done.
     HeadMoved { head: Oid },
-    /// The forge does not merge it at this moment, as where its base was just moved. Nothing was done, and it may be tried again.
+    /// The forge does not merge it now, for example because its base has just moved. Nothing was done, and it may be
+    /// tried again.
     NotYet {
-        /// In its words.
+        /// The forge's message.
         said: String,
     },
     /// The forge does not merge it. Nothing was done.
     NotMergeable {
-        /// As far as it tells.
+        /// The known reasons.
         why: Vec<MergeBlocker>,
-        /// In its words.
+        /// The forge's message.
         said: String,
     },
 }

@@ -1,6 +1,6 @@
-//! Where a remote's repository lies: at which host, and under which name.
+//! The host and the name of a remote's repository.
 
-/// A repository of a host, as the address of a remote names it.
+/// A repository at a host, parsed from the address of a remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The host, in lower case and without a port.
@@ -10,19 +10,19 @@ pub struct Place {
 }
 
 impl Place {
-    /// Reads the address of a remote; none where that is no host's, or its path is no name of a repository. Of hosts that ssh
-    /// knows by another name the name is all that can be seen.
+    /// Parses the address of a remote; none if it has no host, or its path is no name of a repository. An ssh host
+    /// alias is used as it is.
     #[must_use]
     pub fn of(url: &str) -> Option<Self> {
         let (place, path) = match url.split_once("://") {
             Some(("https" | "http" | "ssh" | "git" | "git+ssh" | "ssh+git", rest)) => rest.split_once('/')?,
             Some(_) => return None,
-            // As scp has it: with a colon before the first slash.
+            // The scp form: with a colon before the first slash.
             None => url.split_once(':').filter(|(host, _)| !host.contains('/'))?,
         };
         let host = place.rsplit_once('@').map_or(place, |(_, host)| host);
         let host = host.split(':').next()?.to_lowercase();
-        // By which GitHub answers to ssh where only the port of https is open.
+        // GitHub's ssh host on the https port.
         let host = if host == "ssh.github.com" { "github.com".to_owned() } else { host };
         let path = path.trim_matches('/');
         let path = path.strip_suffix(".git").unwrap_or(path);
@@ -35,7 +35,7 @@ impl Place {
     }
 }
 
-/// A word as it stands in the path or the query of an address (RFC 3986, section 2.1).
+/// A word encoded for the path or the query of a URL (RFC 3986, section 2.1).
 pub(super) fn encoded(word: &str) -> String {
     let byte = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),

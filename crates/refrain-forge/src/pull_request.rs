@@ -1,4 +1,4 @@
-//! A pull request, which GitLab calls a merge request, and the project that it is for.
+//! A pull request (a merge request in GitLab), and its project.
 
 use refrain_core::git::Oid;
 
@@ -6,29 +6,27 @@ use refrain_core::git::Oid;
 pub struct PullRequest {
     /// Its number in the project.
     pub number: u64,
-    /// Where a person sees it.
+    /// The page for users.
     pub url: String,
-    /// What became of it.
     pub state: State,
-    /// It is not to be merged yet.
+    /// A draft cannot be merged yet.
     pub draft: bool,
     pub title: String,
-    /// What it says.
+    /// Its description.
     pub body: String,
-    /// The commit that it ends at.
+    /// Its head commit.
     pub head: Oid,
-    /// The branch that it is of.
+    /// Its head branch.
     pub branch: String,
-    /// The branch that it is for.
+    /// Its base branch.
     pub base: String,
-    /// The commit that it became.
+    /// The merge commit.
     pub merged_as: Option<Oid>,
 }
 
-/// What became of a pull request.
+/// The state of a pull request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nothing yet.
     Open,
     /// It was closed without being merged.
     Closed,
@@ -38,8 +36,8 @@ pub enum State {
 /// A project of a forge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
-    /// The branch that pull requests are for unless somebody says another.
+    /// The default base of pull requests.
     pub default_branch: String,
-    /// The login may push there; none where the forge does not say.
+    /// Whether the login may push there; none if the forge does not report it.
     pub may_push: Option<bool>,
 }

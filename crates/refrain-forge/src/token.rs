@@ -1,27 +1,27 @@
-//! A token by which GitHub knows the person where `gh` does not: from which variable it is taken, and which host is shown it.
+//! A token for GitHub if `gh` has no login: the variable it comes from, and the host that may receive it.
 
 use std::ffi::OsString;
 use std::fmt;
 
 use crate::place::Place;
 
-/// Under this name the engine hands over what the person's own file of a token says. No program that we start is given it.
+/// The variable in which the engine passes the token from the user's file. No program that we start gets it.
 pub const FROM_FILE: &str = "REFRAIN_GITHUB_TOKEN";
 
-/// The variables that have GitHub's own tokens, as `gh` ranks them; then the person's file.
+/// The variables with GitHub's own tokens, in the order of `gh`; then the user's file.
 const OWN: &[&str] = &["GH_TOKEN", "GITHUB_TOKEN", FROM_FILE];
 
-/// Those of other hosts that run it.
+/// Those of other hosts that run GitHub.
 const ENTERPRISE: &[&str] = &["GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"];
 
-/// Where git finds it, in the environment of that git alone.
+/// The variable for git's credential helper, set only for that git.
 const FOR_GIT: &str = "REFRAIN_GIT_TOKEN";
 
-/// Who git says it is: GitHub looks at the token only.
+/// GitHub ignores the user name and checks only the token.
 const HELPER: &str =
     r#"!f() { [ "$1" = get ] && printf 'username=x-access-token\npassword=%s\n' "$REFRAIN_GIT_TOKEN"; }; f"#;
 
-/// A token, and where it is from.
+/// A token and its source.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token {
     value: String,
@@ -33,13 +33,13 @@ pub(super) fn is_githubs(host: &str) -> bool {
     host == "github.com" || host.ends_with(".ghe.com")
 }
 
-/// What a variable says; the last of its name counts.
+/// The value of a variable; the last of its name counts.
 pub(super) fn variable<'a>(env: &'a [(OsString, OsString)], name: &str) -> Option<&'a str> {
     let found = env.iter().rev().find(|(found, _)| found == name)?.1.to_str()?.trim();
     (!found.is_empty()).then_some(found)
 }
 
-/// Whether the person names the host as one that runs GitHub: as `gh` does, or as GitHub's own runners do.
+/// Whether the user declares the host as one that runs GitHub: as for `gh`, or as on GitHub's own runners.
 fn is_named(host: &str, env: &[(OsString, OsString)]) -> bool {
     let server = variable(env, "GITHUB_SERVER_URL").and_then(host_of);
     variable(env, "GH_HOST").is_some_and(|named| named.eq_ignore_ascii_case(host))
@@ -51,7 +51,7 @@ pub(super) fn host_of(url: &str) -> Option<String> {
     Place::of(&format!("{}/of/any", url.trim_end_matches('/'))).map(|place| place.host)
 }
 
-/// Whether what is sent there is read by nobody else.
+/// Whether the connection is encrypted or local.
 pub(super) fn is_private(url: &str) -> bool {
     let is_here = |host: String| matches!(host.as_str(), "127.0.0.1" | "localhost");
     url.starts_with("https://") || (url.starts_with("http://") && host_of_any(url).is_some_and(is_here))
@@ -63,35 +63,35 @@ fn host_of_any(url: &str) -> Option<String> {
 }
 
 impl Token {
-    /// The one that may be shown to this host.
+    /// The token for this host.
     pub fn of(host: &str, env: &[(OsString, OsString)]) -> Option<Self> {
         let names = match is_githubs(host) {
             true => OWN,
             false if is_named(host, env) => ENTERPRISE,
             false => return None,
         };
-        // The file is for github.com and no other: it names none.
+        // The file is for github.com only, because it names no host.
         let names = names.iter().filter(|name| **name != FROM_FILE || host == "github.com");
         let found = names.filter_map(|name| Some((*name, variable(env, name)?))).next()?;
-        // What has a line break in it could say more than a token.
+        // A value with a line break could inject more than a token.
         let (name, value) =
             Some(found).filter(|(_, value)| value.bytes().all(|byte| byte.is_ascii_graphic()))?;
         let from = if name == FROM_FILE { "the file github-token" } else { name };
         Some(Self { value: value.to_owned(), from })
     }
 
-    /// What it says.
+    /// The secret value.
     pub(super) fn expose(&self) -> &str {
         &self.value
     }
 
-    /// Where it is from, in words.
+    /// Its source, as text.
     pub(super) const fn from(&self) -> &'static str {
         self.from
     }
 
-    /// The environment in which git shows it to the host of a remote's address, and nobody keeps it; none where that address
-    /// is no host's that may be shown one, or where others could read along.
+    /// An environment in which git sends the token to the host of a remote's address and does not store it; none if
+    /// the token is not for that host, or if the connection could be read by others.
     pub fn for_git(
         url: &str,
         env: &[(OsString, OsString)],
@@ -104,7 +104,7 @@ impl Token {
         let count: usize =
             variable(env, "GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or(0);
         let mut env = env.to_vec();
-        // The person's own helpers had their turn, and would keep what they are told.
+        // The user's own helpers are disabled: git has tried them before, and they would store the token.
         for (at, value) in ["", HELPER].into_iter().enumerate() {
             env.push((format!("GIT_CONFIG_KEY_{}", count + at).into(), key.clone().into()));
             env.push((format!("GIT_CONFIG_VALUE_{}", count + at).into(), value.into()));

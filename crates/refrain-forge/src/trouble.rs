@@ -1,20 +1,20 @@
-//! What can go wrong when a forge is asked, told apart by what its program exits with and by the status that HTTP has for it.
+//! The errors of requests to a forge, distinguished by the exit code of its program and by HTTP status.
 
 use std::time::Duration;
 
 use refrain_core::text::{clip, printable};
 use refrain_proc::tool::ToolError;
 
-/// How much of what a forge says is kept, in bytes.
+/// How much of a forge's message is kept, in bytes.
 const SAID: usize = 2 << 10;
 
-/// How long to wait where a forge only says that it was too much: what GitHub asks for then, at least.
+/// How long to wait if a forge reports a rate limit without a time: GitHub's documented minimum.
 pub(super) const SECONDARY: Duration = Duration::from_secs(60);
 
-/// A forge that does not do what it is asked.
+/// A failed request to a forge.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
-    /// Its program is not here.
+    /// Its program is not installed.
     #[error(
         "{program} is not installed, which talks to {host}; install it and run `{program} auth login`{}",
         or_token(program)
@@ -25,7 +25,7 @@ pub enum Trouble {
         /// The forge.
         host: String,
     },
-    /// The person is not logged in, or no longer.
+    /// The user is not logged in, or no longer.
     #[error(
         "{program} is not logged in at {host}; run `{program} auth login --hostname {host}`{}: {said}",
         or_token(program)
@@ -35,87 +35,86 @@ pub enum Trouble {
         program: &'static str,
         /// The forge.
         host: String,
-        /// What was said, fit to be shown, as everywhere here.
+        /// The message, printable.
         said: String,
     },
-    /// The token is none, or none any more.
+    /// The token is invalid or expired.
     #[error("{host} does not take the token of {from}; set one that is valid: {said}")]
     BadToken {
-        /// Where the token is from.
+        /// The source of the token.
         from: &'static str,
         /// The forge.
         host: String,
-        /// What the forge said.
+        /// The forge's message.
         said: String,
     },
-    /// The login may not do this.
+    /// The login lacks the permission.
     #[error("the login at the forge may not do this: {said}")]
     NoPermission {
-        /// What the forge said.
+        /// The forge's message.
         said: String,
     },
-    /// It is not there, or the login may not know that it is.
+    /// It does not exist, or this login may not see it.
     #[error("the forge does not have it, or does not show it to this login: {said}")]
     NotFound {
-        /// What the forge said.
+        /// The forge's message.
         said: String,
     },
-    /// It was asked too often.
+    /// A rate limit was reached.
     #[error("the forge wants to be asked less often: {said}")]
     RateLimited {
-        /// When it may be asked again.
+        /// When to retry.
         until: Until,
-        /// What the forge said.
+        /// The forge's message.
         said: String,
     },
-    /// It cannot be reached, or broke off: whether something was done there has to be looked up.
+    /// It is unreachable, or the connection broke: the result has to be looked up.
     #[error("the forge cannot be reached: {said}")]
     Unreachable { said: String },
-    /// It says no for another reason.
+    /// It refused for another reason.
     #[error("the forge refused: {said}")]
     Refused {
-        /// The status of HTTP; 0 where the program said it.
+        /// The HTTP status; 0 if the program reported it.
         status: u16,
         said: String,
     },
-    /// It answered what cannot be understood.
+    /// The answer cannot be parsed.
     #[error("the forge answered something that cannot be understood, to {asked}: {source}")]
     Answer {
         asked: String,
-        /// What does not fit.
+        /// The parse error.
         source: serde_json::Error,
     },
-    /// Somebody asked to stop.
     #[error("asking the forge was stopped")]
     Cancelled,
-    /// The system failed us while the program ran.
+    /// A system error while the program ran.
     #[error(transparent)]
     Tool(ToolError),
 }
 
-/// When a forge may be asked again.
+/// When a request to a forge may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
     /// At this time, in seconds since 1970.
     At(u64),
-    /// So much later than its answer.
+    /// A delay after its answer.
     After(Duration),
 }
 
 impl Trouble {
-    /// Whether something may have been done outside all the same.
+    /// Whether the request may have taken effect all the same.
     #[must_use]
     pub const fn is_uncertain(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Cancelled | Self::Tool(_) | Self::Answer { .. })
     }
 }
 
-/// What can be had instead of a login of GitHub's program.
+/// The alternative to a login of GitHub's program.
 fn or_token(program: &str) -> &'static str {
     if program == "gh" { ", or set GH_TOKEN" } else { "" }
 }
 
-/// What an answer's status means; none where it is good. `header` gives the value of a header by its name in small letters.
+/// The meaning of an HTTP status; none if it is a success. `header` returns a header's value by its lower-case name.
 pub(super) fn of_status<'a>(
     (program, host): (&'static str, &str),
     status: u16,
@@ -135,8 +134,8 @@ pub(super) fn of_status<'a>(
     })
 }
 
-/// When it may be asked again; none where it was not for its number that the question was refused. GitHub has a limit an hour,
-/// which it counts down, and others that it only says when they are reached; GitLab answers 429.
+/// When to retry after a rate limit; none if the refusal has another cause. GitHub has an hourly limit, which it
+/// counts down, and others that it reports only when they are reached; GitLab answers 429.
 fn limit<'a>(status: u16, header: impl Fn(&str) -> Option<&'a str>, said: &str) -> Option<Until> {
     let number = |name: &str| header(name)?.trim().parse::<u64>().ok();
     if let Some(seconds) = number("retry-after") {
@@ -150,13 +149,13 @@ fn limit<'a>(status: u16, header: impl Fn(&str) -> Option<&'a str>, said: &str) 
     is_told.then_some(Until::After(SECONDARY))
 }
 
-/// What is meant where a program got no answer of HTTP's, by its exit code and its words.
+/// The meaning of a program's failure without an HTTP response, from its exit code and its output.
 pub(super) fn of_program(
     (program, host): (&'static str, &str),
     exit_code: Option<i32>,
     said: String,
 ) -> Trouble {
-    // gh exits with 4 where it needs a login (gh help exit-codes).
+    // gh exits with 4 if it needs a login (gh help exit-codes).
     const LOGIN: &[&str] = &["auth login", "not logged in", "authentication required", "401 unauthorized"];
     const NETWORK: &[&str] = &[
         "error connecting",
@@ -182,7 +181,8 @@ pub(super) fn of_program(
     }
 }
 
-/// What a forge says in an answer, fit to be shown: GitHub's and GitLab's `message`, with the `errors` behind it.
+/// The error message in a forge's answer, made printable: the `message` of GitHub or GitLab, followed by the
+/// `errors`.
 pub(super) fn told(body: &[u8], complaint: &[u8]) -> String {
     let json: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let text = |value: &serde_json::Value| match value {

@@ -1,6 +1,6 @@
-//! What a loop's commit costs against `git commit -am`: what `cargo xtask bench` asks of the library. Makes a repository of
-//! 10,000 files in the given folder, commits one changed file in alternating rounds, and prints one JSON object with what
-//! each took, in milliseconds: wall time, and CPU time of all processes.
+//! The cost of a loop's commit compared with `git commit -am`, for `cargo xtask bench`. Makes a repository of 10,000
+//! files in the given folder, commits one changed file in alternating rounds, and prints one JSON object with the
+//! times of each, in milliseconds: wall time, and CPU time of all processes.
 
 mod common;
 
@@ -14,7 +14,7 @@ use common::{Figures, environment, run};
 use refrain_core::git::{Base, CommitResult, Oid};
 use refrain_git::{CommitRequest, Repository};
 
-/// How many commits are measured at once.
+/// How many commits one measurement takes.
 const COMMITS: u32 = 5;
 
 struct Bench {
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             bench.change()?;
             bench.git(&["commit", "-am", "loop: iteration 1"])
         })?;
-        // Whose commits those were is no part of the question.
+        // The author of those commits does not matter here.
         bench.head = Some(bench.repository.resolve("HEAD")?);
         ours.measure(COMMITS, |_| {
             bench.change()?;

@@ -1,6 +1,6 @@
-//! What the digest of the work costs against `git status`: what `cargo xtask bench` asks of the library. Makes a repository of
-//! 10,000 files in the given folder, changes one file in alternating rounds, and prints one JSON object with what each took,
-//! in milliseconds: wall time, and CPU time of all processes. `first` is a look by a program that knows nothing yet.
+//! The cost of the digest of the work compared with `git status`, for `cargo xtask bench`. Makes a repository of
+//! 10,000 files in the given folder, changes one file in alternating rounds, and prints one JSON object with the
+//! times of each, in milliseconds: wall time, and CPU time of all processes. `first` is a look without any cache.
 
 mod common;
 
@@ -13,7 +13,7 @@ use camino::Utf8PathBuf;
 use common::{Figures, environment, run};
 use refrain_git::{Repository, WorkSnapshot};
 
-/// How many looks are measured at once.
+/// How many looks one measurement takes.
 const LOOKS: u32 = 10;
 
 fn main() -> Result<(), Box<dyn Error>> {

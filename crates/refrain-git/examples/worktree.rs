@@ -1,6 +1,6 @@
-//! What a worktree of the pool and a landing cost, against what one would type: what `cargo xtask bench` asks of the library.
-//! Makes a repository of 10,000 files in the given folder, and prints one JSON object with what each way took in alternating
-//! rounds, in milliseconds: wall time, and CPU time of all processes.
+//! The cost of a worktree of the pool and of a landing, compared with the git commands a user would type, for `cargo
+//! xtask bench`. Makes a repository of 10,000 files in the given folder, and prints one JSON object with the times of
+//! each way in alternating rounds, in milliseconds: wall time, and CPU time of all processes.
 
 mod common;
 
@@ -19,7 +19,7 @@ use refrain_git::{
 
 /// How many files one task changes.
 const CHANGED: usize = 20;
-/// How many tasks land at once.
+/// How many tasks land together.
 const TASKS: u32 = 5;
 
 struct Bench {
@@ -28,7 +28,7 @@ struct Bench {
     env: Vec<(OsString, OsString)>,
     repository: Repository,
     begin: Oid,
-    /// What tasks did, each at `begin`.
+    /// The commits of tasks, each based on `begin`.
     works: Vec<Oid>,
 }
 
@@ -120,7 +120,7 @@ impl Bench {
         }
     }
 
-    /// As one would do it by hand: a squashed merge in a checkout, and a commit of it.
+    /// The manual way: a squashed merge in a checkout, and a commit of it.
     fn merge(&self, task: u32) -> Result<(), Box<dyn Error>> {
         self.git(&["merge", "--quiet", "--squash", self.works[task as usize].as_str()])?;
         self.git(&["commit", "-qm", "Do it"])

@@ -1,4 +1,4 @@
-//! What is to be committed, what the person said of what may be, and the screen for secrets that it goes through.
+//! The content to commit, the user's rules for it, and the scan for secrets.
 
 pub(crate) mod before;
 pub(crate) mod folder_snapshot;
@@ -25,18 +25,18 @@ use refrain_secrets::{self as secrets, SecretMatch};
 /// The mode of a submodule.
 pub(crate) const SUBMODULE: &str = "160000";
 
-/// What is to be committed.
+/// The content to commit.
 #[derive(Debug, Default)]
 pub(crate) struct Candidate {
     /// Paths that are gone.
     pub(crate) gone: Vec<Vec<u8>>,
-    /// Paths whose content is new or another, and how they looked when they were screened.
+    /// Paths with new or changed content, with their file stamps at the time of the scan.
     pub(crate) kept: Vec<Kept>,
-    /// What looks like a secret among them, and may be committed all the same.
+    /// Suspected secrets among them that may be committed.
     pub(crate) allowed: Vec<(Vec<u8>, SecretMatch)>,
-    /// What is the loop's and stays behind.
+    /// Changes of the loop that are not committed.
     pub(crate) left_out: Vec<LeftOut>,
-    /// Whether the index has anything that is not to be committed.
+    /// Whether the index contains anything that is not to be committed.
     pub(crate) has_foreign: bool,
 }
 
@@ -44,29 +44,30 @@ pub(crate) struct Candidate {
 pub(crate) struct Kept {
     pub(crate) path: Vec<u8>,
     pub(crate) stamp: Option<u64>,
-    /// What the head has of it.
+    /// The version in the head.
     pub(crate) in_head: Option<Blob>,
 }
 
-/// What the person said of what may be committed.
+/// The user's rules for commits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules<'a> {
     /// The largest file, in bytes.
     pub(crate) largest: u64,
-    /// Where secrets may be.
+    /// Paths where suspected secrets are allowed.
     pub(crate) allow_secrets: &'a [PathGlob],
-    /// The commit that the loop began at: a mark on a line that it has was a person's.
+    /// The commit that the loop began at: an allow mark on a line that it contains is the user's.
     pub(crate) base: Option<&'a Oid>,
 }
 
 impl Rules<'_> {
-    /// Whether what looks like a secret may be at the path.
+    /// Whether suspected secrets are allowed at the path.
     pub(crate) fn allow(self, path: &[u8]) -> bool {
         self.allow_secrets.iter().any(|glob| glob.matches(path))
     }
 }
 
-/// Whether this is a secret that the head's version of the file does not have already, and that no mark in the base allows.
+/// Whether this is a secret that the head's version of the file does not have already, and that no mark in the base
+/// allows.
 pub(crate) fn screen(
     git: Git<'_>,
     path: &[u8],
@@ -77,7 +78,7 @@ pub(crate) fn screen(
     let mut found = secrets::screen(path, bytes, None);
     let mut known = None;
     if found.is_some()
-        // The commit of a submodule is no file, and git may not even have it.
+        // A submodule's commit is no file, and git may not even have it.
         && let Some(blob) = in_head.filter(|blob| blob.mode != SUBMODULE)
     {
         let in_head = git.output(["cat-file", "blob", blob.object.as_str()], &[])?;
@@ -96,7 +97,7 @@ pub(crate) fn screen(
     Ok(found)
 }
 
-/// What a commit has at a path; nothing where it has no file there.
+/// The content of a path in a commit; empty if it has no file there.
 fn file_in(git: Git<'_>, commit: &Oid, path: &[u8]) -> Result<Vec<u8>, GitError> {
     let input = [commit.as_str().as_bytes(), b":", path, b"\0"].concat();
     let printed = Git::output(git, ["cat-file", "--batch", "-z"], &input)?;
@@ -112,7 +113,7 @@ pub(crate) fn next_object<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(content)
 }
 
-/// What was found, in words.
+/// A finding as text.
 pub(crate) fn what(found: SecretMatch) -> String {
     match found.is_marked {
         true => format!("{}; its allow mark is newer than the loop, so it does not count", found.what),
@@ -120,12 +121,11 @@ pub(crate) fn what(found: SecretMatch) -> String {
     }
 }
 
-/// Why what was found is left out.
 pub(crate) fn why(found: SecretMatch) -> Why {
     Why::Secret { what: what(found), line: found.line }
 }
 
-/// Why a path that is new is left out for its name alone.
+/// The reason why a new path is omitted for its name alone.
 pub(crate) fn why_not_named(path: &[u8], rules: Rules<'_>) -> Option<Why> {
     let what = secrets::screen_name(path).filter(|_| !rules.allow(path))?;
     Some(why(SecretMatch { what, line: None, is_marked: false }))

@@ -1,8 +1,8 @@
-//! A commit of what is the loop's own.
+//! A commit of the loop's own changes.
 //!
-//! It is made from a private index, in the person's name, with the person's hooks and signature. Where there are no hooks
-//! and no signature, `git commit` would only look at every file once more; then it is made of its parts, and the branch is
-//! moved only if it still is where it was seen.
+//! It is made from a private index, with the user's identity, hooks and signature. Without hooks and signature, `git
+//! commit` would only read every file once more; then the commit is made directly, and the branch is moved only if it
+//! has not moved since it was read.
 
 pub(crate) mod changes;
 pub(crate) mod choice;
@@ -40,25 +40,25 @@ use crate::plumbing::index::{Index, Locked, is_summed_by_us, seal};
 use crate::plumbing::object::Object;
 use crate::repository::Repository;
 
-/// What is to be committed, and how.
+/// The content to commit, and the rules.
 #[derive(Clone, Copy, Debug)]
 pub struct CommitRequest<'a> {
-    /// What was there before the loop.
+    /// The state before the loop.
     pub base: &'a Base,
-    /// Where the head was at the last look: what the last report said, at first the base's.
+    /// The head at the last look: that of the last report, at first the base's.
     pub last_head: Option<&'a Oid>,
     pub id: &'a LoopId,
     pub iteration: u32,
     /// The message, without trailers.
     pub message: &'a str,
-    /// A place for a private index, in the loop's own folder; beside it, with `.scratch` at the end, there may be another,
-    /// and with `.intended` what a commit was to be made on. What else is there from an earlier commit is of no importance.
+    /// The path of a private index, in the loop's own folder; beside it there may be another with the suffix
+    /// `.scratch`, and a file `.intended` with the intended parent. Leftovers from an earlier commit do not matter.
     pub index: &'a Utf8Path,
     /// The largest file that is committed, in bytes.
     pub largest_file: u64,
-    /// Where what looks like a secret may be committed.
+    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
-    /// Who may stop it, together with the hook that may be running.
+    /// Also ends a running hook.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -73,14 +73,15 @@ impl<'a> CommitRequest<'a> {
 }
 
 impl Repository {
-    /// Commits what is the loop's own. Neither the working tree nor what the person staged is touched, whatever comes of it.
+    /// Commits the loop's own changes. Neither the working tree nor the user's staged changes are touched, even
+    /// if it fails.
     ///
-    /// It may be repeated: a commit of this loop and iteration that is in the history already is reported as made. What is
-    /// found in the history else, of the agent's or somebody's, is screened for secrets and told.
+    /// It may be repeated: a commit of this loop and iteration that is already in the history is reported as made.
+    /// Other new commits in the history, by the agent or another process, are scanned for secrets and reported.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`]. What merely forbids the commit is
-    /// [`CommitResult::Skipped`].
+    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`]. Conditions that merely prevent the commit are
+    /// reported as [`CommitResult::Skipped`].
     pub fn commit(&self, request: CommitRequest<'_>) -> Result<CommitReport, GitError> {
         let index = Index::of(self);
         let git = self.git().until(request.cancel);
@@ -133,7 +134,7 @@ impl Repository {
     }
 }
 
-/// A commit on its way.
+/// A commit in progress.
 pub(crate) struct Job<'a> {
     repository: &'a Repository,
     request: CommitRequest<'a>,
@@ -143,21 +144,21 @@ pub(crate) struct Job<'a> {
     status: &'a Status,
 }
 
-/// What came of it.
+/// The outcome of the attempt to commit.
 struct Settled {
     result: CommitResult,
-    /// Where the head is now.
+    /// The head now.
     head: Option<Oid>,
     candidate: Candidate,
-    /// What a hook put into it and could not be taken out again.
+    /// Paths that a hook added and that could not be removed again.
     taken: Vec<RepoPath>,
 }
 
-/// How far the private index is.
+/// The progress of the private index.
 enum Staging<'a> {
-    /// It has this candidate, which comes to this tree.
+    /// It contains this candidate and has this tree.
     Done(Candidate, Oid),
-    /// A git has read it, and waits for what it is to put into it.
+    /// A git process has read it and waits for its input.
     Begun(Begun<'a>),
 }
 
@@ -197,7 +198,8 @@ impl Job<'_> {
         Settled { result, head, candidate, taken }
     }
 
-    /// A commit that was made before a crash: it may not have been looked at, and the index not been brought up to date.
+    /// A commit that was made before a crash: it may not have been looked at, and the index not been brought up to
+    /// date.
     fn adopt(&self, made: &Made, parent: Option<&Oid>, before: &Before) -> Result<Settled, GitError> {
         let candidate = Candidate::default();
         if self.status.head.as_ref() != Some(&made.commit) {
@@ -218,7 +220,7 @@ impl Job<'_> {
         Ok(self.settled(outcome, candidate, taken))
     }
 
-    /// What forbids a commit whatever is to be committed.
+    /// Conditions that prevent a commit of any content.
     fn forbidden(&self) -> Option<Skipped> {
         if let Some(operation) = self.repository.operation() {
             return Some(Skipped::InProgress(operation));
@@ -263,7 +265,7 @@ impl Job<'_> {
             other => (other, Vec::new()),
         };
         if let Ok(made) = &outcome {
-            // A hook may have put into it what is the person's: what they staged of that stays staged.
+            // A hook may have added the user's changes: if they were staged, they stay staged.
             match taken.is_empty() {
                 true => self.bring_back(lock, made, candidate, before)?,
                 false => self.bring_back_paths(lock, head, made, before)?,
@@ -272,7 +274,7 @@ impl Job<'_> {
         Ok((outcome, taken))
     }
 
-    /// The branch that is checked out, or the detached head, as `git update-ref` wants it.
+    /// The reference that `git update-ref` moves: the checked-out branch, or the detached head.
     pub(crate) fn place(&self) -> Vec<String> {
         match &self.status.branch {
             Some(branch) => vec![format!("refs/heads/{branch}")],
@@ -286,7 +288,7 @@ impl Job<'_> {
         let tree = match staged {
             Some(tree) => tree,
             None => {
-                // What becomes the person's index is sealed later.
+                // The user's new index gets its checksum later.
                 let skip = format!("index.skipHash={}", head.is_some_and(is_summed_by_us));
                 match self.say(&["-c", &skip, "write-tree", "--missing-ok"], &[])? {
                     Ok(tree) => tree,
@@ -307,7 +309,7 @@ impl Job<'_> {
             Err(said) => return Ok(Err(why_not(said))),
         };
         let index = self.request.index;
-        // What becomes the person's index is sealed while git moves the branch.
+        // The user's new index gets its checksum while git moves the branch.
         let (done, sealed) = std::thread::scope(|both| {
             let sealing = is_summed_by_us(&tree).then(|| both.spawn(|| seal(index)));
             let done = moving.run(&self.moved_to(&commit));
@@ -321,7 +323,8 @@ impl Job<'_> {
         }
     }
 
-    /// How git is told to move the branch, or the detached head; where to, it is told later.
+    /// Arguments for `git update-ref` that move the branch or the detached head; the target follows on standard
+    /// input.
     fn moving(&self) -> [String; 5] {
         let subject = self.request.message.lines().next().unwrap_or_default();
         let kind = if self.status.head.is_some() { "commit" } else { "commit (initial)" };
@@ -329,7 +332,7 @@ impl Job<'_> {
         ["update-ref".into(), "-m".into(), why, "--stdin".into(), "-z".into()]
     }
 
-    /// To this commit, if it is where it was seen.
+    /// To this commit, if it has not moved since it was read.
     fn moved_to(&self, commit: &Oid) -> Vec<u8> {
         let old = self.status.head.as_ref().map_or_else(|| "0".repeat(commit.as_str().len()), Oid::to_string);
         let order = match &self.status.branch {
@@ -339,7 +342,7 @@ impl Job<'_> {
         order.into_bytes()
     }
 
-    /// An object's name that git prints, or why there is none.
+    /// The object name that git prints, or the reason why there is none.
     fn say(&self, args: &[&str], input: &[u8]) -> Result<Result<Oid, Skipped>, GitError> {
         let done = Git::run(self.git, args, input)?;
         if !done.status.success() {
@@ -364,7 +367,7 @@ impl Job<'_> {
         let before = self.status.head.as_ref();
         let intent = Intent { parent: before.cloned() };
         let Since { ours, .. } = since(self.git, before, head.as_ref(), self.request.whose(Some(&intent)))?;
-        // A hook may have rewritten the message; what the head is now was made by this commit all the same.
+        // A hook may have rewritten the message; the new head was still made by this commit.
         let moved = head.filter(|head| Some(head) != self.status.head.as_ref());
         match (ours, moved) {
             (Some(made), _) => Ok(Ok(made)),
@@ -381,7 +384,7 @@ impl Job<'_> {
         if done.status.code() != Some(1) {
             return Ok(why_not(said));
         }
-        // A hook that took back everything leaves nothing to commit.
+        // A hook that reverted everything leaves nothing to commit.
         let against = match &self.status.head {
             Some(head) => {
                 self.git.run(["diff-index", "--cached", "--quiet", head.as_str()], &[])?.status.success()
@@ -396,7 +399,7 @@ impl Job<'_> {
         with_trailers(self.git, message, &[(LOOP, id.as_str()), (ITERATION, &iteration.to_string())])
     }
 
-    /// Where nothing was staged but what is committed, the private index is what the person's would be.
+    /// If nothing was staged except the committed changes, the private index replaces the user's.
     fn bring_back(
         &self,
         lock: Locked<'_>,
@@ -426,7 +429,7 @@ fn report(Made { commit, tree }: Made) -> CommitResult {
     CommitResult::Made { commit, tree }
 }
 
-/// What git says no to while the candidate is built forbids this commit, no more.
+/// An error of git while the candidate is built prevents only this commit.
 fn ignore_no(staged: Result<(), GitError>) -> Result<Result<(), Skipped>, GitError> {
     match staged {
         Err(GitError::Failed { said, .. }) => Ok(Err(Skipped::Failed { said })),

@@ -1,4 +1,4 @@
-//! What can go wrong when git is asked.
+//! Errors of git.
 
 use std::io;
 
@@ -29,150 +29,148 @@ pub enum GitError {
     #[error("git does not use the repository of {path}, as somebody else owns it: {said}")]
     NotOurs {
         path: Utf8PathBuf,
-        /// What git said.
+        /// Git's message.
         said: String,
     },
-    /// Git tells paths line by line.
+    /// Git prints paths line by line.
     #[error(
         "the path of {0:?}, or of its git folder, has a line break in it, and git's answers about it cannot be read; \
          rename that folder"
     )]
     LineBreak(Utf8PathBuf),
-    /// More is changed than can be kept in mind.
+    /// More changes than a loop can remember.
     #[error(
         "more than {most} files are changed or new; remove them, commit them, name them in .gitignore, or start with \
          --worktree"
     )]
     TooManyChanges {
-        /// How many there may be.
+        /// The limit.
         most: usize,
     },
-    /// More files than can be looked at for what is protected.
+    /// More files than can be searched for protected ones.
     #[error(
         "more than {most} files and folders lie in the worktree, too many to look for protected ones; name what is built \
          or installed in .gitignore before the start"
     )]
     TooLarge {
-        /// How many there may be.
+        /// The limit.
         most: usize,
     },
-    /// More files than can be compared with what they were.
+    /// More files than can be compared with their earlier state.
     #[error("more than {most} files and folders; name what is built or installed in .gitignore")]
     TooManyFiles {
-        /// How many there may be.
+        /// The limit.
         most: usize,
     },
-    /// More new links than can be looked at.
+    /// More new links than can be checked.
     #[error(
         "more than {most} symbolic links are new, too many to see where they lead; commit them, or name them in .gitignore"
     )]
     TooManyLinks {
-        /// How many there may be.
+        /// The limit.
         most: usize,
     },
-    /// An object whose content has another name.
+    /// An object whose content does not match its name.
     #[error(
         "git's object of {0} is not what its name says: the repository is damaged, or the object was forged; run `git fsck` \
          to see it"
     )]
     ForgedObject(String),
-    /// What is to be protected cannot be read.
+    /// The protected files cannot be read.
     #[error(transparent)]
     Glob(#[from] refrain_core::glob::GlobError),
-    /// Somebody asked to stop.
     #[error("git was stopped")]
     Cancelled,
-    /// Git said no.
+    /// Git failed.
     #[error("`{command}` failed: {said}")]
     Failed {
-        /// What it was told.
+        /// The command line.
         command: String,
-        /// What it said, fit to be shown.
+        /// Its message, printable.
         said: String,
     },
-    /// Git answered something else than was asked.
+    /// Git's answer has an unexpected form.
     #[error("`git {command}` answered something that cannot be understood: {answer:?}")]
     Answer {
-        /// What it was told, the first words of it.
+        /// The first words of the command line.
         command: &'static str,
-        /// The beginning of what it answered.
+        /// The beginning of its answer.
         answer: String,
     },
-    /// A name that no branch can have.
+    /// An invalid branch name.
     #[error("{0:?} cannot be the name of a branch; git-check-ref-format(1) says which can")]
     BadBranch(String),
-    /// A branch that is there already.
     #[error("a branch {0:?} exists already; choose another name, or delete it")]
     BranchTaken(String),
-    /// A repository without a commit, where one is needed to begin at.
+    /// A repository without a commit, although one is needed as a base.
     #[error("{0} has no commit yet; make a first one: git commit --allow-empty -m Begin")]
     Unborn(Utf8PathBuf),
-    /// Git does not know in whose name.
+    /// No committer identity is configured.
     #[error("git does not know who commits; git config user.name and user.email say it")]
     NoIdentity,
-    /// A reference of ours that somebody else moved.
+    /// A reference of ours was moved by another process.
     #[error("{0} was moved by somebody else in the middle of this; try again")]
     ReferenceMoved(String),
     /// A text that names no commit.
     #[error("{0:?} names no commit here; give a branch, a tag or a commit")]
     NoCommit(String),
-    /// A folder that a worktree would not have.
+    /// A folder that would be missing in a worktree.
     #[error(
         "{folder} is not in commit {commit}, so a worktree from there would not have it; commit it first, name another \
          --base, or start from the project's root"
     )]
     NoFolder {
-        /// Which, below the root.
+        /// The folder, relative to the root.
         folder: Utf8PathBuf,
         commit: String,
     },
-    /// A worktree that is gone, and its branch too.
+    /// A worktree and its branch are gone.
     #[error(
         "the loop's worktree is gone, and so is its branch {branch:?}{}",
         .last.as_ref().map(|last| format!("; git branch {branch} {last} brings that back")).unwrap_or_default()
     )]
     BranchGone { branch: String, last: Option<Oid> },
-    /// A worktree that is gone, and its branch is checked out in another.
+    /// A worktree is gone, and its branch is checked out in another.
     #[error(
         "the loop's worktree is gone, and its branch {branch:?} is checked out in {by}; switch that to another branch"
     )]
     BranchInUse { branch: String, by: Utf8PathBuf },
-    /// A branch that a worktree of the person's has.
+    /// A branch is checked out in a worktree of the user.
     #[error("branch {branch:?} is checked out in {by}; switch that to another branch")]
     BranchElsewhere { branch: String, by: Utf8PathBuf },
-    /// A place for a worktree where something else is.
+    /// The path for a worktree contains something else.
     #[error("{0} exists already and is no worktree of this branch; move it away")]
     Occupied(Utf8PathBuf),
-    /// A git program that is another than the one that was pinned.
+    /// The git program differs from the pinned one.
     #[error("the git program {0} was changed since the loop started; start a new loop to use it")]
     OtherProgram(Utf8PathBuf),
-    /// Attributes that are others than the ones that were pinned.
+    /// Attributes differ from the pinned ones.
     #[error(
         "{0} was changed since the loop started, so no checkout holds just what the tree holds; change it back"
     )]
     OtherAttributes(Utf8PathBuf),
-    /// A file of a git folder that git would wait for.
+    /// A file of a git folder on which git would block.
     #[error(
         "{0} is no regular file, and git would wait for it; remove it and put the file back (`git reset` writes a new index)"
     )]
     NoFile(Utf8PathBuf),
-    /// An index that no repository has.
+    /// An index too large to be one.
     #[error("{path} has more than {} MiB, which is no index of git; remove it, and `git reset` writes a new one", .most >> 20)]
     LargeIndex {
         path: Utf8PathBuf,
-        /// How large it may be, in bytes.
+        /// The limit, in bytes.
         most: u64,
     },
     /// A file operation that failed.
     #[error("{action} {path}")]
     Disk {
-        /// What was tried, as in "write".
+        /// The attempted action, as in "write".
         action: &'static str,
         path: Utf8PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The system failed us while git ran.
+    /// A system error while git ran.
     #[error(transparent)]
     Tool(ToolError),
 }

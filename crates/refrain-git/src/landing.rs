@@ -1,5 +1,6 @@
-//! How the work of a plan's tasks comes together: each as one commit on a line of the plan's own, and a wave of them as one
-//! commit with the line behind it. No checkout is touched and no branch of a person's is moved here.
+//! How the work of a plan's tasks is combined: each task becomes one commit on a line of the plan's own, and a wave
+//! becomes one commit that follows its tasks' commits. No checkout is touched and no branch of the user is moved
+//! here.
 
 pub(crate) mod disjoint_merge;
 pub(crate) mod handover;
@@ -19,34 +20,33 @@ use crate::landing::linear_history::{New, since, trailed};
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
-/// What is to land, all at once.
+/// The works to land, all at once.
 #[derive(Clone, Copy, Debug)]
 pub struct LandRequest<'a> {
-    /// The reference that the line stands on.
+    /// The reference of the line.
     pub reference: &'a str,
     pub tip: &'a Oid,
     /// The works, each on top of the one before it.
     pub works: &'a [Work<'a>],
-    /// The largest file that is screened for secrets, in bytes.
+    /// The largest file that is scanned for secrets, in bytes.
     pub largest_file: u64,
-    /// Where what looks like a secret may land.
+    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
 /// One of several that land together.
 #[derive(Clone, Copy, Debug)]
 pub struct Work<'a> {
-    /// What the commit holds: the work, merged onto the one before it.
+    /// The content of the commit: the work, merged onto the one before it.
     pub tree: &'a Oid,
     /// The message, without trailers.
     pub message: &'a str,
-    /// The trailers, which tell this commit from every other of the line.
+    /// The trailers, which identify this commit on the line.
     pub trailers: &'a [(&'a str, &'a str)],
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Landed {
     /// They are on the line.
@@ -54,59 +54,58 @@ pub enum Landed {
         /// A commit for each, in their order.
         commits: Vec<Oid>,
     },
-    /// Something in one of them looks like a secret and may not land, nor may what follows it.
+    /// One of them contains a suspected secret and must not land, nor the commits after it.
     Secrets {
         /// The commits of those before it, which are on the line.
         commits: Vec<Oid>,
         exposed: Vec<Exposed>,
     },
-    /// Somebody moved the line, which is as it was then.
+    /// Another process moved the line, which was there at that time.
     Moved {
-        /// Where it is now; none where it is gone.
+        /// Its position now; none if it is gone.
         at: Option<Oid>,
     },
 }
 
-/// What a wave is to be made of.
+/// The parts of a wave.
 #[derive(Clone, Copy, Debug)]
 pub struct WaveRequest<'a> {
-    /// The reference that keeps the wave's commit until a branch has it.
+    /// The reference that protects the wave's commit until a branch points to it.
     pub reference: &'a str,
-    /// What the wave is made on: the last one, or the head of the branch.
+    /// The base of the wave: the last one, or the head of the branch.
     pub first_parent: &'a Oid,
     /// Its tasks' commits, in the order in which they landed.
     pub commits: &'a [Oid],
     /// The message, without trailers.
     pub message: &'a str,
-    /// The trailers, which tell this wave from every other.
+    /// The trailers, which identify this wave.
     pub trailers: &'a [(&'a str, &'a str)],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wave {
     Made {
-        /// The commit: behind its first parent, and with the chain of its tasks' commits as the second.
+        /// The commit: its first parent is the base, its second the chain of its tasks' commits.
         commit: Oid,
     },
-    /// A task's commit does not go without what is not in this wave; nothing is made.
+    /// A task's commit depends on changes that are not in this wave; nothing is made.
     Conflict {
         /// The task's commit.
         at: Oid,
-        /// What is at odds.
+        /// The conflicting paths.
         conflicts: Vec<Conflict>,
     },
 }
 
 impl Repository {
-    /// Adds a commit for each work to the line, which moves once. It may be repeated: one with these trailers that stands on
-    /// the line behind the tip is taken for the one that was made. A line that holds the same as its tip, but was made anew, is
-    /// taken back to it.
+    /// Adds a commit for each work to the line, which moves once. It may be repeated: a commit with these trailers on
+    /// the line after the tip is taken as already made. A line with the same content as its tip, but different
+    /// commits, is reset to it.
     ///
     /// # Errors
-    /// [`GitError::NoIdentity`] where git does not know who commits; [`GitError`] where git cannot do it, and
+    /// [`GitError::NoIdentity`] if git does not know who commits; [`GitError`] if git fails, and
     /// [`GitError::Cancelled`].
     pub fn land(&self, request: LandRequest<'_>) -> Result<Landed, GitError> {
         let LandRequest { reference, works, largest_file, allow_secrets, cancel, .. } = request;
@@ -138,7 +137,8 @@ impl Repository {
         Ok(if exposed.is_empty() { Landed::Done { commits } } else { Landed::Secrets { commits, exposed } })
     }
 
-    /// The commits of works that are on the line already: none where it is at its tip. Or where it is, if somebody else moved it.
+    /// The commits of works that are already on the line; empty if the line is at its tip. `Err` holds the line's
+    /// position if another process moved it.
     fn found(
         &self,
         git: Git<'_>,
@@ -154,20 +154,21 @@ impl Repository {
             let Some(commit) = trailed(git, (tip, &at), work.trailers)? else { break };
             commits.push(commit);
         }
-        // A wave's commit was put there that nobody recorded: it holds the same as the tip, and is made again.
+        // The runner stopped before it recorded a wave's commit: its content equals the tip, and it is made again.
         if commits.is_empty()
             && self.tree_by(git, &at)? == self.tree_by(git, tip)?
             && self.move_reference(reference, Some(&at), tip, "refrain: take the line back")?
         {
             return Ok(Ok(commits));
         }
-        // Those of all may have others behind them; those of some are where the rest goes on.
+        // If every work has a commit, more may follow; if only some have one, the last must be the tip, and the rest
+        // continues there.
         let is_ours = commits.len() == works.len() || commits.last() == Some(&at);
         Ok(if is_ours { Ok(commits) } else { Err(Some(at)) })
     }
 
-    /// A commit on the tip that holds git's marks of a conflict, for whoever has to decide to begin at. No reference has it
-    /// until a branch is made there.
+    /// A commit on the tip that contains git's conflict markers, as a starting point for resolving the conflict. No
+    /// reference points to it until a branch is created there.
     pub fn conflict_commit(
         &self,
         tip: &Oid,
@@ -191,10 +192,11 @@ impl Repository {
         self.make_commit(self.git().until(cancel), &New { tree, parents, message, trailers })
     }
 
-    /// Makes the commit of a wave. Where the chain of its tasks' commits stands on the first parent already it is taken as
-    /// it is, else each of them is picked onto it. It may be repeated: one with these trailers on this first parent that the
-    /// reference is at, and that holds this chain, is reported as made; one that holds another is made anew, as what a task
-    /// landed since is not in it. Without a commit of a task it holds nothing, and has but one parent.
+    /// Makes the commit of a wave. If the chain of its tasks' commits already follows the first parent it is used as
+    /// it is, otherwise each of them is picked onto it. It may be repeated: a commit with these trailers and this
+    /// first parent that the reference points to is reported as made if it contains this chain, and replaced
+    /// otherwise, because it lacks a task that landed since. Without a commit of a task it is empty and has only one
+    /// parent.
     pub fn wave_commit(&self, request: WaveRequest<'_>) -> Result<Wave, GitError> {
         let WaveRequest { reference, first_parent, commits, message, trailers, .. } = request;
         let git = self.git().until(request.cancel);
@@ -224,8 +226,7 @@ impl Repository {
         Ok(Wave::Made { commit })
     }
 
-    /// Whether a wave's commit has this chain behind it, known by its trees: where commits are signed it is made of others
-    /// each time.
+    /// Whether this chain precedes a wave's commit, compared by trees: signing gives the commits new names each time.
     fn holds(
         &self,
         git: Git<'_>,

@@ -1,14 +1,13 @@
-//! Everything that is asked of git, and nothing that decides about a loop.
+//! Running git and reading its answers. Nothing here decides about a loop; [`secrets`] decides what a secret is.
 //!
-//! A [`Repository`] is a worktree and how git is run there. [`Repository::survey`] says what a loop found before it began,
-//! [`Repository::tree`] says what is its own as a tree, [`Repository::commit`] adds that to the history, and the methods of
-//! `checkout` and `worktree` make the place that it works in, and those of `evidence` say what is left of it later. What is
-//! about to be committed goes through the screen of [`secrets`].
+//! A [`Repository`] is a worktree and how git runs in it. [`Repository::survey`] records the state before a loop
+//! starts, [`Repository::tree`] returns the loop's own changes as a tree, and [`Repository::commit`] commits them.
+//! `checkout` and
+//! `worktree` create the folders that a loop works in, `evidence` reads what is left of it.
 //!
-//! Git does the work: a question is a subprocess with an environment that the person's settings cannot bend where it
-//! matters. Only what stands plainly in git's documented files is read there (`reference`, `linked`), what never changes is
-//! asked once (`known`), and what has but one form is written as git writes it (`object`, `apart`); wherever the repository
-//! is kept in another way, or its configuration says anything of it, that is git's again. Nothing here ever writes to a file of the working tree, moves a branch that is not the loop's, or uses force.
+//! Git is a subprocess with an environment that user settings cannot bend. Simple documented files are read directly
+//! (`reference`, `linked`), constants are cached (`known`), and simple objects are written directly (`object`,
+//! `apart`). Nothing here writes to a working-tree file, moves a branch that is not the loop's, or uses force.
 
 mod candidate;
 mod commit;

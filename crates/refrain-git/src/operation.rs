@@ -1,4 +1,4 @@
-//! What git is in the middle of, as it tells itself by files in its folder: the same that `git status` looks at.
+//! Operations in progress, detected by the same files in git's folder that `git status` reads.
 
 use camino::Utf8Path;
 use refrain_core::git::Operation;
@@ -15,14 +15,14 @@ const SIGNS: &[(&str, Operation)] = &[
     ("BISECT_LOG", Operation::Bisect),
 ];
 
-/// What is in progress in the worktree of this git folder.
+/// The operation in progress in the worktree of this git folder.
 pub(crate) fn in_progress(git_dir: &Utf8Path) -> Option<Operation> {
     let sign = SIGNS.iter().find(|(sign, _)| git_dir.join(sign).symlink_metadata().is_ok());
     sign.map(|(_, operation)| *operation).or_else(|| picking(git_dir))
 }
 
-/// Between two commits of `git cherry-pick A B` or `git revert A B`, when one was committed by hand, only the list of what
-/// is left to do says so.
+/// Between two commits of `git cherry-pick A B` or `git revert A B`, after one was committed by hand, only the todo
+/// list shows the operation.
 fn picking(git_dir: &Utf8Path) -> Option<Operation> {
     let todo = text(&git_dir.join("sequencer/todo")).ok()?;
     match todo.split_whitespace().next()? {

@@ -1,4 +1,4 @@
-//! How git is run and what it says: its commands, objects, references, index, list of worktrees and settings.
+//! Running git and reading its output: commands, objects, references, index, list of worktrees and settings.
 
 pub(crate) mod commit_config;
 pub(crate) mod committer;

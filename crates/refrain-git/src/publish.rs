@@ -1,8 +1,8 @@
-//! A loop's branch brought to its remote. Nothing is ever forced, and nobody is asked for anything: a remote that has something
-//! else is an answer, and so is one that says no.
+//! Pushes a loop's branch to its remote. Nothing is ever forced, and git never prompts: a remote with other commits
+//! is a result, and so is a refusal.
 //!
-//! What happened is looked up at the other end, never concluded: a push that was cut off may have arrived. How a branch comes to
-//! stand on what the remote has is `publish_rebase`'s business, and what a refusal means that of `publish_refusal`.
+//! The outcome is read from the remote, never assumed: a push that was interrupted may have arrived. `publish_rebase`
+//! brings the branch on top of the remote's, and `publish_refusal` interprets a refusal.
 
 pub(crate) mod base_return;
 pub(crate) mod push;
@@ -28,27 +28,27 @@ use crate::publish::refusal::{Answer, Refusal, of_push, of_transport};
 use crate::repository::Repository;
 use crate::worktree::worktree_git::{is_over_half_made, past};
 
-/// How long the remote has to say where a branch is.
+/// The time limit for asking the remote about a branch.
 const LOOKING: Duration = Duration::from_secs(60);
 
-/// How many commits of before the loop are looked at: a remote may have none of a long history.
+/// How many commits from before the loop are scanned: a remote may lack a long history.
 const MOST: &str = "--max-count=1000";
 
-/// How long it may take to bring something there or home, with the person's hooks.
+/// The time limit for a push or fetch, including the user's hooks.
 const BRINGING: Duration = Duration::from_secs(600);
 
-/// Where a branch is published.
+/// The remote branch to publish to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     /// The remote's name.
     pub remote: String,
     /// The branch's name there, without `refs/heads/`.
     pub branch: String,
-    /// Where the remote is, without a password that may stand in it.
+    /// The address of the remote, without a password in it.
     pub url: String,
 }
 
-/// A remote as one git is told of it.
+/// A remote as configured for one run of git.
 pub(crate) struct Destination {
     pub(crate) name: String,
     pub(crate) settings: Vec<(String, String)>,
@@ -57,42 +57,41 @@ pub(crate) struct Destination {
 #[derive(Clone, Copy, Debug)]
 pub struct PublishRequest<'a> {
     pub upstream: &'a Upstream,
-    /// This very commit.
+    /// The commit to push.
     pub head: &'a Oid,
-    /// The branch has been seen there before: if it is gone now, somebody deleted it.
+    /// The branch has been seen on the remote before: if it is gone now, it was deleted there.
     pub was_there: bool,
-    /// Where the head was before the loop; none where there was no commit.
+    /// The head before the loop; none if there was no commit.
     pub base: Option<&'a Oid>,
-    /// The largest file that is looked at, in bytes.
+    /// The largest file that is scanned, in bytes.
     pub largest_file: u64,
-    /// Where what looks like a secret may be.
+    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Push {
-    /// The remote's branch is there now.
+    /// The remote's branch was updated.
     Pushed {
         head: Oid,
     },
     /// The remote had it already.
     UpToDate {
-        /// Where its branch is: there, or further on, where somebody built upon it.
+        /// The remote branch's head: this commit, or a later one that was pushed on top of it.
         head: Oid,
     },
-    /// The remote has what is not here; it was fetched, and nothing was pushed.
+    /// The remote has commits that were missing here; they were fetched, and nothing was pushed.
     Behind {
-        /// Where its branch is.
+        /// The remote branch's head.
         theirs: Oid,
     },
     Refused(Refusal),
 }
 
 impl Repository {
-    /// Where a branch is published: at the pinned remote, else at the one that git would push it to; none without.
+    /// The place to publish a branch: the pinned remote, or else the one that git would push to; none without one.
     pub fn upstream(&self, branch: &str) -> Result<Option<Upstream>, GitError> {
         let target = match self.pins() {
             Some(pins) => pins.push.clone(),
@@ -105,15 +104,15 @@ impl Repository {
         }))
     }
 
-    /// The remote under a name that no setting knows but those that come with it, so that none of an agent's is for it: it is at
-    /// the address of the upstream, whatever is configured to stand in its place.
+    /// The remote under a name that only these settings use, so that no setting of an agent applies to it. Its
+    /// address is the upstream's, even if the configuration replaces that address.
     pub(crate) fn destination(&self, upstream: &Upstream) -> Result<Destination, GitError> {
         let Upstream { remote, url, .. } = upstream;
         let tracking = format!("+refs/heads/*:refs/remotes/{remote}/*");
         let (now, tracks) = configured(self, self.git(), |it| {
             (it.push_url(remote), it.values(&format!("remote.{remote}.fetch")).contains(&tracking.as_str()))
         })?;
-        // The pinned one has no password.
+        // The pinned address has no password.
         let url = now.filter(|now| without_password(now) == *url).unwrap_or_else(|| url.clone());
         let name = format!("refrain-{:016x}{:016x}", random(), random());
         let mut settings = vec![
@@ -127,10 +126,10 @@ impl Repository {
         Ok(Destination { name, settings })
     }
 
-    /// Where the branch is at the remote; none where there is none. Nothing is changed here.
+    /// The branch's head at the remote; none if it does not exist. Nothing is changed here.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`].
+    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`].
     pub fn look_at(
         &self,
         upstream: &Upstream,
@@ -144,13 +143,13 @@ impl Repository {
             Ok(done) => return Ok(Err(of_transport(said(&done)))),
             Err(refusal) => return Ok(Err(refusal)),
         };
-        // It is asked for by the end of a name: others may have the same.
+        // Matched by the end of the name: other references may have the same end.
         let printed = String::from_utf8_lossy(&done.stdout);
         let mut lines = printed.lines().filter_map(|line| line.split_once('\t'));
         Ok(Ok(lines.find(|(_, name)| *name == refname).and_then(|(at, _)| at.parse().ok())))
     }
 
-    /// The same, with the commit brought home.
+    /// The same, and fetches the commit.
     pub fn fetch(
         &self,
         upstream: &Upstream,
@@ -167,7 +166,7 @@ impl Repository {
         let words =
             ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--"];
         let args: Vec<&str> = words.into_iter().chain([destination.name.as_str(), &refname]).collect();
-        // It writes no branch, but looks at what the worktrees have checked out.
+        // It writes no branch, but reads which branches the worktrees have checked out.
         let bring = || self.talk((upstream, &destination), &args, BRINGING, cancel);
         let is_over_half_made = |done: &Result<Result<Done, Refusal>, GitError>| matches!(done, Ok(Ok(done)) if !done.status.success() && is_over_half_made(&said(done)));
         Ok(match past(bring, is_over_half_made)? {
@@ -180,12 +179,13 @@ impl Repository {
         })
     }
 
-    /// Pushes this very commit, where the remote's branch is behind it or is not there yet. It may be repeated: what is there
-    /// already is not pushed again. Where a commit that the remote has not, whoever made it, has what looks like a secret,
-    /// nothing is pushed.
+    /// Pushes exactly this commit if the remote's branch is an ancestor of it or does not exist yet. It may be
+    /// repeated: a commit that is already there is not pushed again. If any commit that the remote lacks contains a
+    /// suspected secret, nothing is pushed, no matter who made it.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`]: then only the next look tells what arrived.
+    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`]: only the next look at the remote shows what
+    /// arrived.
     pub fn publish(&self, request: PublishRequest<'_>) -> Result<Push, GitError> {
         let PublishRequest { upstream, head, cancel, .. } = request;
         let theirs = match self.fetch(upstream, cancel)? {
@@ -221,7 +221,7 @@ impl Repository {
         self.after(request, refusal)
     }
 
-    /// What came of a push that did not go well, seen from the other end.
+    /// The result of a failed push, as seen at the remote.
     fn after(&self, request: PublishRequest<'_>, refusal: Refusal) -> Result<Push, GitError> {
         let PublishRequest { upstream, head, cancel, .. } = request;
         if !matches!(refusal, Refusal::Unreachable { .. }) {
@@ -234,7 +234,7 @@ impl Repository {
         })
     }
 
-    /// What looks like a secret in what the remote has not, or in the name of the branch.
+    /// A suspected secret in the commits that the remote lacks, or in the name of the branch.
     fn secret(&self, request: PublishRequest<'_>, theirs: Option<&Oid>) -> Result<Option<String>, GitError> {
         let PublishRequest { upstream, head, base, largest_file, allow_secrets, cancel, .. } = request;
         if let Some(found) = exposed_name(&upstream.branch) {
@@ -244,13 +244,14 @@ impl Repository {
         let rules = Rules { largest: largest_file, allow_secrets, base };
         let not = |commits: &[&Oid]| commits.iter().map(|commit| format!("^{commit}")).collect::<Vec<_>>();
         let known: Vec<&Oid> = theirs.into_iter().collect();
-        // What came since the loop began: what the remote has of it is asked there, as the agent can say here what it likes.
+        // Commits since the loop began: the remote itself is asked which it has, because the agent can change the
+        // local tracking references.
         let since: Vec<&Oid> = known.iter().copied().chain(base).collect();
         let new = [vec![head.to_string()], not(&since)].concat();
         if let Some(found) = self.exposed_at(upstream, new, rules, cancel)? {
             return Ok(Some(found));
         }
-        // What was there before: the newest of it, where the remote may have none of a long history.
+        // Older commits: only the newest of them, as the remote may lack a long history.
         let Some(base) = base else { return Ok(None) };
         let tracked = format!("refs/remotes/{}/", upstream.remote);
         let tracked = git.text(["for-each-ref", "--format=^%(objectname)", &tracked], &[])?;
@@ -259,7 +260,7 @@ impl Repository {
         exposed(git, &before, rules)
     }
 
-    /// What looks like a secret in these commits, less those that the remote says it has.
+    /// A suspected secret in these commits, except those that the remote claims to have.
     pub(crate) fn exposed_at(
         &self,
         upstream: &Upstream,
@@ -275,7 +276,7 @@ impl Repository {
         exposed_by_loop(git, &new, rules)
     }
 
-    /// The commits at which branches of the remote are, as far as they are here.
+    /// The commits of the remote's branches, as far as they exist here.
     fn heads_at(&self, upstream: &Upstream, cancel: Option<&Cancel>) -> Result<Vec<Oid>, GitError> {
         let destination = self.destination(upstream)?;
         let words = ["ls-remote", "--heads", "--refs", "--", &destination.name];
@@ -290,7 +291,7 @@ impl Repository {
         Ok(known.lines().filter_map(|line| line.strip_suffix(" commit")?.parse().ok()).collect())
     }
 
-    /// Whether a commit is another, or one of those that it stands on.
+    /// Whether a commit equals the other or is its ancestor.
     pub(crate) fn is_behind(&self, commit: &Oid, other: &Oid) -> Result<bool, GitError> {
         let done = self.git().run(["merge-base", "--is-ancestor", commit.as_str(), other.as_str()], &[])?;
         match done.status.code() {
@@ -305,7 +306,7 @@ impl Repository {
         Ok(done.status.success())
     }
 
-    /// Has git talk to a remote, with nobody to be asked.
+    /// Lets git connect to a remote without prompting.
     fn talk(
         &self,
         (upstream, destination): (&Upstream, &Destination),
@@ -329,12 +330,12 @@ impl Repository {
     }
 }
 
-/// A number that nobody can foresee.
+/// An unpredictable number.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// The address of a remote without what stands between `://` and `@`, unless that is a mere name.
+/// The address of a remote without the text between `://` and `@`, unless that is only a user name.
 pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (place, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

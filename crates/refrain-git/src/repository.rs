@@ -1,4 +1,4 @@
-//! A worktree, how git is run there, and what is kept in mind of it.
+//! A worktree, how git runs in it, and its caches.
 
 use std::ffi::OsString;
 use std::fs;
@@ -29,39 +29,39 @@ pub struct Repository {
     git_dir: Utf8PathBuf,
     common_dir: Utf8PathBuf,
     env: Vec<(OsString, OsString)>,
-    /// The git program, and a `PATH` for it, without the project's own folders; none where nothing has to be said.
+    /// The git program and its `PATH`, without the project's own folders; none if they need not be set.
     pub(crate) program: Option<PathBuf>,
     pub(crate) path: Option<OsString>,
-    /// What git may run; none where nothing is pinned yet.
+    /// The programs that git may run; none before they are pinned.
     pins: Option<Arc<GitPins>>,
-    /// Who runs a git that runs programs of the user; none where there is no keeper to be had.
+    /// Runs every git that runs programs of the user; none if no keeper is available.
     pub(crate) sweeper: Option<Sweeper>,
-    /// The person's own token for GitHub, which no git is given but one that pushes or fetches, where it is asked for it.
+    /// The user's token for GitHub, which only a git that pushes or fetches gets, and only when it is needed.
     token: Option<(OsString, OsString)>,
     cancel: Option<Cancel>,
     limit: Option<Duration>,
-    /// What git is configured to do, here and in the other worktrees.
+    /// Git's configuration, here and in the other worktrees.
     pub(crate) configured: Arc<Mutex<Configurations>>,
-    /// What never changes, for all worktrees.
+    /// Cache of immutable facts, for all worktrees.
     known: Arc<Known>,
     memory: Mutex<Memory>,
 }
 
 impl Repository {
-    /// The worktree that `worktree` lies in, with the person's environment for git; what a surrounding git set in it does
-    /// not count.
+    /// The worktree that contains `worktree`, with the user's environment for git; variables set by a surrounding git
+    /// are ignored.
     ///
     /// # Errors
-    /// [`GitError::NotARepository`] in a plain folder, [`GitError::Bare`] where there are no files,
-    /// [`GitError::NotOurs`] where git does not trust the owner, [`GitError::Missing`] without a git program.
+    /// [`GitError::NotARepository`] in a plain folder, [`GitError::Bare`] if there are no files,
+    /// [`GitError::NotOurs`] if git does not trust the owner, [`GitError::Missing`] without a git program.
     pub fn open(worktree: &Utf8Path, env: &[(OsString, OsString)]) -> Result<Self, GitError> {
         Self::open_with(worktree, env, None)
     }
 
-    /// The same, where git has so long for each answer.
+    /// The same, with a time limit for each answer of git.
     ///
     /// # Errors
-    /// As [`Self::open`], and [`GitError::Tool`] where it takes longer.
+    /// As [`Self::open`], and [`GitError::Tool`] if it takes longer.
     pub fn open_within(
         worktree: &Utf8Path,
         env: &[(OsString, OsString)],
@@ -105,7 +105,7 @@ impl Repository {
         let (Some("true"), Some(up), Some(git_dir), Some(common), None) =
             (lines.next(), lines.next(), lines.next(), lines.next(), lines.next())
         else {
-            // An answer a line, unless a path is of several: that of the git folder may be elsewhere.
+            // One answer per line, unless a path has a line break: the git folder may be elsewhere.
             return Err(match answer.starts_with("true") {
                 true => GitError::LineBreak(worktree.to_owned()),
                 false => GitError::Answer { command: "rev-parse", answer },
@@ -136,32 +136,31 @@ impl Repository {
         })
     }
 
-    /// The same, where git runs only what is as it was pinned.
+    /// The same, but git runs only programs that equal their pins.
     #[must_use]
     pub fn with_pins(self, pins: Option<&GitPins>) -> Self {
         Self { pins: pins.map(|pins| Arc::new(pins.clone())), ..self }
     }
 
-    /// The same, where a git that runs hooks, filters or a signing program is supervised, and ended with all that it leaves
-    /// behind.
+    /// The same, but a git that runs hooks, filters or a signing program is supervised, and all processes that it
+    /// leaves running are ended with it.
     #[must_use]
     pub fn with_sweeper(self, sweeper: Option<Sweeper>) -> Self {
         Self { sweeper, ..self }
     }
 
-    /// What is pinned.
     pub(crate) fn pins(&self) -> Option<&GitPins> {
         self.pins.as_deref()
     }
 
-    /// The same, where whatever is asked of git can be stopped, together with the hook that may be running, unless a request
-    /// names its own way. What git is then in the middle of may be repeated.
+    /// The same, but every git command can be cancelled, together with a running hook, unless a request has its own
+    /// `cancel`. An interrupted git command may be repeated.
     #[must_use]
     pub fn with_cancel(self, cancel: Cancel) -> Self {
         Self { cancel: Some(cancel), ..self }
     }
 
-    /// The same, in another environment of the person's.
+    /// The same, in another environment of the user's.
     #[must_use]
     pub fn in_env(self, env: &[(OsString, OsString)]) -> Self {
         let (env, token) = (environment(env), token(env));
@@ -173,8 +172,8 @@ impl Repository {
         Self { env, program, path, token, configured, ..self }
     }
 
-    /// The same worktree for somebody else, without asking git again where it is, how it is configured, or what its commits
-    /// hold. What is staged in it one does not know of the other.
+    /// The same worktree for another user of it, without asking git again for its location, configuration or commits.
+    /// What is staged in one is not known to the other.
     #[must_use]
     pub fn again(&self) -> Self {
         Self {
@@ -195,12 +194,12 @@ impl Repository {
         }
     }
 
-    /// Another worktree of the same repository, of which somebody has seen where its git folder is.
+    /// Another worktree of the same repository, whose git folder is already known.
     pub(crate) fn beside(&self, root: &Utf8Path, git_dir: Utf8PathBuf) -> Self {
         Self { root: root.to_owned(), git_dir, ..self.again() }
     }
 
-    /// The same, stopped by who may stop another.
+    /// The same, with the cancellation of another.
     pub(crate) fn with_cancel_of(self, other: &Self) -> Self {
         Self { cancel: other.cancel.clone(), ..self }
     }
@@ -211,20 +210,20 @@ impl Repository {
         &self.root
     }
 
-    /// In whose name commits are made here: `Name <address>`.
+    /// The committer identity here: `Name <address>`.
     pub fn committer(&self) -> Result<String, GitError> {
         let said = self.git().text(["var", "GIT_COMMITTER_IDENT"], &[])?;
-        // Behind the address stands a time.
+        // A time follows the address.
         Ok(said.rfind('>').map_or(said.as_str(), |end| &said[..=end]).to_owned())
     }
 
-    /// What git is in the middle of in this worktree.
+    /// The operation of git in progress in this worktree.
     #[must_use]
     pub fn operation(&self) -> Option<Operation> {
         operation::in_progress(&self.git_dir)
     }
 
-    /// What a path looks like now: another stamp is another content. None where there is no file or link.
+    /// A stamp of a path: different content has a different stamp. None if there is no file or link.
     pub(crate) fn stamp(&self, path: &[u8]) -> Option<u64> {
         let meta = fs::symlink_metadata(self.on_disk(path)).ok().filter(|meta| !meta.is_dir())?;
         let mut hash = blake3::Hasher::new();
@@ -235,30 +234,30 @@ impl Repository {
         hash.finalize().as_bytes().first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
     }
 
-    /// Where a path of git lies on disk.
+    /// The absolute path of one of git's paths.
     pub(crate) fn on_disk(&self, path: &[u8]) -> std::path::PathBuf {
         self.root.as_std_path().join(std::ffi::OsStr::from_bytes(path))
     }
 
-    /// Says that nothing was run here since git looked last, and that this was a moment ago: the next tree, or commit, is of
-    /// what was there then. Where the head moved, or a file that git showed looks another, git is asked all the same.
+    /// Declares that nothing has run here since git's last look, which was a moment ago: the next tree, or commit,
+    /// uses that state. If the head moved or a file that git showed has changed, git is asked all the same.
     pub fn is_still(&self) {
         self.memory().is_still = true;
     }
 
-    /// Whether somebody said so, and of a survey where the head was, if nothing was changed. It is told once.
+    /// Whether [`Self::is_still`] was called, and the head at the survey if nothing was changed. Both are cleared by
+    /// this.
     pub(crate) fn last_look(&self) -> (bool, Option<Oid>) {
         let mut memory = self.memory();
         (std::mem::take(&mut memory.is_still), memory.clean.take())
     }
 
-    /// What need not be asked again.
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
-        // What is in it is right or not there, whoever was disturbed while holding it.
+        // Every entry is correct or absent, even if a holder of the lock panicked.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is known of commits.
+    /// The cache of commits.
     pub(crate) fn known(&self) -> &Known {
         &self.known
     }
@@ -268,30 +267,30 @@ impl Repository {
         Git::new(&self.root, &self.env).until(self.cancel.as_ref()).within(self.limit).guarded_by(self)
     }
 
-    /// The person's environment, made fit for git.
+    /// The user's environment, adapted for git.
     pub(crate) fn env(&self) -> &[(OsString, OsString)] {
         &self.env
     }
 
-    /// The person's own token for GitHub.
+    /// The user's own token for GitHub.
     pub(crate) fn token(&self) -> Option<&(OsString, OsString)> {
         self.token.as_ref()
     }
 
-    /// Where the index and what is in progress lie: the folder of this worktree.
+    /// The folder of this worktree with its index and its operation in progress.
     #[must_use]
     pub fn git_dir(&self) -> &Utf8Path {
         &self.git_dir
     }
 
-    /// Where branches, hooks and objects lie: the folder of all worktrees.
+    /// The folder of all worktrees with branches, hooks and objects.
     #[must_use]
     pub fn common_dir(&self) -> &Utf8Path {
         &self.common_dir
     }
 }
 
-/// The git program and a `PATH` for it that are neither in the worktree nor beside the git folder.
+/// The git program and a `PATH` for it, both outside the worktree and the git folder's parent.
 fn outside(
     env: &[(OsString, OsString)],
     root: &Utf8Path,
@@ -302,12 +301,12 @@ fn outside(
     (program(env, &dirs), path_outside(env, &dirs))
 }
 
-/// The person's own token, as the engine hands it over.
+/// The user's token, as passed by the engine.
 fn token(env: &[(OsString, OsString)]) -> Option<(OsString, OsString)> {
     env.iter().rev().find(|(name, _)| name == FROM_FILE).cloned()
 }
 
-/// Of an environment what git takes its configuration from, or who commits, and when.
+/// The variables that configure git or set the author, committer and time of a commit.
 fn configuring(env: &[(OsString, OsString)]) -> impl Iterator<Item = &(OsString, OsString)> {
     let others = ["HOME", "XDG_CONFIG_HOME", "EMAIL", "TZ", "PATH"];
     env.iter().filter(move |(name, _)| {
@@ -315,7 +314,8 @@ fn configuring(env: &[(OsString, OsString)]) -> impl Iterator<Item = &(OsString,
     })
 }
 
-/// Whether a path is Refrain's own, which is ignored by its own `.gitignore` unless an agent took that away, or mirrors a loop.
+/// Whether a path is Refrain's own, which is ignored by its own `.gitignore` unless an agent took that away, or
+/// mirrors a loop.
 pub(crate) fn is_refrains(path: &[u8]) -> bool {
     path == b".refrain" || path.starts_with(b".refrain/") || mirror::is_mirror(path)
 }

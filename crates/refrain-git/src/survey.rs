@@ -1,4 +1,4 @@
-//! What a loop finds in a worktree before it begins.
+//! The state of a worktree before a loop begins.
 
 use refrain_core::git::{Base, Dirty, Operation, RepoPath};
 
@@ -7,16 +7,16 @@ use crate::candidate::submodules::look;
 use crate::error::GitError;
 use crate::repository::{Repository, is_refrains};
 
-/// How many changed or new files a loop may find. What the person has not committed is kept in mind for as long as the loop
-/// lives, path by path; more than this was forgotten in .gitignore.
+/// How many changed or new files a loop accepts at its start. The user's uncommitted files are remembered path by
+/// path for the lifetime of the loop; more than this means that .gitignore lacks an entry.
 const MOST_DIRTY: usize = 20_000;
 
 impl Repository {
-    /// What is there before a loop begins: the head, the branch, and every path that is changed, staged or new. It takes
+    /// The state before a loop begins: the head, the branch, and every path that is changed, staged or new. It takes
     /// no lock and changes nothing.
     ///
     /// # Errors
-    /// [`GitError::TooManyChanges`] beyond 20,000 paths; else where git cannot be asked.
+    /// [`GitError::TooManyChanges`] beyond 20,000 paths; otherwise if git cannot be run.
     pub fn survey(&self) -> Result<Base, GitError> {
         let status = look(self, self.git())?;
         self.memory().clean = status.head.clone().filter(|_| status.entries.is_empty());
@@ -30,10 +30,10 @@ impl Repository {
         Ok(Base { head, branch, dirty, operation, ..Base::default() })
     }
 
-    /// The paths whose changes git is told to pass over.
+    /// The paths whose changes git ignores because of an index flag.
     ///
     /// # Errors
-    /// Where git cannot be asked.
+    /// If git cannot be run.
     pub fn hidden_paths(&self) -> Result<Vec<RepoPath>, GitError> {
         let printed = self.git().output(HIDDEN, &[])?;
         Ok(hidden(&printed).map(|(_, path)| RepoPath::from_bytes(path)).collect())

@@ -1,4 +1,4 @@
-//! A worktree of a loop's own: made, and removed only when nothing is lost.
+//! A loop's own worktree: creating it, and removing it only when nothing is lost.
 
 pub(crate) mod checkout;
 pub(crate) mod clean;
@@ -24,32 +24,32 @@ use crate::plumbing::worktree_list::{has_modules, head_of};
 use crate::repository::{Repository, is_refrains};
 use crate::worktree::worktree_git::is_half_made;
 
-/// What became of a worktree that was to be removed.
+/// The result of removing a worktree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// It is gone, and so is its branch, which held nothing that another does not.
+    /// It is gone, and so is its branch, which had no commit of its own.
     Removed,
-    /// It is gone; the branch is kept, as it holds commits.
+    /// It is gone; the branch is kept because it has commits.
     BranchKept,
     /// It is kept, for this reason: `it has 2 files that are not committed`.
     Kept(String),
 }
 
-/// What git says where it removes nothing unless it is forced: for any submodule, and for what is changed or new.
+/// Git's messages when it removes nothing without force: for any submodule, and for changed or new files.
 const REFUSALS: &[&str] = &["containing submodules", "use --force"];
 
 /// The mode of a submodule in an index, and the space after it.
 const SUBMODULE: &[u8] = b"160000 ";
 
 impl Repository {
-    /// Makes a worktree at `path` on the new branch `branch`, which begins at `from`. The folders above it are made where
-    /// they are missing, for nobody else to look into. One that is there already with that branch is taken as it is, one
-    /// that was begun and never finished is made again: so it may be repeated. A branch of that name that is at `from` and
-    /// checked out nowhere is taken for the one that was begun: whoever asks has seen before that the name was free.
+    /// Creates a worktree at `path` on the new branch `branch`, starting at `from`. Missing parent folders are
+    /// created with access for this user only. An existing worktree with that branch is reused, an unfinished one is
+    /// made again: so it may be repeated. A branch of that name at `from` that is checked out nowhere is taken as the
+    /// one begun earlier: the caller has checked before that the name was free.
     ///
     /// # Errors
-    /// [`GitError::Occupied`] where something else is there; those of [`Self::check_branch_free`];
-    /// [`GitError::Failed`] with what git says.
+    /// [`GitError::Occupied`] if `path` holds something else; those of [`Self::check_branch_free`];
+    /// [`GitError::Failed`] with git's message.
     pub fn add_worktree(&self, path: &Utf8Path, branch: &str, from: &Oid) -> Result<(), GitError> {
         self.check_branch_name(branch)?;
         {
@@ -72,7 +72,8 @@ impl Repository {
             make_parent(path)?;
             match self.branch_head(branch)? {
                 None => self.make_branch(branch, from)?,
-                // Begun once, and killed between the branch and the files: the branch is where it began, nothing is lost.
+                // Started once, and killed between creating the branch and the files: the branch is at its start,
+                // nothing is lost.
                 Some(head) if head == *from && worktrees.other_on(branch, path)?.is_none() => {}
                 Some(_) => return Err(GitError::BranchTaken(branch.to_owned())),
             }
@@ -85,7 +86,7 @@ impl Repository {
     fn fill_new(&self, path: &Utf8Path, head: &Oid) -> Result<(), GitError> {
         let done = self.check_out_new(path, head);
         if done.is_err() && is_half_made(path) {
-            // As git does. The next call removes it if this cannot.
+            // As git does. The next call removes it if this fails.
             let _ = self.worktrees_to_change().remove_half_made(path);
         }
         done
@@ -97,12 +98,12 @@ impl Repository {
         self.git().output(["update-ref", "-m", &why, &name, at.as_str(), &nothing], &[]).map(drop)
     }
 
-    /// Makes a worktree whose folder is gone anew, from its branch as that is now. `last` is where that was when somebody
-    /// looked last.
+    /// Recreates a worktree whose folder is gone from its branch as that is now. `last` is the branch's last known
+    /// commit.
     ///
     /// # Errors
-    /// [`GitError::BranchGone`] where there is no such branch, [`GitError::BranchInUse`] where it is checked out elsewhere;
-    /// [`GitError::Failed`] with what git says.
+    /// [`GitError::BranchGone`] if the branch does not exist, [`GitError::BranchInUse`] if it is checked out
+    /// elsewhere; [`GitError::Failed`] with git's message.
     pub fn restore_worktree(
         &self,
         path: &Utf8Path,
@@ -121,20 +122,20 @@ impl Repository {
                 worktrees.remove_half_made(path)?;
             }
             make_parent(path)?;
-            // Git may still list the one whose folder is gone.
+            // Git may still list the worktree whose folder is gone.
             worktrees.make(path, branch, true)?;
         }
         self.fill_new(path, &head)
     }
 
-    /// Removes the worktree at `path` if nothing is lost by that: no file that is changed, staged or new and not ignored,
-    /// nothing in progress, every commit on a branch, no repository inside it. `branch`, which was made with it, goes with it
-    /// where it is still at `began`; no other does, whatever is checked out there now. One that is gone already counts as
-    /// removed, so it may be repeated.
+    /// Removes the worktree at `path` if nothing is lost by that: no file that is changed, staged or new and not
+    /// ignored, nothing in progress, every commit on a branch, no repository inside it. `branch`, which was made with
+    /// it, goes with it if it is still at `began`; no other branch does, even if it is checked out there now. One
+    /// that is gone already counts as removed, so it may be repeated.
     pub fn remove_worktree(&self, path: &Utf8Path, branch: &str, began: &Oid) -> Result<Removal, GitError> {
         let Some(listed) = self.listed(path)? else {
             if path.symlink_metadata().is_err() {
-                // Removed before, and killed before anybody could say so.
+                // An earlier call removed it but was killed before it reported so.
                 return self.drop_branch(branch, path, began);
             }
             return Ok(Removal::Kept("it is no worktree of this repository any more".to_owned()));
@@ -154,11 +155,12 @@ impl Repository {
         self.drop_branch(branch, path, began)
     }
 
-    /// Has git remove it, which looks once more whether something is lost by that; else returns why it is kept.
+    /// Removes it with git, which checks again that nothing is lost; otherwise returns why it is kept.
     fn remove(&self, path: &Utf8Path) -> Result<Option<String>, GitError> {
         let worktrees = self.worktrees_to_change();
         match worktrees.remove(&[path.as_str()]) {
-            // So it does for a submodule that was never fetched, and for our own folder where that is not ignored any more.
+            // Git also refuses for a submodule that was never fetched, and for our own folder if that is no longer
+            // ignored.
             Err(GitError::Failed { said, .. }) if REFUSALS.iter().any(|refusal| said.contains(refusal)) => {}
             done => return done.map(|()| None),
         }
@@ -172,8 +174,8 @@ impl Repository {
         Ok(None)
     }
 
-    /// Makes a worktree without files, its head at a commit, or on a branch that is there. No hook runs, so it is short, and
-    /// others may wait for it.
+    /// Makes a worktree without files, its head at a commit, or on a branch that is there. No hook runs, so it is
+    /// short, and others may wait for it.
     pub(crate) fn add_empty_worktree(
         &self,
         git: Git<'_>,
@@ -190,15 +192,15 @@ impl Repository {
         }
     }
 
-    /// Has git forget a worktree whose folder is gone; its branch stays. One that is locked it keeps.
+    /// Has git forget a worktree whose folder is gone; its branch stays. A locked worktree stays listed.
     ///
     /// # Errors
-    /// [`GitError::Failed`] with what git says.
+    /// [`GitError::Failed`] with git's message.
     pub fn forget_worktree(&self, path: &Utf8Path) -> Result<Removal, GitError> {
         if path.exists() {
             return Ok(Removal::Kept("its folder is there again".to_owned()));
         }
-        // Git asks for that word where a folder is gone, too.
+        // Git requires `--force` for a missing folder, too.
         self.worktrees_to_change().remove(&["--force", path.as_str()])?;
         Ok(Removal::BranchKept)
     }
@@ -234,13 +236,13 @@ impl Repository {
         Ok((!is_held).then(|| format!("its head {} is on no branch", head.short())))
     }
 
-    /// What is lost with the git folder of a worktree whose own folder is gone: git does not look into it.
+    /// The content that is lost with the git folder of a worktree whose own folder is gone: git does not check it.
     pub(crate) fn what_is_left(&self, path: &Utf8Path) -> Option<String> {
         let dir = self.git_dir_of(path).filter(|dir| has_modules(dir))?;
         Some(format!("its folder is gone, but the commits of its submodules are in {dir}"))
     }
 
-    /// The git folder of the worktree at a path, whether that is there or not.
+    /// The git folder of the worktree at a path, even if the path does not exist.
     pub(crate) fn git_dir_of(&self, path: &Utf8Path) -> Option<Utf8PathBuf> {
         let all = self.common_dir().join("worktrees").read_dir_utf8().ok()?;
         let own = real(path).join(".git");
@@ -248,12 +250,13 @@ impl Repository {
         all.filter_map(Result::ok).map(|entry| entry.path().to_owned()).find(is_its)
     }
 
-    /// Whether git folders of submodules lie in this worktree or in its own git folder, and so would go with it.
+    /// Whether this worktree or its own git folder contains git folders of submodules, which would be removed with
+    /// it.
     pub(crate) fn holds_repositories(&self) -> Result<bool, GitError> {
         if has_modules(self.git_dir()) {
             return Ok(true);
         }
-        // Without an option for just these, the index is read whole: of one that is too long for that, nothing is removed.
+        // Git has no option for submodules only, so the index is read whole: if it is too long, nothing is removed.
         let printed = self.git().output(["ls-files", "--stage", "-z"], &[])?;
         let mut submodules = printed.split(|byte| *byte == 0).filter(|line| line.starts_with(SUBMODULE));
         Ok(submodules.any(|line| {
@@ -262,7 +265,7 @@ impl Repository {
         }))
     }
 
-    /// A branch that is where it began holds nothing of its own; if somebody has it checked out meanwhile, it stays.
+    /// A branch that is where it began holds no commits of its own; if it has been checked out meanwhile, it stays.
     fn drop_branch(&self, branch: &str, path: &Utf8Path, began: &Oid) -> Result<Removal, GitError> {
         match self.branch_head(branch)? {
             None => return Ok(Removal::Removed),
@@ -271,7 +274,7 @@ impl Repository {
             }
             Some(_) => {}
         }
-        // Only if it still is there.
+        // Only if it still exists.
         let refname = format!("refs/heads/{branch}");
         let done = self.git().run(["update-ref", "-d", &refname, began.as_str()], &[])?;
         match done.status.success() {
@@ -285,7 +288,7 @@ impl Repository {
     /// Which other worktree than the one at `path` has the branch checked out.
     pub fn checked_out(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
         let asked = real(path);
-        // Nearly always it is nowhere else, as the files say.
+        // It is nearly always only there, as the files show.
         let main = self.common_dir().parent().unwrap_or(self.common_dir());
         let is_main = main == asked || main == path;
         let is_in_main =
@@ -308,7 +311,7 @@ impl Repository {
     }
 }
 
-/// Makes the folder that a worktree lies in, for nobody else to look into.
+/// Creates the parent folder of a worktree, accessible by this user only.
 fn make_parent(path: &Utf8Path) -> Result<(), GitError> {
     let Some(above) = path.parent() else { return Ok(()) };
     DirBuilder::new().recursive(true).mode(0o700).create(above).on("create", above)

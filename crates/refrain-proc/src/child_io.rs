@@ -1,5 +1,5 @@
-//! A program that is talked to: over its standard input and output, in a process group of its own, so that what ends the
-//! talker is not what ends it.
+//! A program that is driven over its standard input and output, in a process group of its own, so that a signal to
+//! the caller's group does not end it.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -10,17 +10,17 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::system::is_gone_within;
 
-/// A program with a pipe at each end. Its standard error is ours. Dropped, it is ended.
+/// A program with a pipe at each end. Its standard error is ours. It is ended on drop.
 #[derive(Debug)]
 pub struct Piped {
     child: Child,
 }
 
 impl Piped {
-    /// Starts `program` where we are, in our environment.
+    /// Starts `program` in our working folder and environment.
     ///
     /// # Errors
-    /// Where it cannot be started.
+    /// If it cannot be started.
     pub fn start(program: &str, args: &[String]) -> io::Result<(Self, ChildStdin, ChildStdout)> {
         #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
         let mut child = Command::new(program)
@@ -35,10 +35,10 @@ impl Piped {
         }
     }
 
-    /// Waits so long for its end, then kills it and its group.
+    /// Waits for its end up to `grace`, then kills it and its group.
     ///
     /// # Errors
-    /// Where the system cannot tell how it ended.
+    /// If the system cannot report how it ended.
     pub fn end(&mut self, grace: Duration) -> io::Result<ExitStatus> {
         if let Some(status) = self.child.try_wait()? {
             return Ok(status);

@@ -1,5 +1,5 @@
-//! Starting a runner that outlives its starter: a session of its own, nothing shared but the pipe on which it says that
-//! it has taken over.
+//! Starting a runner that outlives its starter: in a session of its own, sharing only the pipe on which it reports
+//! that it has taken over.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use refrain_files::OFlags;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// How long a runner may take until it is ready.
+/// The time limit for a runner to become ready.
 const PATIENCE: Duration = Duration::from_mins(2);
 /// The stack of a thread that only waits, in bytes.
 const STACK: usize = 64 << 10;
@@ -25,28 +25,28 @@ const STACK: usize = 64 << 10;
 pub struct Detached(Child);
 
 impl Detached {
-    /// Waits for its end in a thread: a starter that outlives it would keep a dead process otherwise.
+    /// Waits for its end in a thread: otherwise a long-lived starter would keep a zombie.
     pub fn reap(self) {
         let Self(mut child) = self;
-        // Without a thread the dead process goes with its starter.
+        // Without a thread the zombie disappears with its starter.
         let _ = thread::Builder::new().stack_size(STACK).spawn(move || child.wait());
     }
 }
 
-/// What a detached runner prints, alone on a line, once it has taken over.
+/// A detached runner prints this, alone on a line, once it has taken over.
 pub const READY: &str = "ready";
 
 /// Leaves the terminal that this process was started from: its signals and its end are no longer ours.
 pub fn leave_terminal() {
-    // A process that leads a group already has left it.
+    // Fails for a group leader, which has already left it.
     let _ = rustix::process::setsid();
 }
 
-/// Starts `program` under the name `arg0` with this environment, its diagnostics going to `log`, and waits until it is ready or
-/// gone.
+/// Starts `program` under the name `arg0` with this environment, its diagnostics going to `log`, and waits until it
+/// is ready or gone.
 ///
 /// # Errors
-/// Where it cannot be started, or ends before it is ready; the error text is its last line of output.
+/// If it cannot be started, or ends before it is ready; the error text is its last line of output.
 pub fn start(
     program: &Path,
     arg0: &str,
@@ -59,7 +59,7 @@ pub fn start(
     let mut child = Command::new(program)
         .arg0(arg0)
         .args(args)
-        // It works where `-C` says; the folder of its starter may be deleted.
+        // It works in the folder of `-C`; its starter's folder may be deleted.
         .current_dir("/")
         .env_clear()
         .envs(env.iter().map(|(name, value)| (name, value)))
@@ -86,7 +86,7 @@ pub fn start(
     }))
 }
 
-/// Reads what a runner prints until it is ready; if it ends before that, what it printed.
+/// Reads a runner's output until it is ready; if it ends before that, returns the output.
 fn read_until_ready(mut stdout: ChildStdout) -> io::Result<Option<String>> {
     let until = Instant::now() + PATIENCE;
     let (mut said, mut chunk) = (Vec::new(), [0; 1024]);

@@ -1,5 +1,4 @@
-//! Who a process is: its number is used again, so its start time belongs to it; and the run of its machine, and the
-//! machine.
+//! The identity of a process: its number is reused, so its start time is included, with the boot and the machine.
 
 use std::time::Duration;
 
@@ -8,19 +7,19 @@ use refrain_core::event::{Identity, Process};
 
 use crate::system;
 
-/// What the system tells of a process.
+/// The system's data about a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
     pub process: Process,
     pub parent: i32,
     pub session: i32,
-    /// Whether it is dead and waits for its parent to notice.
+    /// Whether it is dead and not reaped yet.
     pub zombie: bool,
-    /// Whether a signal, or a debugger, stopped it until it is told to continue.
+    /// Whether a signal or a debugger stopped it.
     pub stopped: bool,
 }
 
-/// Looks a process up; none where there is no such process (any more).
+/// Looks a process up; none if it does not exist (any more).
 #[must_use]
 pub fn stat(pid: i32) -> Option<Stat> {
     system::stat(pid)
@@ -31,7 +30,7 @@ pub fn all() -> impl Iterator<Item = Stat> {
     system::stats()
 }
 
-/// Whether anybody runs that was started with an argument that ends so, and with this variable.
+/// Whether a process runs that has an argument with this ending, and this variable.
 #[must_use]
 pub fn anyone_runs(argument: &str, variable: &[u8]) -> bool {
     let has = |bytes: Vec<u8>, fits: &dyn Fn(&[u8]) -> bool| bytes.split(|byte| *byte == 0).any(fits);
@@ -41,7 +40,7 @@ pub fn anyone_runs(argument: &str, variable: &[u8]) -> bool {
     })
 }
 
-/// The nearest process above this one that runs such a program: its own path, or the script's that it was started with.
+/// The nearest ancestor that runs such a program: the program's path, or that of the script it was started with.
 #[must_use]
 pub fn above(is: impl Fn(&Utf8Path) -> bool) -> Option<Process> {
     let runs = |process: &Process| {
@@ -57,7 +56,7 @@ pub fn above(is: impl Fn(&Utf8Path) -> bool) -> Option<Process> {
 #[must_use]
 pub fn ancestors() -> Vec<Stat> {
     loop {
-        // A process that ends on the way leaves its children to another: what was read before that is no chain.
+        // A process that ends meanwhile leaves its children to another: the chain read so far is invalid.
         if let Some(found) = chain() {
             return found;
         }
@@ -90,7 +89,7 @@ pub fn own() -> Identity {
     Identity { process: Process { pid, start }, boot: system::boot(), host: host() }
 }
 
-/// Whether this process may do anything: some agents refuse to bypass their questions then.
+/// Whether this process runs as root: some agents then refuse to skip their permission prompts.
 #[must_use]
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
@@ -119,7 +118,7 @@ pub fn is_stopped(process: Process) -> bool {
     stat(process.pid).is_some_and(|stat| stat.stopped && stat.process == process)
 }
 
-/// Whether that process lives; none where it cannot be seen from here, being another machine's.
+/// Whether that process lives; none if it belongs to another machine and cannot be seen from here.
 #[must_use]
 pub fn is_alive(identity: &Identity) -> Option<bool> {
     if identity.host != host() {

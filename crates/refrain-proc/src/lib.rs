@@ -1,11 +1,11 @@
-//! The only starter of processes.
+//! The only place that starts processes.
 //!
-//! A [`Supervisor`] is one thread that owns everything of one loop's processes that can block: the socket to its keeper
-//! and the pipes of its agent. What the agent prints is on disk before anyone looks at it, and both pipes are drained
-//! always. The [`keeper`] is a small process of its own: it starts agents, ends them, and lets none of their descendants
-//! survive; when its socket closes, for whatever reason, it ends everybody and exits.
+//! A [`Supervisor`] is one thread that does all blocking work with the processes of one loop: the socket to its
+//! keeper and the pipes of its agent. Output is on disk before it is interpreted, and both pipes are always drained.
+//! The [`keeper`] is a small separate process: it starts and ends agents and lets none of their descendants survive.
+//! When its socket closes, for any reason, it ends them all and exits.
 //!
-//! Nothing here decides when to stop somebody, and nothing here knows an agent's language.
+//! Nothing here decides when to stop an agent, and nothing here knows an agent's output format.
 
 pub mod child_io;
 pub mod detach;

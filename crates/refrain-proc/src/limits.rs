@@ -1,4 +1,4 @@
-//! What the system lets this process and its children have.
+//! Resource limits of this process and its children.
 
 use std::sync::OnceLock;
 
@@ -6,7 +6,7 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 
 use crate::identity;
 
-/// How many; none is no limit.
+/// Limits; none means unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Files that one process may have open.
@@ -15,7 +15,7 @@ pub struct Limits {
     pub processes: Option<u64>,
 }
 
-/// This process's, which its children inherit.
+/// The limits of this process, which its children inherit.
 #[must_use]
 pub fn own() -> Limits {
     Limits {
@@ -24,22 +24,22 @@ pub fn own() -> Limits {
     }
 }
 
-/// What this process had before it was given more.
+/// The original limit of this process.
 static FOUND: OnceLock<Rlimit> = OnceLock::new();
 
-/// Lets this process have as many files open as it may at all: whoever drives many loops needs a few for each. Where that is
-/// refused it has as many as before. Keepers get back what was found here, and agents with them: some programs look at all
-/// numbers that a file could have, or count on small ones.
+/// Raises the limit of open files to the maximum: a process that drives many loops needs a few for each. If that is
+/// refused, the limit stays. Keepers and their agents get the original limit: some programs iterate over all possible
+/// file descriptors, or rely on small ones.
 pub fn raise_open_files() {
     let found = *FOUND.get_or_init(|| getrlimit(Resource::Nofile));
     let _ = setrlimit(Resource::Nofile, Rlimit { current: found.maximum, ..found });
 }
 
-/// Gives a child what this process had, before it starts anybody.
+/// Gives a child the original limit of this process, before the child starts other processes.
 pub(crate) fn hand_down(child: u32) {
     let child = i32::try_from(child).ok().and_then(Pid::from_raw);
     if let (Some(found), Some(child)) = (FOUND.get(), child) {
-        // A child that is gone needs nothing.
+        // Fails only if the child is gone.
         let _ = prlimit(Some(child), Resource::Nofile, *found);
     }
 }

@@ -1,5 +1,5 @@
-//! Processes of loops, wherever they are: found by the variables that every agent, and whatever it starts, is given. Whether
-//! they should still be there is for somebody else to say.
+//! Processes of loops anywhere on the machine: found by the variables that every agent and all its descendants
+//! inherit. The caller decides whether they should still run.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,13 +12,13 @@ use crate::{identity, system};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Orphan {
     pub process: Process,
-    /// Its command line, words joined by blanks. Data.
+    /// Its command line, words joined by blanks. Untrusted data.
     pub command: String,
-    /// Those of the variables asked for that it has. Data.
+    /// The requested variables that it has. Untrusted data.
     pub variables: BTreeMap<&'static str, String>,
 }
 
-/// Every living process but this one whose environment can be read and holds all of these variables.
+/// Every living process, except this one, whose environment can be read and contains all of these variables.
 #[must_use]
 pub fn bearing(variables: &[&'static str]) -> Vec<Orphan> {
     let own = identity::own().process.pid;
@@ -26,7 +26,7 @@ pub fn bearing(variables: &[&'static str]) -> Vec<Orphan> {
     all.filter_map(|stat| look(stat.process, variables)).collect()
 }
 
-/// Every living process but this one whose environment can be read and holds this variable, `NAME=value`.
+/// Every living process, except this one, whose environment can be read and contains this variable, `NAME=value`.
 #[must_use]
 pub fn marked(variable: &str) -> Vec<Orphan> {
     let own = identity::own().process.pid;
@@ -55,11 +55,12 @@ fn look(process: Process, wanted: &[&'static str]) -> Option<Orphan> {
 fn described(process: Process, variables: BTreeMap<&'static str, String>) -> Option<Orphan> {
     let command = system::arguments(process.pid);
     let command = String::from_utf8_lossy(&command).trim_end_matches('\0').replace('\0', " ");
-    // Its number may be another's by now.
+    // Its number may have been reused.
     identity::is_running(process).then_some(Orphan { process, command, variables })
 }
 
-/// Whether anybody whose name begins so works in `dir` or below it. One who hides where it works might.
+/// Whether a process with this name prefix works in `dir` or below it. One whose working folder cannot be read
+/// counts.
 #[must_use]
 pub fn anyone_works_in(dir: &Path, name: &str) -> bool {
     let pids = identity::all().filter(|stat| !stat.zombie).map(|stat| stat.process.pid);
@@ -67,7 +68,7 @@ pub fn anyone_works_in(dir: &Path, name: &str) -> bool {
         .any(|pid| system::folder(pid).is_none_or(|found| found.starts_with(dir)))
 }
 
-/// Somebody who works in `dir` or below it, as far as that can be seen.
+/// A process that works in `dir` or below it, as far as that can be seen.
 #[must_use]
 pub fn who_works_in(dir: &Path) -> Option<Process> {
     let is_there = |pid| system::folder(pid).is_some_and(|found| found.starts_with(dir));

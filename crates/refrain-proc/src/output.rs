@@ -1,9 +1,10 @@
-//! What an agent prints, on its way to disk: written before anyone looks at it, never held whole, and past a cap kept at
-//! both ends with a visible mark in the middle.
+//! An agent's output on its way to disk: written before it is interpreted, never held whole, and, if it exceeds the
+//! cap, kept at both ends with a visible mark in the middle.
 //!
-//! Past the cap, `output.log` is the begin, and `output.log.tail/` holds the end: files that take turns, so that nothing is
-//! ever moved, each named after the place of its first byte in all that came. Once the attempt's end is reported, [`merge`]
-//! makes one file of them. Whoever reads before that, or after a crash that came in between, reads the same by [`read`].
+//! Past the cap, `output.log` is the start, and `output.log.tail/` holds the end: files that are reused in turn, so
+//! that nothing is ever moved, each named after the offset of its first byte in the whole output. After the attempt's
+//! end is reported, [`merge`] makes one file of them. [`read`] returns the same before that, or after a crash in
+//! between.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_files::{Folder, OFlags, create, open, remove, split};
 
-/// Somebody who reads what an agent prints as it passes, chunk by chunk, cut anywhere.
+/// Receives an agent's output as it arrives, in chunks that are cut anywhere.
 pub trait Listener: Send + 'static {
     /// The next bytes of standard output.
     fn hear(&mut self, chunk: &[u8]);
@@ -23,7 +24,7 @@ pub trait Listener: Send + 'static {
     fn hear_stderr(&mut self, _chunk: &[u8]) {}
 }
 
-/// How much an attempt has printed, and when last: shared between the thread that reads and those who watch.
+/// When an attempt last printed something: shared by the thread that reads and by observers.
 pub struct Meter {
     since: Instant,
     /// Milliseconds after `since`, plus one; 0 is never.
@@ -44,7 +45,7 @@ impl Meter {
         Self { since: Instant::now(), last: AtomicU64::new(0), wake: Box::new(wake) }
     }
 
-    /// How long ago the last output was; none where there was none yet.
+    /// The time since the last output; none if there was none yet.
     #[must_use]
     pub fn last_output(&self) -> Option<Duration> {
         let at = self.last.load(Ordering::Relaxed).checked_sub(1)?;
@@ -58,16 +59,16 @@ impl Meter {
     }
 }
 
-/// One stream's file. It is made by its first byte: a stream that says nothing leaves nothing.
+/// One stream's file. It is created with its first byte: a stream without output leaves no file.
 #[derive(Debug)]
 pub(crate) struct Log {
     path: Utf8PathBuf,
     file: Option<File>,
-    /// Bytes that came.
+    /// Bytes received.
     total: u64,
-    /// A quarter of the cap: the begin is two of them, each file of the end is one.
+    /// A quarter of the cap: the head has two, each file of the end has one.
     quarter: u64,
-    /// The end of what came, once the begin is full.
+    /// The end of the output, once the head is full.
     tail: Option<Tail>,
 }
 
@@ -76,7 +77,7 @@ pub(crate) struct Log {
 struct Tail {
     dir: Utf8PathBuf,
     current: File,
-    /// Bytes in it.
+    /// Bytes in the current file.
     length: u64,
     path: Utf8PathBuf,
     /// The full one before it.
@@ -84,7 +85,7 @@ struct Tail {
 }
 
 impl Log {
-    /// A log at `path` of at most about `cap` bytes: half of it for the begin, a quarter to a half for the end.
+    /// A log at `path` of at most about `cap` bytes: half of it for the head, a quarter to a half for the end.
     pub(crate) fn new(path: Utf8PathBuf, cap: u64) -> Self {
         Self { path, file: None, total: 0, quarter: (cap / 4).max(1), tail: None }
     }
@@ -117,7 +118,7 @@ impl Log {
         Ok(())
     }
 
-    /// Makes one file of a log that has come to its end. What fails here loses nothing: it is read in its parts then.
+    /// Makes one file of a complete log. If this fails nothing is lost: it is then read in parts.
     pub(crate) fn merge(self) -> io::Result<()> {
         if self.tail.is_some() { merge(&self.path) } else { Ok(()) }
     }
@@ -129,14 +130,14 @@ impl Tail {
         Ok(Self { current: create(&path)?, dir, length: 0, path, older: None })
     }
 
-    /// Writes what has room in the current file, or in a new one, which begins `at` this byte.
+    /// Writes as many bytes as the current file has room for, or starts a new one, whose first byte is `at`.
     fn write(&mut self, bytes: &[u8], at: u64, size: u64) -> io::Result<usize> {
         if self.length >= size {
             let path = self.dir.join(at.to_string());
             self.current = create(&path)?;
             self.length = 0;
             let full = std::mem::replace(&mut self.path, path);
-            // There are two at every moment: from their places the length of the begin is known.
+            // There are always two of them: their offsets determine the length of the head.
             if let Some(older) = self.older.replace(full) {
                 remove(&older)?;
             }
@@ -149,19 +150,19 @@ impl Tail {
     }
 }
 
-/// A log in its parts, as they lie on disk before they are one.
+/// A log in parts, as they are on disk before the merge.
 #[derive(Debug)]
 struct Parts {
-    /// How much of the log itself is the begin.
+    /// The length of the head in the log file itself.
     head: u64,
-    /// What was dropped after it.
+    /// How many bytes were dropped after it.
     dropped: u64,
     /// The files of the end, oldest first.
     tail: Vec<Utf8PathBuf>,
 }
 
 impl Parts {
-    /// The parts of the log at `path`; none where it is one file.
+    /// The parts of the log at `path`; none if it is one file.
     fn of(path: &Utf8Path) -> io::Result<Option<Self>> {
         let entries = match tail_of(path).read_dir_utf8() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -177,19 +178,19 @@ impl Parts {
         tail.sort();
         let head = match tail.as_slice() {
             [] => return Ok(None),
-            // Each but the last is a quarter long.
+            // Each file but the last has a quarter's length.
             [(first, _), (second, _), ..] => 2 * (second - first),
             // Nothing was dropped yet.
             [(only, _)] => *only,
         };
-        // Longer, where a merge was cut off; shorter, where somebody deleted it.
+        // Longer if a merge was interrupted; shorter if the file was deleted.
         let length = |file: File| file.metadata().map(|meta| meta.len());
         let head = head.min(open(path, OFlags::RDONLY).and_then(length).unwrap_or_default());
         let dropped = tail.first().map_or(0, |(first, _)| first.saturating_sub(head));
         Ok(Some(Self { head, dropped, tail: tail.into_iter().map(|(_, path)| path).collect() }))
     }
 
-    /// Puts mark and end behind the begin, whatever stood there.
+    /// Writes mark and end after the start, replacing what was there.
     fn join(&self, file: &mut File) -> io::Result<()> {
         file.set_len(self.head)?;
         file.seek(SeekFrom::End(0))?;
@@ -205,16 +206,16 @@ impl Parts {
     }
 }
 
-/// Where the end of a log that is past its cap lies until it is merged.
+/// The folder for the end of a log that is past its cap, until it is merged.
 fn tail_of(path: &Utf8Path) -> Utf8PathBuf {
     Utf8PathBuf::from(format!("{path}.tail"))
 }
 
-/// Makes one file of a log that is past its cap: begin, mark and end. It may be cut off anywhere and done again, and
-/// nothing is lost; a log that is one file already stays as it is.
+/// Makes one file of a log that is past its cap: head, mark and end. It may be interrupted and repeated without loss;
+/// a log that is one file already stays as it is.
 ///
 /// # Errors
-/// Where it cannot be written; [`read`] reads it in its parts then.
+/// If it cannot be written; [`read`] then reads it in parts.
 pub fn merge(path: &Utf8Path) -> io::Result<()> {
     let (folder, name) = split(path)?;
     let done = format!("{name}.merged");
@@ -228,26 +229,26 @@ pub fn merge(path: &Utf8Path) -> io::Result<()> {
             return Err(io::Error::other("it has another name, under which it would change too"));
         }
         if let Err(error) = parts.join(&mut file) {
-            // A full disk needs the room more than anybody needs half of it twice.
+            // On a full disk, space matters more than a duplicate half.
             let _ = file.set_len(parts.head);
             return Err(error);
         }
-        // From here on it is one file, all at once.
+        // From here on it is one file.
         folder.rename(&tail_of(Utf8Path::new(name)).into_string(), &done)?;
     }
     folder.remove_folder(&done)
 }
 
-/// Reads a log as it is now, merged or not: begin, mark and end. Changes nothing.
+/// Reads a log in its current state, merged or not: head, mark and end. Changes nothing.
 ///
 /// # Errors
-/// Where it cannot be read, or was never made.
+/// If it cannot be read, or does not exist.
 pub fn read(path: &Utf8Path) -> io::Result<impl Read> {
     let nothing: Box<dyn Read> = Box::new(io::empty());
     Ok(pieces(path)?.into_iter().fold(nothing, |before, piece| Box::new(before.chain(piece))))
 }
 
-/// The end of a log as it is now, merged or not, at most `most` bytes.
+/// The end of a log in its current state, merged or not, at most `most` bytes.
 pub fn read_end(path: &Utf8Path, most: u64) -> io::Result<Vec<u8>> {
     let mut end = Vec::new();
     for mut piece in pieces(path)?.into_iter().rev() {
@@ -261,8 +262,8 @@ pub fn read_end(path: &Utf8Path, most: u64) -> io::Result<Vec<u8>> {
     Ok(end)
 }
 
-/// At most `most` bytes of a log as it is now, from its byte `from` on, and how many it has in all. Nothing but those is read,
-/// however long it is.
+/// At most `most` bytes of a log in its current state, starting at byte `from`, and its total length. Only these
+/// bytes are read, even from a long log.
 pub fn read_part(path: &Utf8Path, from: u64, most: u64) -> io::Result<(Vec<u8>, u64)> {
     let (mut part, mut total) = (Vec::new(), 0);
     for mut piece in pieces(path)? {
@@ -278,7 +279,7 @@ pub fn read_part(path: &Utf8Path, from: u64, most: u64) -> io::Result<(Vec<u8>, 
     Ok((part, total))
 }
 
-/// Something that is a part of a log: so much of a file, or the mark.
+/// A part of a log: a section of a file, or the mark.
 #[derive(Debug)]
 enum Piece {
     Kept(io::Take<File>),
@@ -315,9 +316,9 @@ impl Read for Piece {
     }
 }
 
-/// The pieces of a log, in order, opened: a merge that goes on takes nothing away from whoever has them.
+/// The pieces of a log, in order, opened: a merge that continues does not affect their reader.
 fn pieces(path: &Utf8Path) -> io::Result<Vec<Piece>> {
-    /// How often a log is looked at again that was merged, or went on, between two looks.
+    /// How often to retry reading a log that was merged, or grew, between two reads.
     const TRIES: u32 = 8;
     let whole = |file: File| {
         Ok::<_, io::Error>(Piece::Kept({
@@ -335,7 +336,7 @@ fn pieces(path: &Utf8Path) -> io::Result<Vec<Piece>> {
         };
         pieces.insert(0, Piece::Mark(Cursor::new(parts.mark())));
         match open(path, OFlags::RDONLY) {
-            // Somebody deleted it; what came after it is there.
+            // It was deleted; the rest of the output still exists.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             file => pieces.insert(0, Piece::Kept(file?.take(parts.head))),
         }
@@ -414,7 +415,7 @@ mod tests {
     #[test]
     fn a_merge_that_was_cut_off_anywhere_is_read_and_done_again() {
         let all: String = (0..10_000).map(|n| format!("{n}\n")).collect();
-        // One file of the end, two with nothing dropped, and many turns.
+        // One file of the end, two with nothing dropped, and many in turn.
         for length in [600, 900, 48_890] {
             let (_dir, dir) = folder();
             let path = dir.join("output.log");
@@ -423,7 +424,7 @@ mod tests {
             assert!(all[..length].ends_with(&text[text.len() - 100..]), "{length}");
             assert_eq!(text.contains("left out"), length > 1000, "{length}");
             for cut in 500..=text.len() {
-                // The merge had come that far when everything was killed.
+                // The merge was killed at this point.
                 let half = OpenOptions::new().write(true).open(&path).unwrap();
                 half.set_len(500).unwrap();
                 (&half).seek(SeekFrom::End(0)).unwrap();

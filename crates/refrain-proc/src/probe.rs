@@ -1,5 +1,5 @@
-//! Asking a program something that it answers in a moment: which version it is, whether somebody is logged in. It is a
-//! [`Tool`] with little time and few words, whatever its exit code.
+//! Short questions to a program, such as its version or whether a user is logged in. Each is a [`Tool`] with a short
+//! time limit and little output, and any exit code.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,21 +10,20 @@ use crate::tool::{Tool, ToolError};
 /// The longest answer, in bytes.
 const MOST: usize = 1 << 20;
 
-/// What a program said.
+/// A program's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Its exit code; none where a signal ended it.
+    /// Its exit code; none if a signal ended it.
     pub code: Option<i32>,
-    /// What it printed on standard output.
     pub stdout: String,
-    /// And on standard error, the end of it.
+    /// The end of standard error.
     pub stderr: String,
 }
 
-/// Asks `program` with this environment, in a language that can be read, and waits for at most `limit`.
+/// Asks `program` with this environment, in the C locale, and waits for at most `limit`.
 ///
 /// # Errors
-/// Where it cannot be started, does not end in time or says more than a mebibyte.
+/// If it cannot be started, does not end in time or prints more than a mebibyte.
 pub fn ask(
     program: &Path,
     args: &[&str],

@@ -1,11 +1,11 @@
-//! Where a program lies. Nothing here starts it.
+//! Finding a program. Nothing here starts it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// Where a program of this name is found in this environment's `PATH`.
+/// The path of a program with this name in this environment's `PATH`.
 #[must_use]
 pub fn in_path(program: impl AsRef<OsStr>, env: &[(OsString, OsString)]) -> Option<PathBuf> {
     let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value);
@@ -15,7 +15,7 @@ pub fn in_path(program: impl AsRef<OsStr>, env: &[(OsString, OsString)]) -> Opti
         .find(|path| path.metadata().is_ok_and(|meta| is_executable(&meta)))
 }
 
-/// Whether a file can be started.
+/// Whether a file is executable.
 #[must_use]
 pub fn is_executable(meta: &Metadata) -> bool {
     meta.is_file() && meta.permissions().mode() & 0o111 != 0

@@ -1,5 +1,5 @@
-//! One thread that owns everything of one loop's processes that can block: the socket to its keeper and the pipes of its
-//! agent. It takes jobs, and reports what became of them; between the two it drains, writes and listens.
+//! One thread that does all blocking work with one loop's processes: the socket to its keeper and the pipes of its
+//! agent. It takes jobs and reports their results; meanwhile it drains, writes and polls.
 
 mod attempt;
 mod overdue;
@@ -39,11 +39,12 @@ const PIPE: usize = 1 << 20;
 pub struct KeeperSpec {
     /// The binary that becomes the keeper when it is called [`KEEPER_NAME`].
     pub program: PathBuf,
-    /// The environment that agents start from.
+    /// The environment of the agents.
     pub env: Vec<(OsString, OsString)>,
-    /// The variables that mark the loop's processes, should the keeper die: `NAME=value`.
+    /// The variables that mark the loop's processes, in case the keeper dies: `NAME=value`.
     pub marks: Vec<String>,
-    /// The data folder of the loop, if there is one: on the keeper's command line, where its descendants find it.
+    /// The data folder of the loop, if there is one: on the keeper's command line, so that its descendants can find
+    /// it.
     pub loop_dir: Option<Utf8PathBuf>,
 }
 
@@ -54,53 +55,52 @@ pub struct Job<L> {
     pub argv: Vec<String>,
     /// The folder to start in.
     pub dir: Utf8PathBuf,
-    /// Set over the keeper's environment.
+    /// Added to the keeper's environment.
     pub env: Vec<(String, String)>,
-    /// A file to be read as standard input; none is closed.
+    /// The file for standard input; none means closed.
     pub stdin: Option<Utf8PathBuf>,
-    /// Where standard output is kept.
+    /// The file for standard output.
     pub stdout_log: Utf8PathBuf,
-    /// Where standard error is kept.
+    /// The file for standard error.
     pub stderr_log: Utf8PathBuf,
-    /// How much of each is kept, in bytes.
+    /// The cap of each log, in bytes.
     pub cap: u64,
-    /// Who reads along.
+    /// Receives the output.
     pub listener: L,
-    /// Who watches how much.
     pub meter: Arc<Meter>,
 }
 
-/// What became of a job.
+/// The result of a job.
 #[derive(Debug)]
 pub enum Report<L> {
     /// The agent's process exists.
     Started(Process),
     /// It could not be started.
     NotStarted(String),
-    /// Its own process ended; everything that it had printed by then is on disk.
+    /// Its own process ended; all its output up to then is on disk.
     Exited {
         exit: Exit,
         /// Bytes on standard output.
         stdout: u64,
         /// Bytes on standard error.
         stderr: u64,
-        /// Who read along.
+        /// Received the output.
         listener: L,
-        /// It left processes behind: [`Report::Swept`] follows.
+        /// It left processes running: [`Report::Swept`] follows.
         left: bool,
-        /// Why not all that it printed was kept.
+        /// The error that stopped its output from being written.
         output_error: Option<io::Error>,
     },
-    /// What it left behind is gone.
+    /// The processes that it left are gone.
     Swept {
         killed: u32,
-        /// Those who could not be ended.
+        /// Processes that could not be ended.
         survivors: Vec<i32>,
-        /// What some of them were.
+        /// Some of their names.
         names: Vec<String>,
     },
-    /// What it prints cannot be kept any more: a full disk, most likely. It is not read any more either, and goes on until
-    /// it is told to stop.
+    /// Its output cannot be written any more, most likely because the disk is full. It is not read any more either;
+    /// the agent continues until it is stopped.
     OutputFailed,
 }
 
@@ -111,7 +111,7 @@ enum Request<L> {
     Kill,
 }
 
-/// The handle to the thread. Dropping it ends the keeper, and with it everybody.
+/// The handle to the thread. Dropping it ends the keeper, and with it all its processes.
 #[derive(Debug)]
 pub struct Supervisor<L> {
     requests: Option<Sender<Request<L>>>,
@@ -120,11 +120,11 @@ pub struct Supervisor<L> {
 }
 
 impl<L: Listener> Supervisor<L> {
-    /// Starts the thread; the keeper comes with the first job. `report` is called on that thread: while it waits
-    /// for whoever takes the reports, nothing more is read.
+    /// Starts the thread; the keeper is started with the first job. `report` is called on that thread: while it
+    /// blocks, nothing more is read.
     ///
     /// # Errors
-    /// Where the thread cannot be started.
+    /// If the thread cannot be started.
     pub fn start(spec: KeeperSpec, report: impl FnMut(Report<L>) + Send + 'static) -> io::Result<Self> {
         // A killed keeper's orphans become ours, so that they can be found and ended.
         crate::system::adopt_orphans()?;
@@ -140,7 +140,7 @@ impl<L: Listener> Supervisor<L> {
         Ok(Self { requests: Some(requests), wake, thread: Some(thread) })
     }
 
-    /// Starts the keeper, so that it is there by the time of the first job. Where it cannot be started, that job says so.
+    /// Starts the keeper ahead of the first job. If it cannot be started, that job reports the error.
     pub fn ready(&self) {
         self.request(Request::Ready);
     }
@@ -150,13 +150,13 @@ impl<L: Listener> Supervisor<L> {
         self.request(Request::Start(Box::new(job)));
     }
 
-    /// Ends the agent by a stop ladder; a second time, or without an agent, this does nothing. If the keeper does not end it in
-    /// that time, the keeper is killed and the agent is ended without it.
+    /// Ends the agent by a stop ladder; a second time, or without an agent, this does nothing. If the keeper does not
+    /// end it in that time, the keeper is killed and the agent is ended without it.
     pub fn stop(&self, ladder: StopLadder) {
         self.request(Request::Stop(ladder));
     }
 
-    /// Ends the agent at once, whatever its ladder; without an agent this does nothing.
+    /// Ends the agent at once, ignoring its stop ladder; without an agent this does nothing.
     pub fn kill(&self) {
         self.request(Request::Kill);
     }
@@ -187,9 +187,9 @@ struct Worker<L, F> {
     keeper: Option<Keeper>,
     attempt: Option<Attempt<L>>,
     report: F,
-    /// The keeper said that an agent left others behind, and not yet that they are gone.
+    /// The keeper has reported leftover processes of an agent, and not yet that they are gone.
     sweep_owed: bool,
-    /// What the keeper has been asked for and not yet answered.
+    /// The keeper's deadline for an outstanding answer.
     owed: Option<Deadline>,
 }
 
@@ -206,7 +206,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
             loop {
                 match self.inbox.try_recv() {
                     Ok(Request::Ready) => {
-                        // The first job tries once more.
+                        // The first job tries again.
                         let _ = self.keep();
                     }
                     Ok(Request::Start(job)) => {
@@ -242,7 +242,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         }
     }
 
-    /// Waits until there is something to do, and says on what.
+    /// Waits until there is something to do, and returns which sources are ready.
     fn wait(&self) -> [bool; 5] {
         let attempt = self.attempt.as_ref();
         let sources = [
@@ -254,7 +254,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         ];
         let mut fds: Vec<_> = sources.iter().flatten().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
         let longest = self.owed.and_then(|owed| Timespec::try_from(owed.left()).ok());
-        // Interrupted is a wake-up for nothing.
+        // An interrupt is a spurious wake-up.
         let _ = poll(&mut fds, longest.as_ref());
         let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
         sources.map(|source| source.is_some() && ready.next().unwrap_or(false))
@@ -267,7 +267,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         };
         let (stdout, stdout_end) = pipe()?;
         let (stderr, stderr_end) = pipe()?;
-        // Refused for a user who has many such pipes: the default size works too.
+        // Refused if the user has many such pipes: the default size works too.
         system::widen(&stdout, PIPE);
         let order = Order::Start { argv: job.argv, dir: job.dir.into_string(), env: job.env };
         let keeper = self.keep()?;
@@ -287,7 +287,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         Ok(())
     }
 
-    /// The keeper, which is started where there is none.
+    /// The keeper, started if there is none.
     fn keep(&mut self) -> io::Result<&mut Keeper> {
         match &mut self.keeper {
             Some(keeper) => Ok(keeper),
@@ -315,12 +315,12 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
     fn order(&mut self, order: &Order) {
         if let Some(keeper) = &self.keeper {
             proceed(keeper.process);
-            // A keeper that cannot be told anything is dead, and its socket says so next.
+            // If the keeper cannot be reached it is dead, and its socket reports that next.
             let _ = send(&keeper.socket, order, &[]);
         }
     }
 
-    /// Reads what the agent printed: one chunk of each stream, so that neither starves the other.
+    /// Reads the agent's output: one chunk of each stream, so that neither starves the other.
     fn drain(&mut self, printed: bool, complained: bool) {
         let Some(attempt) = &mut self.attempt else { return };
         if let Err(error) = attempt.read(printed, complained) {
@@ -336,7 +336,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         let mut alive = keeper.inlet.fill(&keeper.socket).unwrap_or(false);
         while let Some(answer) = self.keeper.as_mut().and_then(|keeper| keeper.inlet.next().transpose()) {
             let Ok(answer) = answer else {
-                // Whoever speaks so is no keeper of ours.
+                // Protocol error: treat the keeper as dead.
                 alive = false;
                 break;
             };
@@ -369,7 +369,7 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         }
     }
 
-    /// The agent is gone: what it printed is in the pipes, and whoever holds them open now is not waited for.
+    /// The agent is gone: its output is in the pipes. Processes that still hold them open are not waited for.
     fn exited(&mut self, exit: Exit, left: bool) {
         let Some(mut attempt) = self.attempt.take() else { return };
         let rest = attempt.read_rest();
@@ -382,12 +382,12 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
             output_error: attempt.output_error.or(rest.err()),
         });
         for stream in [attempt.stdout, attempt.stderr] {
-            // Only now, as a lot may have to be copied; and it is read in its parts where this fails.
+            // Only now, because much may have to be copied; if it fails, the log is read in parts.
             let _ = stream.log.merge();
         }
     }
 
-    /// Without its keeper nobody looks after the agent: it is ended with all that bears the loop's mark.
+    /// Without its keeper the agent is unsupervised: it is ended with all processes that bear the loop's mark.
     fn keeper_died(&mut self, exit: Exit) {
         self.owed = None;
         let Some(keeper) = self.keeper.take() else { return };
@@ -400,7 +400,8 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         }
     }
 
-    /// Kills a keeper that does not answer, and with it all that it looked after. An agent that was to end ended by that.
+    /// Kills a keeper that does not answer, and with it all that it looked after. An agent that was to end ended by
+    /// that.
     fn give_up_keeper(&mut self) {
         if let Some(keeper) = &mut self.keeper {
             let _ = keeper.child.kill();
@@ -409,14 +410,14 @@ impl<L: Listener, F: FnMut(Report<L>)> Worker<L, F> {
         self.keeper_died(if was_told { Exit::Signal(Signal::KILL.as_raw()) } else { Exit::Lost });
     }
 
-    /// Ends the keeper, and with it everybody, and waits for that.
+    /// Ends the keeper, and with it all its processes, and waits for that.
     fn close(mut self) {
         if let Some(keeper) = self.keeper.take() {
             keeper.end(self.mark(), false);
         }
     }
 
-    /// What marks the processes of this loop, for a sweep without the keeper.
+    /// The mark of this loop's processes, for a sweep without the keeper.
     fn mark(&self) -> Mark {
         let session = self.attempt.as_ref().and_then(|attempt| attempt.process);
         Mark { variables: self.spec.marks.clone(), session, keeper: None }
@@ -441,24 +442,24 @@ impl Keeper {
         Ok(Self { child, process, socket, inlet: FrameReader::default() })
     }
 
-    /// Has it end, and waits for that. One that does not end is killed. It ends all that it looks after, unless it was killed:
-    /// then, and if `is_lost`, they are swept. Returns how many were.
+    /// Asks it to end, and waits. If it does not end in time, it is killed. It ends all its descendants, unless it
+    /// was killed: then, and if `is_lost`, they are swept. Returns how many were.
     fn end(self, mark: Mark, is_lost: bool) -> u32 {
         let Self { mut child, process, socket, .. } = self;
-        // Closed from here too, so that it ends whatever it was that failed.
+        // Closed from this side too, so that the keeper ends after any kind of failure.
         drop(socket);
         proceed(process);
         let (pid, mut owed, mut is_killed) = (Pid::from_child(&child), Deadline::within(PROMPTLY), false);
         while !is_killed && matches!(system::is_gone_within(pid, owed.left()), Ok(false)) {
-            // One that is lost was killed, or is about to end.
+            // A lost keeper was killed, or is about to end.
             is_killed = owed.is_given_up(process) || is_lost && owed.is_late();
         }
         if is_killed {
             let _ = child.kill();
         }
         let swept = if is_killed || is_lost { sweep(&Mark { keeper: process, ..mark }) } else { 0 };
-        // A tracer can hold it even when it is killed, and until the tracer ends only that can wait for it. The sweep ended the
-        // tracer if the loop started it; no other is waited for.
+        // A tracer can hold it even when it is killed, and until the tracer ends only that can wait for it. The sweep
+        // ended the tracer if the loop started it; no other is waited for.
         let _ = system::is_gone_within(pid, PROMPTLY);
         let _ = child.try_wait();
         swept

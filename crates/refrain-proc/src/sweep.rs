@@ -1,5 +1,6 @@
-//! Ending whole trees of processes: freeze, list and kill until none is found. Frozen processes cannot fork, so the list
-//! gets complete; a pid is only ever signalled through a descriptor that was checked to be the process that was listed.
+//! Ending whole trees of processes: freeze, list and kill until none is found. Frozen processes cannot fork, so the
+//! list gets complete; a pid is only ever signalled through a descriptor that was verified to refer to the listed
+//! process.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -13,18 +14,18 @@ use crate::identity::{self, Stat};
 use crate::keeper::is_keeper;
 use crate::system;
 
-/// How long one sweep goes on where new processes keep coming: some that cannot be frozen can fork for ever.
+/// How long one sweep continues while new processes appear: some that cannot be frozen can fork for ever.
 pub(crate) const ROUNDS_BOUND: Duration = Duration::from_secs(5);
 
-/// What marks a loop's processes as its own: a variable that all its agents are started with, another one of its gates, and
-/// the session of the attempt in flight, for those that cleared their environment.
+/// The mark of a loop's processes: a variable that all its agents are started with, another one of its gates, and the
+/// session of the current attempt, for processes that cleared their environment.
 #[derive(Clone, Debug)]
 pub struct Mark {
     /// Names and values of the variables, as `NAME=value`: a process bears one of them.
     pub variables: Vec<String>,
     /// The leader of the attempt's session.
     pub session: Option<Process>,
-    /// The keeper that this process has lost, if it has: what it looks after becomes this process's own when it is dead.
+    /// The keeper that this process has lost, if any: after its death, its descendants become this process's own.
     pub keeper: Option<Process>,
 }
 
@@ -33,7 +34,7 @@ pub struct Mark {
 pub fn sweep(mark: &Mark) -> u32 {
     let ended = end_all(|| marked(mark));
     for pid in ended.iter().filter_map(|(pid, _)| Pid::from_raw(*pid)) {
-        // Those whose parents died have become this subreaper's children; others are none of its, which is fine.
+        // Orphans have become this subreaper's children; other processes have not, which is fine.
         let _ = waitpid(Some(pid), WaitOptions::NOHANG);
     }
     count(&ended)
@@ -58,11 +59,11 @@ pub(crate) fn living_descendants() -> Vec<i32> {
     own_descendants().into_iter().map(|(pid, _)| pid).collect()
 }
 
-/// How many names are told, and how long one may be, in bytes.
+/// How many names are reported, and how long one may be, in bytes.
 const MOST_NAMES: usize = 5;
 const LONGEST_NAME: usize = 40;
 
-/// What this process's living descendants are: the names of their programs, each once. None where nobody lives.
+/// The program names of this process's living descendants, each once. None if no descendant lives.
 pub(crate) fn living_names() -> Option<Vec<String>> {
     let name = |(pid, _): (i32, u64)| {
         let arguments = system::arguments(pid);
@@ -76,14 +77,15 @@ pub(crate) fn living_names() -> Option<Vec<String>> {
     is_any.then(|| names.into_iter().take(MOST_NAMES).collect())
 }
 
-/// Whether this process has children, dead ones that were not waited for included. Without them it has no descendants.
+/// Whether this process has children, including zombies. Without them it has no descendants.
 fn has_children() -> bool {
     let peek = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::All, peek), Err(Errno::CHILD))
 }
 
 fn own_descendants() -> BTreeSet<(i32, u64)> {
-    // Every loop ends here: on a machine with many processes, reading about all of them takes longer than the rest of it.
+    // Every loop ends here: on a machine with many processes, reading about all of them takes longer than the rest of
+    // it.
     if !has_children() {
         return BTreeSet::new();
     }
@@ -95,7 +97,7 @@ fn end_all(list: impl Fn() -> BTreeSet<(i32, u64)>) -> BTreeSet<(i32, u64)> {
     let mut ended = BTreeSet::new();
     let bound = Instant::now() + ROUNDS_BOUND;
     loop {
-        // Freeze until a list brings nobody new: then nobody is left who could fork.
+        // Freeze until a list has no new process: then no process is left that could fork.
         let mut frozen = BTreeSet::new();
         loop {
             let new: Vec<_> = list().difference(&frozen).copied().collect();
@@ -107,7 +109,7 @@ fn end_all(list: impl Fn() -> BTreeSet<(i32, u64)>) -> BTreeSet<(i32, u64)> {
                 frozen.insert(process);
             }
         }
-        // The killed are listed until they are gone or reaped by us; whoever is dead already needs no second kill.
+        // The killed are listed until they are gone or reaped by us; a dead process needs no second kill.
         let alive: Vec<_> = frozen.difference(&ended).copied().collect();
         for process in &alive {
             send(*process, Signal::KILL);
@@ -119,7 +121,7 @@ fn end_all(list: impl Fn() -> BTreeSet<(i32, u64)>) -> BTreeSet<(i32, u64)> {
     }
 }
 
-/// The processes that descend from `roots`; zombies left out, they are dead.
+/// The processes that descend from `roots`, without zombies: they are dead.
 fn descendants(roots: &[i32], all: &[Stat]) -> BTreeSet<(i32, u64)> {
     let mut found = BTreeSet::new();
     let mut parents = roots.to_vec();
@@ -141,14 +143,15 @@ fn marked(mark: &Mark) -> BTreeSet<(i32, u64)> {
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let all: Vec<Stat> = identity::all().collect();
     let own_session = identity::stat(own).map(|stat| stat.session);
-    // Our own tools run in our session; keepers are known by their name; whoever else is our child was an agent's.
+    // Our own tools run in our session; keepers are known by their name; every other child of ours is an orphan of an
+    // agent.
     let orphaned = |stat: &Stat| {
         stat.parent == own
             && Some(stat.session) != own_session
             && mark.keeper.is_some_and(|keeper| stat.process.start >= keeper.start)
             && !is_keeper(&system::arguments(stat.process.pid))
     };
-    // A number that leads another process by now was given away: that session is somebody else's.
+    // If another process has the leader's number by now, the number was reused: that session is unrelated.
     let session =
         mark.session.filter(|leader| identity::stat(leader.pid).is_none_or(|now| now.process == *leader));
     let in_session = |stat: &Stat| {
@@ -162,7 +165,7 @@ fn marked(mark: &Mark) -> BTreeSet<(i32, u64)> {
         .map(|stat| (stat.process.pid, stat.process.start))
         .collect();
     let is_keeper = |stat: &&Stat| mark.keeper == Some(stat.process);
-    // A keeper that cannot even die still has its children.
+    // A keeper that cannot even be killed still has its children.
     let keeper = all.iter().find(is_keeper).map(|stat| stat.process.pid);
     let roots: Vec<i32> = found.iter().map(|(pid, _)| *pid).chain(keeper).collect();
     found.extend(descendants(&roots, &all));

@@ -1,6 +1,5 @@
-//! What differs from one operating system to another: what can be known of other processes, how exactly one is signalled
-//! or waited for, and how orphans are adopted. One file an operating system, one interface; all else in this crate is
-//! POSIX.
+//! Operating system differences: reading data of other processes, signalling and waiting for one process exactly, and
+//! adopting orphans. One file per operating system, with one interface; the rest of this crate is POSIX.
 
 #[cfg_attr(target_os = "linux", path = "system/linux.rs")]
 mod os;

@@ -1,13 +1,13 @@
-//! Running a tool for ourselves, like git: no shell, in a process group of its own, bounded in time and in what it may say.
+//! Running a tool for ourselves, like git: no shell, in a process group of its own, with limits on time and output.
 //!
-//! What it prints is always drained, so it never waits for us. Whoever it leaves behind in its group is ended with it, and
-//! is not waited for: a process in the background that keeps a pipe open holds nobody up.
+//! Its output is always drained, so it never blocks on us. Processes that it leaves in its group are ended with it,
+//! and are not waited for: a background process that keeps a pipe open delays nothing.
 //!
-//! One that has to be ended early is asked first, and has a moment: git takes its locks away then, which a kill would leave
-//! to the person.
+//! A tool that has to be ended early gets SIGTERM first, and a moment: git removes its locks then, which a kill would
+//! leave to the user.
 //!
-//! A person's own program that is [sent on an errand](Tool::errand) is left as it is: in its own language, and whom it leaves
-//! behind lives on.
+//! A program of the user that is [run as an errand](Tool::errand) is left as it is: it keeps its own language, and
+//! processes that it leaves in the background live on.
 
 mod begun;
 mod orphans;
@@ -32,7 +32,7 @@ pub use begun::Begun;
 pub use swept::Sweeper;
 use talk::Talk;
 
-/// A tool that did not do what it was told.
+/// A tool that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ToolError {
     /// It could not be started.
@@ -40,84 +40,84 @@ pub enum ToolError {
     Missing {
         /// The tool.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// It said no.
+    /// It exited with an error.
     #[error("{command}: {complaint}")]
     Failed {
-        /// What it was told.
+        /// The command line.
         command: String,
-        /// What it said.
+        /// Its message.
         complaint: String,
     },
-    /// It took longer than it may, and was ended.
+    /// It exceeded its time limit, and was ended.
     #[error("{command} was not done after {} s", .limit.as_secs())]
     TimedOut {
-        /// What it was told.
+        /// The command line.
         command: String,
-        /// How long it had.
+        /// Its time limit.
         limit: Duration,
     },
-    /// Somebody asked to stop, and it was ended.
+    /// The request was cancelled, and the tool was ended.
     #[error("{command} was cancelled")]
     Cancelled {
-        /// What it was told.
+        /// The command line.
         command: String,
     },
-    /// It printed more than anybody can use, and was ended.
+    /// It exceeded the output limit, and was ended.
     #[error("{command} printed more than {} MiB", .most >> 20)]
     TooMuch {
-        /// What it was told.
+        /// The command line.
         command: String,
-        /// How much it may print, in bytes.
+        /// The output limit, in bytes.
         most: usize,
     },
-    /// The system failed us while it ran.
+    /// A system error while it ran.
     #[error("{command} cannot be talked to")]
     Io {
-        /// What it was told.
+        /// The command line.
         command: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// A wish to stop that several tools and threads can look at. Once said, it stands.
+/// A request to cancel that several tools and threads can poll. It cannot be withdrawn.
 #[derive(Clone, Debug)]
 pub struct Cancel(Arc<(PipeReader, PipeWriter)>);
 
 impl Cancel {
-    /// One that nobody has said yet.
+    /// A new one that is not cancelled.
     ///
     /// # Errors
-    /// Where there are no descriptors left.
+    /// If there are no descriptors left.
     pub fn new() -> io::Result<Self> {
-        // What is written is never read: from then on there is something to be read.
+        // The written byte is never read, so the pipe stays readable.
         let (said, say) = io::pipe()?;
         fcntl_setfl(&say, OFlags::NONBLOCK)?;
         Ok(Self(Arc::new((said, say))))
     }
 
-    /// Asks everyone who looks at it to stop.
+    /// Cancels every operation that uses it.
     pub fn cancel(&self) {
-        // It is full only if it has been said very often.
+        // The pipe is full only after very many cancels.
         let _ = rustix::io::write(&self.0.1, &[1]);
     }
 }
 
 impl AsFd for Cancel {
-    /// What can be read from once somebody asked.
+    /// Becomes readable once it is cancelled.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.0.as_fd()
     }
 }
 
-/// A tool, and what it is told.
+/// A tool with its arguments and settings.
 #[derive(Clone, Debug)]
 pub struct Tool<'a> {
     program: OsString,
-    /// Where it is, if that is known.
+    /// Its path, if known.
     at: Option<PathBuf>,
     args: Vec<OsString>,
     dir: &'a Path,
@@ -131,19 +131,18 @@ pub struct Tool<'a> {
     sweeper: Option<&'a Sweeper>,
 }
 
-/// What a tool did.
+/// The result of a tool.
 #[derive(Clone, Debug)]
 pub struct Done {
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
-    /// What it printed.
     pub stdout: Vec<u8>,
-    /// The end of what it complained about, at most 64 KiB.
+    /// The end of its standard error, at most 64 KiB.
     pub stderr: Vec<u8>,
 }
 
 impl<'a> Tool<'a> {
-    /// `program`, run in `dir`, with nothing to read, in our environment and in a language that can be read.
+    /// `program`, run in `dir`, without input, in our environment and the C locale.
     #[must_use]
     pub fn new(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
         Self {
@@ -162,26 +161,26 @@ impl<'a> Tool<'a> {
         }
     }
 
-    /// A program of the person's, in our environment and language as they are: nobody hears what it prints, and whom it
-    /// leaves behind lives on, unless it has to be ended itself.
+    /// A program of the user, in our own environment and language: its output is ignored, and its background
+    /// processes live on, unless it has to be ended itself.
     #[must_use]
     pub fn errand(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
         Self { more_env: Vec::new(), is_errand: true, ..Self::new(program, dir) }
     }
 
-    /// Our own program, in our language as it is: what it starts for the person is to find all as they have it.
+    /// Our own program, in our own locale: programs that it starts for the user must find the user's settings.
     #[must_use]
     pub fn own(program: impl AsRef<OsStr>, dir: &'a Path) -> Self {
         Self { more_env: Vec::new(), ..Self::new(program, dir) }
     }
 
-    /// The program is here, whatever `PATH` says.
+    /// The path of the program, which takes precedence over `PATH`.
     #[must_use]
     pub fn at(self, at: Option<PathBuf>) -> Self {
         Self { at, ..self }
     }
 
-    /// Run by a keeper, which ends all that it leaves behind.
+    /// Run it under a keeper, which ends all processes that it leaves.
     #[must_use]
     pub fn swept_by(self, sweeper: Option<&'a Sweeper>) -> Self {
         Self { sweeper, ..self }
@@ -201,42 +200,41 @@ impl<'a> Tool<'a> {
         self
     }
 
-    /// One variable more.
+    /// One more variable.
     #[must_use]
     pub fn with(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
         self.more_env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
         self
     }
 
-    /// What it reads.
+    /// Its standard input.
     #[must_use]
     pub fn input(mut self, input: &'a [u8]) -> Self {
         self.input = input;
         self
     }
 
-    /// How long it may take; else it is ended with its group.
+    /// The time limit; after it the tool is ended with its group.
     #[must_use]
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// Who may stop it.
     #[must_use]
     pub fn cancel(mut self, cancel: Option<&'a Cancel>) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// How much it may print, in bytes; 64 MiB unless said.
+    /// The output limit in bytes; 64 MiB by default.
     #[must_use]
     pub fn most(mut self, most: usize) -> Self {
         self.most = most;
         self
     }
 
-    /// What it is told, as one would type it.
+    /// The command line as a user would type it.
     #[must_use]
     pub fn command(&self) -> String {
         std::iter::once(&self.program)
@@ -246,10 +244,10 @@ impl<'a> Tool<'a> {
             .join(" ")
     }
 
-    /// Runs it to its end, whatever its exit code is.
+    /// Runs it to its end, with any exit code.
     ///
     /// # Errors
-    /// [`ToolError`] where it cannot be started, or was ended by us.
+    /// [`ToolError`] if it cannot be started, or was ended by us.
     pub fn run(&self) -> Result<Done, ToolError> {
         if let Some(sweeper) = self.sweeper {
             return swept::run(self, sweeper, self.input);
@@ -282,10 +280,10 @@ impl<'a> Tool<'a> {
         Ok(Done { status, stdout: talk.stdout, stderr: talk.stderr })
     }
 
-    /// Runs it and returns what it printed.
+    /// Runs it and returns its output.
     ///
     /// # Errors
-    /// [`ToolError`], also where it ends with another code than 0.
+    /// [`ToolError`], also if its exit code is not 0.
     pub fn output(&self) -> Result<Vec<u8>, ToolError> {
         self.printed(self.run()?)
     }
@@ -299,8 +297,8 @@ impl<'a> Tool<'a> {
     }
 
     fn start(&self, stdin: Stdio) -> Result<Child, ToolError> {
-        // The standard library starts one that it has to look for along another PATH by way of a copy of this process, which
-        // is slow: one that is found already needs none.
+        // To search another PATH, the standard library forks this process, which is slow: with a known path it does
+        // not.
         let found = self.at.clone().or_else(|| self.found());
         #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
         let mut command = Command::new(found.as_deref().unwrap_or(self.program.as_ref()));
@@ -310,22 +308,22 @@ impl<'a> Tool<'a> {
         }
         command.envs(self.more_env.iter().map(|(name, value)| (name, value)));
         command.args(&self.args).current_dir(self.dir).process_group(0);
-        // Whoever goes on printing when we no longer listen would be ended by that.
+        // A background process that prints after we close the pipe would be killed by SIGPIPE.
         let stdout = if self.is_errand { Stdio::null() } else { Stdio::piped() };
         let spawned = command.stdin(stdin).stdout(stdout).stderr(Stdio::piped()).spawn();
         let child = spawned.map_err(|source| {
             let program = self.program.to_string_lossy().into_owned();
             ToolError::Missing { program, source }
         })?;
-        // It runs already, but has hardly begun: the hooks that git starts are a person's programs.
+        // It is already running, but has hardly begun: the hooks that git starts are the user's programs.
         limits::hand_down(child.id());
         Ok(child)
     }
 
-    /// Where a tool is found along a PATH that is not ours; none where the system knows without us.
+    /// The path of a tool in a PATH that is not ours; none if the system's own search will do.
     fn found(&self) -> Option<PathBuf> {
         let found = in_path(&self.program, self.env?);
-        // A relative folder would be one of the folder that it runs in.
+        // A relative PATH entry would refer to the tool's working folder.
         found.filter(|path| path.is_absolute() && Path::new(&self.program).components().count() == 1)
     }
 
@@ -334,14 +332,14 @@ impl<'a> Tool<'a> {
     }
 }
 
-/// Runs `program` in `dir` and returns what it printed.
+/// Runs `program` in `dir` and returns its output.
 pub fn run(program: &str, args: &[&str], dir: &Path) -> Result<String, ToolError> {
     let printed = Tool::new(program, dir).args(args).output()?;
     Ok(String::from_utf8_lossy(&printed).into_owned())
 }
 
-/// Runs a program that a person talks to at their terminal, like an editor, to its end: whether that went well. It belongs to
-/// the person, and gets the terminal as it is.
+/// Runs an interactive program, like an editor, to its end; returns whether it succeeded. It belongs to the user, and
+/// gets the terminal as it is.
 pub fn at_terminal(program: &str, args: &[&OsStr], dir: &Path) -> Result<bool, ToolError> {
     let missing = |source| ToolError::Missing { program: program.to_owned(), source };
     #[expect(clippy::disallowed_methods, reason = "this crate is the home of starting processes")]
@@ -400,7 +398,7 @@ mod tests {
             let words = ["-c".as_ref(), script.as_ref(), "sh".as_ref(), language.as_os_str()];
             Tool::errand("sh", dir.path()).args(words).input(b"a text\n").run().unwrap()
         };
-        // Who is left behind waits for a FIFO, prints, and says that it did.
+        // The background process waits for a FIFO, prints, and records that it did.
         let left = "mkfifo go; (read -r _ < go; echo heard && echo yes > said) &";
         let done = errand(&format!("{left} cat > text; test \"$LC_ALL\" = \"$1\""));
         assert!(done.status.success(), "{done:?}");
@@ -431,7 +429,7 @@ mod tests {
             let script = format!("trap 'sleep 0.05; rm lock; exit' TERM; touch lock; {rest}");
             Tool::new("sh", dir.path()).args(["-c", &script]).limit(Duration::from_millis(200)).run()
         };
-        // Below a program that ends at once, too.
+        // Also below a program that ends at once.
         for rest in [
             "while :; do sleep 0.01; done",
             "(trap 'sleep 0.1; rm -f deep' TERM; touch deep; sleep 9) & wait",

@@ -1,5 +1,5 @@
-//! What stands where a secret would stand and is none: a placeholder, a reference to what stands elsewhere, a place, or what
-//! everybody may know. Each is a rule of its own, over the text in any case.
+//! Text in the place of a secret that is not one: a placeholder, a reference, a path, or public data. Each is a rule
+//! of its own, matched in any case.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use super::words::{is_scrambled, is_words};
 
-/// Rules that are made when they are first needed.
+/// Rules that are compiled when they are first needed.
 pub(super) struct Allow(LazyLock<Option<Regex>>);
 
 macro_rules! allow {
@@ -26,33 +26,33 @@ impl Allow {
 }
 
 allow! {
-    /// Words that a placeholder has and that chance does not make; and those that chance may make, where they stand alone.
+    /// Words of placeholders that do not occur by chance; and words that may, if they stand alone.
     PLACEHOLDER = r"example|change[-_.]?me|change ?this|placeholder|redacted|not[-_]?a[-_]?secret|not-?real|your[-_]|your(?:pass|token|secret|key|api)|my[-_]?secret|mypassword|my-token|x{6}|(?:^|[^a-z0-9])x{4}|\*{4}|\.{4}|_{4}|-{4}|0{7}|1{7}|1234567|abcdefgh|abcd1234|abc123|deadbeef|removed|censored|put[-_]your|(?:enter|some|test)[-_]|[-_]test|testtest|foobar|password|passphrase|passw0rd|secret[-_]?key|super[-_]?secret|top[-_]?secret|undefined|invalid|disabled|enc\[|aaaa-bbbb|(?:^|[^a-z0-9])\d*(?:fixme|todo|lorem|masked|hidden|fake|mock|dummy|sample|insert|replace|unused|default|none|null|foo|bar|baz|here)\d*(?:[^a-z0-9]|$)";
-    /// What shows how a token looks, and the web token that is shown everywhere.
+    /// Signs of an example token, and the web token that is in every documentation.
     SHOWN = r"example|x{6}|\*{6}|\.{6}|0{7}|1234567|abcdefgh|placeholder|redacted|dummy|^eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwi";
-    /// How a reference to what stands elsewhere begins, or a hash of a password.
+    /// Prefixes of references to a value elsewhere, or of password hashes.
     REFERENCE = r"^(?:\[\[|\$env:|env[:.]|process\.env|os\.environ|getenv|vault:|secret:|ssm:|arn:|ref\+|op://|aws-sm://|projects/|secrets\.|vars\.|!ref|!sub|!vault|@microsoft\.keyvault|file:/|keyring:|keychain:|/run/secrets|/var/run|data:|\$2[aby]\$|\$argon2|\$[156]\$|\$pbkdf2|\$scrypt|\{ssha|pbkdf2|scrypt:|sha(?:256|512):|scram-sha)";
-    /// What is put in by a template or a shell as a whole.
+    /// Placeholders that a template or a shell replaces as a whole.
     WHOLE = r"^(?:%[\w.:-]*%|__.*__|\[.*\]|\{.*\}|\$[a-z_][a-z0-9_.>\[-]*)$";
-    /// A part of it.
+    /// The sign of a template inside a text.
     INSIDE = r"\$[{(]|\{\{|\}\}|#\{|%\{|<|>";
-    /// A public key, a certificate, a checksum that says so, a date, a version.
+    /// A public key, a certificate, a labelled checksum, a date, a version.
     PUBLIC = r"^(?:ssh-rsa|ssh-ed25519|ecdsa-sha2|sha(?:1|256|384|512)-|sha256:|md5:|-----begin (?:pub|cert)|age1|pk[_.]|\d{4}-\d\d-\d\d|[\d.]+$)";
-    /// Passwords that everybody uses at home: `postgres:postgres@localhost`.
+    /// Usual passwords of local test systems: `postgres:postgres@localhost`.
     USUAL = r"^(?:pass|pwd|secret|test|postgres|root|admin|user|guest|mysql|redis|mongo|rabbit|dev|local|docker|token|x-oauth|foo|bar|demo|hunter|letmein|qwerty|toor|minio|p@ss)";
-    /// Words of labels, where a made up password would stand.
+    /// Words of labels, in the place of a random password.
     LABEL = r"auth|requir|credential|secret|valid|string|crypt|environ|option|numeric|config|field|input|complete|localhost|postgres|variable|your|value";
-    /// Words of sentences that tell what a password should be.
+    /// Words of sentences about password requirements.
     SENTENCE = r"(?:^| )(?:must|least|char(?:acter)?|min(?:imum)?|max(?:imum)?|enter|should|valid|required?|contains?|please|your|longer|shorter|reset|days?|hours|minutes?|times|attempts|expire[sd]?|step|code|sent|digits?|letters|symbols|numbers,|is|are|be|between|used?|for|login|user|account|than|see|set|not|optional)(?: |$)";
     /// The parts of `your-token-goes-here`.
     PART = r"^(?:your|my|the|here|token|key|secret|goes|test|fake|api|some|foo|bar|change|me|replace|insert|with|this|value)$";
     NAME = r"^[a-z_][\w.]*$";
     UUID = r"^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$";
-    /// What only one cluster can read.
+    /// Sealed values that only one cluster can decrypt.
     SEALED = r"^Ag[A-D][a-z0-9+/]{57,}={0,2}$";
 }
 
-/// Most of it are words like `your` and `token`.
+/// Whether it consists mostly of words like `your` and `token`.
 pub(super) fn has_parts_of_a_placeholder(text: &[u8]) -> bool {
     let parts = || text.split(|byte| matches!(byte, b'-' | b'_' | b'.')).filter(|part| !part.is_empty());
     let count = parts().count();
@@ -68,13 +68,13 @@ pub(super) fn is_reference(text: &str) -> bool {
         || text.starts_with('@') && NAME.holds(&bytes[1..]) && is_words(&text[1..])
 }
 
-/// `$NAME` and `$1` at the beginning, or a name in capitals anywhere: a shell puts something else there.
+/// `$NAME` and `$1` at the beginning, or a name in capitals anywhere: a shell replaces these.
 pub(super) fn has_variable(text: &str) -> bool {
     let is_name = |pair: &[u8]| pair[0] == b'$' && (pair[1].is_ascii_uppercase() || pair[1] == b'_');
     text.starts_with('$') || text.as_bytes().windows(2).any(is_name)
 }
 
-/// A path, an address, a media type: things with slashes that have names in them.
+/// A path, an address, a media type: text with slashes between names.
 pub(super) fn is_path(text: &str) -> bool {
     let is_address = text.contains("://") || text.starts_with("www.");
     let is_place = ["/", "./", "../", "~/"].iter().any(|start| text.starts_with(start));

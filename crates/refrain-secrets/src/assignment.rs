@@ -1,5 +1,5 @@
-//! Values that are given to names like `password`, in whatever language: code, JSON, YAML, TOML, ini files, shells, XML,
-//! Dockerfiles, properties. The name is found first; one regular expression says what value it is given.
+//! Values assigned to names like `password`, in every syntax: code, JSON, YAML, TOML, ini files, shells, XML,
+//! Dockerfiles, properties. The name is found first; one regular expression then extracts the assigned value.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -12,39 +12,39 @@ use super::value::{self, Kind};
 use super::words::is_scrambled;
 use super::{allow, names};
 
-/// Words that the names of secrets have.
+/// Words in the names of secrets.
 static WORDS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     bytes_regex(
         r"(?i)passw(?:or)?d|passphrase|passwd|\bpwd|_pwd|pass\b|secret|token|credential|api[_.-]?key|(?:access|private|signing|encryption|encrypt|master|auth|account|client|service|shared|storage|admin|app|license|subscription|deploy|webhook|hmac|jwt|session|cookie|crypt|function|host|ssh|gpg|write|ingest|project|server|integration|aes|rsa|consumer|bot|data|db)[_.-]?key|authkey|_auth\b|auth[_.-]?code|_pat\b",
     )
 });
 
-/// Parts of a name behind the word that make it something about a secret.
+/// Suffixes of a name that make it a property of a secret instead of the secret.
 const ABOUT: &str = "id ids hash hashed hashes sha sha1 sha256 digest checksum fingerprint url uri path file filename dir folder name names type types header field label title placeholder hint message error regex pattern length len size count limit ttl expiry expires expiration timeout age prefix suffix version policy created updated date time format algorithm alg method endpoint scope scopes issuer audience class color icon index description help doc docs strength input env var variable ref store manager provider kind arn selector schema required enabled at in for from iv encryption nonce bits usage status state mode rule rules column table";
 
-/// Parts of a name anywhere that say the same.
+/// Parts of a name that have the same effect anywhere in it.
 const HARMLESS: &str = "public pub csrf xsrf page cursor continuation hash hashed encrypted sealed design lexer tokenizer tokenize sync publishable cancellation cancel checksum integrity resolved placeholder i18n next regexp forgot";
 
-/// Parts of the name of a label about a password, and not of a password.
+/// Parts of the name of a label about a password, not of a password itself.
 const DONE: &str = "confirm confirmation reset change new old current repeat retype show hide enter wrong bad no missing validate label text error errors form";
 
 fn is_in(list: &str, word: &str) -> bool {
     list.split(' ').any(|it| it == word)
 }
 
-// How a value stands behind a name, in a group.
+// How a value follows a name, in a group.
 const BEGIN: &str = r#"^["'`\])?!]{0,4}[ \t]*"#;
 const QUOTED: &str = r#"[bBrRfFuU@$#L\\]{0,2}(?:"([^"\n]*)"|'([^'\n]*)'|`([^`\n]*)`)"#;
 const BARE: &str = r#"([^\s"'`,;<>]+)"#;
 /// `name: X` and on the next line `value: Y`; `key="X" value="Y"`; `"name": "X", "value": "Y"`; `<key>X</key><string>Y`.
 const PAIR: &str = r#"(?:</key>\s*<string>|[\s,]*["']?(?i:value|default)["']?[ \t]*[:=][ \t]*)"#;
-/// The type that some languages put between: `: &str = `.
+/// The type that some languages put in between: `: &str = `.
 const TYPED: &str = r"[: ][A-Za-z0-9_&'<>\[\]. ?*|:]{0,48}:?=[ \t]*";
 const SIGN: &str = r"(?:={2,3}|!==?|\|\|=|=>|:=|\?=|\+=|=|:|>)[ \t]*";
 const BLOCK: &str = r"(?:[|>][-+]?|\\)?[ \t]*\r?\n[ \t]+([^\s=-][^\s=]*[^\s=:])[ \t\r]*(?:\n|$)";
 const BETWEEN: &str = r#"(?:\r?\n[ \t]+)?[^"'`\n;{}]{0,80}"#;
 
-/// Code gives it in quotes only.
+/// In code a value is always in quotes.
 static IN_CODE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let given =
         format!("{PAIR}{BETWEEN}{QUOTED}|{TYPED}{QUOTED}|{SIGN}{BETWEEN}{QUOTED}|[,(][ \\t]*{QUOTED}");
@@ -56,14 +56,14 @@ fn in_text() -> String {
     format!("{BEGIN}(?:{value}|[,(][ \\t]*{QUOTED})")
 }
 
-/// Other texts also bare or on the next line.
+/// In other texts it may be bare or on the next line.
 static IN_TEXT: LazyLock<Option<Regex>> = LazyLock::new(|| bytes_regex(&in_text()));
 
-/// The same, and behind a blank.
+/// The same, and after a blank.
 static BEHIND_BLANK: LazyLock<Option<Regex>> =
     LazyLock::new(|| bytes_regex(&format!("{}|{BEGIN}[ \\t](?:{QUOTED}|{BARE})", in_text())));
 
-/// The first value that looks like a secret and is new.
+/// The first new value that looks like a secret.
 pub(super) fn find(path: &[u8], text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
     let (is_code, is_settings) = (names::is_code(path), names::is_settings(path));
     let has_sealed = LazyLock::new(|| memmem::find(text, b"SealedSecret").is_some());
@@ -93,14 +93,14 @@ pub(super) fn find(path: &[u8], text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
     None
 }
 
-/// How far from its name a value may begin, and end.
+/// How far from its name a value may begin and end.
 const FAR: usize = 1200;
 
-/// Where the value stands that is given to the name which ends at `from`.
+/// The range of the value assigned to the name that ends at `from`.
 fn value(text: &[u8], from: usize, regex: &Regex) -> Option<Range<usize>> {
     let rest = &text[from..text.len().min(from + FAR)];
     let begins = rest.iter().find(|byte| !b"\"'`])?! \t".contains(byte))?;
-    // Most names are given nothing.
+    // Most names have no value.
     if !rest[0].is_ascii_whitespace() && !b"=!|:+,(>?<\n\rvVdD".contains(begins) {
         return None;
     }
@@ -108,15 +108,16 @@ fn value(text: &[u8], from: usize, regex: &Regex) -> Option<Range<usize>> {
     let value = found.iter().skip(1).flatten().next()?.range();
     let value = from + value.start..from + value.end;
     let (is_quoted, quoted) = (is_in_quotes(text, &value), &text[value.clone()]);
-    // What is called is code, whatever the file is named.
+    // A call is code in a file of any name.
     let is_call = !is_quoted && quoted.contains(&b'(') && !str::from_utf8(quoted).is_ok_and(is_scrambled);
-    // A quote that is escaped, as in JSON inside of a string.
+    // An escaped quote, as in JSON inside of a string.
     let is_escaped =
         is_quoted && value.start >= 2 && text[value.start - 2] == b'\\' && quoted.ends_with(b"\\");
     (!is_call).then(|| value.start..value.end - usize::from(is_escaped))
 }
 
-/// Whether what stands before a name gives it the word behind it: `ENV NAME value`, `--name value`, `machine … password value`.
+/// Whether the text before a name makes the next word its value: `ENV NAME value`, `--name value`, `machine …
+/// password value`.
 fn is_set(before: &[u8]) -> bool {
     let line = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_start();
     before.ends_with(b"--")
@@ -125,13 +126,13 @@ fn is_set(before: &[u8]) -> bool {
             .any(|word| line.starts_with(word.as_bytes()))
 }
 
-/// Whether a value stands between two quotes of one kind.
+/// Whether a value is between two quotes of one kind.
 fn is_in_quotes(text: &[u8], value: &Range<usize>) -> bool {
     let before = value.start.checked_sub(1).and_then(|at| text.get(at));
     matches!(before, Some(b'"' | b'\'' | b'`')) && before == text.get(value.end)
 }
 
-/// The whole name that a word is in.
+/// The whole name that contains a word.
 fn name_around(text: &[u8], word: Range<usize>) -> Range<usize> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     let before = text[..word.start].iter().rev().take(80).take_while(|byte| is_part(byte)).count();
@@ -141,14 +142,14 @@ fn name_around(text: &[u8], word: Range<usize>) -> Range<usize> {
     from + marks..word.end + after
 }
 
-/// A name that stands for a secret.
+/// A name for a secret.
 struct Name {
     kind: Kind,
-    /// It is that of a password itself, not of something that is done with one.
+    /// It is the name of a password itself, not of an action with one.
     is_password: bool,
-    /// Nothing in it says what the token is for.
+    /// It does not say what the token is for.
     is_mere_token: bool,
-    /// `date_pat` is a pattern, and no machine makes a token of signs.
+    /// `date_pat` is a pattern, and machine-made tokens contain no such signs.
     may_be_pattern: bool,
 }
 
@@ -158,7 +159,7 @@ impl Name {
         let parts = parts(key);
         let at = key.to_ascii_lowercase().rfind(&word)? + word.len();
         let rest = key.get(at..)?;
-        // What follows the word in full: `tokens`, `tokenizer` and `secretary` are other words.
+        // The word must be complete: `tokens`, `tokenizer` and `secretary` are other words.
         if rest.starts_with(|c: char| c.is_ascii_lowercase()) {
             let is_plural = matches!(rest.as_bytes(), [b's'] | [b's', b'_' | b'.' | b'-', ..]);
             if !is_plural || word.contains("token") {

@@ -1,14 +1,14 @@
-//! What a rule finds, and what rules are made with.
+//! The match of a rule, and helpers to build rules.
 
 use regex::bytes::{Regex, RegexBuilder};
 
-/// What a rule found, and where.
+/// The match of a rule and its position.
 pub(super) struct Hit {
     pub(super) what: &'static str,
     pub(super) at: usize,
 }
 
-/// Whether a secret is not in the version that is committed already.
+/// Whether a secret is missing in the committed version.
 pub(super) type IsNew<'a> = &'a dyn Fn(&[u8]) -> bool;
 
 pub(super) fn bytes_regex(regex: &str) -> Option<Regex> {

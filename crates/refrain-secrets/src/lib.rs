@@ -1,9 +1,9 @@
-//! What must not be committed or pushed: a screen by the names of files and by what stands in them.
+//! What must not be committed or pushed: a scan of files by name and content.
 //!
-//! A file is refused for its name where nobody would want it in a history whatever is in it ([`names`]), for what a rule of the
-//! table finds ([`rules`]), and for a value that a name like `password` is given and that looks as if it were one
-//! ([`assignment`]). Whether it is one say [`value`] and [`allow`]. The screen is pure; its rules are tables, of which nothing
-//! is compiled before a file is screened.
+//! A file is refused for a name that never belongs in a history ([`names`]), for a match of a rule ([`rules`]), and
+//! for a value assigned to a name like `password` that looks like a real one ([`assignment`]). [`value`] and
+//! [`allow`] decide whether a match is a secret. The scan is pure; its rules are tables, which are compiled when the
+//! first file is scanned.
 
 mod allow;
 mod assignment;
@@ -24,25 +24,25 @@ use memchr::memmem;
 
 use hit::{Hit, IsNew};
 
-/// What looks like a secret on a line with this mark, as in a comment, is none: where the line is older than the loop.
+/// A match on a line with this mark, as in a comment, does not count if the line is older than the loop.
 pub const MARK: &str = "refrain:allow-secret";
 
-/// Something that looks like a secret.
+/// A suspected secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SecretMatch {
-    /// What it looks like, in words: `a GitHub token`.
+    /// Its kind, as text: `a GitHub token`.
     pub what: &'static str,
-    /// The line, from 1; none where the file's name says it.
+    /// The line, from 1; none if the file's name is the reason.
     pub line: Option<u32>,
     /// Its line has the [`MARK`].
     pub is_marked: bool,
 }
 
-/// The shortest name that a rule may find a secret in.
+/// The shortest name in which a rule can find a secret.
 const SHORTEST: usize = 12;
 
-/// Looks for a secret in what is about to be committed at `path`. One that stands in `base`, the version that is committed
-/// already, is not new; nor is a path where there is such a version.
+/// Searches the new content of `path` for a secret. A secret that is already in `base`, the committed version, is not
+/// new; nor is a path that has such a version.
 #[must_use]
 pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<SecretMatch> {
     let text = text::readable(bytes);
@@ -64,7 +64,7 @@ pub fn screen(path: &[u8], bytes: &[u8], base: Option<&[u8]>) -> Option<SecretMa
     Some(SecretMatch { what, line: u32::try_from(line).ok(), is_marked: is_marked(line_at(&text, at)) })
 }
 
-/// Looks for a secret in a path, the name of a branch, or a message: what only the table of rules can tell there.
+/// Searches a path, the name of a branch, or a message for a secret: only with the table of rules.
 #[must_use]
 pub fn screen_name(name: &[u8]) -> Option<&'static str> {
     (name.len() >= SHORTEST)
@@ -104,7 +104,7 @@ fn is_marked(line: &[u8]) -> bool {
     memmem::find(line, MARK.as_bytes()).is_some()
 }
 
-/// Whether an environment sets only what everybody has at home: words, numbers, placeholders, logins to this machine.
+/// Whether an environment file contains only harmless values: words, numbers, placeholders, logins to this machine.
 fn is_empty_of_secrets(text: &[u8]) -> bool {
     text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii).all(|line| {
         let value = memchr::memchr(b'=', line).map(|sign| line[sign + 1..].trim_ascii());
@@ -116,7 +116,7 @@ fn is_empty_of_secrets(text: &[u8]) -> bool {
     })
 }
 
-/// The first string of a list of secrets that is more than a name.
+/// The first string in a list of secrets that is more than a name.
 fn listed(text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
     memchr::memchr_iter(b':', text).find_map(|colon| {
         let blanks = text[colon + 1..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();

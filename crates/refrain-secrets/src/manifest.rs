@@ -1,4 +1,4 @@
-//! Secrets of Kubernetes, whose keys may have any name: all of `data` and `stringData` is one.
+//! Secrets of Kubernetes, whose keys may have any name: every value in `data` and `stringData` is one.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ static KIND: LazyLock<Option<Regex>> = LazyLock::new(|| {
     bytes_regex(r#"(?m)(?:^|["'\s{,])kind["']?[ \t]*:[ \t]*["']?Secret["']?[ \t\r]*(?:[,}#]|$)"#)
 });
 
-/// A block of data in YAML, and an object of it in JSON.
+/// A block of data in YAML, or an object of data in JSON.
 static DATA: LazyLock<Option<Regex>> = LazyLock::new(|| {
     bytes_regex(
         r#"(?m)^[ \t]*(data|stringData):[ \t\r]*\n((?:[ \t]+[^\n]*\n?|\r?\n)+)|"(data|stringData)"\s*:\s*\{([^{}]*)\}"#,
@@ -25,12 +25,12 @@ static ENTRY: LazyLock<Option<Regex>> = LazyLock::new(|| {
     )
 });
 
-/// The first value of such a secret that is new.
+/// The first new value of a Kubernetes secret.
 pub(super) fn find(text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
     memmem::find(text, b"Secret").and_then(|_| memmem::find(text, b"ata"))?;
     let (kind, data, entry) = (KIND.as_ref()?, DATA.as_ref()?, ENTRY.as_ref()?);
     let mut from = 0;
-    // One file may hold several, parted by `---`.
+    // One file may contain several documents, separated by `---`.
     for end in memmem::find_iter(text, b"\n---").chain([text.len()]) {
         let part = &text[from..end];
         let is_one = kind.is_match(part);
@@ -55,7 +55,7 @@ pub(super) fn find(text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
     None
 }
 
-/// What stands in base64.
+/// Decodes base64.
 fn decode(text: &[u8]) -> Option<Vec<u8>> {
     const LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let (mut bits, mut count, mut decoded) = (0_u32, 0, Vec::new());

@@ -1,25 +1,26 @@
-//! The rules: one line each. What it finds; how it is told that the text is no placeholder; keywords, of which one is in every
-//! text that the rule finds, in any case, parted by blanks (`.??.` is a byte that comes again so far on; none: the whole text is
-//! looked through); and the regular expression, with the secret itself in a group. Facts about formats come from what vendors document.
+//! The rules, one line each: what it finds; the check that excludes placeholders; keywords, of which every match
+//! contains one, in any case, separated by blanks (`.??.` is a byte that is repeated at this distance; none: the
+//! whole text is searched); and the regular expression, with the secret itself in a group. Facts about formats come
+//! from vendors' documents.
 
-/// How it is told that what a rule finds is a secret.
+/// How a match of a rule is confirmed as a secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
     /// A machine made it.
     Token,
-    /// A machine made it, and it has digits: its shape alone may be that of a name.
+    /// A machine made it, and it contains digits: without them it could be a name.
     Digits,
-    /// A machine made it, and it may stand where a word or a reference would.
+    /// A machine made it, in a place where a word or a reference could be.
     Key,
-    /// The same, but one UUID alone is the name of something.
+    /// The same, but a plain UUID is an identifier.
     NoUuid,
-    /// A person may have made it.
+    /// A user may have chosen it.
     Password,
-    /// A person may have made it, of small letters only.
+    /// A user may have chosen it, in lower case only.
     Typed,
-    /// Words, drawn by a machine.
+    /// Random words.
     Words,
-    /// The shape says all.
+    /// The format is proof enough.
     Sure,
 }
 use Check::{Digits, Key, NoUuid, Password, Sure, Token, Typed, Words};
@@ -37,7 +38,7 @@ const fn rule(what: &'static str, check: Check, keywords: &'static str, regex: &
 
 #[rustfmt::skip]
 pub(super) const RULES: &[Rule] = &[
-    // Keys with a header. A header alone is what a program looks for.
+    // Keys with a header. A header alone is also what a program searches for.
     rule("a private key", Sure, "-----BEGIN", r#"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|[\s"'+,\\>|])*(?:(?:Proc-Type|DEK-Info|Version|Comment|Hash|Charset):[^\n\\]{0,120}(?:\\[nr]|[\s"'+,\\])+)*(?:\\[nr]|[\s"'+,\\])*([A-Za-z0-9+/=]{30})"#),
     rule("a private key", Sure, "LS0tLS1CRUdJTi", r"LS0tLS1CRUdJTi(?:BQUklWQVRF|BSU0EgUFJJVkFUR|BFQyBQUklWQVRF|BPUEVOU1NIIFBSSVZBVEUg|BFTkNSWVBURUQgUFJJVkFURS|BQR1AgUFJJVkFURS|BEU0EgUFJJVkFURS)[A-Za-z0-9+/]{40}"),
     rule("a private key", Sure, "PuTTY-User-Key-File-", r"PuTTY-User-Key-File-[23]:[\s\S]{0,1800}Private-Lines: \d"),
@@ -179,7 +180,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("a Twitter token", Digits, "AAAAAAAAAAAAAAAAAAAA", r"(?:^|[^A-Za-z0-9+/_-]|\n[+-])AAAAAAAAAAAAAAAAAAAA[A-Za-z0-9%]{3}([A-Za-z0-9%]{40,})"),
     rule("an Instagram token", Digits, "IGQV IGAA", r"(?:^|[^A-Za-z0-9+_-]|\n[+-])IG(?:QV|AA)([A-Za-z0-9_-]{60,})"),
     rule("a WakaTime key", Token, "waka_", r"waka_([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})"),
-    // Watching and databases.
+    // Monitoring and databases.
     rule("a Grafana token", Token, "glc_", r"glc_([A-Za-z0-9+/=]{32,})"),
     rule("a Grafana token", Token, "glsa_", r"glsa_([A-Za-z0-9]{32}_[0-9a-fA-F]{8})"),
     rule("a Grafana key", Token, "eyJrIjoi", r"\b(eyJrIjoi[A-Za-z0-9+/=_-]{40,})"),
@@ -196,7 +197,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("a Neon key", Digits, "napi_", r"\bnapi_([a-z0-9]{50,})"),
     rule("an Aiven token", Token, "AVNS_", r"AVNS_([A-Za-z0-9_-]{15,})"),
     rule("a Turso or Convex key", Digits, "prod: dev: preview:", r"\b(?:prod|dev|preview):[a-z]+-[a-z]+-\d+\|([A-Za-z0-9+/=_-]{40,})"),
-    // Tokens in base64: each has one head.
+    // Tokens in base64: each has a fixed prefix.
     rule("a GitHub token", Sure, "Z2hwX Z2hvX Z2h1X Z2hzX Z2hyX Z2l0aHViX3BhdF", r"(?:^|[^A-Za-z0-9+/]|\n[+-])Z2(?:h[wv1zy]X[z0-3][A-Za-z0-9+/]{47,}|l0aHViX3BhdF[89][A-Za-z0-9+/]{40,})"),
     rule("an AWS access key", Sure, "QUtJQ QVNJQ QUJJQ", r"(?:^|[^A-Za-z0-9+/]|\n[+-])(?:QUtJ|QVNJ|QUJJ)Q[TUV][A-Za-z0-9+/]{21}(?:[^A-Za-z0-9+/]|$)"),
     rule("an API key", Sure, "c2st", r"(?:^|[^A-Za-z0-9+/]|\n[+-])c2st[MNOQ-WYZa-e][A-Za-z0-9+/]{39,}={0,2}(?:[^A-Za-z0-9+/=]|$)"),
@@ -205,7 +206,7 @@ pub(super) const RULES: &[Rule] = &[
     rule("a Slack token", Sure, "eG94Yi0 eG94cC0", r"(?:^|[^A-Za-z0-9+/]|\n[+-])eG94(?:Yi0|cC0)[A-Za-z0-9+/]{40,}"),
     rule("a Google API key", Sure, "QUl6Y", r"(?:^|[^A-Za-z0-9+/]|\n[+-])QUl6Y[S-X][A-Za-z0-9+/]{46}(?:[^A-Za-z0-9+/]|$)"),
     rule("a service account of Google", Sure, "ewoJInR5cGUi ewogICAgInR5 ewogICJ0eXBl eyJ0eXBlIjog eyJ0eXBlIjoi", r"(?:eyJ0eXBlIjogInNlcnZpY2VfYWNjb3Vu|eyJ0eXBlIjoic2VydmljZV9hY2NvdW50|ewogICJ0eXBlIjogInNlcnZpY2VfYWNjb3Vu|ewogICAgInR5cGUiOiAic2VydmljZV9hY2NvdW50|ewoJInR5cGUiOiAic2VydmljZV9hY2NvdW50)[A-Za-z0-9+/]{200}"),
-    // Logins on the wire.
+    // Logins in protocols.
     rule("a JSON web token", Token, "eyJ", r"\beyJ[A-Za-z0-9_-]{8,}\.(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{16,})"),
     rule("a password in an address", Password, "://", r#"[A-Za-z][A-Za-z0-9+.-]{1,30}://[^\s/:@'"<>`,]{0,100}:([^\s/'"<>`,]{3,200})@[A-Za-z0-9\[$_%{.-]"#),
     rule("a login", Token, "bearer", r"(?i)\bbearer[\s:=]+['\x22]?([A-Za-z0-9_.=+/~-]{20,})"),
@@ -223,11 +224,11 @@ pub(super) const RULES: &[Rule] = &[
     rule("a password in an address", Password, "password= passwd= pwd= pass=", r#"(?i)[?&](?:[a-z]{1,20}[_-])?(?:password|passwd|pwd|pass)=([^&\s"'<>`\\{}$#]{6,200})"#),
     rule("a key in an address", Key, "key= secret=", r#"(?i)[?&](?:(?:[a-z]{1,20}[_-])?(?:api|access|subscription|client|app)[_-]?(?:key|secret)|secret)=([^&\s"'<>`\\{}$#]{12,300})"#),
     rule("a token in an address", NoUuid, "token=", r#"(?i)[?&](?:[a-z]{1,20}[_-]?)?token=([^&\s"'<>`\\{}$#]{12,600})"#),
-    // Passwords in languages that have words for them.
+    // Passwords in languages with keywords for them.
     rule("a password", Typed, "securestring", r#"(?i)ConvertTo-SecureString\s[^\n"']{0,60}(?:"([^"\n$]{6,128})"|'([^'\n]{6,128})')[^\n]{0,60}-AsPlainText|-AsPlainText\s[^\n"']{0,60}(?:"([^"\n$]{6,128})"|'([^'\n]{6,128})')"#),
     rule("a password", Typed, "password identified", r#"(?i)\b(?:with\s+(?:encrypted\s+)?password|identified(?:\s+with\s+\S{1,60})?\s+by(?:\s+password)?|(?:user|role|login)\s+\S{1,80}\s+(?:encrypted\s+)?password|set\s+password(?:\s+for\s+\S{1,80})?)\s*=?\s*N?\\?(?:'([^'\n\\]{6,128})\\?'|"([^"\n\\]{6,128})\\?")"#),
     rule("a password", Password, "password", r#"(?i)\bpassword\s+(?:(?:for|of)\s+\S{1,60}\s+)?(?:is|was)\s*:?\s+['"`]?([^\s'"`<>]{8,99})"#),
-    // What has no words of its own.
+    // Formats without words of their own.
     rule("the state of Terraform", Sure, "terraform_version", r#""terraform_version"\s*:\s*"[^"]{1,40}"[\s\S]{0,400}?"lineage"\s*:\s*"[0-9a-f]{8}-"#),
     rule("a private key", Sure, "\x02\x01\x000 \x02\x01\x010 \x02\x01\0\x02 \x02\x01\x01\x04", r"(?s)\x30(?:\x82..|\x81.|[\x20-\x7f])\x02\x01(?:[\x00\x01]\x30[\x05-\x1f]\x06[\x03-\x0b][\x2a\x2b][\x65\x81\x86]|\x00\x02(?:\x82..|\x81.)\x00[\x80-\xff]|\x01\x04[\x1c\x20\x30\x42])"),
 ];

@@ -1,4 +1,5 @@
-//! The rules over a text: one pass looks for all keywords, and only around one of them is its rule's regular expression tried.
+//! Applies the rules to a text: one pass finds all keywords, and only around these the rules' regular expressions are
+//! tried.
 
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
@@ -10,21 +11,21 @@ use super::hit::{Hit, IsNew, bytes_regex};
 use super::rules::{Check, RULES};
 use super::value;
 
-/// How much of a text is looked at around a keyword, in bytes before and after it. Keys with a header are the longest.
+/// How much of a text is examined around a keyword, in bytes before and after it. Keys with a header are the longest.
 const AROUND: (usize, usize) = (160, 2000);
 
-/// How much must be seen behind a keyword that another has shown already.
+/// How much must be seen after a keyword that another match already covers.
 const ENOUGH: usize = 700;
 
 struct Table {
     keywords: AhoCorasick,
-    /// Of each keyword, the rule that it belongs to, and its bytes where the rule wants them in this very case.
+    /// For each keyword, its rule, and its bytes if the rule is case-sensitive.
     of_keyword: Vec<(usize, Option<&'static [u8]>)>,
     /// The rules without a keyword.
     of_all: Vec<usize>,
-    /// The rules for which a byte comes again: which, and how far on.
+    /// The rules with a repeated byte: the rule, the byte, and the distance.
     of_pairs: Vec<(usize, u8, usize)>,
-    /// The regular expressions, made when they are first needed: most never are.
+    /// The regular expressions, compiled when they are first needed: most never are.
     regexes: Vec<OnceLock<Option<Regex>>>,
 }
 
@@ -65,7 +66,7 @@ static TABLE: LazyLock<Option<Table>> = LazyLock::new(|| {
     })
 });
 
-/// The first secret that a rule finds and that is new.
+/// The first new secret that a rule finds.
 pub(super) fn find(text: &[u8], is_new: IsNew<'_>) -> Option<Hit> {
     let table = TABLE.as_ref()?;
     let mut seen_to = vec![0; RULES.len()];
@@ -101,7 +102,7 @@ fn apply(text: &[u8], rule: usize, regex: &Regex, is_new: IsNew<'_>) -> Option<H
     })
 }
 
-/// What stands in the first group that took part, or the whole.
+/// The first group that matched, or the whole match.
 pub(super) fn group<'t>(found: &Captures<'t>) -> Option<&'t [u8]> {
     let group = found.iter().skip(1).flatten().next();
     group.or_else(|| found.get(0)).map(|group| group.as_bytes())

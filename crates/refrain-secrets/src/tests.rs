@@ -1,9 +1,9 @@
-//! Planted secrets, none of which may pass, and harmless files, none of which should be refused. The secrets are made here
-//! of pieces: no text of this repository looks like one.
+//! Planted secrets, all of which must be found, and harmless files, none of which should be refused. The secrets are
+//! joined from pieces: no text of this repository looks like one.
 
 use super::*;
 
-/// Numbers that look random and are the same in every run.
+/// Pseudo-random numbers that are the same in every run.
 pub(super) struct Chance(pub(super) u64);
 
 const DIGITS: &str = "0123456789";
@@ -28,7 +28,7 @@ impl Chance {
         loop {
             let bytes = alphabet.as_bytes();
             let text: String = (0..len).map(|_| char::from(bytes[self.next(bytes.len())])).collect();
-            // Programs that make passwords see to it that all kinds are in them.
+            // Password generators include every kind of character.
             let count = |is: fn(&u8) -> bool| text.bytes().filter(is).count().min(2);
             let is_short = (12..=20).contains(&len) && (alphabet == ALNUM || alphabet == TYPED);
             let kinds =
@@ -39,8 +39,8 @@ impl Chance {
         }
     }
 
-    /// A shape, read from the left: text stands for itself, `{x40}` for forty characters of the alphabet `x`, `~` for
-    /// nothing, so that what stands here is not what it makes.
+    /// Expands a template, from left to right: text stays, `{x40}` becomes forty characters of the alphabet `x`, `~`
+    /// disappears, so that the template itself does not look like a secret.
     pub(super) fn shape(&mut self, shape: &str) -> String {
         let mut made = String::new();
         let mut rest = shape;
@@ -81,7 +81,7 @@ fn is_alphabet(what: &str) -> bool {
         && chars.all(|c| c.is_ascii_digit())
 }
 
-/// Tokens as their vendors make them.
+/// Tokens in their vendors' formats.
 pub(super) const TOKENS: &[&str] = &[
     "AK~IA{316}",
     "AS~IA{316}",
@@ -159,7 +159,7 @@ pub(super) const TOKENS: &[&str] = &[
     "nv~api-{u64}",
 ];
 
-/// Settings in which a machine's secret stands, as people write them down.
+/// Typical settings that contain a machine-made secret.
 pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("config/app.py", "AWS_SECRET_ACCESS_KEY = \"{b40}\"\n"),
     ("settings.py", "SECRET_KEY = 'django-{a50}'\n"),
@@ -257,7 +257,7 @@ pub(super) const SETTINGS: &[(&str, &str)] = &[
     ("lib/x.ex", "config :app, App.Endpoint, secret_key_base: \"{b64}\"\n"),
 ];
 
-/// Files whose name is enough.
+/// Files that are refused for their name.
 pub(super) const NAMES: &[&str] = &[
     ".env",
     ".env.local",
@@ -327,7 +327,7 @@ fn no_planted_secret_passes() {
     assert!(passed.is_empty(), "{} of {} passed:\n{}", passed.len(), planted.len(), passed.join("\n"));
 }
 
-/// What looks like a secret and is none.
+/// Text that looks like a secret and is none.
 pub(super) const HARMLESS: &[(&str, &str)] = &[
     (".env.example", "API_KEY=your-api-key-here\nDB_PASSWORD=changeme\n"),
     ("README.md", "Set `API_TOKEN` to your token: `export API_TOKEN=<token>`.\n"),

@@ -1,5 +1,5 @@
-//! A file as its readers see it: letters of UTF-16 and UTF-32 as those of ASCII, nothing that nobody sees, and, a second time,
-//! with the parts of strings joined.
+//! A file as its readers see it: UTF-16 and UTF-32 letters as ASCII, without invisible characters, and, a second
+//! time, with the parts of concatenated strings joined.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,29 +9,30 @@ use regex::bytes::{Captures, Regex};
 
 use super::hit::bytes_regex;
 
-/// Stretches of wide letters, wherever in a file.
+/// Runs of wide characters anywhere in a file.
 static WIDE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     bytes_regex(
         r"(?:[\t\n\r\x20-\xff]\x00){8,}|(?:\x00[\t\n\r\x20-\xff]){8,}|(?:[\t\n\r\x20-\xff]\x00{3}){8,}|(?:\x00{3}[\t\n\r\x20-\xff]){8,}",
     )
 });
 
-/// Characters without a width (U+00AD, U+034F, U+180E, U+200B.., U+202A.., U+2060.., U+FEFF, U+E0000..), and the heads in a
-/// ZIP file, which stand right behind what a file in it ends with.
+/// Characters without a width (U+00AD, U+034F, U+180E, U+200B.., U+202A.., U+2060.., U+FEFF, U+E0000..), and the
+/// heads in a ZIP file, which directly follow the end of a file in it.
 static UNSEEN: LazyLock<Option<Regex>> = LazyLock::new(|| {
     bytes_regex(
         r"\xc2\xad|\xcd\x8f|\xe1\xa0\x8e|\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xef\xbb\xbf|\xf3\xa0[\x80\x81].|PK[\x01\x03\x05\x07][\x02\x04\x06\x08]",
     )
 });
 
-/// What may stand between two parts of a string that a program joins: quotes, with or without a sign, or the end of a line.
+/// Text between two parts of a string that a program joins: quotes, with or without an operator, or the end of a
+/// line.
 static JOINT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     bytes_regex(
         r#""\s{0,40}(?:[+.&\\]|\.\.|& _)?\s{0,40}[bBrRfFuU]?"|'\s{0,40}(?:[+.&\\]|\.\.|& _)?\s{0,40}[bBrRfFuU]?'|\\\r?\n[ \t]{0,40}"#,
     )
 });
 
-/// The joints in a text: with what a secret is made of before and behind.
+/// The places where strings are concatenated between characters that a secret can contain.
 fn joints(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
     let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=_.~-".contains(byte);
     let is_joint = move |it: &Range<usize>| {
@@ -62,10 +63,10 @@ pub(super) fn readable(bytes: &[u8]) -> Cow<'_, [u8]> {
     visible.map_or(text, Cow::Owned)
 }
 
-/// How much is joined before and behind a joint, and how much must be seen behind one that another has shown already.
+/// How much is joined before and after a joint, and how much must be seen after one that another already covers.
 const AROUND: (usize, usize, usize) = (300, 2000, 700);
 
-/// Stretches in which parts of strings stand, joined, and where the first joint of each is.
+/// Regions with strings joined, and the position of the first joint of each.
 pub(super) fn joined(text: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> {
     let mut to = 0;
     joints(text).filter_map(move |joint| {

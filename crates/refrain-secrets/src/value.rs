@@ -1,26 +1,26 @@
-//! Whether a text that stands where a secret would stand is one: what is made up ([`words`](super::words)) and stands for
-//! nothing else ([`allow`](super::allow)).
+//! Whether a text in the place of a secret is one: it is random ([`words`](super::words)) and no placeholder or
+//! reference ([`allow`](super::allow)).
 
 use super::allow::{self, has_variable, is_path, is_reference};
 use super::words::{distinct, entropy, is_expression, is_mixed, is_scrambled, is_words};
 
-/// What the text is taken for.
+/// The assumed kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// It follows a name like `password`, which people make up.
+    /// It follows a name like `password`: users choose such values.
     Password,
-    /// It follows a name like `api_key`, which machines make up.
+    /// It follows a name like `api_key`: machines make such values.
     Key,
 }
 
-/// Whether the body of a token, without what its vendor puts before it, is one that a machine made up.
+/// Whether the body of a token, without its vendor's prefix, is random.
 pub(super) fn is_token(body: &[u8]) -> bool {
     distinct(body) >= 6.min(body.len() / 2)
         && !allow::SHOWN.holds(body)
         && !allow::has_parts_of_a_placeholder(body)
 }
 
-/// Whether it is made of words, with one digit at most.
+/// Whether it consists of words, with one digit at most.
 pub(super) fn is_name(body: &[u8]) -> bool {
     body.iter().filter(|byte| byte.is_ascii_digit()).count() < 2 && str::from_utf8(body).is_ok_and(is_words)
 }
@@ -29,7 +29,7 @@ pub(super) fn is_uuid(body: &[u8]) -> bool {
     allow::UUID.holds(body)
 }
 
-/// Whether a value that is given to such a name is a secret.
+/// Whether a value assigned to such a name is a secret.
 pub(super) fn is_secret(value: &[u8], kind: Kind) -> bool {
     let Ok(text) = str::from_utf8(value) else { return false };
     if value.len() < 8
@@ -49,7 +49,7 @@ pub(super) fn is_secret(value: &[u8], kind: Kind) -> bool {
             is_value && !text.contains(['\\', '`']) && !text.contains("[^")
         }
         Kind::Key => {
-            // No machine makes letters that are not those of ASCII: it is a label.
+            // Machine-made values are ASCII only: other text is a label.
             let is_value = text.is_ascii() && (is_scrambled(text) || !is_words(text) && !is_expression(text));
             value.len() >= 12 && is_value && entropy(value) >= 2.8
         }
@@ -60,7 +60,7 @@ fn is_allowed(text: &str) -> bool {
     is_reference(text) || allow::PLACEHOLDER.holds(text.as_bytes())
 }
 
-/// Whether the password of an address is one.
+/// Whether the password in an address is a secret.
 pub(super) fn is_login(value: &[u8]) -> bool {
     let Ok(text) = str::from_utf8(value) else { return false };
     value.len() >= 6
@@ -73,12 +73,12 @@ pub(super) fn is_login(value: &[u8]) -> bool {
         && distinct(value) >= 4
 }
 
-/// Whether a password on a command line or in a list of settings is one: there, plain words are passwords too.
+/// Whether a password on a command line or in a list of settings is a secret: there, plain words are passwords too.
 pub(super) fn is_typed(value: &[u8]) -> bool {
     is_login(value) || str::from_utf8(value).is_ok_and(is_plain_password)
 }
 
-/// Small letters only, and many: a password that a person made up, where a name says that it is one.
+/// Only lower-case letters, and many: a password that a user chose, if the name says that it is one.
 fn is_plain_password(text: &str) -> bool {
     text.len() >= 12
         && text.bytes().all(|byte| byte.is_ascii_lowercase())
@@ -87,14 +87,14 @@ fn is_plain_password(text: &str) -> bool {
         && !allow::LABEL.holds(text.as_bytes())
 }
 
-/// Whether what a file of settings gives to a password is one, though it is made of small letters, of digits, or of words
-/// with a number.
+/// Whether a value of a password in a settings file is one, although it consists of lower-case letters, of digits, or
+/// of words with a number.
 pub(super) fn is_made_up(value: &[u8], is_in_quotes: bool) -> bool {
     let Ok(text) = str::from_utf8(value) else { return false };
     if text.is_empty() || value.len() > 200 || is_allowed(text) {
         return false;
     }
-    // Not digits of which each is the next or the one before: `87654321`.
+    // Not consecutive digits: `87654321`.
     let is_row = || value.windows(2).all(|pair| pair[0].abs_diff(pair[1]) == 1);
     let is_number = text.len() >= 8
         && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -103,7 +103,7 @@ pub(super) fn is_made_up(value: &[u8], is_in_quotes: bool) -> bool {
     is_number || is_plain_password(text) || is_in_quotes && is_passphrase(text)
 }
 
-/// Some words and a number, parted by blanks, that tell nobody what to do.
+/// Some words and a number, separated by blanks, that are not an instruction.
 fn is_passphrase(text: &str) -> bool {
     let words: Vec<&str> = text.split(' ').collect();
     let is_word = |word: &&&str| word.bytes().any(|byte| byte.is_ascii_alphabetic());
@@ -118,7 +118,7 @@ fn is_passphrase(text: &str) -> bool {
         && !allow::SENTENCE.holds(text.as_bytes())
 }
 
-/// Whether a text that a file of secrets gives to any name is more than a word, a reference or a place.
+/// Whether any value in a file of secrets is more than a word, a reference or a path.
 pub(super) fn is_filled(value: &[u8]) -> bool {
     let Ok(text) = str::from_utf8(value) else { return false };
     value.len() >= 8
@@ -129,20 +129,20 @@ pub(super) fn is_filled(value: &[u8]) -> bool {
         && (!is_words(text) || is_mixed(text) || is_plain_password(text))
 }
 
-/// Whether a value of an environment says nothing that is worth keeping: it is empty of secrets, or a login to this machine.
+/// Whether a value of an environment file is harmless: it contains no secret, or is a login to this machine.
 pub(super) fn is_at_home(value: &[u8]) -> bool {
     let Ok(text) = str::from_utf8(value) else { return false };
     let Some((_, rest)) = text.split_once("://") else { return !is_filled(value) };
     let place = rest.split(['/', '?']).next().unwrap_or_default();
     let (login, host) = place.rsplit_once('@').unwrap_or(("", place));
     let host = host.split(':').next().unwrap_or_default();
-    // A name without a dot is one of a container.
+    // A host name without a dot is a container.
     let is_near = host.is_empty() || host == "127.0.0.1" || host == "0.0.0.0" || !host.contains('.');
     let password = login.split_once(':').map_or("", |(_, password)| password);
     (is_near || login.is_empty()) && !is_login(password.as_bytes()) && !rest.contains("sig=")
 }
 
-/// Whether twelve or more words are those of a wallet, and not the ones that everybody tries it with.
+/// Whether twelve or more words are a wallet's mnemonic, and not a well-known test mnemonic.
 pub(super) fn is_mnemonic(body: &[u8]) -> bool {
     let words: std::collections::BTreeSet<&[u8]> = body.split(|byte| *byte == b' ').collect();
     words.len() >= 9

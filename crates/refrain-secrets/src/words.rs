@@ -1,7 +1,8 @@
-//! Of what a text is made: words and small numbers, as people write names, or letters, digits and signs as chance throws them.
+//! Whether a text consists of words and small numbers, like names that people choose, or of random letters, digits
+//! and signs.
 
-/// Letters, digits and many signs in short pieces, as a program makes a key of all that can be typed. Code has signs too, but
-/// the names between them are longer.
+/// Letters, digits and many signs in short pieces, as a program makes a key of all that can be typed. Code has signs
+/// too, but the names between them are longer.
 pub(super) fn is_scrambled(text: &str) -> bool {
     let signs: std::collections::BTreeSet<char> =
         text.chars().filter(|c| c.is_ascii_punctuation() && !"._-/:,".contains(*c)).collect();
@@ -27,7 +28,7 @@ pub(super) fn is_expression(text: &str) -> bool {
     text.contains(['(', ')', '[', ']', '{', '}', ';', '|', '"', '\'', '`', '\\'])
 }
 
-/// At least three of lower case, upper case, digits and signs, and among them a sign that names do not have.
+/// At least three of lower case, upper case, digits and signs, including a sign that does not occur in names.
 pub(super) fn is_mixed(text: &str) -> bool {
     let has = |test: fn(&char) -> bool| usize::from(text.chars().any(|c| test(&c)));
     let signs = has(|c| {
@@ -42,8 +43,8 @@ pub(super) fn is_mixed(text: &str) -> bool {
     signs == 1 && kinds >= 3 && !is_expression(text)
 }
 
-/// Whether a text is made of words and small numbers: a name, an option, a sentence without spaces. Random letters are
-/// not: they change between kinds of characters all the time.
+/// Whether a text consists of words and small numbers: a name, an option, a sentence without spaces. Random letters
+/// do not: they change between kinds of characters all the time.
 pub(super) fn is_words(text: &str) -> bool {
     let runs = runs(text);
     let (mut letters, mut words, mut digits, mut numbers) = (0, 0, 0, 0_usize);
@@ -70,10 +71,10 @@ pub(super) fn is_words(text: &str) -> bool {
         .iter()
         .filter(|(kind, run)| *kind == Kind::Letters && run.len() > 3)
         .all(|(_, run)| is_sayable(run));
-    // A number stands at an end, or behind a sign: `part-7`, `sha256`. Once it may be inside, as in `base64Decode`.
+    // A number is at an end, or after a separator: `part-7`, `sha256`. Once it may be inside, as in `base64Decode`.
     let is_inside =
         |run: &&[(Kind, &str)]| matches!(run, [(Kind::Letters, _), (Kind::Digits, _), (Kind::Letters, _)]);
-    // Abbreviations are words too, but random letters have more of them, most of all where nothing parts the words.
+    // Abbreviations are words too, but random letters contain more of them, most of all without separators.
     let is_odd = |(kind, run): &&(Kind, &str)| *kind == Kind::Letters && (run.len() <= 2 || !has_vowel(run));
     let odd = runs.iter().filter(is_odd).count();
     let has_signs = runs.iter().any(|(kind, _)| *kind == Kind::Sign);
@@ -89,10 +90,10 @@ pub(super) fn is_words(text: &str) -> bool {
         && (has_signs || !has_rare_pairs(&runs))
 }
 
-/// After each letter, those that follow it in words of languages that are written with these letters.
+/// For each letter, the letters that can follow it in words of languages with this alphabet.
 const FOLLOWING: &str = "abcdfghiklmnprstuvwxy abcdeijlmorstuy acdefhiklmoprstuy abcdefgilmnoprstuy abcdefghiklmnopqrstuvwxyz adefilorstuy aeghilmnorstu aeilmorstuy abcdefgklmnoprstvxz aeou aeilnosu abcdefiklmnopstuvy abdeilmopsuy abcdefghiklmnoprstuvy abcdefgiklmnoprstuvwx acdehiloprstuy u abcdefgiklmnoprstuvy acdefghiklmnopqrstuvwy abcdefhilmnoprstuwy abcdefgilmnoprst aeio aehinors aceipt aceilmnopst aei";
 
-/// Whether a quarter of the pairs of letters are such as words do not have.
+/// Whether a quarter of the letter pairs do not occur in words.
 fn has_rare_pairs(runs: &[(Kind, &str)]) -> bool {
     let letters = runs.iter().filter(|(kind, run)| *kind == Kind::Letters && run.len() > 2);
     let is_rare = |pair: &[u8]| {
@@ -112,13 +113,14 @@ fn has_vowel(letters: &str) -> bool {
     letters.contains(|c| "aeiouyAEIOUY".contains(c))
 }
 
-/// Whether letters are as in a word: all small, all capital, or one capital and small ones.
+/// Whether letters have the case of a word: all lower, all upper, or one capital first.
 fn is_cased(letters: &str) -> bool {
     let small = |text: &str| text.chars().all(char::is_lowercase);
     small(letters) || letters.chars().all(char::is_uppercase) || letters.get(1..).is_some_and(small)
 }
 
-/// Whether letters can be said: they have vowels, and not too much between them. Abbreviations, such as HTTPS, have none.
+/// Whether letters are pronounceable: they have vowels, with few consonants in between. Abbreviations, such as HTTPS,
+/// have none.
 fn is_sayable(letters: &str) -> bool {
     let is_vowel = |c: char| "aeiouyAEIOUY".contains(c);
     letters.len() <= 5
@@ -133,7 +135,7 @@ enum Kind {
     Sign,
 }
 
-/// The text in pieces of one kind; letters are parted where a capital follows a small one.
+/// The text split into runs of one kind; letters are split before a capital that follows a lower-case letter.
 fn runs(text: &str) -> Vec<(Kind, &str)> {
     let kind = |c: char| match c {
         c if c.is_ascii_digit() => Kind::Digits,
@@ -163,7 +165,7 @@ pub(super) fn distinct(value: &[u8]) -> usize {
     seen.iter().filter(|seen| **seen).count()
 }
 
-/// Bits a character, after Shannon.
+/// Shannon entropy, in bits per character.
 pub(super) fn entropy(value: &[u8]) -> f64 {
     let mut counts = [0u32; 256];
     for byte in value {

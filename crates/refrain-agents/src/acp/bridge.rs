@@ -1,4 +1,5 @@
-//! The process between an ACP agent and our keeper: it starts the agent's program, talks to it, and prints our events.
+//! The process between an ACP agent and our keeper: it starts the agent's program, exchanges messages with it, and
+//! prints our events.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -17,13 +18,13 @@ use super::map::Map;
 use super::pipes;
 use crate::summarize;
 
-/// How long a program may say nothing before it is taken for no ACP agent.
+/// How long a program may be silent before it counts as no ACP agent.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long it may take to leave once its input is closed; codex-acp never does, gemini takes up to 1.3 s.
+/// How long it may take to exit after its input is closed; codex-acp never does, gemini takes up to 1.3 s.
 const LEAVING: Duration = Duration::from_secs(2);
-/// How long it may take to leave where the person waits for that.
+/// How long it may take to exit while the user waits for that.
 const HURRYING: Duration = Duration::from_millis(500);
-/// So many messages may wait to be attended to.
+/// How many messages may be queued.
 const WAITING: usize = 64;
 
 #[derive(Clone, Debug)]
@@ -32,13 +33,13 @@ pub struct Bridge {
     pub program: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// The folder that it works in, absolute.
+    /// The working folder, absolute.
     pub dir: PathBuf,
-    /// What it may do.
+    /// Its permissions.
     pub permissions: Permissions,
-    /// The model that it is to use.
+    /// The model to use.
     pub model: Option<String>,
-    /// How long it may take to introduce itself.
+    /// The time limit for its first message.
     pub patience: Duration,
 }
 
@@ -49,11 +50,11 @@ impl Bridge {
         Self { program, args, dir, permissions, model: None, patience: PATIENCE }
     }
 
-    /// Has the agent do what `prompt` says, prints its events to `out`, one JSON object a line, and returns whether it came
-    /// to its end as it should. SIGINT and SIGTERM stop it; another one, at once.
+    /// Runs the agent with `prompt`, prints its events to `out`, one JSON object per line, and returns whether it
+    /// ended normally. SIGINT and SIGTERM stop it; a second one does so at once.
     ///
     /// # Errors
-    /// Where this process itself cannot be set up.
+    /// If this process itself cannot be set up.
     pub fn run(&self, prompt: &str, out: &mut dyn Write) -> io::Result<bool> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stops) = mpsc::unbounded_channel();
@@ -65,7 +66,7 @@ impl Bridge {
             let mut say = |event: AgentEvent| {
                 let line = serde_json::to_string(&event).map_err(io::Error::other);
                 if line.and_then(|line| writeln!(out, "{line}")).and_then(|()| out.flush()).is_err() {
-                    // Nobody reads what it does, so it need not do it.
+                    // Its output is no longer read, so it can stop.
                     let _ = stop.send(());
                 }
             };
@@ -73,7 +74,7 @@ impl Bridge {
         })
     }
 
-    /// The same, with everything from outside as values.
+    /// The same, with all external inputs as parameters.
     pub(super) async fn converse(
         &self,
         prompt: &str,
@@ -132,7 +133,7 @@ impl Bridge {
                 say(AgentEvent::Fault(faults::of(FaultKind::Aborted, "the agent was interrupted")));
                 false
             }
-            // No last word: what its standard error adds is known only to who reads that.
+            // No final message: only the reader of its standard error knows more.
             Ok(Err(ConversationError::Gone(at))) => {
                 let how =
                     piped.end(HURRYING).map_or_else(|error| error.to_string(), |status| status.to_string());

@@ -1,4 +1,4 @@
-//! The bridge against little agents: shell scripts that read a line and print what an agent would.
+//! Tests of the bridge with small agents: shell scripts that read a line and print what an agent would.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::bridge::Bridge;
 
-/// What every agent here has: it reads a request, and answers it by its id.
+/// Shared by all scripts: reads a request, and answers it by its id.
 const BEGIN: &str = r#"
 ask() { read -r line || exit 9; id=$(printf '%s' "$line" | sed 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/'); }
 say() { printf '%s\n' "$1"; }
@@ -28,7 +28,7 @@ permission() {
 }
 "#;
 
-/// Bridges to a script; `stops` are asked for as tool calls are heard.
+/// Bridges to a script; each of the first `stops` tool calls triggers a stop.
 fn converse(script: &str, stops: usize, change: impl FnOnce(&mut Bridge)) -> (bool, Vec<AgentEvent>) {
     let args = ["-c".to_owned(), format!("{BEGIN}\n{script}")].into();
     let mut bridge = Bridge::new("sh".to_owned(), args, "/repo".into(), Permissions::Auto);
@@ -89,7 +89,7 @@ fn a_question_is_answered(#[case] permissions: Permissions, #[case] answer: &str
 
 #[test]
 fn a_judge_may_read_and_nothing_else() {
-    // The kind of the tool stands in what all scripts begin with.
+    // The shared part of the scripts determines the kind of the tool.
     let reads = "permission() { say '{\"jsonrpc\":\"2.0\",\"id\":\"q1\",\"method\":\"session/request_permission\",\"params\":{\"sessionId\":\"s1\",\"toolCall\":{\"toolCallId\":\"t1\",\"title\":\"look\",\"kind\":\"read\"},\"options\":[{\"optionId\":\"once\",\"name\":\"O\",\"kind\":\"allow_once\"},{\"optionId\":\"no\",\"name\":\"N\",\"kind\":\"reject_once\"}]}}'; read -r line; case $line in *'\"once\"'*) text allowed;; *) text rejected;; esac; }";
     let script = format!("opened; ask; turn=$id; permission; id=$turn; {END}");
     for (script, answer) in [(format!("{reads}\n{script}"), "allowed"), (script, "rejected")] {

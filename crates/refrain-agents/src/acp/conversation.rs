@@ -1,5 +1,5 @@
-//! The conversation with an ACP agent: initialize, open a session, set its model and mode, prompt once, answer what it asks
-//! meanwhile.
+//! The conversation with an ACP agent: initialize, open a session, set its model and mode, prompt once, answer its
+//! requests meanwhile.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -27,20 +27,20 @@ use super::map::Map;
 use super::wire::{Choice, ChoiceKind, Initialized, NewSession, Prompted, Question, ToolStatus};
 use crate::summarize;
 
-/// How long a session may take to be opened and set up: servers of tools are started then.
+/// How long opening and setting up a session may take: tool servers are started then.
 const OPENING: Duration = Duration::from_secs(120);
-/// How long an agent may take to obey a `session/cancel`.
+/// How long an agent may take to react to a `session/cancel`.
 const CANCELLING: Duration = Duration::from_secs(2);
-/// So many lines that are no messages before the first message are enough to know.
+/// After so many junk lines without a message the program counts as no ACP agent.
 const JUNK: usize = 100;
 /// The modes without questions, by their ids (agent-clis.md, "ACP"): Gemini's, Claude's, Codex's.
 const FULL: [&str; 3] = ["yolo", "bypassPermissions", "agent-full-access"];
-/// Those in which it changes nothing: Claude's and OpenCode's, Codex's.
+/// The read-only modes: Claude's and OpenCode's, Codex's.
 const READ_ONLY: [&str; 2] = ["plan", "read-only"];
-/// The kinds of tools that change nothing, by the protocol's own words.
+/// The kinds of tools that change nothing, in the protocol's names.
 const READING: [&str; 3] = ["read", "search", "think"];
 
-/// What comes in by itself.
+/// Messages that the agent starts.
 pub(super) enum Heard {
     Notification(UntypedMessage),
     Request(UntypedMessage, Box<Responder<Value, V1>>),
@@ -48,36 +48,36 @@ pub(super) enum Heard {
     Junk(Vec<u8>),
 }
 
-/// Why a conversation did not come to its end.
+/// Why a conversation did not end normally.
 pub(super) enum ConversationError {
-    /// Something went wrong, and the program said so, or we did.
+    /// An error, reported by the program or found by us.
     Fault(Fault),
     /// The program is gone.
     Gone(At),
-    /// It was to be stopped, and did not end by itself.
+    /// It was stopped, and did not end by itself.
     Stopped,
 }
 
-/// A conversation, its events going to `say`.
+/// A conversation that sends its events to `say`.
 pub(super) struct Conversation<'a> {
     pub(super) bridge: &'a Bridge,
     pub(super) map: Map,
     pub(super) hearing: mpsc::Receiver<Heard>,
-    /// Asks for the end; asked again, at once.
+    /// Requests to stop; the second one stops at once.
     pub(super) stops: mpsc::UnboundedReceiver<()>,
     pub(super) junk: Vec<String>,
     pub(super) say: &'a mut dyn FnMut(AgentEvent),
 }
 
 impl Conversation<'_> {
-    /// Holds it; what it came to is said.
+    /// Runs the conversation and reports its result.
     pub(super) async fn hold(
         &mut self,
         agent: &ConnectionTo<Agent>,
         prompt: &str,
     ) -> Result<Prompted, ConversationError> {
         let result = self.talk(agent, prompt).await;
-        // Nobody listens any more, so nobody may wait for that.
+        // The receiver is gone, so no sender may wait for it.
         self.hearing.close();
         result
     }
@@ -121,7 +121,7 @@ impl Conversation<'_> {
         self.ask(agent, &PromptRequest::new(new.session_id, content), Until::cancelled(cancel)).await
     }
 
-    /// Sends a request and attends to everything else until it is answered.
+    /// Sends a request and handles all other messages until it is answered.
     async fn ask<T: DeserializeOwned>(
         &mut self,
         agent: &ConnectionTo<Agent>,
@@ -132,7 +132,7 @@ impl Conversation<'_> {
         let request = request.to_untyped_message().map_err(|error| broken(at, error))?;
         let mut answer = pin!(agent.send_request(request).block_task());
         let answer = loop {
-            // None goes first: an agent that talks without end must not keep us from stopping it.
+            // Unbiased: an agent that sends without end must not prevent us from stopping it.
             tokio::select! {
                 Some(heard) = self.hearing.recv() => self.attend(heard)?,
                 answer = &mut answer => break answer,
@@ -140,7 +140,7 @@ impl Conversation<'_> {
                 () = until.is_over() => return Err(until.late(self, &method)),
             }
         };
-        // What came before the answer waits here by now; what comes after it may go on for ever.
+        // Updates before the response are queued by now; those after it may continue for ever.
         for _ in 0..self.hearing.len() {
             let Ok(heard) = self.hearing.try_recv() else { break };
             self.attend(heard)?;
@@ -160,7 +160,7 @@ impl Conversation<'_> {
             }
             Heard::Notification(_) => (self.say)(AgentEvent::Unknown),
             Heard::Request(message, responder) => {
-                // An answer that cannot be sent is one that nobody waits for.
+                // If a response cannot be sent, no request waits for it.
                 let _ = match message.method() {
                     "session/request_permission" => match serde_json::from_value(message.params) {
                         Ok(question) => responder.respond(self.answer(question)),
@@ -188,11 +188,11 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    /// Answers a question. `allow_once` before `allow_always`: the latter is written into the agent's own settings, which
-    /// may lie in the project.
+    /// Answers a question. `allow_once` before `allow_always`: the latter is written into the agent's own settings,
+    /// which may lie in the project.
     fn answer(&mut self, question: Question) -> Value {
         let Question { mut tool_call, options } = question;
-        // Nothing more will be said of it before it is answered.
+        // No further update of it comes before the answer.
         tool_call.status = Some(ToolStatus::InProgress);
         let about = tool_call.title.clone().unwrap_or_default();
         let only_reads = tool_call.kind.as_deref().is_some_and(|kind| READING.contains(&kind));
@@ -216,7 +216,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// Has the agent use a model, in whichever of the two ways it offers that.
+    /// Sets the model, in one of the two ways that the agent offers.
     async fn set_model(
         &mut self,
         agent: &ConnectionTo<Agent>,
@@ -250,19 +250,19 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    /// It is none, or none that can be talked to; with the first that it printed, which tells most.
+    /// The program is no ACP agent, or an incompatible one; with its first line of output, the most informative one.
     fn no_agent(&self, why: &str) -> ConversationError {
         ConversationError::Fault(no_agent(&self.bridge.program, why, &self.junk))
     }
 }
 
-/// What is said of a program that is no ACP agent.
+/// The error for a program that is no ACP agent.
 pub(super) fn no_agent(program: &str, why: &str, junk: &[String]) -> Fault {
     let printed = junk.first().map_or_else(String::new, |line| format!("; it printed: {line}"));
     faults::of(FaultKind::Setup, &format!("{program} is no ACP agent: {why}{printed}"))
 }
 
-/// The first of these modes that it offers.
+/// The first of these modes that the agent offers.
 fn offered_mode<'a>(new: &NewSession, wanted: &[&'a str]) -> Option<&'a str> {
     let modes = new.modes.iter().flat_map(|modes| &modes.available_modes).map(|mode| &mode.id);
     let options = new.config_options.iter().flatten();
@@ -280,13 +280,13 @@ fn broken(at: At, error: Error) -> ConversationError {
     ConversationError::Fault(faults::of_answer(at, error.code.into(), &error.message, error.data.as_ref()))
 }
 
-/// How long an answer is waited for.
+/// How long to wait for a response.
 enum Until {
-    /// Until then.
+    /// Until this time.
     Late(Instant, Duration),
-    /// For ever; a stop cancels it.
+    /// Without limit; a stop cancels it.
     Cancelled(CancelNotification),
-    /// It was cancelled: until then.
+    /// It was cancelled: until this time.
     Cancelling(Instant),
 }
 
@@ -310,7 +310,7 @@ impl Until {
         matches!(self, Self::Cancelling(_))
     }
 
-    /// It is to end.
+    /// Stops the turn.
     fn stop(&mut self, agent: &ConnectionTo<Agent>) -> Result<(), ConversationError> {
         let Self::Cancelled(by) = self else { return Err(ConversationError::Stopped) };
         agent.send_notification(by.clone()).map_err(|error| broken(At::Prompt, error))?;

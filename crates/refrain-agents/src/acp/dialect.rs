@@ -1,4 +1,4 @@
-//! What the bridge prints, read: events as they are.
+//! Decodes the bridge's output: our own events.
 
 use refrain_core::agent::{AgentEvent, Fault, FaultKind};
 use refrain_core::event::Exit;
@@ -8,12 +8,11 @@ use crate::gemini;
 use crate::provider_error::by_message;
 use crate::summarize;
 
-/// Reads one attempt's stream.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     is_final: bool,
     fault: Option<Fault>,
-    /// Gemini says only on standard error that it tries again, by this protocol too.
+    /// Gemini reports its retries only on standard error, by this protocol too.
     notices: gemini::Notices,
 }
 
@@ -39,7 +38,7 @@ impl StreamDecoder for Reader {
         fault.into_iter().for_each(|fault| say(AgentEvent::Retry(fault)));
     }
 
-    /// Where the agent's program ended before it had said its last word, its standard error tells why.
+    /// If the agent's program ended before its final message, its standard error contains the reason.
     fn conclude(&mut self, exit: Exit, stderr: &str, say: &mut dyn FnMut(AgentEvent)) {
         if self.is_final || matches!(exit, Exit::Lost | Exit::Unseen) {
             return;

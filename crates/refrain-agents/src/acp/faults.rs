@@ -1,5 +1,5 @@
-//! What goes wrong in a conversation with an ACP agent, as our faults: by the error's code, by the codes in its data, by its
-//! fixed words.
+//! Converts errors of an ACP conversation to our faults: by the error's code, by the codes in its data, by its fixed
+//! words.
 
 use refrain_core::agent::{Fault, FaultKind};
 use serde_json::Value;
@@ -7,13 +7,13 @@ use serde_json::Value;
 use crate::provider_error::{by_code, by_message, by_status};
 use crate::summarize;
 
-/// The names under which agents give the provider's own status and codes on.
+/// The fields in which agents pass on the provider's status and codes.
 const CODES: [&str; 6] = ["code", "type", "status", "reason", "errorKind", "codexErrorInfo"];
 const STATUSES: [&str; 4] = ["status", "statusCode", "httpStatusCode", "code"];
-/// How deep an error's data is looked into.
+/// How deep an error's data is searched.
 const DEPTH: usize = 4;
 
-/// How far the conversation was.
+/// The progress of the conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum At {
     /// There was no session yet, or it could not be set up.
@@ -22,12 +22,12 @@ pub(super) enum At {
     Prompt,
 }
 
-/// What an error means that an agent answered with.
+/// The meaning of an error response of the agent.
 pub(super) fn of_answer(at: At, code: i32, message: &str, data: Option<&Value>) -> Fault {
     let words = data.and_then(words).unwrap_or(message);
     let kind = by_protocol(code)
         .or_else(|| data.and_then(|data| find(data, DEPTH, &by_name)))
-        // Before statuses: gemini reports a used-up quota as it does too many requests, with 429.
+        // Before statuses: gemini reports an exhausted quota like too many requests, with 429.
         .or_else(|| by_message(words))
         .or_else(|| by_message(message))
         .or_else(|| u16::try_from(code).ok().and_then(by_status))
@@ -44,12 +44,12 @@ pub(super) fn of_answer(at: At, code: i32, message: &str, data: Option<&Value>) 
     Fault { kind, message, until: None }
 }
 
-/// A fault of the program's, or of how it was called.
+/// A fault of the program, or of its command line.
 pub(super) fn of(kind: FaultKind, message: &str) -> Fault {
     Fault { kind, message: summarize::line(message), until: None }
 }
 
-/// The codes that the protocol gives a meaning of its own.
+/// The codes that the protocol itself defines.
 fn by_protocol(code: i32) -> Option<FaultKind> {
     match code {
         -32_000 => Some(FaultKind::Login),
@@ -58,7 +58,7 @@ fn by_protocol(code: i32) -> Option<FaultKind> {
     }
 }
 
-/// The name of an HTTP status, which OpenCode puts before what the provider answered, and drops the status itself.
+/// The name of an HTTP status, which OpenCode puts before the provider's answer instead of the status itself.
 fn by_phrase(words: &str) -> Option<FaultKind> {
     const PHRASES: [(&str, u16); 7] = [
         ("Unauthorized", 401),
@@ -76,7 +76,7 @@ fn by_phrase(words: &str) -> Option<FaultKind> {
     PHRASES.iter().find(|(phrase, _)| begins(phrase)).and_then(|(_, status)| by_status(*status))
 }
 
-/// What an error's data, or what is nested in them, say by `look`.
+/// Searches an error's data, and nested values, with `look`.
 fn find(data: &Value, depth: usize, look: &dyn Fn(&Value) -> Option<FaultKind>) -> Option<FaultKind> {
     let within = || match data {
         Value::Object(fields) if depth > 0 => fields.values().find_map(|value| find(value, depth - 1, look)),
@@ -93,7 +93,7 @@ fn by_number(data: &Value) -> Option<FaultKind> {
     STATUSES.iter().find_map(|name| by_status(u16::try_from(data.get(name)?.as_u64()?).ok()?))
 }
 
-/// What an error's data say in words.
+/// The message in an error's data.
 fn words(data: &Value) -> Option<&str> {
     let names = ["message", "details", "error"];
     let text = data.as_str().or_else(|| names.iter().find_map(|name| data.get(name)?.as_str()));

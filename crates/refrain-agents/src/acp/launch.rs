@@ -1,4 +1,4 @@
-//! How an ACP agent is started: by our own binary, as the bridge to it.
+//! Starting an ACP agent: by our own binary, as the bridge to it.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::dialect::Reader;
 use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
 use crate::{args, opencode};
 
-/// The verb under which our binary is the bridge.
+/// The subcommand that makes our binary the bridge.
 pub const BRIDGE_VERB: &str = "acp-bridge";
 
 const SIGINT: i32 = 2;
@@ -25,8 +25,8 @@ impl Adapter for Acp {
         &[]
     }
 
-    /// The prompt always goes to the bridge's standard input: to the agent it travels in the protocol, so how a person has
-    /// other programs get it has no meaning here. A model is asked for in the protocol too.
+    /// The prompt always goes to the bridge's standard input: the agent gets it through the protocol, so the user's
+    /// prompt mode has no meaning here. The model is set through the protocol too.
     fn launch(&self, call: &Call<'_>) -> Launch {
         let agent = &call.spec.agent;
         let permissions = match agent.permissions {
@@ -35,13 +35,14 @@ impl Adapter for Acp {
             Permissions::Agent => "agent",
             Permissions::ReadOnly => "read-only",
         };
-        // The keeper, which starts it, is our own binary too; not its path, which may be replaced while a loop runs.
+        // The keeper, which starts it, is our own binary too. The path is not used, because it may be replaced while
+        // a loop runs.
         let mut argv = [OWN_PROGRAM, BRIDGE_VERB, "--permissions", permissions].map(str::to_owned).to_vec();
         argv.extend(agent.model.iter().map(|model| format!("--model={model}")));
         argv.extend(["--".to_owned(), args::program(call)]);
         argv.extend(agent.args.iter().cloned());
         let env = match agent.permissions {
-            // OpenCode asks nobody unless it is told to; to others they are nothing.
+            // OpenCode allows everything unless it is configured otherwise; other agents ignore these variables.
             Permissions::ReadOnly => opencode::reading().into(),
             Permissions::Auto | Permissions::Full | Permissions::Agent => Vec::new(),
         };
@@ -52,8 +53,8 @@ impl Adapter for Acp {
         Box::new(Reader::default())
     }
 
-    /// The bridge has the agent cancel its turn, which may take 2 s, and leave; the agent's program is in no group of ours,
-    /// and what is left of it the keeper sweeps.
+    /// The bridge cancels the agent's turn, which may take 2 s, and exits; the agent's program is in no group of
+    /// ours, and the keeper sweeps its leftovers.
     fn ladder(&self) -> StopLadder {
         let rung = |signal, seconds| Rung { signal, grace: Duration::from_secs(seconds) };
         StopLadder(vec![rung(SIGINT, 4), rung(SIGTERM, 2)])

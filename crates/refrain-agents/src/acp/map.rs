@@ -1,4 +1,4 @@
-//! What an ACP agent sends, as our events.
+//! Maps the messages of an ACP agent to our events.
 
 use std::collections::VecDeque;
 
@@ -13,9 +13,9 @@ use super::wire::{
 use crate::message::Message;
 use crate::summarize;
 
-/// So many tool calls are remembered: what is said of an older one is taken for a new one.
+/// How many tool calls are remembered: an update of an older one is taken for a new call.
 const REMEMBERED: usize = 256;
-/// What is kept of a tool's output while it runs.
+/// How much of a tool's output is kept while it runs.
 const OUTPUT: usize = 64 << 10;
 
 type Say<'a> = &'a mut dyn FnMut(AgentEvent);
@@ -25,9 +25,9 @@ type Say<'a> = &'a mut dyn FnMut(AgentEvent);
 pub(super) struct Map {
     session: Session,
     is_introduced: bool,
-    /// The prompt was sent: what was said before is no answer to it.
+    /// The prompt was sent: earlier messages are no answer to it.
     has_begun: bool,
-    /// What it reports as the prompt's usage is that of the last model call alone.
+    /// It reports only the usage of the last model call as that of the prompt.
     is_miscounting: bool,
     message: Message,
     message_id: Option<String>,
@@ -46,7 +46,7 @@ struct Call {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Announced: what it is about comes with the next word of it.
+    /// Announced: its subject follows with the next update.
     Held,
     Told,
     Done,
@@ -57,17 +57,16 @@ impl Map {
     pub(super) fn introduce(&mut self, initialized: Initialized) {
         self.is_introduced = true;
         let Some(info) = initialized.agent_info else { return };
-        // Seen: 1300 in and 7 out reported for three calls of 3400 and 77. Its cost is that of all of them.
+        // Seen: 1300 in and 7 out reported for three calls of 3400 and 77. Its cost covers all of them.
         self.is_miscounting = info.name == "OpenCode";
         self.session.version = info.version;
     }
 
-    /// Whether it did.
     pub(super) fn is_introduced(&self) -> bool {
         self.is_introduced
     }
 
-    /// It uses this model from now on.
+    /// The agent uses this model from now on.
     pub(super) fn use_model(&mut self, model: &str, say: Say<'_>) {
         self.session.model = Some(model.to_owned());
         say(AgentEvent::Session(self.session.clone()));
@@ -85,7 +84,7 @@ impl Map {
         say(AgentEvent::Session(self.session.clone()));
     }
 
-    /// The prompt is on its way.
+    /// The prompt was sent.
     pub(super) fn begin(&mut self) {
         self.has_begun = true;
     }
@@ -109,7 +108,7 @@ impl Map {
                 None => say(AgentEvent::Unknown),
             },
             UpdateKind::UsageUpdate => {
-                // Nothing is no amount: OpenCode says it of a turn that was cancelled.
+                // Zero is no amount: OpenCode reports it for a cancelled turn.
                 if let Some(cost) = update.cost.filter(|cost| cost.currency == "USD" && cost.amount > 0.0) {
                     // Over the whole session, which is this attempt's own.
                     say(AgentEvent::Cost { of: Scope::Attempt, usd: Usd::from(cost.amount) });
@@ -139,8 +138,8 @@ impl Map {
         say(AgentEvent::Text { text, part: true, by: Speaker::Agent });
     }
 
-    /// A tool call, or what is new of one. Agents announce one before they know what it is about, so the second word of it
-    /// counts; some have but one.
+    /// A tool call, or an update of one. Agents announce a call before they know its subject, so the second message
+    /// of it counts; some send only one.
     pub(super) fn tool(&mut self, tool: ToolCall, say: Say<'_>) {
         let Some(id) = tool.tool_call_id.as_deref() else { return say(AgentEvent::Unknown) };
         let (at, is_new) = match self.calls.iter().position(|call| call.id == id) {
@@ -173,7 +172,7 @@ impl Map {
         }
     }
 
-    /// The prompt is answered. Returns whether it came to its end as it should.
+    /// The prompt is answered. Returns whether it ended normally.
     pub(super) fn end(&mut self, prompted: &Prompted, say: Say<'_>) -> bool {
         if let Some(tokens) = used(prompted).filter(|_| !self.is_miscounting) {
             say(AgentEvent::Tokens { of: Scope::Attempt, tokens });
@@ -203,7 +202,7 @@ impl Map {
 
 impl Call {
     fn new(id: &str, tool: &ToolCall) -> Self {
-        // The protocol has no names of tools. Where an agent gives one, it is that; else what kind of a tool it is.
+        // The protocol has no tool names. If an agent adds one, it is used; else the kind of the tool.
         let of_meta = || tool.meta.pointer("/claudeCode/toolName")?.as_str();
         let kind = tool.kind.as_deref().filter(|kind| *kind != "other");
         let name = tool.name.as_deref().or_else(of_meta).or(kind).or(tool.title.as_deref());
@@ -225,7 +224,7 @@ impl Call {
             self.about = about;
         }
         let delta = tool.meta.pointer("/terminal_output_delta/data").and_then(Value::as_str);
-        // Said again, content replaces what was said before, even with nothing.
+        // New content replaces earlier content, even if it is empty.
         if let Some(output) = said_raw(&tool.raw_output).or_else(|| tool.content.as_deref().map(said)) {
             self.output = output;
         }
@@ -235,20 +234,20 @@ impl Call {
     }
 }
 
-/// What a tool gave back, as its own.
+/// A tool's result in its raw form.
 fn said_raw(output: &Value) -> Option<String> {
     let keys = ["output", "formatted_output", "stdout"];
     let text = output.as_str().or_else(|| keys.iter().find_map(|key| output.get(key)?.as_str()))?;
     Some(text.to_owned()).filter(|text| !text.is_empty())
 }
 
-/// What a tool gave back, as content.
+/// A tool's result as content.
 fn said(content: &[Value]) -> String {
     let texts = content.iter().filter_map(|item| item.pointer("/content/text")?.as_str());
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// How far it is, in one line.
+/// The plan's progress, in one line.
 fn plan(entries: &[PlanEntry]) -> String {
     let of = |status: &'static str| entries.iter().filter(move |entry| entry.status == status);
     let counts = format!("plan: {} of {} done", of("completed").count(), entries.len());
@@ -258,7 +257,7 @@ fn plan(entries: &[PlanEntry]) -> String {
     }
 }
 
-/// What the prompt used, which is all that this attempt did.
+/// The usage of the prompt, which is that of the whole attempt.
 fn used(prompted: &Prompted) -> Option<Tokens> {
     let of_meta = || {
         let count = prompted.meta.pointer("/quota/token_count")?;
@@ -270,12 +269,11 @@ fn used(prompted: &Prompted) -> Option<Tokens> {
         .as_ref()
         .map(tokens)
         .or_else(of_meta)
-        // Zeros are no count: a model that was asked was asked something.
+        // Zeros are no count: a model that was asked has used tokens.
         .filter(|tokens| tokens.input.unwrap_or(0) > 0 || tokens.output.unwrap_or(0) > 0)
 }
 
-/// Some count cached tokens among those that went in, and reasoning among those that came out, some beside them: the total
-/// tells.
+/// Some agents include cached tokens in the input and reasoning in the output, some do not: the total shows which.
 fn tokens(usage: &Usage) -> Tokens {
     let (input, output) = (usage.input_tokens.unwrap_or(0), usage.output_tokens.unwrap_or(0));
     let mut beside = usage.total_tokens.unwrap_or(0).saturating_sub(input.saturating_add(output));

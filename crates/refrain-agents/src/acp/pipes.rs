@@ -1,5 +1,5 @@
-//! The two pipes to an agent's program, as the lines that the protocol crate wants. Each has a thread of its own: a program
-//! that does not read must not keep us from hearing it, nor from stopping it.
+//! The two pipes to an agent's program, as lines for the protocol crate. Each has a thread of its own: a program that
+//! does not read must not prevent us from reading its output, nor from stopping it.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, ChildStdout};
@@ -11,10 +11,11 @@ use tokio::sync::mpsc;
 
 /// A longer line is no message.
 const LONGEST: u64 = 32 << 20;
-/// So many lines may wait to be looked at.
+/// How many lines may be queued.
 const WAITING: usize = 64;
 
-/// The lines that are messages, by their look. Others go to `junk`: they are for people, and the crate would answer them.
+/// Passes on the lines that look like messages. Others go to `junk`: they are meant for people, and the crate would
+/// answer them.
 pub(super) fn incoming(
     from: ChildStdout,
     mut junk: impl FnMut(Vec<u8>) + Send + 'static,
@@ -22,7 +23,7 @@ pub(super) fn incoming(
     let (sender, mut lines) = mpsc::channel(WAITING);
     thread::spawn(move || {
         let mut from = BufReader::new(from);
-        // To the end, whoever still listens: a program on its way out must not be held up by a full pipe.
+        // Reads to the end, even without a receiver: a full pipe must not block a program that is exiting.
         while let Ok(Some(line)) = line(&mut from) {
             match String::from_utf8(line) {
                 Ok(line) if line.starts_with('{') => {
@@ -37,7 +38,7 @@ pub(super) fn incoming(
     stream::poll_fn(move |context| lines.poll_recv(context))
 }
 
-/// Where our messages go. A program that does not take them any more is not an error here: that it is gone is heard.
+/// Sends our messages. A program that no longer reads them is no error here: its end is detected elsewhere.
 pub(super) fn outgoing(mut to: ChildStdin) -> impl Sink<String, Error = io::Error> + Send + 'static {
     let (sender, lines) = blocking::channel::<String>();
     thread::spawn(move || {
@@ -53,7 +54,7 @@ pub(super) fn outgoing(mut to: ChildStdin) -> impl Sink<String, Error = io::Erro
     })
 }
 
-/// The next line, trimmed; what is too long of it is left out.
+/// The next line, trimmed; an overlong line is cut.
 fn line(from: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut line = Vec::new();
     if from.by_ref().take(LONGEST).read_until(b'\n', &mut line)? == 0 {
@@ -61,7 +62,7 @@ fn line(from: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     }
     if line.last() != Some(&b'\n') && line.len() as u64 == LONGEST {
         from.skip_until(b'\n')?;
-        // No message any more, and said as such.
+        // Replaced by text that is no message, so it is reported as junk.
         line = b"a line that is too long".to_vec();
     }
     Ok(Some(line.trim_ascii().to_vec()))

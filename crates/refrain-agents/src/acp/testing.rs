@@ -1,4 +1,4 @@
-//! What the bridge's tests share: a recording, a specification, an attempt's stream heard to its end.
+//! Shared by the bridge's tests: a recording, a specification, and an attempt's stream read to its end.
 
 use std::sync::LazyLock;
 
@@ -100,7 +100,7 @@ pub(crate) fn launch(adapter: &dyn Adapter, spec: &Spec) -> Launch {
     adapter.launch(&call(spec))
 }
 
-/// What an attempt came to.
+/// The result of an attempt.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Heard {
     pub(crate) events: Vec<AgentEvent>,
@@ -109,7 +109,7 @@ pub(crate) struct Heard {
     pub(crate) last_word: Option<(bool, Option<String>)>,
 }
 
-/// Everything that an attempt's stream and its end say.
+/// All events of an attempt's stream and its end.
 pub(crate) fn hear(adapter: &dyn Adapter, spec: &Spec, stdout: &[u8], exit: Exit, stderr: &str) -> Heard {
     let mut heard = Heard::default();
     let mut say = |event: AgentEvent| {

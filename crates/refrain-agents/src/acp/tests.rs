@@ -13,7 +13,7 @@ use super::testing::{self, recording, spec};
 use super::wire::{Initialized, NewSession, Prompted};
 use crate::adapter::StreamDecoder;
 
-/// What a conversation came to.
+/// The result of a conversation.
 #[derive(Debug, Default)]
 struct Heard {
     events: Vec<AgentEvent>,
@@ -47,12 +47,13 @@ impl Heard {
     }
 }
 
-/// Hears a recorded conversation as the bridge would have.
+/// Replays a recorded conversation as the bridge receives it.
 fn replay(recorded: &[u8]) -> Heard {
     let (mut map, mut heard) = (Map::default(), Heard::default());
     let mut asked = Vec::new();
     for line in recorded.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        // The longest were cut when they were recorded: a list of commands, and Codex's answer to `session/new`.
+        // The longest lines were cut when they were recorded: a list of commands, and Codex's answer to
+        // `session/new`.
         let Ok(line) = serde_json::from_slice::<Value>(line) else { continue };
         if let Some(out) = line.get("out").filter(|out| out.get("method").is_some()) {
             asked.push(out.clone());
@@ -127,7 +128,7 @@ fn a_recorded_conversation_comes_to(
     assert_eq!((report.fault.as_ref(), report.unknown), (None, 0));
 }
 
-/// An attempt that was prompted, and heard these updates.
+/// An attempt that was prompted and received these updates.
 fn hear(updates: &[Value]) -> (Map, Heard) {
     let (mut map, mut heard) = (Map::default(), Heard::default());
     map.begin();
@@ -232,7 +233,7 @@ fn a_turn_that_stops_for_another_reason_is_a_fault(#[case] reason: &str, #[case]
     assert_eq!(heard.last_word, Some((false, None)));
 }
 
-/// By hand: input and cached input and output, however the agent counts.
+/// Counted by hand: input, cached input and output, independent of the agent's own count.
 #[rstest]
 #[case::cached_beside_input(json!({"inputTokens": 10, "outputTokens": 5, "cachedReadTokens": 100, "cachedWriteTokens": 20, "totalTokens": 135}),
     Some((130, Some(100), 5)))]

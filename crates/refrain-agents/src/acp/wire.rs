@@ -1,12 +1,12 @@
-//! What an ACP agent sends, as it sends it: only what is read of it. Nothing here is interpreted.
+//! The messages of an ACP agent, only the fields that are used. Nothing here is interpreted.
 //!
-//! The protocol crate's own types would refuse a whole message for one field of a later version, and leave out what is not
-//! in the protocol yet, like the usage of a prompt.
+//! The protocol crate's own types would refuse a whole message for one field of a later version, and omit fields that
+//! are not in the protocol yet, like the usage of a prompt.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-/// A field that is none where it is not what it should be.
+/// A field that is none if it has an unexpected form.
 fn lenient<'de, D: Deserializer<'de>, T: serde::de::DeserializeOwned>(
     from: D,
 ) -> Result<Option<T>, D::Error> {
@@ -22,7 +22,7 @@ pub(super) struct Initialized {
     pub(super) agent_info: Option<AgentInfo>,
 }
 
-/// Which program it is.
+/// The agent's program.
 #[derive(Debug, Deserialize)]
 pub(super) struct AgentInfo {
     pub(super) name: String,
@@ -66,7 +66,7 @@ pub(super) struct Model {
     pub(super) model_id: String,
 }
 
-/// Something that can be set for a session.
+/// An option of a session.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ConfigOption {
@@ -83,13 +83,13 @@ pub(super) struct ConfigValue {
     pub(super) value: String,
 }
 
-/// The parameters of `session/update`. An update is read as what its kind says that it is.
+/// The parameters of `session/update`. An update is parsed according to its kind.
 #[derive(Debug, Deserialize)]
 pub(super) struct Notification {
     pub(super) update: Value,
 }
 
-/// What happened, but for tool calls; which fields it has follows from its kind.
+/// An update other than a tool call; its kind determines its fields.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Update {
@@ -111,7 +111,7 @@ pub(super) struct Block {
     pub(super) text: Option<String>,
 }
 
-/// What an update is about.
+/// The kind of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum UpdateKind {
@@ -130,13 +130,13 @@ pub(super) enum UpdateKind {
     Unknown,
 }
 
-/// A tool call, or what is new of it.
+/// A tool call, or an update of it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ToolCall {
     #[serde(default, deserialize_with = "lenient")]
     pub(super) tool_call_id: Option<String>,
-    /// In no version of the protocol, but codex-acp says it.
+    /// In no version of the protocol, but codex-acp sends it.
     #[serde(default, deserialize_with = "lenient")]
     pub(super) name: Option<String>,
     #[serde(default, deserialize_with = "lenient")]
@@ -194,7 +194,7 @@ pub(super) struct Question {
     pub(super) options: Vec<Choice>,
 }
 
-/// One answer that can be given.
+/// A possible answer.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Choice {
@@ -236,7 +236,7 @@ pub(super) enum StopReason {
     Unknown,
 }
 
-/// What a prompt used. Whether the cached ones are among the input ones, the total tells.
+/// The usage of a prompt. The total shows whether the input includes the cached tokens.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Usage {

@@ -1,5 +1,6 @@
-//! What Claude Code tells before it is run (2.1.329). `claude auth status` prints an object and asks nobody. Without a
-//! terminal it asks for no trust in the folder and works there; what the project's own settings allow counts only after it.
+//! Information from Claude Code before it is run (2.1.329). `claude auth status` prints an object and never prompts.
+//! Without a terminal it works in an untrusted folder without asking; the project's own permissions apply only after
+//! trust.
 
 use camino::Utf8PathBuf;
 use refrain_core::view::checkup::{Finding, Subject};
@@ -12,7 +13,7 @@ const QUESTIONS: [Question; 1] = [Question {
     args: &["auth", "status"],
     env: &[("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"), ("DISABLE_AUTOUPDATER", "1")],
 }];
-/// Where an organisation puts settings that nobody can change.
+/// Settings that an organisation enforces.
 const MANAGED: &str = "/etc/claude-code/managed-settings.json";
 
 impl Checkup for super::Claude {
@@ -44,7 +45,7 @@ fn login(answer: Option<&Answer>) -> Finding {
     }
 }
 
-/// The settings files that count here, the person's own first, then the project's.
+/// The settings files that apply here, the user's own first, then the project's.
 fn settings(place: &Place<'_>) -> (Vec<Utf8PathBuf>, [Utf8PathBuf; 2]) {
     let own = place.home("CLAUDE_CONFIG_DIR", ".claude").map(|home| home.join("settings.json"));
     let own = own.into_iter().chain([MANAGED.into()]).collect();

@@ -1,5 +1,5 @@
-//! What went wrong with Claude Code, by its codes. Only on standard error, and for a session that is not there, does it
-//! say something without a code: there its own words are matched, from their beginning.
+//! Errors of Claude Code, by their codes. Only errors on standard error, and for a missing session, have no code:
+//! there the program's messages are matched, from their beginning.
 
 use jiff::Timestamp;
 use refrain_core::agent::{Fault, FaultKind, Until};
@@ -7,7 +7,7 @@ use refrain_core::agent::{Fault, FaultKind, Until};
 use super::wire::{ApiError, Outcome, RateLimit};
 use crate::provider_error::{by_status, fault};
 
-/// How the program begins when it finds fault with how it was started, and what that means; first match wins.
+/// Beginnings of the program's messages about its command line, and their meaning; first match wins.
 const REFUSALS: [(&str, FaultKind); 15] = [
     ("No conversation found", FaultKind::Session),
     ("Error: No conversation found", FaultKind::Session),
@@ -26,7 +26,7 @@ const REFUSALS: [(&str, FaultKind); 15] = [
     ("Error: Input must be provided", FaultKind::Setup),
 ];
 
-/// What the program says on standard error of how it was started.
+/// An error about its command line on standard error.
 pub(super) fn of_stderr(stderr: &str) -> Option<Fault> {
     stderr.lines().find_map(|line| {
         let (_, kind) = REFUSALS.iter().find(|(start, _)| line.trim_start().starts_with(start))?;
@@ -34,7 +34,7 @@ pub(super) fn of_stderr(stderr: &str) -> Option<Fault> {
     })
 }
 
-/// What a retry is for. A retry without a status had no answer at all.
+/// The reason for a retry. A retry without a status had no response at all.
 pub(super) fn of_retry(status: Option<u16>, error: Option<&str>, delay: Option<u64>) -> Fault {
     let kind = status.and_then(by_status).or(error.and_then(of_code)).unwrap_or(FaultKind::Connection);
     let message = match (status, error) {
@@ -46,8 +46,8 @@ pub(super) fn of_retry(status: Option<u16>, error: Option<&str>, delay: Option<u
     Fault { until: delay.map(|ms| Until::After(refrain_core::spec::Millis(ms))), ..fault(kind, &message) }
 }
 
-/// What went wrong with a run whose result says so. `last` is the error that came before it, `limit` the plan's limit as
-/// last heard of.
+/// The cause of a run whose result is an error. `last` is the error that came before it, `limit` the last reported
+/// limit of the plan.
 pub(super) fn of_result(outcome: &Outcome, last: Option<&ApiError>, limit: Option<&RateLimit>) -> Fault {
     let none = ApiError::default();
     let last = last.unwrap_or(&none);
@@ -58,7 +58,7 @@ pub(super) fn of_result(outcome: &Outcome, last: Option<&ApiError>, limit: Optio
     let error = said.error.as_deref().or(last.error.as_deref());
     let status = said.api_error_status.or(last.api_error_status);
 
-    // A limit that is used up is no burst of requests, though it has the same status.
+    // An exhausted limit is no burst of requests, though it has the same status.
     let is_limit = code == Some("usage_limit_reached")
         || limit.is_some()
             && matches!(status, None | Some(429))
@@ -73,26 +73,26 @@ pub(super) fn of_result(outcome: &Outcome, last: Option<&ApiError>, limit: Optio
     }
     let kind = of_end(outcome)
         .or(code.and_then(of_code))
-        // It calls every refusal a failed authentication: a proxy's, too.
+        // It reports every refusal as a failed authentication, even a proxy's.
         .or((status == Some(403)).then_some(FaultKind::Forbidden))
         .or(error.and_then(of_exact_code))
         .or(status.and_then(by_status))
         .or(error.and_then(of_code))
         .or(errors.starts_with("No conversation found").then_some(FaultKind::Session))
-        // The API was asked, and there is no status: it did not answer.
+        // A request to the API without a status: it did not answer.
         .or((outcome.terminal_reason.as_deref() == Some("api_error")).then_some(FaultKind::Connection))
         .unwrap_or(FaultKind::Other);
     fault(kind, message)
 }
 
-/// When a plan's limit is reset, in the form that older plans have: `Claude AI usage limit reached|1900000000`.
+/// When a plan's limit is reset, in the form of older plans: `Claude AI usage limit reached|1900000000`.
 fn epoch(message: &str) -> Option<Timestamp> {
     let (_, seconds) = message.split_once("usage limit reached|")?;
     let end = seconds.find(|c: char| !c.is_ascii_digit()).unwrap_or(seconds.len());
     Timestamp::from_second(seconds[..end].parse().ok()?).ok()
 }
 
-/// What a synthetic message said, where no result follows it.
+/// The error in a synthetic message, if no result follows it.
 pub(super) fn of_message(error: &ApiError) -> Fault {
     let code = error.api_error.as_deref().or(error.error.as_deref());
     let forbidden = (error.api_error_status == Some(403)).then_some(FaultKind::Forbidden);
@@ -114,7 +114,7 @@ fn until(limit: &RateLimit) -> Option<Until> {
     Timestamp::from_second(limit.resets_at?).ok().map(Until::At)
 }
 
-/// What the way a run ended tells by itself.
+/// The fault that the kind of end itself shows.
 fn of_end(outcome: &Outcome) -> Option<FaultKind> {
     match outcome.subtype.as_deref() {
         Some("error_max_turns") => return Some(FaultKind::Turns),
@@ -130,7 +130,7 @@ fn of_end(outcome: &Outcome) -> Option<FaultKind> {
     }
 }
 
-/// Codes that say more than the status beside them: no credit comes with 400.
+/// Codes that are more specific than the status: missing credit has status 400.
 fn of_exact_code(code: &str) -> Option<FaultKind> {
     Some(match code {
         "billing_error" => FaultKind::Credit,
@@ -143,8 +143,8 @@ fn of_exact_code(code: &str) -> Option<FaultKind> {
     })
 }
 
-/// What a code says where there is no status. `unknown` says nothing, and neither does `server_error`, which also stands
-/// where no server was reached.
+/// The meaning of a code without a status. `unknown` has none, and neither does `server_error`, which also appears if
+/// no server was reached.
 fn of_code(code: &str) -> Option<FaultKind> {
     of_exact_code(code).or(match code {
         "rate_limit" => Some(FaultKind::RateLimit),

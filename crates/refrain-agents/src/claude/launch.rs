@@ -1,22 +1,22 @@
-//! How Claude Code is started.
+//! Starting Claude Code.
 
 use refrain_core::spec::Permissions;
 
 use crate::adapter::{Call, Launch};
 use crate::args::{self, Given, Last};
 
-/// What it may do without a question in `auto`: edit files and run commands. Reading needs no leave.
+/// Tools that `auto` allows without a question: edit files and run commands. Reading is always allowed.
 const TOOLS: &str = "Bash,Edit,Write,NotebookEdit";
-/// What a judge has, and what it has not even where it is allowed to everybody.
+/// The tools of a judge, and those that it does not get even if they are allowed in general.
 const READING: [&str; 4] = ["--tools", "Read,Glob,Grep", "--disallowedTools", "Bash,Edit,Write,NotebookEdit"];
-/// What the agent that is judged may have written into the project (settings, hooks, servers of tools, instructions) is
-/// nothing to its judge.
+/// Files that the judged agent may have written into the project (settings, hooks, tool servers, instructions) must
+/// not affect its judge.
 const OWN_SETTINGS: [&str; 3] = ["--strict-mcp-config", "--setting-sources", "user"];
-/// Flags by which the person decides what it may do.
+/// Flags with which the user sets the permissions.
 const PERMISSION_FLAGS: [&str; 3] =
     ["--permission-mode", "--dangerously-skip-permissions", "--allow-dangerously-skip-permissions"];
 
-/// What it prints.
+/// Its output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     /// Events, or only the last of them: `stream-json`, `json`.
@@ -25,7 +25,7 @@ pub(super) enum Format {
     Text,
 }
 
-/// What it will print: events, unless the person wants text.
+/// Its output format: events, unless the user wants text.
 pub(super) fn format(call: &Call<'_>) -> Format {
     match Given::new(&call.spec.agent.args).values(&["--output-format"]).last() {
         Some("text") => Format::Text,
@@ -38,8 +38,8 @@ pub(super) fn is_live(call: &Call<'_>) -> bool {
     is_stream(Given::new(&call.spec.agent.args))
 }
 
-/// The command line. Ours comes first: of a flag given twice the last counts, and a list of ours must not swallow a word
-/// of theirs, so none stands at the end.
+/// The command line. Our flags come first: the last of a repeated flag counts. None of our list options is last,
+/// because it would consume the user's next word.
 pub(super) fn launch(call: &Call<'_>) -> Launch {
     let agent = &call.spec.agent;
     let given = Given::new(&agent.args);
@@ -65,7 +65,8 @@ pub(super) fn launch(call: &Call<'_>) -> Launch {
     }
     launch.argv.extend(agent.args.iter().cloned());
     args::hand_over(call, &mut launch, Last::Word, Last::Word);
-    // By default it tries ten times, for minutes, before it says that its provider is gone; waiting is the loop's business.
+    // By default it retries ten times, for minutes, before it reports that its provider is gone; waiting is the
+    // loop's task.
     args::set_env(call, &mut launch, &[("CLAUDE_CODE_MAX_RETRIES", "1"), ("DISABLE_AUTOUPDATER", "1")]);
     launch
 }

@@ -1,7 +1,7 @@
 //! Claude Code (`claude -p`), by its stream of JSON events.
 //!
-//! Tested with 2.1.329. Its `result` event decides: what a run came to, what it cost, and the final message. Several can
-//! come in one run; each is said, and the last counts.
+//! Tested with 2.1.329. Its `result` event contains the result, the cost and the final message of a run. A run can
+//! have several; each is reported, and the last counts.
 
 mod checkup;
 mod faults;

@@ -1,4 +1,4 @@
-//! Reads what Claude Code prints.
+//! Decodes Claude Code's output.
 
 use refrain_core::agent::{AgentEvent, FaultKind, Scope, Session, Speaker, Usd};
 use refrain_core::event::Exit;
@@ -12,8 +12,8 @@ use crate::provider_error::{End, fault, of_denial};
 use crate::summarize::{self, about, last_words, text_of};
 use crate::wire::{Say, event};
 
-/// How much of a final message is kept where it is all of standard output: as much as is ever scanned for a claim, and
-/// its end, where a claim stands.
+/// How much of a final message is kept if it is all of standard output: as much as is ever scanned for a claim, from
+/// its end, where a claim is.
 const LONGEST_TEXT: usize = 1 << 20;
 
 /// A reader of one attempt.
@@ -22,18 +22,18 @@ pub(super) struct Reader {
     format: Format,
     is_live: bool,
     meter: Meter,
-    /// The message that raw events are of, where they do not say so themselves.
+    /// The message of raw events, if they do not name it themselves.
     message: Option<String>,
     has_session: bool,
-    /// The model said something. Without that, a success is none of the agent's.
+    /// The model produced text. Without that, a success is not the agent's.
     has_spoken: bool,
     /// The last result, and whether it was a success.
     ended: Option<bool>,
-    /// An error of the API that the main agent ran into, until it goes on.
+    /// An error of the API that the main agent ran into; cleared when it continues.
     error: Option<ApiError>,
     /// The plan's limit, while it is used up.
     limit: Option<RateLimit>,
-    /// All of standard output, where it is the message.
+    /// All of standard output, if it is the message.
     text: String,
 }
 
@@ -102,7 +102,7 @@ impl Reader {
         let Assistant { message, parent_tool_use_id, is_api_error_message, error } = assistant;
         let by = if parent_tool_use_id.is_some() { Speaker::SubAgent } else { Speaker::Agent };
         if is_api_error_message == Some(true) || error.error.is_some() {
-            // Its text is the program's, not the model's; its usage is nothing.
+            // The text is the program's, not the model's, and its usage does not count.
             notice(Some(text_of(&message.content)), say);
             if by == Speaker::Agent {
                 self.error = Some(error);
@@ -129,7 +129,7 @@ impl Reader {
         }
     }
 
-    /// Only usage is taken of raw events: their text comes again, whole.
+    /// Raw events only contribute usage: their text is repeated in whole messages.
     fn raw(&mut self, StreamEvent { event, api_message_id }: StreamEvent, say: Say<'_>) {
         let usage = match event {
             Raw::MessageStart { message } => {
@@ -163,14 +163,15 @@ impl Reader {
         }
         self.meter.result(outcome);
         self.say_tokens(say);
-        // What is no amount says nothing: taken for 0, it would keep any cap.
+        // An invalid amount is skipped: taken for 0, it would never reach a cap.
         let of_session = outcome.total_cost_usd.filter(|dollars| *dollars >= 0.0).map(Usd::from);
         let cost = self.meter.cost().map(|usd| (Scope::Attempt, usd));
         if let Some((of, usd)) = cost.or(of_session.map(|usd| (Scope::Session, usd))) {
             say(AgentEvent::Cost { of, usd });
         }
         let is_success = outcome.subtype.as_deref() == Some("success") && outcome.is_error != Some(true);
-        // A command whose preamble fails, or a prompt that a hook blocks: no model was asked, and the text is the program's.
+        // A command with a failing preamble, or a prompt that a hook blocks: no model was asked, and the text is the
+        // program's.
         let is_idle = outcome.num_turns == Some(0) && !self.has_spoken;
         let ok = is_success && !is_idle;
         if is_success && is_idle {
@@ -201,7 +202,7 @@ impl Reader {
         }
     }
 
-    /// No result came: what is known besides.
+    /// No result came: evaluates the exit and standard error.
     fn unfinished(&self, exit: Exit, stderr: &str) -> Option<AgentEvent> {
         let end = End::of(exit);
         if end == End::Unseen {
@@ -211,7 +212,7 @@ impl Reader {
             .or_else(|| self.limit.as_ref().map(faults::of_limit))
             .or_else(|| self.error.as_ref().map(faults::of_message));
         let fault = known.unwrap_or_else(|| match end {
-            // Interrupted before the first byte of an answer it exits with 0, and says nothing.
+            // Interrupted before the first byte of an answer it exits with 0, without output.
             End::Stopped | End::Unseen => fault(FaultKind::Aborted, "it ended without a result"),
             End::NotRun => fault(FaultKind::Setup, &last_words(stderr, "it could not be started")),
             End::Failed(_) => fault(FaultKind::Other, &last_words(stderr, "it ended without a result")),
@@ -264,11 +265,11 @@ fn hear_user(user: User, say: Say<'_>) {
     for block in blocks(&user.message.content) {
         match block {
             Block::ToolResult { content, is_error } => {
-                // Left out means that it is none.
+                // If omitted, it is no error.
                 let ok = Some(is_error != Some(true));
                 say(AgentEvent::ToolResult { ok, output: summarize::output(&text_of(&content)) });
             }
-            // The program speaks to the model: a hook's feedback, a reminder.
+            // Text of the program for the model: a hook's feedback, a reminder.
             Block::Text { text } if user.is_synthetic == Some(true) => notice(Some(text), say),
             Block::Text { .. } | Block::Thinking { .. } | Block::ToolUse { .. } | Block::Other => {}
         }

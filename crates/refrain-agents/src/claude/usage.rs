@@ -1,4 +1,4 @@
-//! What a run of Claude Code has used: exact as of its last result, at least so much since.
+//! The usage of a run of Claude Code: exact up to its last result, a lower bound since.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,23 +6,24 @@ use refrain_core::agent::{Tokens, Usd};
 
 use super::wire::{ModelUsage, Outcome, Usage};
 
-/// How many messages are held apart. Those of one message stand together in the stream, but sub-agents talk in between.
+/// How many messages are tracked separately. Events of one message are close together in the stream, but sub-agents
+/// interleave.
 const OPEN_MESSAGES: usize = 64;
 
-/// The sum of a run, from the messages' own counts and from its results.
+/// The usage of a run, from the messages' own counts and from its results.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
-    /// What is certain: all results so far.
+    /// The exact part: all results so far.
     settled: Option<Count>,
-    /// Messages since the last result that will not be heard of again.
+    /// Messages since the last result that will not be reported again.
     closed: Option<Count>,
-    /// Messages since the last result, by id. Each is said once per block, and again when it ends.
+    /// Messages since the last result, by id. Each is reported once per block, and again when it ends.
     open: VecDeque<(String, Count)>,
-    /// What all results so far cost together, as long as each of them said it of itself.
+    /// The cost of all results so far, if each of them reported one.
     cost: KnownCost,
 }
 
-/// A sum of money that is known as long as every part of it is.
+/// A sum of money that is known only if every part of it is.
 #[derive(Clone, Copy, Debug)]
 enum KnownCost {
     All(Usd),
@@ -43,7 +44,7 @@ struct Count {
 }
 
 impl Meter {
-    /// A message says what it used so far. Its first output is a start value, and what it says later is no less.
+    /// A message with its usage so far. The first output count is a start value, and later ones are never smaller.
     pub(super) fn message(&mut self, id: &str, usage: Usage) {
         let said = Count::from(usage);
         if let Some((_, count)) = self.open.iter_mut().find(|(known, _)| known == id) {
@@ -58,7 +59,7 @@ impl Meter {
         }
     }
 
-    /// A result says what was used since the last one; what the messages said of it is void.
+    /// A result with the usage since the last one; it replaces the messages' counts.
     pub(super) fn result(&mut self, outcome: &Outcome) {
         let models = outcome.model_usage_since_last_result.as_ref();
         let all = models
@@ -77,7 +78,7 @@ impl Meter {
         };
     }
 
-    /// What this run cost, whatever its session had cost before; none where some result did not say.
+    /// The cost of this run, without earlier runs of its session; none if a result did not report it.
     pub(super) fn cost(&self) -> Option<Usd> {
         match self.cost {
             KnownCost::All(usd) => Some(usd),
@@ -85,7 +86,7 @@ impl Meter {
         }
     }
 
-    /// What the run used, at least.
+    /// The run's usage, as a lower bound.
     pub(super) fn tokens(&self) -> Option<Tokens> {
         let Count { input, cached, output } = match (self.settled, self.since()) {
             (Some(settled), Some(since)) => settled.plus(since),
@@ -100,7 +101,8 @@ impl Meter {
     }
 }
 
-/// What all models cost since the last result; what is no amount says nothing: taken for 0, it would keep any cap.
+/// The cost of all models since the last result; an invalid amount is skipped: taken for 0, it would never reach a
+/// cap.
 fn cost(models: &BTreeMap<String, ModelUsage>) -> Option<Usd> {
     let costs = models.values().map(|usage| usage.cost_usd.filter(|dollars| *dollars >= 0.0));
     costs.sum::<Option<f64>>().map(Usd::from)
@@ -123,7 +125,7 @@ impl Count {
         }
     }
 
-    /// Their input does not include what is written to the cache and read from it; ours does.
+    /// Their input excludes tokens written to the cache and read from it; ours includes them.
     fn of(input: Option<u64>, written: Option<u64>, read: Option<u64>, output: Option<u64>) -> Self {
         let [input, written, read, output] = [input, written, read, output].map(Option::unwrap_or_default);
         Self { input: input.saturating_add(written).saturating_add(read), cached: read, output }

@@ -1,4 +1,4 @@
-//! What Claude Code prints, as it prints it: every kind of event with a catch-all, every field that may be missing or odd.
+//! The JSON of Claude Code's output: every kind of event with a catch-all, every field may be missing or malformed.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::wire::lax;
 
-/// A line. With `--output-format json --verbose` all events stand in one list.
+/// A line. With `--output-format json --verbose` all events are in one list.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Event {
@@ -79,8 +79,7 @@ pub(super) enum System {
     Unknown,
 }
 
-/// A message of the model, one event per block of it: the id says which belong together. Or a synthetic one: an error of
-/// the API.
+/// A message of the model, one event per block of it, grouped by id. Or a synthetic one: an error of the API.
 #[derive(Debug, Deserialize)]
 pub(super) struct Assistant {
     pub(super) message: Message,
@@ -146,7 +145,7 @@ pub(super) enum Block {
     Other,
 }
 
-/// What goes to the model: results of tools, and what the program itself tells it.
+/// Input of the model: results of tools, and texts of the program itself.
 #[derive(Debug, Deserialize)]
 pub(super) struct User {
     pub(super) message: Message,
@@ -154,7 +153,7 @@ pub(super) struct User {
     pub(super) is_synthetic: Option<bool>,
 }
 
-/// A raw event of the API: of interest for its usage, which is nowhere else final for one message.
+/// A raw event of the API: used for its usage, which is final for one message only here.
 #[derive(Debug, Deserialize)]
 pub(super) struct StreamEvent {
     pub(super) event: Raw,
@@ -215,7 +214,7 @@ pub(super) struct ModelUsage {
     pub(super) cost_usd: Option<f64>,
 }
 
-/// What a run, or a part of it, came to. `success` with `is_error` is a failure of the API.
+/// The result of a run, or of a part of it. `success` with `is_error` is a failure of the API.
 #[derive(Debug, Deserialize)]
 pub(super) struct Outcome {
     #[serde(default, deserialize_with = "lax")]
@@ -238,7 +237,7 @@ pub(super) struct Outcome {
     /// Of this result's turns, without sub-agents.
     #[serde(default, deserialize_with = "lax")]
     pub(super) usage: Option<Usage>,
-    /// Of all that was used since the last result of this run, sub-agents included.
+    /// All usage since the last result of this run, sub-agents included.
     #[serde(default, deserialize_with = "lax")]
     pub(super) model_usage_since_last_result: Option<BTreeMap<String, ModelUsage>>,
     #[serde(flatten)]

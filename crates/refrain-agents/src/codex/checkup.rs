@@ -1,5 +1,6 @@
-//! What Codex tells before it is run (0.169.0). `codex login status` reads its own files; a key in the environment and a
-//! provider of the person's own need no login and are not in it. `codex sandbox` tries out what `--permissions auto` needs.
+//! Information from Codex before it is run (0.169.0). `codex login status` reads its own files; a key in the
+//! environment and a custom provider of the user need no login and are not included. `codex sandbox` tests what
+//! `--permissions auto` needs.
 
 use camino::Utf8Path;
 use refrain_core::view::checkup::{Finding, Subject};
@@ -33,7 +34,7 @@ fn login(place: &Place<'_>, config: &str, answer: Option<&Answer>) -> Finding {
     if answer.code == Some(0) {
         let said = answer.stdout.lines().chain(answer.stderr.lines());
         let how = said.map(str::trim).find(|line| !line.is_empty() && !line.starts_with("WARNING"));
-        // It may show a part of a key behind a dash.
+        // After a dash it may show a part of a key.
         let how = how.and_then(|line| line.split(" - ").next()).unwrap_or("logged in");
         return Finding::ok(Subject::Login, how);
     }
@@ -62,7 +63,7 @@ fn sandbox(answer: Option<&Answer>) -> Option<Finding> {
     ))
 }
 
-/// A folder that is not trusted is worked in, but the project's own configuration and hooks are passed over in silence.
+/// It works in an untrusted folder, but silently ignores the project's own configuration and hooks.
 fn untrusted(place: &Place<'_>, config: &str) -> Option<Finding> {
     if !place.dir.join(".codex").is_dir() {
         return None;
@@ -79,7 +80,7 @@ fn untrusted(place: &Place<'_>, config: &str) -> Option<Finding> {
     ))
 }
 
-/// The text that a key before the first table is set to.
+/// The text value of a key before the first table.
 fn top_level<'a>(config: &'a str, key: &str) -> Option<&'a str> {
     config
         .lines()
@@ -88,7 +89,7 @@ fn top_level<'a>(config: &'a str, key: &str) -> Option<&'a str> {
         .find_map(|line| value_of(line, key))
 }
 
-/// What the table of this folder says of it.
+/// The trust level of this folder in its table.
 fn trust_of(config: &str, dir: &Utf8Path) -> Option<String> {
     let heads = [format!("[projects.\"{dir}\"]"), format!("[projects.'{dir}']")];
     let mut lines = config.lines().map(str::trim);

@@ -1,5 +1,5 @@
-//! What went wrong with Codex. It has no codes: the words of the program on its error channel are matched, from their
-//! beginning where that is known.
+//! Errors of Codex. It has no codes: the messages on its error channel are matched, from their beginning if that is
+//! known.
 
 use refrain_core::agent::{Fault, FaultKind, Until};
 
@@ -26,11 +26,11 @@ const BEGINNINGS: [(&str, FaultKind); 16] = [
     ("Not logged in", FaultKind::Login),
 ];
 
-/// What a provider says of a model, with whatever status.
+/// A provider's message about an unavailable model, with any status.
 const NO_MODEL: [&str; 2] =
     ["does not exist or you do not have access", "model is not supported when using Codex"];
 
-/// How the program begins on standard error when it finds fault with how it was started; first match wins.
+/// Beginnings of the program's messages about its command line on standard error; first match wins.
 const REFUSALS: [(&str, FaultKind); 13] = [
     ("Error: thread/resume:", FaultKind::Session),
     ("Error: thread/read:", FaultKind::Session),
@@ -47,7 +47,7 @@ const REFUSALS: [(&str, FaultKind); 13] = [
     ("Error: Not logged in", FaultKind::Login),
 ];
 
-/// What the program says on standard error of how it was started.
+/// An error about its command line on standard error.
 pub(super) fn of_stderr(stderr: &str) -> Option<Fault> {
     stderr.lines().find_map(|line| {
         let (_, kind) = REFUSALS.iter().find(|(start, _)| line.starts_with(start))?;
@@ -55,9 +55,9 @@ pub(super) fn of_stderr(stderr: &str) -> Option<Fault> {
     })
 }
 
-/// What a message on the error channel means.
+/// The meaning of a message on the error channel.
 pub(super) fn of_message(message: &str, clock: &Clock) -> Fault {
-    // The program sets apostrophes as a book does.
+    // The program prints typographic apostrophes.
     let plain = message.replace('\u{2019}', "'");
     let beginning = BEGINNINGS.iter().find(|(start, _)| plain.starts_with(start)).map(|(_, kind)| *kind);
     let kind = NO_MODEL
@@ -70,18 +70,18 @@ pub(super) fn of_message(message: &str, clock: &Clock) -> Fault {
     Fault { until: until(kind, &plain, clock), ..fault(kind, message) }
 }
 
-/// What it tries again for; none where it does not.
+/// The reason for a retry; none if it is no retry.
 pub(super) fn of_retry(message: &str, clock: &Clock) -> Option<Fault> {
     let rest = message.strip_prefix("Reconnecting... ")?;
     let reason = rest.split_once(" (").and_then(|(_, reason)| reason.strip_suffix(')'));
     Some(match reason {
         Some(reason) => of_message(reason, clock),
-        // `n/m` and nothing else: it was the connection, as it says.
+        // Only `n/m`, without a reason: it was the connection.
         None => fault(FaultKind::Connection, message),
     })
 }
 
-/// The HTTP status that a message is about.
+/// The HTTP status in a message.
 fn status(message: &str) -> Option<u16> {
     let rest = ["unexpected status ", "exceeded retry limit, last status: "]
         .iter()
@@ -89,7 +89,7 @@ fn status(message: &str) -> Option<u16> {
     rest.get(..3)?.parse().ok()
 }
 
-/// When to try again: after a time, or when the clock of this machine shows one, as the program reads that clock too.
+/// When to retry: after a time, or at a wall-clock time of this machine, which the program uses too.
 fn until(kind: FaultKind, message: &str, clock: &Clock) -> Option<Until> {
     if !matches!(kind, FaultKind::Limit | FaultKind::RateLimit) {
         return None;

@@ -1,11 +1,11 @@
-//! How Codex is started. It refuses a flag that is given twice.
+//! Starting Codex. It refuses a repeated flag.
 
 use refrain_core::spec::Permissions;
 
 use crate::adapter::{Call, Launch};
 use crate::args::{self, Given, Last};
 
-/// Flags of the program itself and of `exec` that take a value: it is no subcommand.
+/// Flags of the program itself and of `exec` that take a value, which must not be taken for the subcommand.
 const VALUED: [&str; 24] = [
     "-c",
     "--config",
@@ -50,8 +50,8 @@ const APPROVAL: [&str; 6] = [
     "--yolo",
 ];
 
-/// The command line: `codex [theirs] exec OURS [theirs] -`. Ours stands before a subcommand of `exec`, such as `resume`,
-/// which refuses some of it behind.
+/// The command line: `codex [theirs] exec OURS [theirs] -`. Ours stands before a subcommand of `exec`, such as
+/// `resume`, which refuses some of our options after it.
 pub(super) fn launch(call: &Call<'_>) -> Launch {
     let agent = &call.spec.agent;
     let given = Given::new(&agent.args);
@@ -61,7 +61,7 @@ pub(super) fn launch(call: &Call<'_>) -> Launch {
     argv.push("exec".to_owned());
     let mut launch = Launch { argv, ..Launch::default() };
     args::add(&mut launch, given, &["--json", "--experimental-json"], None);
-    // Whether a folder may be worked in was decided by whoever started the loop.
+    // The user who started the loop has decided that this folder may be worked in.
     args::add(&mut launch, given, &["--skip-git-repo-check"], None);
     allow(call, given, &mut launch);
     if let Some(model) = agent.model.as_deref().filter(|_| !configures(given, "model")) {
@@ -72,7 +72,7 @@ pub(super) fn launch(call: &Call<'_>) -> Launch {
     }
     launch.argv.extend(own.iter().cloned());
     if args::is_prompt_on_stdin(call) {
-        // A list of images would take the dash for one more.
+        // A list of images would consume the dash.
         match given.has(&["-i", "--image"]) {
             true => args::push_last(call, &mut launch, Last::Word, "-"),
             false => launch.argv.push("-".to_owned()),
@@ -82,7 +82,7 @@ pub(super) fn launch(call: &Call<'_>) -> Launch {
     launch
 }
 
-/// The person's arguments before and after the subcommand `exec`, which may be left out.
+/// The user's arguments before and after the subcommand `exec`, which may be omitted.
 fn split(args: &[String]) -> (&[String], &[String]) {
     let word = Given::new(args).first_word(&VALUED);
     match word.map(|at| (at, args[at].as_str())) {
@@ -91,7 +91,7 @@ fn split(args: &[String]) -> (&[String], &[String]) {
     }
 }
 
-/// Takes away what would go on with another session: a subcommand of `exec`, and all behind it.
+/// Removes arguments that continue another session: a subcommand of `exec`, and all after it.
 pub(crate) fn begin_anew(args: &mut Vec<String>) {
     let from = args.len() - split(args).1.len();
     if let Some(word) = Given::new(&args[from..]).first_word(&VALUED)
@@ -116,7 +116,7 @@ fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
             launch.argv.push("--dangerously-bypass-approvals-and-sandbox".to_owned());
         }
         Permissions::ReadOnly => {
-            // What the agent that is judged may have written as instructions is nothing to its judge.
+            // Instructions that the judged agent may have written must not affect its judge.
             let settings = ["approval_policy=\"never\"", "project_doc_max_bytes=0"];
             launch.argv.extend(["--sandbox", "read-only"].map(str::to_owned));
             launch.argv.extend(settings.iter().flat_map(|setting| ["-c", setting]).map(str::to_owned));
@@ -125,7 +125,7 @@ fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
     }
 }
 
-/// Whether the person sets this key of the configuration on the command line.
+/// Whether the user sets this key of the configuration on the command line.
 fn configures(given: Given<'_>, key: &str) -> bool {
     let mut set = given.values(&CONFIG);
     set.any(|pair| pair.split_once('=').is_some_and(|(name, _)| name.trim() == key))

@@ -1,10 +1,11 @@
 //! Codex (`codex exec`), by its stream of JSON events.
 //!
-//! Tested with 0.169.0. It says no model, no cost and no codes: what went wrong is told by the words of the program itself.
+//! Tested with 0.169.0. It reports no model, no cost and no error codes: errors are recognized by the text of its
+//! messages.
 //!
-//! How often it tries again is configured per provider, whose name only the person's configuration knows, and the built-in
-//! one cannot be changed: Refrain leaves that alone and shows the retries. At its start it asks a server for its list of
-//! plugins; they may be the person's, so they are not disabled either (`--disable plugins`).
+//! How often it tries again is configured per provider, whose name only the user's configuration knows, and the
+//! built-in one cannot be changed: Refrain leaves that alone and shows the retries. At its start it asks a server for
+//! its list of plugins; they may be the user's, so they are not disabled either (`--disable plugins`).
 
 mod checkup;
 mod faults;

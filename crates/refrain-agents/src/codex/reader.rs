@@ -1,4 +1,4 @@
-//! Reads what Codex prints.
+//! Decodes Codex's output.
 
 use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens};
 use refrain_core::event::Exit;
@@ -14,19 +14,19 @@ use crate::wire::{Say, event};
 #[derive(Debug)]
 pub(super) struct Reader {
     clock: Clock,
-    /// What it said last: the final message, once its turn is over.
+    /// Its last text: the final message, once its turn is over.
     last: Option<String>,
-    /// What it called an error and then did not go on from.
+    /// An error that it did not continue from.
     error: Option<Fault>,
     turn: Turn,
 }
 
-/// How far its turn has come.
+/// The progress of its turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Turn {
     #[default]
     None,
-    /// The thread is there, or more.
+    /// The thread has started, at least.
     Open,
     Completed,
     Failed,
@@ -96,7 +96,7 @@ impl Reader {
                     output: summarize::output(&output),
                 });
             }
-            // The one tool that is said only when it is done.
+            // The only tool that is reported only when it is done.
             Item::WebSearch { query } => call("web_search", &query.unwrap_or_default(), say),
             Item::Error(error) => {
                 say(AgentEvent::Notice(summarize::line(&error.message.unwrap_or_default())))
@@ -109,12 +109,12 @@ impl Reader {
     fn error(&mut self, message: &str, say: Say<'_>) {
         match faults::of_retry(message, &self.clock) {
             Some(fault) => say(AgentEvent::Retry(fault)),
-            // `turn.failed` says it again, if it is the end.
+            // `turn.failed` repeats it, if it is the end.
             None => self.error = Some(faults::of_message(message, &self.clock)),
         }
     }
 
-    /// No turn came to its end: what is known besides.
+    /// No turn ended normally: evaluates the exit and standard error.
     fn unfinished(&mut self, exit: Exit, stderr: &str) -> Option<Fault> {
         let end = End::of(exit);
         if end == End::Unseen {
@@ -122,7 +122,7 @@ impl Reader {
         }
         let known = self.error.take().or_else(|| faults::of_stderr(stderr));
         Some(known.unwrap_or_else(|| match (end, self.turn) {
-            // With 1 it ends when it is interrupted.
+            // When interrupted, it exits with 1.
             (End::Stopped | End::Unseen, _) | (End::Failed(1), Turn::Open) => {
                 fault(FaultKind::Aborted, "it ended without a result")
             }
@@ -185,7 +185,7 @@ fn paths(changes: Vec<Change>) -> String {
     said.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether a tool worked, by its status.
+/// Whether a tool succeeded, by its status.
 fn worked(status: Option<&str>) -> Option<bool> {
     status.map(|status| status == "completed")
 }

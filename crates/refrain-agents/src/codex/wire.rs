@@ -1,4 +1,4 @@
-//! What Codex prints, as it prints it: every kind of event with a catch-all, every field that may be missing or odd.
+//! The JSON of Codex's output: every kind of event with a catch-all, every field may be missing or malformed.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -35,7 +35,7 @@ pub(super) enum Event {
     },
     #[serde(rename = "item.completed")]
     ItemCompleted { item: Item },
-    /// Of the turn: it tries again, or it is about to fail.
+    /// An error of the turn: it retries, or is about to fail.
     #[serde(rename = "error")]
     Error(Error),
     #[serde(other)]
@@ -48,7 +48,7 @@ pub(super) struct Error {
     pub(super) message: Option<String>,
 }
 
-/// Tokens of the whole thread, from its very start: a resumed one goes on counting.
+/// Tokens of the whole thread from its start: a resumed one continues to count.
 #[derive(Debug, Deserialize)]
 pub(super) struct Usage {
     /// Cached ones included.
@@ -61,7 +61,7 @@ pub(super) struct Usage {
     pub(super) output_tokens: Option<u64>,
 }
 
-/// Something in a turn.
+/// An item of a turn.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Item {

@@ -1,5 +1,5 @@
-//! What Gemini CLI tells before it is run (0.61.0): nothing, it has no command for that. What it goes by without a terminal
-//! is known, and read here: the kind of login in its settings, else what variables say.
+//! Information about Gemini CLI before it is run (0.61.0). It has no command for that. The sources that it uses
+//! without a terminal are read here: the kind of login in its settings, else variables.
 
 use camino::Utf8Path;
 use refrain_core::view::checkup::{Finding, Subject};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::checkup::{Checkup, Place, Question, json, text};
 
-/// Where an organisation puts settings that nobody can change.
+/// Settings that an organisation enforces.
 const MANAGED: &str = "/etc/gemini-cli/settings.json";
 
 impl Checkup for super::Gemini {
@@ -48,7 +48,7 @@ fn login(place: &Place<'_>, home: &Utf8Path, settings: &Value) -> Finding {
         None if is_true("CLOUD_SHELL") || is_true("GEMINI_CLI_USE_COMPUTE_ADC") => {
             "compute-default-credentials"
         }
-        // It reads variables from such a file, too.
+        // It also reads variables from a `.env` file.
         None if dotenv(place, home, "GEMINI_API_KEY") => "gemini-api-key",
         None => {
             return Finding::problem(
@@ -83,12 +83,12 @@ fn login(place: &Place<'_>, home: &Utf8Path, settings: &Value) -> Finding {
     }
 }
 
-/// Its logins then lie where only it can read them.
+/// Its logins are then encrypted, and only it can read them.
 fn encrypts(place: &Place<'_>) -> bool {
     place.value("GEMINI_FORCE_ENCRYPTED_FILE_STORAGE") == Some("true")
 }
 
-/// Whether a `.env` that it would read sets this variable.
+/// Whether a `.env` that it reads sets this variable.
 fn dotenv(place: &Place<'_>, home: &Utf8Path, name: &str) -> bool {
     let near = place.dir.ancestors().flat_map(|dir| [dir.join(".gemini/.env"), dir.join(".env")]);
     let far = home.parent().into_iter().flat_map(|dir| [dir.join(".gemini/.env"), dir.join(".env")]);

@@ -1,4 +1,4 @@
-//! What Gemini CLI's errors mean: by the error's type, the provider's own answer that is quoted in its message, its fixed
+//! The meaning of Gemini CLI's errors: by the error's type, the provider's answer quoted in its message, its fixed
 //! words, the exit code.
 
 use refrain_core::agent::{Fault, FaultKind, Until};
@@ -9,12 +9,12 @@ use super::wire::Failure;
 use crate::provider_error::{End, after, by_code, by_message, by_status, fault, span};
 use crate::summarize::{has, last_words};
 
-/// Below this a used-up quota is a matter of too many requests at once.
+/// Below this number of seconds, an exhausted quota only means too many requests at once.
 const SHORT_WAIT: f64 = 300.0;
 /// How long a notice may be, in bytes.
 const LONGEST_NOTICE: usize = 4 << 10;
 
-/// What an error result means, with the exit code that follows it.
+/// The meaning of an error result, with the exit code that follows it.
 pub(super) fn of_failure(failure: &Failure, exit: Exit) -> Fault {
     let message = &failure.message;
     let answer = quoted(message);
@@ -30,7 +30,7 @@ pub(super) fn of_failure(failure: &Failure, exit: Exit) -> Fault {
     Fault { until: until(kind, wait), ..fault(kind, message) }
 }
 
-/// What an end without a result means.
+/// The meaning of an end without a result.
 pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault> {
     let wait = reset(stderr);
     let kind = match End::of(exit) {
@@ -38,7 +38,7 @@ pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault
         End::Stopped => return Some(fault(FaultKind::Aborted, "gemini ended without a result")),
         End::Failed(42) if has(stderr, "session") => FaultKind::Session,
         End::NotRun | End::Failed(_) => {
-            // Before its first event it was the command line or the configuration that it did not like.
+            // An error before its first event concerns the command line or the configuration.
             let otherwise = if has_begun { FaultKind::Other } else { FaultKind::Setup };
             let known = of_quota(stderr, None, wait).or_else(|| of_code(exit)).or_else(|| by_message(stderr));
             known.unwrap_or(otherwise)
@@ -48,16 +48,16 @@ pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault
     Some(Fault { until: until(kind, wait), ..fault(kind, &message) })
 }
 
-/// Notices that it tries again, which only standard error has: `Attempt 1 failed: WORDS. Retrying after 290000ms...`, with
-/// words that may be several lines, or `Attempt 3 failed with status 429. Retrying with backoff...`.
+/// Notices that it tries again, which only standard error has: `Attempt 1 failed: WORDS. Retrying after 290000ms...`,
+/// with words that may be several lines, or `Attempt 3 failed with status 429. Retrying with backoff...`.
 #[derive(Debug, Default)]
 pub(crate) struct Notices {
-    /// The notice that has begun.
+    /// The incomplete notice.
     begun: String,
 }
 
 impl Notices {
-    /// What it tries again for, once the notice is whole.
+    /// The reason for a retry, once the notice is complete.
     pub(crate) fn line(&mut self, line: &str) -> Option<Fault> {
         if line.starts_with("Attempt ") {
             self.begun.clear();
@@ -77,7 +77,7 @@ impl Notices {
 fn of_retry(said: &str, how: &str) -> Option<Fault> {
     let (attempt, words) = said.strip_prefix("Attempt ")?.split_once(" failed")?;
     attempt.parse::<u32>().ok()?;
-    // `290000ms...`: the last dots are no part of the number.
+    // `290000ms...`: the trailing dots are no part of the number.
     let wait = how.strip_prefix("after ").and_then(|delay| span(delay.split('.').next()?));
     let status = words.strip_prefix(" with status ").and_then(|rest| rest.get(..3)?.parse().ok());
     let kind = match words {
@@ -90,13 +90,13 @@ fn of_retry(said: &str, how: &str) -> Option<Fault> {
     Some(Fault { until: until(kind, wait), ..fault(kind, &format!("{said}Retrying {how}")) })
 }
 
-/// What it was trying again for when it was ended.
+/// The reason for the last retry before it was ended.
 pub(super) fn of_retries(stderr: &str) -> Option<Fault> {
     let mut notices = Notices::default();
     stderr.lines().filter_map(|line| notices.line(line)).last()
 }
 
-/// The types that end a run before or beside the provider.
+/// Error types that end a run independently of the provider.
 fn by_type(kind: &str) -> Option<FaultKind> {
     match kind {
         "FatalTurnLimitedError" => Some(FaultKind::Turns),
@@ -109,7 +109,7 @@ fn by_type(kind: &str) -> Option<FaultKind> {
     }
 }
 
-/// A quota that is used up, not merely asked too much of at once.
+/// A quota that is used up, not only a short-term limit.
 fn of_quota(message: &str, answer: Option<&Value>, wait: Option<f64>) -> Option<FaultKind> {
     let is_daily = answer.is_some_and(|answer| {
         details(answer)
@@ -124,7 +124,7 @@ fn of_quota(message: &str, answer: Option<&Value>, wait: Option<f64>) -> Option<
     })
 }
 
-/// The most exact that an answer has.
+/// The most specific kind in an answer's details.
 fn by_details(answer: &Value) -> Option<FaultKind> {
     details(answer).find_map(|detail| by_code(detail.get("reason")?.as_str()?))
 }
@@ -143,19 +143,19 @@ fn retry_delay(answer: &Value) -> Option<f64> {
     details(answer).find_map(|detail| span(detail.get("retryDelay")?.as_str()?))
 }
 
-/// The provider's answer, where the message quotes it: `[API Error: {"error":{...}}]`, more of the message may follow.
+/// The provider's answer, if the message quotes it: `[API Error: {"error":{...}}]`, more of the message may follow.
 fn quoted(message: &str) -> Option<Value> {
     let json = message.strip_prefix("[API Error: ")?;
     let mut answer = serde_json::Deserializer::from_str(json).into_iter::<Value>().next()?.ok()?;
     answer.get_mut("error").map(Value::take)
 }
 
-/// When the quota is reset, in seconds: the last that was said.
+/// When the quota is reset, in seconds: the last value in the text.
 fn reset(text: &str) -> Option<f64> {
     text.rsplit_once("reset after ").and_then(|(_, rest)| span(rest))
 }
 
-/// Documented exit codes, and the HTTP status behind the others (429 -> 173, 403 -> 147, 400 -> 144).
+/// Documented exit codes, and the HTTP status for the others (429 -> 173, 403 -> 147, 400 -> 144).
 fn of_code(exit: Exit) -> Option<FaultKind> {
     let Exit::Code(code) = exit else { return None };
     match code {

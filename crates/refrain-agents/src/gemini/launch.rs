@@ -1,4 +1,4 @@
-//! How Gemini CLI is started.
+//! Starting Gemini CLI.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
 use crate::args::{self, Given, Last};
 use crate::checkup::Checkup;
 
-/// The flag that says what it prints, and the value that is read.
+/// The flag of the output format, and the required value.
 const FORMAT: [&str; 2] = ["--output-format", "-o"];
 const STREAM: &str = "stream-json";
 
@@ -51,20 +51,21 @@ impl Adapter for Gemini {
     }
 }
 
-/// What it may do.
+/// Its permissions.
 ///
 /// `auto` and `full` are the same here: in any mode but `--yolo` the shell tool is not even offered to the model, so
-/// nothing less can run a test. Its own confinement (`--sandbox`) needs a container engine; who has one gives that flag.
+/// nothing less can run a test. Its own confinement (`--sandbox`) needs a container engine; users who have one give
+/// that flag.
 fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
     match call.spec.agent.permissions {
         Permissions::Auto | Permissions::Full => {
             if !given.has(&["--yolo", "-y", "--approval-mode", "--allowed-tools"]) {
                 launch.argv.push("--yolo".to_owned());
             }
-            // Without trust in the folder it does not start at all; that question is the person's with `agent`.
+            // Without trust in the folder it does not start at all; with `agent` the user decides about trust.
             args::set_env(call, launch, &[("GEMINI_CLI_TRUST_WORKSPACE", "true")]);
         }
-        // In this mode neither a file is changed nor the shell offered where nobody can be asked.
+        // In this mode, without a user to ask, no file is changed and the shell is not offered.
         Permissions::ReadOnly => {
             launch.argv.extend(["--approval-mode", "default"].map(str::to_owned));
             args::set_env(call, launch, &[("GEMINI_CLI_TRUST_WORKSPACE", "true")]);
@@ -73,7 +74,7 @@ fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
     }
 }
 
-/// The lock (a folder) that a run leaves behind, by the environment that it is given.
+/// The lock (a folder) that a run can leave, according to the environment of the run.
 #[must_use]
 pub fn lock(env: &[(OsString, OsString)]) -> Option<PathBuf> {
     let value = |wanted: &str| {

@@ -1,4 +1,4 @@
-//! Gemini CLI's stream, read.
+//! Decodes Gemini CLI's stream.
 
 use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens};
 use refrain_core::event::Exit;
@@ -20,21 +20,21 @@ pub(super) struct Reader {
     prompt_length: usize,
     message: Message,
     has_begun: bool,
-    /// The model said or did something.
+    /// The model produced text or used a tool.
     has_answered: bool,
-    /// It broke the run off by its own loop detection, which it then calls a success.
+    /// It stopped the run by its own loop detection, which it then reports as a success.
     is_looping: bool,
-    /// The last error that it told of, which a result without one of its own is about.
+    /// The last reported error, which applies to a result without one of its own.
     last_error: Option<String>,
     result: Option<Outcome>,
     notices: faults::Notices,
 }
 
-/// What its result said.
+/// Its result.
 #[derive(Debug)]
 enum Outcome {
     Ended,
-    /// What kind of a failure only the exit code tells completely.
+    /// A failure that is only complete with the exit code.
     Failed(Failure),
 }
 
@@ -63,7 +63,7 @@ impl StreamDecoder for Reader {
 }
 
 impl Reader {
-    /// For an attempt with a prompt of so many bytes.
+    /// For an attempt with a prompt of `prompt_length` bytes.
     pub(super) fn new(prompt_length: usize) -> Self {
         Self {
             prompt_length,
@@ -100,7 +100,7 @@ impl Reader {
         self.has_begun = true;
     }
 
-    /// A part of a message; the echo of the prompt is none.
+    /// A part of a message; the echo of the prompt is skipped.
     fn text(&mut self, event: Event, say: Say<'_>) {
         let text = match (event.role, event.content) {
             (Some(Role::Assistant), Some(text)) => text,
@@ -122,11 +122,11 @@ impl Reader {
         say(AgentEvent::ToolCall { name: event.tool_name.unwrap_or_default(), about, by: Speaker::Agent });
     }
 
-    /// What it calls errors are mostly remarks; its result says whether it failed.
+    /// Most of its error events are only remarks; its result shows whether it failed.
     fn trouble(&mut self, event: Event, say: Say<'_>) {
         let message = event.message.unwrap_or_default();
         if message.starts_with("Agent execution blocked") {
-            // A hook sent it on: what it said so far was not its last word.
+            // A hook continued the run: the text so far was not final.
             self.message.clear();
         }
         self.is_looping |= message.starts_with("Loop detected");
@@ -149,7 +149,7 @@ impl Reader {
         self.result = Some(Outcome::Failed(failure));
     }
 
-    /// It calls it a success. A run that it broke off is none: the work's own fault, and nothing is claimed by it.
+    /// It reports a success. A run that it broke off is none: the fault is the work's, and nothing is claimed.
     fn succeed(&mut self, say: Say<'_>) {
         if self.is_looping {
             say(AgentEvent::Fault(fault(FaultKind::Other, "gemini took itself to be in a loop and stopped")));
@@ -158,7 +158,7 @@ impl Reader {
         self.message.say_final(say);
     }
 
-    /// What an end without a result means.
+    /// The meaning of an end without a result.
     fn cut_off(&self, exit: Exit, stderr: &str) -> Option<Fault> {
         if exit == Exit::Code(0) && self.prompt_length > LONGEST_PROMPT {
             let message = format!(
@@ -168,22 +168,22 @@ impl Reader {
             return Some(fault(FaultKind::Setup, &message));
         }
         let known = faults::of_exit(exit, stderr, self.has_begun)?;
-        // Ended while it had nothing but refusals from its provider: that is what went wrong. Once there was an answer,
-        // nobody knows whether the refusals came before it or after.
+        // It ended after nothing but refusals from its provider: these are the cause. If there was an answer, it is
+        // unknown whether the refusals came before or after it.
         let retries =
             faults::of_retries(stderr).filter(|_| known.kind == FaultKind::Aborted && !self.has_answered);
         Some(retries.unwrap_or(known))
     }
 }
 
-/// What the run used. Zeros are no count: it prints them where it does not know, after errors.
+/// The run's usage. Zeros are no count: it prints them if it does not know, after errors.
 fn used(stats: &Stats) -> Option<Tokens> {
     let total = stats.total_tokens.filter(|total| *total > 0 && !stats.models.is_empty())?;
     let beyond_input = stats.input_tokens.map(|input| total.saturating_sub(input));
     Some(Tokens {
         input: stats.input_tokens,
         cached_input: stats.cached,
-        // Reasoning is in the total alone (seen: 3600 in, 159 out, 3762 in all).
+        // Reasoning is only in the total (seen: 3600 in, 159 out, 3762 in all).
         output: stats.output_tokens.max(beyond_input),
     })
 }

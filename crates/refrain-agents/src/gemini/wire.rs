@@ -1,4 +1,4 @@
-//! What Gemini CLI prints, as it prints it: one object a line, every field that may be missing or odd. Nothing here is
+//! The JSON of Gemini CLI's output: one object per line, every field may be missing or malformed. Nothing here is
 //! interpreted.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::wire::lax;
 
-/// A line; which fields it has follows from its type.
+/// A line; its type determines its fields.
 #[derive(Debug, Deserialize)]
 pub(super) struct Event {
     #[serde(rename = "type")]
@@ -42,7 +42,7 @@ pub(super) struct Event {
     pub(super) stats: Option<Stats>,
 }
 
-/// What a line is about.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum EventKind {
@@ -56,7 +56,7 @@ pub(super) enum EventKind {
     Unknown,
 }
 
-/// Whose message it is.
+/// The author of the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Role {
@@ -77,7 +77,7 @@ pub(super) enum Status {
     Unknown,
 }
 
-/// How bad an error is. A warning can still be the reason for the end.
+/// The severity of an error. A warning can still be the reason for the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Severity {
@@ -96,7 +96,8 @@ pub(super) struct Failure {
     pub(super) message: String,
 }
 
-/// What the run used. `input_tokens` holds the cached ones, `output_tokens` not the reasoning: only the total does.
+/// The run's usage. `input_tokens` includes the cached ones, `output_tokens` excludes the reasoning: only the total
+/// has it.
 #[derive(Debug, Deserialize)]
 pub(super) struct Stats {
     #[serde(default, deserialize_with = "lax")]

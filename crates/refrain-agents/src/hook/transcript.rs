@@ -1,5 +1,6 @@
-//! What Claude Code and Gemini keep of a session, read from its end: what the hook was not told, and whether anything was done
-//! in the last turn. Lines that are odd are passed over, and so is what agents below the session said.
+//! The stored transcript of a session of Claude Code or Gemini, read from its end: information missing in the hook's
+//! input, and whether the last turn did any work. Malformed lines and messages of agents below the session are
+//! skipped.
 
 pub(super) mod gemini;
 
@@ -18,17 +19,17 @@ use crate::wire::lax;
 /// How much of a transcript's end is read, in bytes: a turn that is longer has done something.
 const LONGEST: u64 = 8 << 20;
 
-/// How what a hook had it go on with begins, in the transcript.
+/// The start of a hook's feedback in the transcript, with which the session continued.
 const FEEDBACK: &str = "Stop hook feedback:";
 
-/// The end of a session's transcript, back to what it was told last.
+/// The end of a session's transcript, back to the last prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
-    /// The last text that the agent said.
+    /// The agent's last text.
     pub message: Option<String>,
     /// Whether it used a tool.
     pub has_worked: bool,
-    /// Whether it asks the person something, and has no answer.
+    /// Whether it asks the user something, and has no answer.
     pub asks: bool,
     /// What it used, with the agents below it; none where it is not said.
     pub tokens: Option<Tokens>,
@@ -71,7 +72,8 @@ struct Usage {
     output_tokens: Option<u64>,
 }
 
-/// Looks at the end of an agent's transcript; none where it is not known, cannot be read, or holds nothing of a session.
+/// Reads the end of an agent's transcript; none if its format is unknown, it cannot be read, or it belongs to no
+/// session.
 #[must_use]
 pub fn look(agent: AgentKind, path: &Utf8Path) -> Option<Tail> {
     let tail = match agent {
@@ -79,7 +81,7 @@ pub fn look(agent: AgentKind, path: &Utf8Path) -> Option<Tail> {
         AgentKind::Gemini => gemini::tail,
         _ => return None,
     };
-    // It may be anything: a FIFO would never end.
+    // It may be a FIFO, which would block.
     let length = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
     let mut file = File::open(path).ok()?;
     file.seek(SeekFrom::Start(length.saturating_sub(LONGEST))).ok()?;
@@ -88,7 +90,7 @@ pub fn look(agent: AgentKind, path: &Utf8Path) -> Option<Tail> {
     tail(&bytes, length > LONGEST)
 }
 
-/// The same, of the bytes of its end; `is_cut` where more lies before them.
+/// The same, from the bytes of its end; `is_cut` if more precedes them.
 pub(super) fn tail(bytes: &[u8], is_cut: bool) -> Option<Tail> {
     let (mut tail, mut answered, mut seen) = (Tail::default(), Vec::new(), false);
     let mut counted = BTreeSet::new();
@@ -145,7 +147,7 @@ impl Usage {
 }
 
 impl Tail {
-    /// Hears one line of the agent's; the last comes first.
+    /// Reads one line of the agent; the lines come in reverse order.
     fn hear<'a>(&mut self, blocks: impl DoubleEndedIterator<Item = &'a Value>, answered: &[String]) {
         for block in blocks.rev() {
             let text = |name: &str| block.get(name).and_then(Value::as_str);

@@ -1,6 +1,6 @@
-//! What OpenCode tells before it is run (1.18.33). `opencode auth list` counts credentials and names variables that hold
-//! some; a provider in its configuration may need neither. `opencode debug config` prints what it would go by; of that only
-//! the permissions are looked at, as the rest may hold keys.
+//! Information from OpenCode before it is run (1.18.33). `opencode auth list` counts credentials and names variables
+//! that hold some; a provider in its configuration may need neither. `opencode debug config` prints its effective
+//! configuration; only the permissions are read, as the rest may contain keys.
 
 use refrain_core::text::printable;
 use refrain_core::view::checkup::{Finding, Subject};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::checkup::{Checkup, Place, Question, silent};
 
-/// Without these it fetches lists of models, and with a plugin it installs a package.
+/// Without these it downloads lists of models, and with a plugin it installs a package.
 const OFFLINE: &[(&str, &str)] = &[
     ("OPENCODE_DISABLE_AUTOUPDATE", "1"),
     ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
@@ -39,7 +39,7 @@ impl Checkup for super::OpenCode {
     }
 }
 
-/// None where it has no credentials, and nobody knows whether it needs some.
+/// None if it has no credentials, and it is unknown whether it needs some.
 fn login(said: &str, has_provider: Option<bool>) -> Option<Finding> {
     let said = printable(said);
     let words: Vec<&str> = said.split_whitespace().collect();
@@ -67,7 +67,7 @@ fn counted(credentials: u32) -> String {
     if credentials == 1 { "1 credential".to_owned() } else { format!("{credentials} credentials") }
 }
 
-/// A permission to be asked for ends a run at once, with exit code 0.
+/// A permission of `ask` ends a run at once, with exit code 0.
 fn asking(config: &Value) -> Option<Finding> {
     let tools = config["permission"].as_object()?;
     let asks = |rule: &Value| match rule {

@@ -1,4 +1,4 @@
-//! What OpenCode's errors mean: by the error's name, the provider's own code in its body, the HTTP status.
+//! The meaning of OpenCode's errors: by the error's name, the provider's own code in its body, the HTTP status.
 
 use refrain_core::agent::{Fault, FaultKind, Until};
 use refrain_core::event::Exit;
@@ -8,7 +8,7 @@ use super::wire::{Failure, FailureData};
 use crate::provider_error::{End, by_code, by_message, by_status, fault, resets, retry_after};
 use crate::summarize::{has, last_words};
 
-/// What an `error` event means.
+/// The meaning of an `error` event.
 pub(super) fn of_error(failure: &Failure) -> Fault {
     let data = &failure.data;
     let body = data.response_body.as_deref().and_then(|body| serde_json::from_str::<Value>(body).ok());
@@ -50,11 +50,11 @@ fn by_headers(data: &FailureData) -> Option<Until> {
     data.response_headers.get("retry-after").and_then(Value::as_str).and_then(retry_after)
 }
 
-/// What its end speaks of where several that are the first of a home, or of a version, make its database at once. One of
+/// Messages at its end if several first processes of a home, or of a version, create its database at once. One of
 /// them succeeds, and from then on all do.
 const BUSY: [&str; 3] = ["database is locked", "create table `", "alter table `"];
 
-/// What an end without an event about it means.
+/// The meaning of an end without an event about it.
 pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault> {
     let code = match End::of(exit) {
         End::Unseen => return None,
@@ -65,7 +65,7 @@ pub(super) fn of_exit(exit: Exit, stderr: &str, has_begun: bool) -> Option<Fault
     if BUSY.iter().any(|words| has(stderr, words)) {
         return Some(fault(FaultKind::Busy, "another run of opencode was just making its database"));
     }
-    // Before its first event it was the command line or the configuration that it did not like.
+    // An error before its first event concerns the command line or the configuration.
     let otherwise = if has_begun { FaultKind::Other } else { FaultKind::Setup };
     let session = has(stderr, "session not found").then_some(FaultKind::Session);
     let kind = session.or_else(|| by_message(stderr)).unwrap_or(otherwise);

@@ -1,4 +1,4 @@
-//! How OpenCode is started.
+//! Starting OpenCode.
 
 use refrain_core::spec::Permissions;
 
@@ -7,7 +7,7 @@ use crate::adapter::{Adapter, Call, Launch, StreamDecoder};
 use crate::args::{self, Given, Last};
 use crate::checkup::Checkup;
 
-/// The flag that says what it prints, and the value that is read.
+/// The flag of the output format, and the required value.
 const FORMAT: [&str; 1] = ["--format"];
 const STREAM: &str = "json";
 
@@ -24,7 +24,7 @@ impl Adapter for OpenCode {
         let agent = &call.spec.agent;
         let given = Given::new(&agent.args);
         let mut launch = Launch { argv: vec![args::program(call)], ..Launch::default() };
-        // The person may have written the subcommand, and options of the program before it.
+        // The user's arguments may contain the subcommand, and options of the program before it.
         let (before, after) = match agent.args.iter().position(|argument| argument == "run") {
             Some(at) => (&agent.args[..at], &agent.args[at + 1..]),
             None => (&[][..], &agent.args[..]),
@@ -38,7 +38,7 @@ impl Adapter for OpenCode {
         allow(call, given, &mut launch);
         launch.argv.extend(after.iter().cloned());
         args::hand_over(call, &mut launch, Last::Word, Last::Bare);
-        // An agent that replaces its own program in the middle of a night is another agent.
+        // An agent that updates itself in the middle of a night is another agent.
         args::set_env(call, &mut launch, &[("OPENCODE_DISABLE_AUTOUPDATE", "1")]);
         launch
     }
@@ -56,8 +56,8 @@ impl Adapter for OpenCode {
     }
 }
 
-/// What a judge may: its own permissions over all that are configured, and nothing of what the agent that is judged may have
-/// written into the project.
+/// The permissions of a judge: they replace all configured ones, and files that the judged agent may have written
+/// into the project have no effect.
 pub(crate) fn reading() -> [(String, String); 2] {
     let denied =
         r#"{"edit":"deny","bash":"deny","task":"deny","webfetch":"deny","external_directory":"deny"}"#;
@@ -65,11 +65,11 @@ pub(crate) fn reading() -> [(String, String); 2] {
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
 }
 
-/// What it may do.
+/// Its permissions.
 ///
-/// `auto` needs no flag: by default it edits and runs commands. What its configuration says to ask for is its confinement,
-/// and a run that comes to that ends there and needs the person (the reader says so). `--auto`, for `full`, answers every
-/// question with yes; what is denied stays denied.
+/// `auto` needs no flag: by default it edits and runs commands. Permissions of `ask` in its configuration are its
+/// confinement, and a run that reaches one ends there and needs the user (the reader reports it). `--auto`, for
+/// `full`, answers every question with yes; what is denied stays denied.
 fn allow(call: &Call<'_>, given: Given<'_>, launch: &mut Launch) {
     match call.spec.agent.permissions {
         Permissions::Full => args::add(launch, given, &["--auto", "--dangerously-skip-permissions"], None),

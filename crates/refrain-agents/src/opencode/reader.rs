@@ -1,4 +1,4 @@
-//! OpenCode's stream, read.
+//! Decodes OpenCode's stream.
 
 use refrain_core::agent::{AgentEvent, Fault, FaultKind, Scope, Session, Speaker, Tokens, Usd};
 use refrain_core::event::Exit;
@@ -11,22 +11,22 @@ use crate::provider_error::fault;
 use crate::summarize;
 use crate::wire::{self, Say};
 
-/// How OpenCode's own refusal of a tool call begins, where nobody is there to be asked.
+/// The start of the message with which OpenCode refuses a tool call when no user can be asked.
 const REJECTED: &str = "The user rejected permission";
 
 /// Reads one attempt's stream.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// The agent's own session: the first that is heard. Another one is a sub-agent's.
+    /// The agent's own session: the first in the stream. Other sessions are sub-agents.
     session: Option<String>,
     message: Message,
     tokens: Option<Tokens>,
     cost: Option<Usd>,
     /// How the last model call ended; none while one runs.
     reason: Option<Reason>,
-    /// A tool call of its last step was refused for want of somebody to ask.
+    /// A tool call of its last step was refused because no user could be asked.
     is_rejected: bool,
-    /// An error that nothing has followed so far: OpenCode goes on after some (it compacts and tries again).
+    /// An error that was the last event so far: OpenCode continues after some (it compacts and tries again).
     pending: Option<Fault>,
 }
 
@@ -40,7 +40,7 @@ impl StreamDecoder for Reader {
     fn conclude(&mut self, exit: Exit, stderr: &str, say: Say<'_>) {
         if let Some(fault) = self.pending.take() {
             say(AgentEvent::Fault(fault));
-            // After an error it leaves by itself, with a code other than 0; anything else is somebody else's doing.
+            // Non-zero exit is the agent's; a signal is external.
             if matches!(exit, Exit::Code(1..=127)) {
                 say(AgentEvent::Final { ok: false, message: None });
             }
@@ -90,7 +90,7 @@ impl Reader {
         }
     }
 
-    /// Whose event it is, by its session.
+    /// The speaker of an event, by its session.
     fn speaker(&mut self, session: Option<String>, say: Say<'_>) -> Speaker {
         match (session, &self.session) {
             (Some(theirs), Some(own)) if theirs != *own => Speaker::SubAgent,
@@ -103,7 +103,7 @@ impl Reader {
         }
     }
 
-    /// An error was not the end.
+    /// The run continued after an error.
     fn go_on(&mut self, say: Say<'_>) {
         if let Some(fault) = self.pending.take() {
             say(AgentEvent::Retry(fault));
@@ -140,7 +140,7 @@ impl Reader {
             self.tokens = Some(tokens);
             say(AgentEvent::Tokens { of: Scope::Attempt, tokens });
         }
-        // A model without a price costs "0" here: unknown, not free.
+        // A model without a price reports a cost of 0: unknown, not free.
         if let Some(more) = part.cost.filter(|cost| *cost > 0.0) {
             let usd = Usd(self.cost.unwrap_or_default().0.saturating_add(Usd::from(more).0));
             self.cost = Some(usd);
@@ -148,7 +148,7 @@ impl Reader {
         }
     }
 
-    /// What it means that the run ended after a model call that did not end the conversation.
+    /// The fault of a run that ended after a model call that did not end the conversation.
     fn of_reason(&self, reason: Reason) -> Fault {
         let (kind, message) = match reason {
             Reason::ToolCalls if self.is_rejected => (
@@ -168,7 +168,7 @@ impl Reader {
     }
 }
 
-/// Whether a tool call worked; a command, whether it ended with 0.
+/// Whether a tool call succeeded; for a command, whether its exit code was 0.
 fn has_worked(state: &ToolState) -> Option<bool> {
     match state.status {
         ToolStatus::Completed => {
@@ -179,7 +179,7 @@ fn has_worked(state: &ToolState) -> Option<bool> {
     }
 }
 
-/// What was used so far, and by one more model call.
+/// The usage so far, plus one more model call.
 fn add_usage(so_far: Tokens, usage: &Usage) -> Tokens {
     Tokens {
         input: [usage.input, usage.cache.read, usage.cache.write].into_iter().fold(so_far.input, add),
@@ -188,7 +188,7 @@ fn add_usage(so_far: Tokens, usage: &Usage) -> Tokens {
     }
 }
 
-/// The sum of what is known.
+/// The sum of the known values.
 fn add(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     a.map_or(b, |a| Some(a.saturating_add(b.unwrap_or(0))))
 }

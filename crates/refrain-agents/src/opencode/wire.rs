@@ -1,4 +1,4 @@
-//! What OpenCode prints, as it prints it: one object a line, every field that may be missing or odd. Nothing here is
+//! The JSON of OpenCode's output: one object per line, every field may be missing or malformed. Nothing here is
 //! interpreted.
 
 use serde::Deserialize;
@@ -20,7 +20,7 @@ pub(super) struct Event {
     pub(super) error: Option<Failure>,
 }
 
-/// What a line is about.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum EventKind {
@@ -34,12 +34,12 @@ pub(super) enum EventKind {
     Unknown,
 }
 
-/// A part of a message; which fields it has follows from the event.
+/// A part of a message; the event determines its fields.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Part {
     #[serde(default, deserialize_with = "lax")]
     pub(super) text: Option<String>,
-    /// Put there by the program, not said by the model.
+    /// Inserted by the program, not written by the model.
     #[serde(default)]
     pub(super) synthetic: bool,
     #[serde(default, deserialize_with = "lax")]
@@ -86,13 +86,13 @@ pub(super) enum Reason {
     ToolCalls,
     Length,
     ContentFilter,
-    /// The answer ended without saying why: OpenCode's own word for it.
+    /// The answer ended without a reason: OpenCode's own word for it.
     Unknown,
     #[serde(other)]
     Other,
 }
 
-/// What a model call used. `input` is without the cached, `output` without the reasoning.
+/// The usage of a model call. `input` excludes the cached tokens, `output` excludes the reasoning.
 #[derive(Debug, Deserialize)]
 pub(super) struct Usage {
     #[serde(default, deserialize_with = "lax")]
@@ -105,7 +105,7 @@ pub(super) struct Usage {
     pub(super) cache: Cache,
 }
 
-/// What of the input was cached.
+/// The cached part of the input.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Cache {
     #[serde(default, deserialize_with = "lax")]
@@ -123,7 +123,7 @@ pub(super) struct Failure {
     pub(super) data: FailureData,
 }
 
-/// What is known of an error.
+/// The details of an error.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FailureData {
@@ -135,7 +135,7 @@ pub(super) struct FailureData {
     pub(super) is_retryable: bool,
     #[serde(default)]
     pub(super) response_headers: Map<String, Value>,
-    /// What the provider answered, as text.
+    /// The provider's answer, as text.
     #[serde(default, deserialize_with = "lax")]
     pub(super) response_body: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! What Claude Code loads (2.1.329): a plugin, which it takes from a marketplace. Ours is a folder of our own; its settings say
-//! where that is, and that the plugin is switched on.
+//! Claude Code's plugin (2.1.329), loaded from a marketplace. Ours is a folder of our own; the user's settings
+//! contain its path and enable the plugin.
 
 use camino::Utf8Path;
 

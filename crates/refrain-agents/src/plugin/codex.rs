@@ -1,5 +1,5 @@
-//! What Codex loads (0.169.0): hooks from `hooks.json` in its home, and skills, which a person names with `$`. It reads no
-//! prompts of a person's own any more.
+//! Codex's plugin (0.169.0): hooks from `hooks.json` in its home, and skills, which a user names with `$`. It no
+//! longer reads custom prompts of a user.
 
 use camino::Utf8Path;
 
@@ -25,7 +25,7 @@ pub(super) fn plugin(home: &Utf8Path, command: &str) -> Plugin {
     }
 }
 
-/// An edit for each hook of the file that we have of it: a line each.
+/// An edit for each hook in our file: one per line.
 fn edits(command: &str) -> Vec<Edit> {
     let lines = HOOKS.lines().filter_map(|line| {
         let (event, rest) = line.trim().strip_prefix('"')?.split_once("\": [")?;

@@ -1,40 +1,39 @@
-//! What a plugin consists of: files of ours, and what of ours stands in settings of the user.
+//! The parts of a plugin: our own files, and our entries in the user's settings.
 
 use camino::{Utf8Path, Utf8PathBuf};
 
 use super::settings::Edit;
 
-/// All that a program is to have.
+/// The plugin of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plugin {
-    /// Files that are ours alone.
+    /// Our own files.
     pub files: Vec<Owned>,
-    /// What is to stand in a file that is the person's, where the program has nothing else.
+    /// Entries for a file of the user, if the program has no other place for them.
     pub settings: Option<Shared>,
-    /// What the person has to do, or to know, before it works.
+    /// Steps and notes for the user before it works.
     pub then: &'static [&'static str],
 }
 
-/// A file of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owned {
     pub path: Utf8PathBuf,
-    /// What it holds.
+    /// Its content.
     pub text: String,
 }
 
-/// A file of the person's.
+/// A file of the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shared {
     pub path: Utf8PathBuf,
-    /// What of it is ours.
+    /// Our changes of it.
     pub edits: Vec<Edit>,
 }
 
-/// The program's name in our texts, as it is called where it is found by that.
+/// The program's name in our texts, which is replaced if `refrain` is not found by its name.
 pub(super) const NAME: &str = "refrain ";
 
-/// A text of ours in which the program is called as it is found here.
+/// A text of ours with the program's name replaced by the command that finds it.
 pub(super) fn calling(command: &str, text: &str) -> String {
     if format!("{command} ") == NAME {
         return text.to_owned();
@@ -42,7 +41,7 @@ pub(super) fn calling(command: &str, text: &str) -> String {
     let mut parts = text.split(NAME);
     let mut told = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        // A word that only ends so is none.
+        // A longer word with the same ending is something else.
         let is_own = !told.ends_with(|c: char| c.is_alphanumeric() || "/-.".contains(c));
         told.push_str(if is_own { command } else { NAME.trim_end() });
         told.push(' ');
@@ -51,13 +50,13 @@ pub(super) fn calling(command: &str, text: &str) -> String {
     told
 }
 
-/// What stands in a text between quotation marks, in JSON, TOML and JavaScript alike.
+/// The content of a string literal, for JSON, TOML and JavaScript alike.
 pub(super) fn quoted(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
 }
 
-/// Files of ours below a folder, which call the program so.
+/// Our files in a folder, with the command that runs the program.
 pub(super) fn files(folder: &Utf8Path, command: &str, texts: &[(&str, &str)]) -> Vec<Owned> {
     let own = texts.iter().map(|(name, text)| {
         let command = if name.ends_with(".md") { command.to_owned() } else { quoted(command) };

@@ -1,5 +1,5 @@
-//! What Gemini CLI loads (0.61.0): an extension, a folder of its own, so that no settings have to be edited. Its limits of time
-//! are in milliseconds.
+//! Gemini CLI's plugin (0.61.0): an extension in a folder of its own, so no settings have to be edited. Its time
+//! limits are in milliseconds.
 
 use camino::Utf8Path;
 

@@ -1,4 +1,4 @@
-//! What OpenCode loads (1.18.33): a plugin, which is a program of its own kind, and a command.
+//! OpenCode's plugin (1.18.33): a script, and a command.
 
 use camino::Utf8Path;
 

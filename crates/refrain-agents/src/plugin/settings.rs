@@ -1,6 +1,5 @@
-//! Edits of settings that are a person's: JSON, with comments where they have some. Every byte that is not ours stays; each
-//! edit is a list of [`Splice`]s, so that it can be taken back to the byte. The library says where things stand; nothing here
-//! reads or writes a file.
+//! Edits of a user's settings: JSON, with or without comments. All other bytes stay; each edit is a list of
+//! [`Splice`]s, so that it can be reverted exactly. A library parses the text; nothing here reads or writes a file.
 
 mod document;
 
@@ -10,25 +9,24 @@ use refrain_core::formats::splice::Splice;
 
 use document::{Document, Group};
 
-/// One thing of ours in somebody's settings.
+/// One change of ours in a settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// The keys that lead to it, from the top.
+    /// The path of keys from the top.
     pub path: Vec<String>,
-    /// What stands there: JSON, on one line.
+    /// The value: JSON, on one line.
     pub value: String,
-    /// How it is found.
     pub kind: Kind,
 }
 
-/// How a thing of ours is found again.
+/// How an entry of ours is identified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// By its last key, which is ours.
     Key,
-    /// By its last key, below which somebody else may have something.
+    /// Identified by its last key, which may also contain entries of others.
     SharedKey,
-    /// As the element, of the array at its path, whose only hook runs these words.
+    /// Identified as the element, of the array at its path, with a single hook that runs these words.
     Element(String),
 }
 
@@ -38,16 +36,16 @@ pub enum Misfit {
     /// They cannot be read.
     #[error("it is no JSON: {0}")]
     Malformed(String),
-    /// Something else stands where there has to be an object.
+    /// A value other than an object, where an object is required.
     #[error("{} is no object", place(.0))]
     NoObject(Vec<String>),
-    /// Something else stands where there has to be an array.
+    /// A value other than an array, where an array is required.
     #[error("{} is no array", place(.0))]
     NoArray(Vec<String>),
-    /// A key stands there twice, so nobody knows which of them counts.
+    /// A key appears twice, so it is unclear which one counts.
     #[error("{} stands there twice", place(.0))]
     Twice(Vec<String>),
-    /// What is to be ours is somebody else's.
+    /// A place for our entry is used by something else.
     #[error("{} is something else already", place(.0))]
     Taken(Vec<String>),
 }
@@ -56,16 +54,16 @@ fn place(path: &[String]) -> String {
     if path.is_empty() { "the whole".to_owned() } else { path.join(".") }
 }
 
-/// How one thing of ours stands in a text.
+/// The state of an entry of ours in a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     Same,
-    /// Something of its place is there, but not as it would be put there now.
+    /// Another entry is in its place, for example an older version.
     Other,
     Nothing,
 }
 
-/// How a thing of ours stands.
+/// Compares an entry of ours with a text.
 pub fn look(text: &str, edit: &Edit) -> Result<Found, Misfit> {
     let document = Document::read(text)?;
     Ok(match find(&document, edit)? {
@@ -75,7 +73,7 @@ pub fn look(text: &str, edit: &Edit) -> Result<Found, Misfit> {
     })
 }
 
-/// Puts all that is ours into a text, where it does not stand there already.
+/// Adds all our missing entries to a text.
 pub fn put(text: &str, edits: &[Edit]) -> Result<(String, Vec<Splice>), Misfit> {
     let (mut text, mut all) = (text.to_owned(), Vec::new());
     for edit in edits {
@@ -90,15 +88,15 @@ pub fn put(text: &str, edits: &[Edit]) -> Result<(String, Vec<Splice>), Misfit> 
             Spot::Missing { group: None, .. } => document.fill(&edit.path, edit),
             Spot::Missing { group: Some(group), depth } => document.insert(&group, depth, edit),
         };
-        // They were made for this text.
+        // The splices were made for this text.
         text = splices.iter().fold(text, |text, splice| splice.apply(&text).unwrap_or(text));
         all.extend(splices);
     }
     Ok((text, all))
 }
 
-/// Takes what is ours out of a text that somebody changed since, and what is empty without it. What stands in a place of ours
-/// and is something else is somebody's own.
+/// Removes our entries from a text that may have changed since, and what is empty without them. A different value in
+/// one of our places belongs to the user and stays.
 pub fn take(text: &str, edits: &[Edit]) -> Result<String, Misfit> {
     let mut text = text.to_owned();
     for edit in edits {
@@ -115,7 +113,7 @@ pub fn take(text: &str, edits: &[Edit]) -> Result<String, Misfit> {
         if !was_there {
             continue;
         }
-        // What held it, from within.
+        // Its containers, the innermost first.
         let mut path = edit.path.as_slice();
         if !matches!(edit.kind, Kind::Element(_)) {
             path = &path[..path.len().saturating_sub(1)];
@@ -130,20 +128,20 @@ pub fn take(text: &str, edits: &[Edit]) -> Result<String, Misfit> {
     Ok(text)
 }
 
-/// Whether nothing is said in a text.
+/// Whether a text has no content.
 #[must_use]
 pub fn is_empty(text: &str) -> bool {
     Document::read(text).is_ok_and(|document| document.is_empty())
 }
 
-/// Where a thing of ours is, or would be.
+/// The place of an entry of ours, existing or missing.
 enum Spot<'d> {
     There {
         value: &'d Value<'d>,
         group: Group,
         index: usize,
     },
-    /// The innermost that is there of what would hold it, and how many keys lead there; none in an empty text.
+    /// The innermost existing container for it, and how many keys lead there; none in an empty text.
     Missing {
         group: Option<Group>,
         depth: usize,
@@ -181,7 +179,8 @@ fn find<'d>(document: &'d Document<'d>, edit: &Edit) -> Result<Spot<'d>, Misfit>
     }
 }
 
-/// Whether it is a matcher of hooks whose only one runs these words. One that somebody put another hook into is theirs.
+/// Whether it is a matcher of hooks with a single hook that runs these words. One with another hook added belongs to
+/// the user.
 fn runs(value: &Value<'_>, mark: &str) -> bool {
     let Some([Value::Object(hook)]) = value
         .as_object()

@@ -1,4 +1,5 @@
-//! What each agent tells before it is run: answers as the real programs gave them, and files as they write them.
+//! Information from each agent before it is run: answers recorded from the real programs, and files as they write
+//! them.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,7 +12,7 @@ use refrain_core::view::checkup::{Grade, Subject};
 use refrain_proc::probe::Answer;
 use rstest::rstest;
 
-/// A home and a project within it, with these files.
+/// A home with a project in it, and these files.
 struct Scene {
     _dir: tempfile::TempDir,
     root: Utf8PathBuf,

@@ -1,11 +1,11 @@
-//! How tokens add up where a stream is not as the recorded ones: older versions, many messages, several turns.
+//! How tokens add up in streams other than the recorded ones: older versions, many messages, several turns.
 
 use refrain_core::agent::{Scope, Tokens};
 use refrain_core::event::Exit;
 
 use crate::play::play;
 
-/// A message of Claude Code that used so much, and a result that used so much.
+/// A message, or a result, of Claude Code with this usage.
 fn used(kind: &str, id: &str, [input, written, read, output]: [u64; 4]) -> String {
     let usage = format!(
         r#""usage":{{"input_tokens":{input},"cache_creation_input_tokens":{written},"cache_read_input_tokens":{read},"output_tokens":{output}}}"#
@@ -25,7 +25,7 @@ fn tokens_are_counted_without_the_newest_fields_too() {
     let many: Vec<String> = (0..500).map(|n| used("message", &format!("m{n}"), [1, 2, 3, 4])).collect();
     let many = many.join("\n");
     let cases = [
-        // what is written to the cache and read from it was sent
+        // tokens written to the cache and read from it were sent
         (used("message", "a", [1, 20, 300, 4]), [321, 300, 4]),
         // an older version: its results have `usage` alone
         (
@@ -36,7 +36,7 @@ fn tokens_are_counted_without_the_newest_fields_too() {
         (format!("{}\n{}", used("result", "", [1, 0, 0, 5]), used("message", "b", [7, 0, 0, 1])), [8, 0, 6]),
         // raw events that do not name their message
         (format!("{}\n{}", used("start", "a", [5, 0, 0, 1]), used("delta", "", [5, 0, 0, 40])), [5, 0, 40]),
-        // of two messages at a time, each is known again
+        // of two interleaved messages, each is recognized
         (
             [
                 used("message", "a", [1, 0, 0, 1]),
@@ -46,9 +46,9 @@ fn tokens_are_counted_without_the_newest_fields_too() {
             .join("\n"),
             [3, 0, 10],
         ),
-        // more messages than are held apart
+        // more messages than are tracked separately
         (many, [3000, 1500, 2000]),
-        // a result that says nothing: what the messages said stands
+        // a result without usage: the messages' counts stay
         (
             format!(
                 "{}\n{{\"type\":\"result\",\"subtype\":\"success\",\"result\":\"\"}}",
@@ -80,7 +80,7 @@ fn turns_of_one_codex_run_go_on_counting() {
             Some(25),
             Some((true, Some("two"))),
         ),
-        // what was said in a turn is of that turn
+        // text belongs to the turn that it appeared in
         (
             vec![begun.clone(), said("one"), failed.clone(), begun.clone(), done(25)],
             Some(25),

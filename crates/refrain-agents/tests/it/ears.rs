@@ -1,4 +1,4 @@
-//! Streams that come in pieces, and what an ear makes of them: of a stream, of a document, of a message.
+//! Streams that arrive in pieces, and the parser's result: for a stream, a document, a message.
 
 use proptest::prelude::*;
 use refrain_agents::output_parser::{OutputParser, ParsedOutput, Stream};
@@ -26,7 +26,7 @@ fn kind(agent: &str) -> AgentKind {
     AgentKind::of_program(agent)
 }
 
-/// All that a stream says that comes in these pieces.
+/// All events of a stream that arrives in these pieces.
 fn pieces<'a>(mut stream: Stream, chunks: impl Iterator<Item = &'a [u8]>, exit: Exit) -> Vec<AgentEvent> {
     let mut events = Vec::new();
     chunks.for_each(|chunk| stream.push(chunk, &mut |event| events.push(event)));
@@ -89,7 +89,7 @@ fn what_is_joined_in_the_middle_begins_with_the_next_line() {
     }
 }
 
-/// A loop with an agent of this kind, which prints this, and is to say `DONE`.
+/// A loop with an agent of this kind and output, whose promise is `DONE`.
 fn promising(kind: AgentKind, output_format: OutputFormat) -> Spec {
     let mut spec = spec(kind.program().unwrap_or("cat"), &[]);
     spec.agent.kind = kind;
@@ -107,7 +107,7 @@ fn hear(spec: &Spec, bytes: &[u8], exit: Exit) -> ParsedOutput {
     ear.conclude(exit, "")
 }
 
-/// What Claude Code prints that says this.
+/// Claude Code's output for this text.
 fn result(text: &str) -> String {
     let text = serde_json::to_string(text).expect("text");
     format!(
@@ -121,7 +121,7 @@ fn a_claim_counts_in_what_is_the_message() {
     use OutputFormat::{Auto, Json, StreamJson, Text};
     #[rustfmt::skip]
     let cases: Vec<(OutputFormat, String, Exit, bool, Option<&str>)> = vec![
-        // a message is all of it, whatever the exit
+        // a message is all of it, with any exit
         (Auto, CLAIM.to_owned(), DONE, true, None),
         (Text, CLAIM.to_owned(), Exit::Code(1), true, None),
         (Text, result(CLAIM), DONE, false, None),
@@ -220,14 +220,14 @@ fn an_attempt_that_nobody_saw_end_is_adopted_by_its_last_word() {
         };
         let heard = adopt(&bytes).unwrap_or_else(|| panic!("{agent} {name} is over"));
         assert_eq!(heard.message.as_deref(), message, "{agent} {name}");
-        // The line is whole, though its end is missing; half of it is none.
+        // The line is complete except for its end; half of it is no event.
         assert!(adopt(bytes.trim_ascii_end()).is_some(), "{agent} {name}");
         assert!(adopt(&bytes[..bytes.len() - 30]).is_none(), "{agent} {name}");
     }
     for (agent, format) in [
-        // Its stream has no last word.
+        // Its stream has no final message.
         ("opencode", OutputFormat::Auto),
-        // Neither has a message, nor a document: only the exit says that it is whole.
+        // Neither a message nor a document: only the exit shows that it is complete.
         ("generic", OutputFormat::Text),
         ("generic", OutputFormat::Json),
     ] {
@@ -249,7 +249,7 @@ fn who_goes_on_with_a_session_is_known_to_do_so() {
         (AgentKind::Claude, &["--restart"], false),
         (AgentKind::Codex, &["resume", "--last"], true),
         (AgentKind::Codex, &["-c", "model_reasoning_effort=low"], false),
-        // What it reports is of the run alone, so it does not matter.
+        // It reports only the run's own usage, so it does not matter.
         (AgentKind::Opencode, &["--session=id"], false),
     ] {
         let mut spec = promising(kind, OutputFormat::Auto);
@@ -283,7 +283,7 @@ fn what_ends_before_its_first_event_is_known_to() {
         let heard = hear(&promising(kind(agent), OutputFormat::Auto), bytes, Exit::Signal(9));
         assert_eq!(heard.report.map(|report| report.no_events), Some(no_events), "{agent}");
     }
-    // A document is printed at the end, and nothing before.
+    // A document is printed only at the end.
     let heard = hear(&promising(AgentKind::Generic, OutputFormat::Json), b"", Exit::Signal(9));
     assert_eq!(heard.report.map(|report| report.no_events), Some(false));
 }
@@ -302,10 +302,10 @@ fn codex_that_sleeps_is_known_to_wait_for_its_provider() {
     assert_eq!(ear.retrying().map(|(n, fault)| (n, fault.kind)), Some((1, FaultKind::RateLimit)));
     ear.hear(notice(2).as_bytes());
     assert_eq!(ear.retrying().map(|(n, _)| n), Some(2), "another notice is news");
-    // With 1 it ends when it is interrupted.
+    // When interrupted, it exits with 1.
     let report = ear.conclude(Exit::Code(1), "").report.expect("a stream reports");
     assert_eq!(report.fault.map(|fault| fault.kind), Some(FaultKind::RateLimit));
-    // It went on, and was interrupted at its work.
+    // It continued, and was interrupted during its work.
     let item = "{\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"On.\"}}\n";
     let worked = hear(&spec, format!("{begun}{}{item}", notice(1)).as_bytes(), Exit::Code(1));
     let fault = worked.report.and_then(|report| report.fault);

@@ -1,5 +1,4 @@
-//! What went wrong, by recorded streams, and by variants of them in one table an agent: lines, an exit, what stood on
-//! standard error.
+//! Faults of recorded streams, and of variants of them, in one table per agent: lines, an exit, standard error.
 
 mod claude;
 mod codex;
@@ -22,7 +21,7 @@ const RESET: i64 = 1_795_226_899;
 
 #[test]
 fn recorded_faults_have_a_kind_and_words() {
-    // Where nothing is said of the words, they are whatever the provider chose.
+    // If a case says nothing about the text, the provider chose it.
     #[rustfmt::skip]
     let cases = [
         ("claude", "auth", 1, Login, ""),
@@ -84,9 +83,9 @@ fn recorded_faults_have_a_kind_and_words() {
 
 const DONE: Exit = Exit::Code(0);
 const BAD: Exit = Exit::Code(1);
-/// A stream, an exit and standard error: what kind of fault it is, if any, and when to try again.
+/// A stream, an exit and standard error: the expected kind of fault, if any, and the time to retry.
 type Case = (String, Exit, &'static str, Option<FaultKind>, Option<Until>);
-/// A recording, and what it tries again for.
+/// A recording, and the reasons of its retries.
 type Tries<'a> = (&'a str, &'a str, &'a [(FaultKind, Option<Until>)]);
 
 fn reset() -> Option<Until> {
@@ -101,7 +100,7 @@ fn after(ms: u64) -> Option<Until> {
     Some(Until::After(Millis(ms)))
 }
 
-/// Plays a table of an agent's cases.
+/// Checks a table of an agent's cases.
 fn check(agent: &str, cases: &[Case]) {
     for (stream, exit, stderr, kind, until) in cases {
         let played = play(agent, stream.as_bytes(), *exit, stderr);
@@ -110,7 +109,7 @@ fn check(agent: &str, cases: &[Case]) {
         assert_eq!(fault.map(|fault| fault.kind), *kind, "{which}");
         assert_eq!(fault.and_then(|fault| fault.until), *until, "{which}");
         if let Some((ok, message)) = played.last_word().filter(|_| fault.is_some()) {
-            // Only an exit takes back a last word that was good.
+            // Only an exit can turn a good final message into a failure.
             assert!(!ok || *exit == BAD, "{which}");
             assert!(ok || message.is_none(), "{which}");
         }

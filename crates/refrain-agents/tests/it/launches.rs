@@ -45,7 +45,7 @@ fn no_argument_stands_there_twice() {
         ("claude", Agent, &["--verbose"], "claude -p --output-format stream-json --verbose".into()),
         ("claude", Agent, &["--output-format=stream-json"], "claude -p --verbose --output-format=stream-json".into()),
         ("claude", Agent, &["--output-format", "stream-json"], "claude -p --verbose --output-format stream-json".into()),
-        // what is printed is the person's: text, or one object
+        // the user chooses the output: text, or one object
         ("claude", Agent, &["--output-format", "text"], "claude -p --output-format text".into()),
         ("claude", Agent, &["--output-format=json"], "claude -p --output-format=json".into()),
         ("claude", Auto, &["--permission-mode", "plan"], format!("{CLAUDE} --permission-mode plan")),
@@ -56,7 +56,7 @@ fn no_argument_stands_there_twice() {
         ("claude", Auto, &["--allowedTools", "Read"], format!("{CLAUDE} --permission-mode acceptEdits --allowedTools Read")),
         ("claude", Auto, &["--allowed-tools=Read"], format!("{CLAUDE} --permission-mode acceptEdits --allowed-tools=Read")),
         ("claude", Agent, &["--resume", "ID"], format!("{CLAUDE} --resume ID")),
-        // flags behind `--` are none
+        // after `--` there are no flags
         ("claude", Agent, &["--", "--verbose"], format!("{CLAUDE} -- --verbose")),
 
         ("codex", Auto, &[], format!("{CODEX} {BOX} -")),
@@ -77,7 +77,7 @@ fn no_argument_stands_there_twice() {
         ("codex", Auto, &[BYPASS], format!("{CODEX} {BYPASS} -")),
         ("codex", Full, &[BYPASS], format!("{CODEX} {BYPASS} -")),
         ("codex", Full, &["-s", "read-only"], format!("{CODEX} -s read-only -")),
-        // a list of images must not swallow the dash
+        // a list of images must not consume the dash
         ("codex", Agent, &["-i", "a.png"], format!("{CODEX} -i a.png -- -")),
 
         ("opencode", Auto, &[], OPENCODE.into()),
@@ -88,7 +88,7 @@ fn no_argument_stands_there_twice() {
         ("opencode", Full, &["--dangerously-skip-permissions"], format!("{OPENCODE} --dangerously-skip-permissions")),
         ("opencode", Full, &["--format", "json"], "opencode run --auto --format json".into()),
         ("opencode", Full, &["run", "--agent", "build"], format!("{OPENCODE} --auto --agent build")),
-        // options of the program stand before the subcommand
+        // options of the program precede the subcommand
         ("opencode", Auto, &["--print-logs", "run", "--title=x"], "opencode --print-logs run --format json --title=x".into()),
 
         ("gemini", Auto, &[], format!("{GEMINI} --yolo")),
@@ -114,7 +114,7 @@ fn no_argument_stands_there_twice() {
     }
 }
 
-/// What an agent was given as a worker must not let it write, or know what it knew, as a judge.
+/// A judge must neither write nor use the knowledge that its worker arguments would allow.
 #[test]
 fn a_judge_only_reads() {
     const READS: &str = "--tools Read,Glob,Grep --disallowedTools Bash,Edit,Write,NotebookEdit --strict-mcp-config \
@@ -222,7 +222,7 @@ fn variables_that_the_person_set_are_left_alone() {
         ("opencode", Full, &[("OPENCODE_DISABLE_AUTOUPDATE", "1")]),
         ("gemini", Auto, &[("GEMINI_CLI_NO_RELAUNCH", "true"), ("GEMINI_CLI_TRUST_WORKSPACE", "true")]),
         ("gemini", Full, &[("GEMINI_CLI_NO_RELAUNCH", "true"), ("GEMINI_CLI_TRUST_WORKSPACE", "true")]),
-        // whether the folder is trusted is the person's question
+        // the user decides whether the folder is trusted
         ("gemini", Agent, &[("GEMINI_CLI_NO_RELAUNCH", "true")]),
     ];
     for (agent, permissions, ours) in cases {
@@ -232,7 +232,7 @@ fn variables_that_the_person_set_are_left_alone() {
         let env = |spec: &Spec, env: &[(OsString, OsString)]| {
             launch(agent, spec, |call| (call.root, call.env) = (true, env)).env
         };
-        // What is set in the person's environment otherwise is no matter.
+        // Other variables in the user's environment do not matter.
         assert_eq!(env(&spec, &[("PATH".into(), "/bin".into())]), ours, "{agent} {permissions:?}");
         for theirs in &ours {
             let others: Vec<_> = ours.iter().filter(|other| *other != theirs).cloned().collect();
@@ -325,7 +325,7 @@ fn arguments_that_would_change_the_stream_are_objected_to() {
         ("gemini", &["-o", "json"], Some("--output-format json: of gemini its stream is read; accepted is --output-format stream-json")),
         ("gemini", &["-ojson"], Some("--output-format json: of gemini its stream is read; accepted is --output-format stream-json")),
         ("gemini", &["--output-format", "text"], Some("--output-format text: of gemini its stream is read; accepted is --output-format stream-json")),
-        // of a flag given twice it is not known which one counts
+        // if a flag is given twice it is unknown which one counts
         ("gemini", &["-o", "stream-json", "-o", "text"], Some("--output-format text: of gemini its stream is read; accepted is --output-format stream-json")),
         // all of these are read
         ("claude", &["--output-format", "text"], None),

@@ -1,5 +1,5 @@
-//! The adapters against streams that the real programs printed (`recordings/`, one folder an agent), and against variants
-//! of them. Every module is listed here; one binary holds them all.
+//! The adapters against streams that the real programs printed (`recordings/`, one folder an agent), and against
+//! variants of them. Every module is listed here; one binary holds them all.
 
 #[cfg(test)]
 mod checkups;

@@ -1,4 +1,4 @@
-//! Plays a stream to an adapter and folds what it says.
+//! Feeds a stream to an adapter and collects its events.
 
 use std::fs;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ use refrain_core::spec::{AgentKind, AgentSpec, Limits, Permissions, PromptMode};
 /// Every agent that has an adapter.
 pub(crate) const AGENTS: [&str; 4] = ["claude", "codex", "opencode", "gemini"];
 
-/// What a played stream came to.
+/// The result of a played stream.
 #[derive(Debug)]
 pub(crate) struct Played {
     pub(crate) report: AgentReport,
@@ -23,7 +23,7 @@ pub(crate) struct Played {
 }
 
 impl Played {
-    /// The last word: whether it was good, and the message.
+    /// The final message: whether it was a success, and its text.
     pub(crate) fn last_word(&self) -> Option<(bool, Option<&str>)> {
         self.events.iter().rev().find_map(|event| match event {
             AgentEvent::Final { ok, message } => Some((*ok, message.as_deref())),
@@ -62,7 +62,7 @@ pub(crate) fn play_with(agent: &str, spec: &Spec, stream: &[u8], exit: Exit, std
     Played { report, events }
 }
 
-/// Half past eleven at night in a country that is an hour ahead.
+/// Half past eleven at night in a time zone one hour ahead.
 static CLOCK: LazyLock<Clock> = LazyLock::new(|| Clock {
     now: || "2026-11-23T22:30:00Z".parse().expect("a time"),
     zone: TimeZone::get("Europe/Paris").expect("a zone"),
@@ -84,7 +84,7 @@ pub(crate) fn call(spec: &Spec) -> Call<'_> {
     }
 }
 
-/// A loop with an agent that is given these arguments.
+/// A loop with an agent with these arguments.
 pub(crate) fn spec(agent: &str, args: &[&str]) -> Spec {
     Spec {
         id: "sample".parse().expect("an id"),

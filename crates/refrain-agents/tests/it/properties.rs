@@ -1,4 +1,4 @@
-//! What holds for any stream.
+//! Properties of any stream.
 
 use proptest::prelude::*;
 use refrain_core::agent::AgentEvent;
@@ -19,7 +19,7 @@ const SAMPLES: [(&str, &str); 10] = [
     ("gemini", "tools-and-unknown-tool"),
 ];
 
-/// Lines that are JSON and no event of any version that was tested.
+/// Lines of JSON that are no event of any tested version.
 fn unknown() -> impl Strategy<Value = String> {
     let odd = [
         "{}",
@@ -40,7 +40,7 @@ fn unknown() -> impl Strategy<Value = String> {
         "x-[a-z._]{0,12}".prop_map(|name| format!(
             r#"{{"type":"{name}","sessionID":"other","part":{{"text":"x"}},"session_id":"other","content":"x"}}"#
         )),
-        // fields of kinds that nobody expects
+        // fields of unexpected types
         "x-[a-z._]{0,12}".prop_map(|name| format!(
             r#"{{"type":"{name}","sessionID":"other","part":{{"text":5,"cost":"x"}},"role":5,"error":1,"delta":[]}}"#
         )),

@@ -1,4 +1,4 @@
-//! What is shown of a stream: texts, tools, thoughts, and who speaks.
+//! Events for display: texts, tools, thoughts, and their speaker.
 
 use refrain_core::agent::{AgentEvent, Scope, Speaker, Usd};
 use refrain_core::event::Exit;
@@ -7,7 +7,7 @@ use crate::play::{play, recording};
 
 const DONE: Exit = Exit::Code(0);
 
-/// What is shown of a stream, an event a line. What is counted elsewhere is left out.
+/// The displayed events of a stream, one per line. Counters are omitted.
 fn shown(agent: &str, name: &str) -> Vec<String> {
     let who = |by: &Speaker| if *by == Speaker::Agent { "it" } else { "its sub-agent" };
     let events = play(agent, &recording(agent, name), DONE, "").events;
@@ -72,7 +72,7 @@ fn a_stream_is_shown_as_what_its_agent_does() {
 fn tools_and_thoughts_of_every_agent_are_shown() {
     #[rustfmt::skip]
     let cases: [(&str, &str, &[&str]); 2] = [
-        // a command that ended with 4 did not work
+        // a command with exit code 4 failed
         ("opencode", "reasoning-and-invalid-tool", &["it thinks thinking text", "it uses read: README.md", "it uses bash: echo 1; exit 4", "Some(false): \"1\""]),
         ("gemini", "tools-and-unknown-tool", &["it uses run_shell_command: echo 1; exit 4"]),
     ];

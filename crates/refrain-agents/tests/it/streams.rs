@@ -1,21 +1,21 @@
-//! What recorded streams come to. The truth was read from the JSON by hand, not from the adapters.
+//! The expected results of recorded streams, read from the JSON by hand, not from the adapters.
 
 use refrain_core::agent::{Scope, Tokens, Usd};
 use refrain_core::event::Exit;
 
 use crate::play::{play, recording};
 
-/// What a stream came to.
+/// The expected result of a stream.
 struct Truth {
     agent: &'static str,
     name: &'static str,
     part: Part,
     exit: Exit,
-    /// In (cached ones included), of those read from a cache, out.
+    /// Input (including cached), cached input, output.
     tokens: Option<(Scope, [u64; 3])>,
     /// In billionths of a dollar.
     cost: Option<(Scope, u64)>,
-    /// How the session's id begins; empty where there is none.
+    /// The start of the session's id; empty if there is none.
     session: &'static str,
     model: Option<&'static str>,
     last_word: Option<(bool, Option<&'static str>)>,
@@ -26,9 +26,9 @@ struct Truth {
 enum Part {
     Whole,
     Lines(usize),
-    /// All but so many bytes at the end.
+    /// All except this many bytes at the end.
     Without(usize),
-    /// All but so many lines at the end.
+    /// All except this many lines at the end.
     WithoutLines(usize),
 }
 
@@ -40,7 +40,7 @@ const KILLED: Exit = Exit::Signal(9);
 
 type LastWord = Option<(bool, Option<&'static str>)>;
 
-/// A run of Claude Code. Money in hundred-thousandths of a dollar.
+/// A run of Claude Code. Cost in units of 0.00001 dollars.
 const fn claude(
     name: &'static str,
     part: Part,
@@ -61,7 +61,7 @@ const fn claude(
     Truth { agent: "claude", name, part, exit, tokens, cost, session: said.0, model: said.1, last_word }
 }
 
-/// A run of Codex, which says neither money nor model.
+/// A run of Codex, which reports neither cost nor model.
 const fn codex(
     name: &'static str,
     part: Part,
@@ -77,7 +77,7 @@ const fn codex(
     Truth { agent: "codex", name, part, exit, tokens, cost: None, session, model: None, last_word }
 }
 
-/// A run of OpenCode, which says no model. Money in billionths of a dollar, of the attempt.
+/// A run of OpenCode, which reports no model. Cost in billionths of a dollar, of the attempt.
 const fn opencode(
     name: &'static str,
     part: Part,
@@ -98,7 +98,7 @@ const fn opencode(
     Truth { agent: "opencode", name, part, exit, tokens, cost, session, model: None, last_word }
 }
 
-/// A run of Gemini CLI, which says no money.
+/// A run of Gemini CLI, which reports no cost.
 const fn gemini(
     name: &'static str,
     exit: Exit,
@@ -136,14 +136,14 @@ const TRUTHS: [Truth; 91] = [
     claude("stop-hook-with-hook-events", Whole, DONE, Some([4000, 0, 200]), Some(2000), ("e957", OPUS), ok("third stop")),
     // a hook that never lets it stop: overridden, with an empty message
     claude("stop-hook-cap", Whole, DONE, Some([9000, 0, 450]), Some(4500), ("19f6", OPUS), ok("")),
-    // resumed: what the run used, and not its session before
+    // resumed: the usage of the run, without its session before
     claude("resume", Whole, DONE, Some([1000, 0, 50]), Some(500), ("8e4c", OPUS), ok("first answer")),
-    // it recovered by itself; of a stream that was cut, both tries are paid
+    // it recovered by itself; of an interrupted stream, both tries are paid
     claude("rate-limit-once", Whole, DONE, Some([1000, 0, 50]), Some(500), ("6bf3", OPUS), ok("recovered")),
     claude("reset-mid-stream", Whole, DONE, Some([1000, 0, 50]), Some(500), ("75c4", OPUS), ok("recovered")),
     claude("network-retry", Whole, DONE, Some([1000, 0, 50]), Some(500), ("d1b25130", OPUS), ok("recovered")),
     claude("cut-stream", Whole, DONE, Some([2000, 0, 51]), Some(902), ("284acbdc", OPUS), ok("recovered")),
-    // the model that it ended with
+    // the model at the end
     claude("model-fallback", Whole, DONE, Some([1000, 0, 50]), Some(250), ("49c45ba4", SONNET), ok("after")),
     // sub-agents are in the tokens; several results add up, and the last has the message
     claude("subagent", Whole, DONE, Some([4000, 0, 200]), Some(2000), ("35d4", OPUS), ok("main done 2")),
@@ -159,7 +159,7 @@ const TRUTHS: [Truth; 91] = [
     claude("no-such-model", Whole, BAD, Some([0, 0, 0]), Some(0), ("72652f21", OPUS), FAILED),
     claude("rate-limit", Whole, BAD, Some([0, 0, 0]), Some(0), ("911e", OPUS), FAILED),
     claude("usage-limit-subscription", Whole, BAD, Some([0, 0, 0]), Some(0), ("953ddd55", SONNET), FAILED),
-    // it says nothing of the run alone
+    // it reports nothing of the run alone
     Truth { cost: Some((Scope::Session, 0)), ..claude("resume-missing", Whole, BAD, Some([0, 0, 0]), None, ("e3103891", None), FAILED) },
     // interrupted before the first byte of an answer
     claude("sigint-hung", Whole, DONE, None, None, ("daa7", OPUS), None),
@@ -193,7 +193,7 @@ const TRUTHS: [Truth; 91] = [
     codex("rate-limit-once", Whole, DONE, Some([1000, 0, 50]), "01a1fb6e-507c", ok("recovered")),
     codex("cut-stream", Whole, DONE, Some([1000, 0, 50]), "01a1fb6f-561f", ok("recovered")),
     codex("reset-mid-stream", Whole, DONE, Some([1000, 0, 50]), "01a1fb6f-28c9", ok("recovered")),
-    // what it said of an answer that was cut is no final message
+    // the text of an answer that was cut is no final message
     codex("output-limit", Whole, BAD, None, "01a1fb6f-757b", FAILED),
     codex("sigint-hung", Whole, BAD, None, "01a1fb6f-a1e4", None),
     codex("sigterm-hung", Whole, Exit::Signal(15), None, "01a1fb6f-d34c", None),
@@ -205,7 +205,7 @@ const TRUTHS: [Truth; 91] = [
     opencode("tools", Whole, DONE, Some([3600, 200, 77]), Some(11_415_000), "ses_e0491f24affeUCqLvSG59qzIsz", ok("All done.")),
     opencode("reasoning-and-invalid-tool", Whole, DONE, Some([2600, 100, 109]), Some(9_165_000), "ses_e04be023dffe8URGmxjsf5AISN", ok("end")),
     opencode("mcp", Whole, DONE, Some([3000, 0, 150]), Some(11_250_000), "ses_e04b37249ffeb80670QzKlSazG", ok("end")),
-    // it recovered by itself; of what was cut, a step without an answer
+    // it recovered by itself; of a cut stream, a step without an answer
     opencode("rate-limit-once", Whole, DONE, Some([1000, 0, 50]), Some(3_750_000), "ses_e0491a485ffeLWdGtF1iONFfUA", ok("recovered")),
     opencode("reset-mid-stream", Whole, DONE, Some([1000, 0, 50]), Some(3_750_000), "ses_e0490c9c0ffeR2jJ4i2AREnAm7", ok("recovered")),
     opencode("cut-stream", Whole, DONE, Some([1000, 0, 50]), Some(3_750_000), "ses_e0490a137ffeeYEPgwYhyLurkQ", ok("recovered")),
@@ -213,10 +213,10 @@ const TRUTHS: [Truth; 91] = [
     opencode("permission-rejected", Whole, DONE, Some([1000, 0, 50]), Some(3_750_000), "ses_e04b33bd4ffeoeOkw1WK714ikR", FAILED),
     opencode("content-filter", Whole, BAD, Some([1000, 0, 50]), Some(3_750_000), "ses_e04b7bfbaffeSkqPvX31u5ZrTj", FAILED),
     opencode("rate-limit", Whole, BAD, None, None, "ses_e04916a18ffeJrrjgu8amdDwcS", FAILED),
-    // interrupted it says nothing at all
+    // interrupted it prints nothing at all
     opencode("sigint-hung", Whole, Exit::Signal(2), None, None, "", None),
     opencode("sigterm-hung", Whole, Exit::Signal(15), None, None, "", None),
-    // cut off: what it used is known step by step
+    // cut off: its usage is known step by step
     opencode("tools-cut-at-line", Whole, KILLED, Some([1000, 0, 40]), Some(3_600_000), "ses_e0491f24affeUCqLvSG59qzIsz", None),
     opencode("tools-cut-in-line", Whole, KILLED, Some([2100, 0, 70]), Some(7_350_000), "ses_e0491f24affeUCqLvSG59qzIsz", None),
     opencode("hello-cut", Whole, Exit::Signal(2), None, None, "ses_e0492209affeiLXaxQQ8tAswXG", None),
@@ -226,11 +226,11 @@ const TRUTHS: [Truth; 91] = [
     // reasoning is in the total alone
     gemini("tools-and-unknown-tool", DONE, Some([3600, 100, 162]), "297318ce-e6df-4192-9549-728a6cdbbecb", ok("end")),
     gemini("mcp", DONE, Some([3000, 0, 150]), "7f232f6d-2c66-466c-909a-99a25efeb33e", ok("end")),
-    // sent on by a hook, the second time after a tool
+    // continued by a hook, the second time after a tool
     gemini("stop-hook", DONE, Some([3000, 0, 150]), "7ebe534e-f587-4b51-9b09-93bcaa9296e3", ok("third stop")),
     gemini("after-agent-hook", DONE, Some([4000, 0, 200]), "bc2ad19b-c878-4a3b-aaef-3837d04cf023", ok("third stop")),
     gemini("rate-limit-once", DONE, Some([1000, 0, 50]), "b25c17ff-ff20-459a-85b9-f0d9345ae311", ok("recovered")),
-    // begun again: it goes on as if nothing had been cut
+    // started again: it continues as if nothing had been cut
     gemini("cut-stream", DONE, Some([1000, 0, 50]), "ceed40ca-cf9c-49e3-9ede-86f7b0991a57", ok("This answer is cut off before its end, arecovered")),
     // failures
     gemini("empty-answer", DONE, Some([4000, 0, 200]), "828aab74-cb60-4481-8b53-5f384b3e1c94", FAILED),

@@ -1,4 +1,4 @@
-//! Requests to GitHub's API with a token, where `gh` has no login: one at a time.
+//! Requests to GitHub's API with a token, for hosts without a login of `gh`: one at a time.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -24,21 +24,21 @@ use refrain_proc::tool::Cancel;
 /// The longest answer that is read, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// Who asks, and where.
+/// The HTTP client for one host.
 pub(crate) struct Client {
     host: String,
     token: Token,
     /// Scheme and authority of the API.
     base: String,
-    /// What is before each endpoint.
+    /// The prefix of each endpoint.
     rest: String,
     graphql: String,
     cancel: Option<Cancel>,
 }
 
 impl Client {
-    /// For `host`, which may be shown `token`. Where its API lies follows from its name, or is said as GitHub's own runners
-    /// say it.
+    /// For `host`, which may receive `token`. The address of its API follows from its name, or from the variables of
+    /// GitHub's own runners.
     pub(crate) fn new(
         host: &str,
         token: Token,
@@ -61,10 +61,10 @@ impl Client {
         Self { host: host.to_owned(), token, base: base.to_owned(), rest: rest.to_owned(), graphql, cancel }
     }
 
-    /// Asks once.
+    /// Sends one request.
     ///
     /// # Errors
-    /// [`Trouble`], also where the answer's status is none of success.
+    /// [`Trouble`], also if the answer's status is not a success.
     pub(crate) fn ask(
         &self,
         method: Method,
@@ -73,7 +73,7 @@ impl Client {
     ) -> Result<Answer, Trouble> {
         let path =
             if endpoint == "graphql" { self.graphql.clone() } else { format!("{}/{endpoint}", self.rest) };
-        // Whoever asks may be in a runtime already, which does not let another begin.
+        // The caller may be in a runtime already, in which no other can be started: a thread of its own.
         let answer = thread::scope(|scope| scope.spawn(|| self.ask_alone(method, &path, body)).join());
         let answer = answer.unwrap_or_else(|_| Err(unanswered("the client gave up")))?;
         let said = told(&answer.body, format!("HTTP {}", answer.status).as_bytes());
@@ -114,7 +114,7 @@ impl Client {
             request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
         }
         let mut response = request.send().await.map_err(no_answer)?;
-        // Logs are on another host, which gets no token.
+        // Logs are on another host, which must not get the token.
         if let Some(url) = redirection(&response).filter(|_| method == Method::Get) {
             response = client.get(url).send().await.map_err(no_answer)?;
         }
@@ -122,7 +122,7 @@ impl Client {
     }
 }
 
-/// Where the answer sends to, if that may be asked.
+/// The target of a redirect, if it may be requested.
 fn redirection(response: &Response) -> Option<Url> {
     let location = response.headers().get(LOCATION).filter(|_| response.status().is_redirection())?;
     let url = response.url().join(location.to_str().ok()?).ok()?;
@@ -164,12 +164,12 @@ impl fmt::Debug for Client {
     }
 }
 
-/// Returns once somebody says stop.
+/// Returns once the request is cancelled.
 async fn stopped(cancel: Option<&Cancel>) {
     let own = cancel.map(|cancel| cancel.as_fd().try_clone_to_owned());
     match own.map(|own| Receiver::from_owned_fd(own?)) {
         Some(Ok(watched)) => drop(watched.readable().await),
-        // The limit is left.
+        // The time limit still applies.
         Some(Err(_)) | None => pending().await,
     }
 }
@@ -178,7 +178,7 @@ fn unanswered(said: &str) -> Trouble {
     Trouble::Unreachable { said: printable(said).into_owned() }
 }
 
-/// A request that got no whole answer, with all its causes.
+/// The error of a request without a complete answer, with all its causes.
 fn no_answer(error: reqwest::Error) -> Trouble {
     let error = error.without_url();
     let (mut said, mut cause) = (error.to_string(), error.source());

@@ -1,6 +1,6 @@
-//! What is asked of a forge by HTTP, and what comes back, whoever asks.
+//! A request to a forge and its response, for every transport.
 
-/// What is to be done with a place.
+/// The HTTP method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     Get,
@@ -10,11 +10,11 @@ pub(crate) enum Method {
     Delete,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Their names in small letters.
+    /// Their names are in lower case.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }

@@ -1,5 +1,5 @@
-//! `gh api` and `glab api`: one question of HTTP's each, in the person's login. Both take the same flags and print the same,
-//! with `--include` the status and the headers first.
+//! `gh api` and `glab api`: one HTTP request each, with the user's login. Both take the same flags and have the same
+//! output format, with `--include` the status and the headers first.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -15,10 +15,10 @@ use crate::token::FROM_FILE;
 use crate::trouble::{Trouble, of_program, of_status, told};
 use refrain_proc::tool::Cancel;
 
-/// How long an answer may take.
+/// The time limit of an answer.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// What would bend an answer: a terminal's colours, another host or repository, and what is printed for those who debug.
+/// Variables that would change an answer: a terminal's colours, another host or repository, and debug output.
 const BENDING: &[&str] = &[
     "GH_FORCE_TTY",
     "GH_REPO",
@@ -28,11 +28,11 @@ const BENDING: &[&str] = &[
     "CLICOLOR_FORCE",
     "GITLAB_HOST",
     "GITLAB_URI",
-    // Of the person's own file: it is not for programs.
+    // The token of the user's own file: it is not for programs.
     FROM_FILE,
 ];
 
-/// Tokens that a program would show to any host. Only one that the person names beside them is meant.
+/// Tokens that a program would send to any host. They are kept only if the user also names the host.
 const TOKENS: &[&str] = &[
     "GH_ENTERPRISE_TOKEN",
     "GITHUB_ENTERPRISE_TOKEN",
@@ -42,10 +42,10 @@ const TOKENS: &[&str] = &[
     "CI_JOB_TOKEN",
 ];
 
-/// Where the person names a host.
+/// Variables in which the user names a host.
 const HOSTS: &[&str] = &["GH_HOST", "GITLAB_HOST", "GL_HOST", "GITLAB_URI", "CI_SERVER_FQDN"];
 
-/// What is set: no questions, no pager, no look for a newer version.
+/// Variables that are set: no prompts, no pager, no update check.
 const SET: &[(&str, &str)] = &[
     ("GH_PROMPT_DISABLED", "1"),
     ("GH_NO_UPDATE_NOTIFIER", "1"),
@@ -59,19 +59,19 @@ const SET: &[(&str, &str)] = &[
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
 
-/// A forge's program, and who it asks.
+/// A forge's program and the host to ask.
 pub(crate) struct Program {
     name: &'static str,
     host: String,
     dir: Utf8PathBuf,
     env: Vec<(OsString, OsString)>,
-    /// The person names the host in their environment.
+    /// The user names the host in their environment.
     is_named: bool,
     cancel: Option<Cancel>,
 }
 
 impl Program {
-    /// `name` for `host`, run in `dir` with the person's environment.
+    /// `name` for `host`, run in `dir` with the user's environment.
     pub(crate) fn new(
         name: &'static str,
         host: &str,
@@ -92,8 +92,8 @@ impl Program {
         Self { name, host: host.to_owned(), dir: dir.to_owned(), env, is_named, cancel: cancel.cloned() }
     }
 
-    /// Whether the person has a login at the host, be it one that does not work. No host is shown a token for that which may be
-    /// another's. Of a host that is not reached it cannot be said.
+    /// Whether the user has a login at the host, even one that no longer works. The check sends no token that may be
+    /// meant for another host. For an unreachable host the answer is an error.
     pub(crate) fn is_logged_in(&self) -> Result<bool, Trouble> {
         const BROKEN: &[&str] =
             &["authentication failed", "failed to log in", "is invalid", "api call failed"];
@@ -116,10 +116,10 @@ impl Program {
         }
     }
 
-    /// Asks once.
+    /// Sends one request.
     ///
     /// # Errors
-    /// [`Trouble`], also where the answer's status is none of success.
+    /// [`Trouble`], also if the answer's status is not a success.
     pub(crate) fn ask(
         &self,
         method: Method,
@@ -141,7 +141,7 @@ impl Program {
         let said = told(&answer.body, &done.stderr);
         match of_status((self.name, &self.host), answer.status, |name| answer.header(name), said) {
             Some(trouble) => Err(trouble),
-            // The answer was cut off. GraphQL tells with the same that it has something to say.
+            // The answer was cut off. With GraphQL the same exit code also means errors in the answer.
             None if !done.status.success() && endpoint != "graphql" => {
                 Err(of_program((self.name, &self.host), done.status.code(), told(&[], &done.stderr)))
             }
@@ -171,13 +171,13 @@ impl Program {
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // There are tokens in the environment.
+        // The environment contains tokens.
         f.debug_struct("Program").field("name", &self.name).field("host", &self.host).finish_non_exhaustive()
     }
 }
 
 impl Answer {
-    /// Reads `HTTP/2.0 200 OK`, a header a line, an empty line, and the body; none where it does not begin so.
+    /// Parses `HTTP/2.0 200 OK`, one header per line, an empty line, and the body; none if it does not begin so.
     fn parse(printed: &[u8]) -> Option<Self> {
         let mut rest = printed;
         let mut line = || {

@@ -1,5 +1,5 @@
-//! What GitHub has of a commit's checks: check runs of its apps, its own Actions above all, and the older statuses. Whether
-//! there should be some follows from what protects the base, from the workflows, and from the suites that have begun.
+//! GitHub's checks of a commit: check runs of its apps, mostly its own Actions, and the older statuses. Whether some
+//! are expected follows from the base's protection, from the workflows, and from the suites that have begun.
 
 use refrain_core::git::Oid;
 use refrain_core::text::{clip, printable};
@@ -9,10 +9,10 @@ use crate::checks::{Check, CheckState, Checks, Configured};
 use crate::github::{GitHub, path};
 use crate::trouble::Trouble;
 
-/// How much a check may say of itself, in bytes.
+/// The longest summary of a check, in bytes.
 const SUMMARY: usize = 4 << 10;
 
-/// The app that runs a repository's own workflows. Suites of others are made for every commit, whether they do anything or not.
+/// The app that runs a repository's own workflows. Other apps get a suite for every commit, even if they do nothing.
 const ACTIONS: &str = "github-actions";
 
 #[derive(Debug, Deserialize)]
@@ -127,7 +127,7 @@ impl GitHub {
         Ok(Checks { head: head.clone(), list, required, unfinished, configured })
     }
 
-    /// The checks that are required for a base; none where this login may not know.
+    /// The checks that are required for a base; none if this login may not read that.
     fn required(&self, base: &str) -> Result<Option<Vec<String>>, Trouble> {
         let base = path(base);
         let branch: Option<Branch> = self.api.look(&self.at(&format!("branches/{base}")))?;
@@ -146,7 +146,7 @@ impl GitHub {
         Ok(Some(names))
     }
 
-    /// Whether there are checks to be expected, and whether more will come of what has begun.
+    /// Whether checks are expected, and whether more will follow from those that have begun.
     fn expected(
         &self,
         list: &[Check],
@@ -184,7 +184,7 @@ impl From<Run> for Check {
             required: None,
             url: run.html_url,
             summary: short(&said.collect::<Vec<_>>().join("\n")),
-            // A check run of Actions has the number of its job.
+            // A check run of Actions has the id of its job.
             job: is_own.then_some(run.id),
         }
     }
@@ -206,7 +206,7 @@ fn short(said: &str) -> String {
     clip(&printable(said.trim()), SUMMARY).into_owned()
 }
 
-/// What GitHub's words of a check run mean; what is over in a way that is not known yet counts as failed.
+/// The meaning of GitHub's check run states; an unknown conclusion counts as failed.
 fn of_run(status: &str, conclusion: Option<&str>) -> CheckState {
     match (status, conclusion) {
         ("completed", Some("success")) => CheckState::Passed,

@@ -1,5 +1,5 @@
-//! What GitLab has of a commit's checks: the jobs of its pipelines, and what others report of it. Whether there should be some
-//! follows from the pipelines and from the file that configures them.
+//! GitLab's checks of a commit: the jobs of its pipelines, and statuses of external systems. Whether some are
+//! expected follows from the pipelines and from the file that configures them.
 
 use std::collections::HashSet;
 
@@ -13,14 +13,14 @@ use crate::gitlab::GitLab;
 use crate::place::encoded;
 use crate::trouble::Trouble;
 
-/// How much a check may say of itself, in bytes.
+/// The longest summary of a check, in bytes.
 const SUMMARY: usize = 4 << 10;
 
 #[derive(Debug, Deserialize)]
 struct Pipeline {
     id: u64,
     status: String,
-    /// For what it runs, and what began it: of those that agree in both only the newest counts.
+    /// What the pipeline runs for and what triggered it: of pipelines with equal values only the newest counts.
     #[serde(rename = "ref")]
     name: Option<String>,
     source: Option<String>,
@@ -65,7 +65,7 @@ impl GitLab {
             let endpoint = self.at(&format!("pipelines/{}/jobs", pipeline.id));
             list.extend(self.api.all(&endpoint, |page: Vec<Job>| page)?.into_iter().map(Check::from));
         }
-        // What others report stands beside the jobs, which are told here once more.
+        // The statuses include the jobs again; only those of external systems are added.
         let endpoint = self.at(&format!("repository/commits/{head}/statuses"));
         for status in self.api.all(&endpoint, |page: Vec<Status>| page)? {
             if !list.iter().any(|check| check.name == status.name) {
@@ -136,8 +136,8 @@ fn short(said: &str) -> String {
     clip(&printable(said.trim()), SUMMARY).into_owned()
 }
 
-/// What GitLab's words of a job or a pipeline mean. One that may fail says nothing against the commit, and a button that may be
-/// left alone is nothing to wait for.
+/// The meaning of GitLab's job and pipeline states. A job that may fail never counts against the commit, and an
+/// optional manual job is not waited for.
 fn of_job(status: &str, may_fail: bool) -> CheckState {
     match status {
         "success" => CheckState::Passed,

@@ -1,4 +1,4 @@
-//! What the benchmarks of the library have in common: a repository of 10,000 files, and what a piece of work took.
+//! Shared by the benchmarks of the library: a repository of 10,000 files, and measuring the time of an operation.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use refrain_proc::tool::Tool;
 const FOLDERS: usize = 100;
 const FILES: usize = 100;
 
-/// What the rounds of one way to do something took, in milliseconds.
+/// Measured times of one way, in milliseconds.
 #[derive(Default)]
 pub(crate) struct Figures {
     pub(crate) wall: Vec<f64>,
@@ -20,8 +20,8 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// What one of some pieces of work takes. CPU time is told in hundredths of a second: one short piece alone would be none
-    /// or one.
+    /// Average cost of one of `pieces` operations. CPU time has a resolution of 10 ms: a single short operation would
+    /// measure as 0 or 10 ms.
     pub(crate) fn measure(
         &mut self,
         pieces: u32,
@@ -37,7 +37,7 @@ impl Figures {
     }
 }
 
-/// The environment of git in a folder that is its home too.
+/// The environment for git, with the folder as its home.
 pub(crate) fn environment(home: &Utf8Path) -> Result<Vec<(OsString, OsString)>, Box<dyn Error>> {
     Ok(vec![
         ("PATH".into(), std::env::vars_os().find(|(name, _)| name == "PATH").ok_or("no PATH")?.1),
@@ -65,7 +65,7 @@ pub(crate) fn repository(
         run(&root, env, &["config", key, value])?;
     }
     run(&root, env, &["add", "."])?;
-    // So many new objects would set off housekeeping in the background, in the middle of what is measured.
+    // So many new objects would start background maintenance in the middle of the measurement.
     run(&root, env, &["-c", "gc.auto=0", "-c", "maintenance.auto=0", "commit", "-qm", "Begin"])?;
     run(&root, env, &["gc", "-q"])?;
     Ok(root)
@@ -80,10 +80,10 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// The CPU time of this process and of every one that it waited for, in milliseconds.
+/// The CPU time of this process and of every child that it waited for, in milliseconds.
 fn cpu_of_all() -> Result<f64, Box<dyn Error>> {
     let stat = fs::read_to_string("/proc/self/stat")?;
-    // The name of the program stands in parentheses and may hold anything. Past it are the third field and all others.
+    // The program name is in parentheses and may contain anything. After it come the third field and all others.
     let (_, rest) = stat.rsplit_once(')').ok_or("proc(5)")?;
     let ticks = rest.split_whitespace().skip(11).take(4).filter_map(|field| field.parse::<f64>().ok());
     // Ticks for user space are hundredths of a second on every Linux.

@@ -1,4 +1,5 @@
-//! What was dirty before the loop began: it is the person's, and what the loop does with it is not committed.
+//! Files that were dirty before the loop began: they are the user's, and the loop's changes to them are not
+//! committed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -8,32 +9,31 @@ use refrain_core::git::{Base, LeftOut, RepoPath, Why};
 use crate::candidate::status::Status;
 use crate::repository::Repository;
 
-/// What was dirty before the loop began.
+/// The files that were dirty before the loop began.
 pub(crate) struct Before(BTreeMap<Vec<u8>, Option<u64>>);
 
 impl Before {
     pub(crate) fn of(base: &Base) -> Self {
-        // A repository in the repository ends with a slash.
+        // The path of a nested repository ends with a slash.
         let bare = |path: Vec<u8>| path.strip_suffix(b"/").map_or_else(|| path.clone(), <[u8]>::to_vec);
         Self(base.dirty.iter().map(|dirty| (bare(dirty.path.to_bytes()), dirty.stamp)).collect())
     }
 
-    /// How the path looked; none where it was clean.
+    /// The stamp of the path then; none if it was clean.
     pub(crate) fn stamp(&self, path: &[u8]) -> Option<Option<u64>> {
         self.0.get(path.strip_suffix(b"/").unwrap_or(path)).copied()
     }
 
-    /// Whether nothing was.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the path is the person's, or lies in a repository of theirs.
+    /// Whether the path is the user's, or is inside a repository of theirs.
     pub(crate) fn has(&self, path: &[u8]) -> bool {
         self.stamp(path).is_some() || self.is_in_the_way(path)
     }
 
-    /// What the agent put back or took away of the person's: git does not show it any more.
+    /// The user's changes that the agent reverted or removed: git does not show them any more.
     pub(crate) fn lost(&self, repository: &Repository, status: &Status) -> Vec<LeftOut> {
         let shown: BTreeSet<_> =
             status.entries.iter().map(|entry| entry.path.strip_suffix(b"/").unwrap_or(&entry.path)).collect();
@@ -44,7 +44,7 @@ impl Before {
         lost.map(|(path, _)| LeftOut { path: RepoPath::from_bytes(path), why: Why::DirtyBefore }).collect()
     }
 
-    /// Whether the path stands where a folder of the person's was, or the other way round: one cannot be committed
+    /// Whether the path is in place of a folder of the user's, or the other way round: one cannot be committed
     /// without losing the other.
     pub(crate) fn is_in_the_way(&self, path: &[u8]) -> bool {
         let above = path.iter().enumerate().filter(|(_, byte)| **byte == b'/');

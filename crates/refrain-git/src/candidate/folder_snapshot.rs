@@ -1,4 +1,4 @@
-//! What is in a clean checkout at a time, so that all that was written or changed since can be removed.
+//! A snapshot of a clean checkout, for removing everything that was written or changed since.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,25 +10,25 @@ use camino::Utf8Path;
 
 use crate::error::{GitError, OnPath};
 
-/// How many files and folders a checkout may have for its caches to be kept.
+/// The maximum number of files and folders of a checkout whose caches are kept.
 const MOST: usize = 2_000_000;
 
 /// The length of a mark, in bytes.
 const LENGTH: usize = 16;
 
-/// A hash of a path, and of how what is there looks. The time of the last change of an inode is part of it, which nothing but
-/// the system sets: no file that was written since looks the same.
+/// A hash of a path and its file attributes. They include the change time of the inode, which only the system sets:
+/// no file that was written since has the same hash.
 type Mark = [u8; LENGTH];
 
-/// The files and folders of a checkout as they were at a time.
+/// The files and folders of a checkout at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FolderSnapshot(HashSet<Mark>);
 
 impl FolderSnapshot {
-    /// All that is in `folder` now, but git's own folder.
+    /// All that is in `folder` now, except git's own folder.
     ///
     /// # Errors
-    /// [`GitError::TooLarge`], and where something cannot be looked at.
+    /// [`GitError::TooLarge`], and if something cannot be read.
     pub fn list(folder: &Utf8Path) -> Result<Self, GitError> {
         let mut marks = HashSet::new();
         walk(folder, |entry| {
@@ -37,10 +37,10 @@ impl FolderSnapshot {
         Ok(Self(marks))
     }
 
-    /// Removes what is in `folder` and not in the list, or looks another.
+    /// Removes everything in `folder` that is not in the list or has changed.
     ///
     /// # Errors
-    /// As [`Self::list`], and where something cannot be removed.
+    /// As [`Self::list`], and if something cannot be removed.
     pub fn remove_others(&self, folder: &Utf8Path) -> Result<(), GitError> {
         let mut folders = Vec::new();
         let mut files = Vec::new();
@@ -52,26 +52,26 @@ impl FolderSnapshot {
         for file in files {
             fs::remove_file(&file).on("remove", folder)?;
         }
-        // Those in others come behind them. One that still has something in it stays.
+        // Folders inside others come after them. One that is not empty stays.
         for other in folders.into_iter().rev() {
             let _ = fs::remove_dir(other);
         }
         Ok(())
     }
 
-    /// Whether the file at `path` is in the list, and looks as it did. `top` is the folder that was listed.
+    /// Whether the file at `path` is in the list and unchanged. `top` is the folder that was listed.
     pub(crate) fn has(&self, top: &Utf8Path, path: &Path) -> bool {
         let inside = path.strip_prefix(top.as_std_path()).unwrap_or(path);
         fs::symlink_metadata(path).is_ok_and(|meta| self.0.contains(&mark(inside, &meta)))
     }
 
-    /// The list as it is kept on disk.
+    /// The list in its stored form.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         self.0.iter().flatten().copied().collect()
     }
 
-    /// The list as it was kept on disk.
+    /// Reads the stored list.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.chunks_exact(LENGTH).filter_map(|mark| mark.try_into().ok()).collect())
@@ -84,7 +84,7 @@ struct Entry {
     mark: Mark,
 }
 
-/// Shows all that is in a folder, each folder before what is in it. No link is followed.
+/// Visits everything in a folder, each folder before its content. No link is followed.
 fn walk(folder: &Utf8Path, mut show: impl FnMut(Entry)) -> Result<(), GitError> {
     if !fs::symlink_metadata(folder).is_ok_and(|meta| meta.is_dir()) {
         return Ok(());

@@ -1,5 +1,5 @@
-//! Whether objects have the content that their names say. Git believes what it reads from its object store, and an agent can
-//! write there. Names that are made of SHA-256 are not looked at.
+//! Whether objects match their names. Git trusts its object store, and an agent can write there. SHA-256 names are
+//! not checked.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -28,7 +28,7 @@ pub(crate) struct Checkout<'a> {
     pub(crate) folder: &'a Utf8Path,
     /// The folder that `kept` lists.
     pub(crate) top: &'a Utf8Path,
-    /// Files that were compared before.
+    /// Files that were already compared.
     pub(crate) kept: &'a FolderSnapshot,
 }
 
@@ -46,18 +46,18 @@ impl Entry<'_> {
     }
 }
 
-/// An object, and roughly how many bytes it has.
+/// An object and its approximate size in bytes.
 struct Sized<'a> {
     entry: Entry<'a>,
     bytes: u64,
 }
 
 impl Repository {
-    /// Looks whether a tree of [`Self::protected`], and those in it, have the content that their names say, and so the files
-    /// of it whose content is read: those in `contents`, and the ignore rules.
+    /// Checks whether a tree of [`Self::protected`], and those in it, have the content that their names say, and so
+    /// the files of it whose content is read: those in `contents`, and the ignore rules.
     ///
     /// # Errors
-    /// [`GitError::ForgedObject`] if one has not; [`GitError`] if git cannot be asked.
+    /// [`GitError::ForgedObject`] if one has not; [`GitError`] if git cannot be run.
     pub fn verify_protected(&self, tree: &Oid, contents: &HashSet<RepoPath>) -> Result<(), GitError> {
         if !is_summed_by_us(tree) {
             return Ok(());
@@ -74,7 +74,7 @@ impl Repository {
     }
 }
 
-/// Compares what git wrote with the tree's name: which files there are, and what is in those that were written just now.
+/// Compares the files that git wrote with the tree: which files there are, and the content of those written just now.
 pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<(), GitError> {
     let Checkout { tree, folder, top, kept } = checkout;
     if !is_summed_by_us(tree) {
@@ -83,7 +83,7 @@ pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<()
     let printed = git.output(["ls-files", "--stage", "-z"], &[])?;
     let files = entries(&printed, "ls-files")?;
     if tree_of(&files, 0).as_ref() != Some(tree) {
-        // Trees that old gits made have modes that an index has not.
+        // Old gits wrote trees with modes that an index cannot have.
         verify_trees(git, tree)?;
         let printed = git.output(list(&["-r"], tree), &[])?;
         let listed = entries(&printed, "ls-tree")?;
@@ -100,7 +100,7 @@ pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<()
             continue;
         }
         let (content, bytes) = file_name(&path).on("read", folder)?;
-        // A file that a filter or a rule for line ends made has another content than its object.
+        // A filter or a line-ending rule gave the file other content than its object.
         if content.is_none_or(|content| content.as_str() != entry.object) {
             converted.push(Sized { entry, bytes });
         }
@@ -108,7 +108,7 @@ pub(crate) fn verify_checkout(git: Git<'_>, checkout: Checkout<'_>) -> Result<()
     verify_objects(git, "blob", &converted)
 }
 
-/// The name of a file's content, and how many bytes it has.
+/// The object name of a file's content, and its size in bytes.
 fn file_name(path: &Path) -> std::io::Result<(Option<Oid>, u64)> {
     let meta = fs::symlink_metadata(path)?;
     let content = match meta.is_symlink() {
@@ -122,9 +122,9 @@ fn list<'a>(how: &[&'a str], tree: &'a Oid) -> Vec<&'a str> {
     [&["--no-replace-objects", "ls-tree", "-z", "--full-tree"], how, &[tree.as_str()]].concat()
 }
 
-/// Looks at a tree and all trees in it.
+/// Verifies a tree and all trees in it.
 fn verify_trees(git: Git<'_>, tree: &Oid) -> Result<(), GitError> {
-    // First itself: what it lists may be another's.
+    // The tree itself first: a forged one could list other objects.
     let top = Entry { mode: b"", object: tree.as_str(), path: tree.as_str().as_bytes() };
     verify_objects(git, "tree", &[Sized { entry: top, bytes: 0 }])?;
     let printed = git.output(list(&["-r", "-d"], tree), &[])?;
@@ -156,14 +156,14 @@ fn verify_objects(git: Git<'_>, kind: &str, mut objects: &[Sized<'_>]) -> Result
     Ok(())
 }
 
-/// What `git ls-files --stage -z` or `git ls-tree -z` printed.
+/// Reads the output of `git ls-files --stage -z` or `git ls-tree -z`.
 fn entries<'a>(printed: &'a [u8], command: &'static str) -> Result<Vec<Entry<'a>>, GitError> {
     let records = printed.split(|byte| *byte == 0).filter(|record| !record.is_empty());
     let entry = |record: &'a [u8]| {
         let tab = memchr::memchr(b'\t', record)?;
         let mut words = record[..tab].split(|byte| *byte == b' ');
         let (mode, second, third) = (words.next()?, words.next()?, words.next()?);
-        // A tree's entry has its kind in front of the object, an index's the stage behind it.
+        // A tree's entry has its kind before the object, an index's the stage after it.
         let object = if command == "ls-tree" { third } else { second };
         Some(Entry { mode, object: str::from_utf8(object).ok()?, path: &record[tab + 1..] })
     };
@@ -175,7 +175,7 @@ fn entries<'a>(printed: &'a [u8], command: &'static str) -> Result<Vec<Entry<'a>
         .collect()
 }
 
-/// The name of the tree that the entries of an index make; `skip` bytes of each path are the tree's own.
+/// The name of the tree with the entries of an index; `skip` bytes of each path belong to the tree itself.
 fn tree_of(entries: &[Entry<'_>], skip: usize) -> Option<Oid> {
     let (mut content, mut rest) = (Vec::new(), entries);
     while let Some(first) = rest.first() {

@@ -1,4 +1,4 @@
-//! Symbolic links of a tree that lead out of the worktree.
+//! Symbolic links of a tree that point outside the worktree.
 
 use std::fs;
 
@@ -9,15 +9,15 @@ use crate::candidate::protect::{Difference, content, diff_trees, differences, em
 use crate::error::GitError;
 use crate::repository::Repository;
 
-/// How many links are looked at. A tree that has more new ones is refused by the first that leads out among them.
+/// How many links are checked. A tree with more new ones is refused because of the first of them that points outside.
 const MOST: usize = 1000;
 
 impl Repository {
-    /// The links of `tree` that lead out of the worktree and that the commit or tree `base` does not have like that, or
-    /// nothing. The user's own links of before are theirs.
+    /// The links of `tree` that point outside the worktree and differ from the commit or tree `base`, or from
+    /// nothing. Earlier links are the user's own.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, and where the tree has too many new links to look at.
+    /// [`GitError`] if git cannot be run, or if the tree has too many new links.
     pub fn outside_links(&self, base: Option<&Oid>, tree: &Oid) -> Result<Vec<OutsideLink>, GitError> {
         let git = self.git();
         let base = base.map_or_else(|| empty_tree(git), |base| Ok(base.to_string()))?;
@@ -31,7 +31,7 @@ impl Repository {
         let mut outside = Vec::new();
         for Difference { path, now: (_, object), .. } in links {
             let target = content(git, object)?;
-            // By way of another link, it may lead out all the same.
+            // It may point outside through another link.
             let is_elsewhere = || {
                 let real = fs::canonicalize(self.on_disk(path)).ok();
                 top.as_ref().zip(real).is_some_and(|(top, real)| !real.starts_with(top))

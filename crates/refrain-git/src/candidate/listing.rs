@@ -1,4 +1,4 @@
-//! Which files a worktree has, for whoever looks at what they are.
+//! Lists the files of a worktree.
 
 use std::collections::BTreeSet;
 
@@ -6,8 +6,8 @@ use crate::error::GitError;
 use crate::repository::Repository;
 
 impl Repository {
-    /// The files that git tracks or would track, seen from the worktree's root; without those that are gone, and those whose
-    /// names are no UTF-8.
+    /// The files that git tracks or would track, relative to the worktree's root; without missing files and names
+    /// that are not UTF-8.
     pub fn files(&self) -> Result<BTreeSet<String>, GitError> {
         let printed =
             self.git().output(["ls-files", "--cached", "--others", "--exclude-standard", "-z"], &[])?;

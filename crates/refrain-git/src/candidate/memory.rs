@@ -1,5 +1,4 @@
-//! What is kept in mind of one worktree and need not be asked again: what was staged in its private index last, and where
-//! its head was.
+//! Cache of one worktree: the last state of its private index, and its head.
 
 use camino::Utf8PathBuf;
 use refrain_core::git::Oid;
@@ -8,14 +7,13 @@ use crate::candidate::Candidate;
 use crate::candidate::status::Status;
 use crate::plumbing::disk::Seen;
 
-/// What need not be asked again.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
-    /// What stands in the private index.
+    /// The content of the private index.
     pub(crate) staged: Option<Staged>,
-    /// The head at the last survey, where nothing was changed then.
+    /// The head at the last survey, if nothing was changed then.
     pub(crate) clean: Option<Oid>,
-    /// Nothing was run since git looked last.
+    /// Nothing has run since git's last look.
     pub(crate) is_still: bool,
 }
 
@@ -23,18 +21,18 @@ pub(crate) struct Memory {
 #[derive(Debug)]
 pub(crate) struct Staged {
     pub(crate) status: Status,
-    /// Nothing of it is left out or needs to be told.
+    /// Nothing in it is omitted or needs to be reported.
     pub(crate) candidate: Candidate,
     pub(crate) tree: Oid,
-    /// How the person's index looked, which the private one was copied from.
+    /// The stamp of the user's index that the private one was copied from.
     pub(crate) person: Seen,
     pub(crate) looks: Looks,
-    /// The private index, and how it was left.
+    /// The private index and its last stamp.
     pub(crate) private: (Utf8PathBuf, Seen),
-    /// The largest file that it may have.
+    /// The largest file it may contain.
     pub(crate) largest: u64,
 }
 
-/// How the files looked that git shows, before any of them was read; none of one that is gone.
+/// The stamps of the files that git showed, from before they were read; none for a missing file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Looks(pub(crate) Vec<Seen>);

@@ -1,9 +1,9 @@
-//! What stands under protection, as a tree: every file that a rule speaks of, as it is on disk. Which changes of it break
-//! a rule is said in `refrain_core::protect`.
+//! Protected files as a tree: every file that matches a rule, as it is on disk. `refrain_core::protect` decides which
+//! changes break a rule.
 //!
-//! Git's own answers are no use here, because an agent can bend them all: an index that is told to pass a path over, a
-//! filter that gives back what was there before, a new ignore rule. So the files are found by [`walk`](crate::candidate::walk) and
-//! hashed as they are; git only keeps them, and shows what is another.
+//! Git's own answers are useless here, because an agent can bend them all: an index flag that hides a path, a filter
+//! that returns the old content, a new ignore rule. So the files are found by [`walk`](crate::candidate::walk) and
+//! hashed as they are; git only stores them and shows the differences.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -21,34 +21,33 @@ use crate::plumbing::git::Git;
 use crate::repository::Repository;
 use crate::worktree::clean::PreparedCheckout;
 
-/// How much of the changed lines is told, in bytes.
+/// How much of the changed lines is reported, in bytes.
 const LINES: usize = 256 << 10;
 
-/// How many files' lines are told, at most: a command line has room for so many.
+/// The highest number of files whose lines are reported: a command line has room for so many.
 const MOST_SHOWN: usize = 100;
 
-/// What is protected, and where it can be looked at.
+/// The protected files, and the folder to check.
 #[derive(Clone, Copy, Debug)]
 pub struct ProtectRequest<'a> {
     /// Whole paths.
     pub paths: &'a Protected,
     /// Parts of manifests.
     pub parts: &'a [Part],
-    /// A place for an index of its own, beside that of a commit.
+    /// The path of a private index, beside that of a commit.
     pub index: &'a Utf8Path,
-    /// A clean checkout that is looked at in place of the worktree: its folder, and git's index of it.
+    /// A clean checkout to examine instead of the worktree: its folder, and git's index of it.
     pub checkout: Option<(&'a Utf8Path, &'a Utf8Path)>,
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
-/// What is not as it was.
+/// The differences from the protected state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touches {
     pub paths: Vec<Violation>,
     /// Parts of manifests.
     pub parts: Vec<PartViolation>,
-    /// What is another in them, as `git diff` tells it; cut where it is very long.
+    /// Their differences as in `git diff`; cut if they are very long.
     pub lines: Vec<u8>,
 }
 
@@ -63,10 +62,10 @@ struct Blob {
 type Files = BTreeMap<Vec<u8>, Blob>;
 
 impl Repository {
-    /// The tree of what is protected, as it is now.
+    /// The tree of the protected files as they are now.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked or the worktree is too large, and [`GitError::Cancelled`].
+    /// [`GitError`] if git cannot be run or the worktree is too large, and [`GitError::Cancelled`].
     pub fn protected(&self, request: ProtectRequest<'_>) -> Result<Oid, GitError> {
         let (git, root) = self.place(request);
         let mut files = hash((git, root), &find((git, root), request, None)?, true)?;
@@ -76,7 +75,7 @@ impl Repository {
         self.write(git, request.index, &files)
     }
 
-    /// What is not as it was when `base` was made by [`Repository::protected`], and breaks a rule.
+    /// The differences that break a rule since `base` was made by [`Repository::protected`].
     pub fn touched(&self, request: ProtectRequest<'_>, base: &Oid) -> Result<Touches, GitError> {
         let (git, root) = self.place(request);
         let before = listed(git, base)?;
@@ -100,14 +99,14 @@ impl Repository {
         let touched = paths.iter().map(|it| &it.path).chain(parts.iter().map(|it| &it.path));
         let lines = match diff(git, base.as_str(), tree.as_str(), touched) {
             Err(GitError::Cancelled) => return Err(GitError::Cancelled),
-            // Lines that cannot be told are no reason to let a touch pass.
+            // A failure to show the lines must not hide the change itself.
             told => told.unwrap_or_default(),
         };
         Ok(Touches { paths, parts, lines })
     }
 
-    /// What `tree` has otherwise than the commit or tree `began` (nothing, if there is none) and than `base`, and breaks a rule. An
-    /// agent can commit something and put the worktree back.
+    /// The differences of `tree` from the commit or tree `began` (or from nothing) and from `base` that break a rule.
+    /// An agent can commit a change and then restore the worktree.
     pub fn touched_in_tree(
         &self,
         request: ProtectRequest<'_>,
@@ -143,7 +142,7 @@ impl Repository {
         Ok(Touches { paths, parts, lines })
     }
 
-    /// A file as it was when `base` was made; none where there was none.
+    /// A file as it was when `base` was made; none if there was none.
     pub fn as_protected(&self, base: &Oid, path: &RepoPath) -> Result<Option<Vec<u8>>, GitError> {
         let git = self.git();
         listed(git, base)?.get(&path.to_bytes()).map(|blob| content(git, &blob.object)).transpose()
@@ -152,7 +151,7 @@ impl Repository {
     /// These paths as they were when `base` was made, to lie over a clean checkout.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, or says something that cannot be.
+    /// [`GitError`] if git cannot be run, or its answer is malformed.
     pub fn as_they_were<'p>(
         &self,
         base: &Oid,
@@ -169,7 +168,7 @@ impl Repository {
         paths.into_iter().map(laid).collect()
     }
 
-    /// Git in the place that is looked at, and where that is.
+    /// Git in the folder to check, and that folder.
     fn place<'a>(&'a self, request: ProtectRequest<'a>) -> (Git<'a>, &'a Utf8Path) {
         let git = self.git().until(request.cancel);
         match request.checkout {
@@ -202,7 +201,7 @@ fn find(
     base: Option<&Files>,
 ) -> Result<Vec<ProtectedFile>, GitError> {
     let ignored = match base {
-        // Whatever the person ignores at the start is theirs to ignore.
+        // Rules that ignored files at the start are the user's own.
         None => ignored(git, None)?,
         Some(files) => {
             let text = |path: &[u8]| files.get(path).map(|blob| content(git, &blob.object)).transpose();
@@ -212,7 +211,7 @@ fn find(
     Walk { paths: request.paths, parts: request.parts, ignored: &ignored }.of(root)
 }
 
-/// What git would call these files, as they are on disk; with `keep` it has them from then on.
+/// The object names of these files as they are on disk; with `keep` the objects are stored.
 fn hash((git, root): (Git<'_>, &Utf8Path), found: &[ProtectedFile], keep: bool) -> Result<Files, GitError> {
     let how: &[&str] =
         if keep { &["hash-object", "-w", "--no-filters"] } else { &["hash-object", "--no-filters"] };
@@ -244,7 +243,7 @@ fn on_disk(root: &Utf8Path, path: &[u8]) -> std::path::PathBuf {
     root.as_std_path().join(OsStr::from_bytes(path))
 }
 
-/// The arguments of a question about objects that are kept: none may be said to be another one (`git replace`).
+/// The arguments of a query about stored objects: replacements by `git replace` are ignored.
 pub(crate) fn really<'a>(args: &[&'a str]) -> Vec<&'a str> {
     [&["--no-replace-objects", "--literal-pathspecs"], args].concat()
 }
@@ -264,25 +263,25 @@ fn listed(git: Git<'_>, tree: &Oid) -> Result<Files, GitError> {
     Ok(printed.split(|byte| *byte == 0).filter_map(entry).collect())
 }
 
-/// The object of a tree without anything.
+/// The name of the empty tree.
 pub(crate) fn empty_tree(git: Git<'_>) -> Result<String, GitError> {
     git.text(["hash-object", "-t", "tree", "--stdin"], b"")
 }
 
-/// A path that two trees have otherwise: its mode and object in each, zeros if it is missing.
+/// A path that differs between two trees: its mode and object in each, zeros if it is missing.
 pub(crate) struct Difference<'a> {
     pub(crate) path: &'a [u8],
     pub(crate) before: (&'a str, &'a str),
     pub(crate) now: (&'a str, &'a str),
 }
 
-/// What git prints of the paths that two trees have otherwise; [`differences`] reads it.
+/// Git's output for the paths in which two trees differ; [`differences`] reads it.
 pub(crate) fn diff_trees(git: Git<'_>, trees: (&str, &str), filter: &[&str]) -> Result<Vec<u8>, GitError> {
     let asked = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev"];
     git.output(really(&[&asked, filter, &[trees.0, trees.1]].concat()), &[])
 }
 
-/// Reads `:<mode before> <mode> <object before> <object> <status>`, each with its path behind it.
+/// Reads `:<mode before> <mode> <object before> <object> <status>`, each followed by its path.
 pub(crate) fn differences(printed: &[u8]) -> Result<Vec<Difference<'_>>, GitError> {
     let mut fields = printed.split(|byte| *byte == 0);
     let mut all = Vec::new();
@@ -298,7 +297,7 @@ pub(crate) fn differences(printed: &[u8]) -> Result<Vec<Difference<'_>>, GitErro
     Ok(all)
 }
 
-/// The files that one tree has otherwise than another, as each has them; in submodules that are there too.
+/// The files in which two trees differ, with both versions; in submodules that exist here too.
 fn differing(
     repository: &Repository,
     git: Git<'_>,
@@ -332,7 +331,7 @@ fn inside(repository: &Repository, path: &[u8], commits: (&str, &str)) -> Result
     let submodule = match Repository::open(&folder, repository.env()) {
         Ok(submodule) => submodule,
         Err(GitError::Cancelled) => return Err(GitError::Cancelled),
-        // It is not checked out: then nothing of it is in the clean checkout, either.
+        // It is not checked out: then it is not in the clean checkout, either.
         Err(_) => return Ok(Default::default()),
     };
     let pins = repository.pins().cloned().unwrap_or_default();
@@ -359,7 +358,7 @@ fn changes(before: &Files, now: &Files) -> Vec<(RepoPath, Change)> {
     all.into_iter().map(|(path, change)| (RepoPath::from_bytes(path), change)).collect()
 }
 
-/// What is another in these files. No program of the person's, or of the agent's, tells it.
+/// The differences of these files. No program of the user or the agent takes part.
 fn diff<'p>(
     git: Git<'_>,
     base: &str,
@@ -376,7 +375,7 @@ fn diff<'p>(
     Ok(lines)
 }
 
-/// A path on a line of its own, as git reads it.
+/// A path as one line of git's input.
 fn quoted(path: &[u8]) -> Vec<u8> {
     let mut line = vec![b'"'];
     for byte in path {

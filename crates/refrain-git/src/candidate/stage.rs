@@ -1,5 +1,5 @@
-//! The private index: the head's tree and the loop's own paths. And the way back: after the commit the person's index is
-//! brought up to date for exactly what was committed.
+//! The private index: the head's tree and the loop's own paths. After the commit, the user's index is updated for
+//! exactly the committed paths.
 
 use camino::Utf8Path;
 use refrain_core::git::{LeftOut, Oid, RepoPath};
@@ -13,7 +13,7 @@ use crate::plumbing::index::Locked;
 use crate::repository::Repository;
 use refrain_secrets::SecretMatch;
 
-/// The tree without anything, by the length of a name: git knows it without having it.
+/// The empty tree, by the length of a name: git knows it without storing it.
 pub(crate) fn empty_tree(commit: &Oid) -> &'static str {
     match commit.as_str().len() {
         40 => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -21,13 +21,14 @@ pub(crate) fn empty_tree(commit: &Oid) -> &'static str {
     }
 }
 
-/// Starts the git that will put what is kept into the private index, a copy of the person's: while it is asked what that
-/// is, it starts and reads the index.
+/// Starts the git that will add the chosen files to the private index, a copy of the user's. It reads the index while
+/// these files are still determined.
 pub(crate) fn begin(git: Git<'_>) -> Result<Begun<'_>, GitError> {
     Git::begin(git, updating(KEEPING))
 }
 
-/// Brings the private index to the candidate. `git` works on it, as does `begun`, which has read it.
+/// Makes the private index equal to the candidate. Both `git` and `begun`, which has already read the index, work on
+/// it.
 pub(crate) fn stage(
     repository: &Repository,
     git: Git<'_>,
@@ -36,16 +37,16 @@ pub(crate) fn stage(
     rules: Rules<'_>,
     begun: Begun<'_>,
 ) -> Result<(), GitError> {
-    // It knows nothing of what is changed in the index before its turn.
+    // A git that has already read the index would miss changes made to it here.
     let begun = (!candidate.has_foreign && candidate.gone.is_empty()).then_some(begun);
     if candidate.has_foreign {
-        // Only the index: what is in the working tree is not looked at.
+        // Only the index: the working tree is not read.
         let _ = match head {
             Some(head) => git.output(["read-tree", "-i", "--reset", head.as_str()], &[])?,
             None => git.output(["read-tree", "--empty"], &[])?,
         };
     }
-    // First what is gone: a file may have become a folder.
+    // Deleted files first: a file may have become a folder.
     update(git, &["--force-remove"], candidate.gone.iter().map(Vec::as_slice))?;
     let kept = candidate.kept.iter().map(|kept| kept.path.as_slice());
     match begun {
@@ -55,7 +56,7 @@ pub(crate) fn stage(
     look_again(repository, git, candidate, rules)
 }
 
-/// How what is kept gets into an index.
+/// The options that add files to an index.
 const KEEPING: &[&str] = &["--add", "--remove", "--replace"];
 
 fn update<'p>(git: Git<'_>, how: &[&str], paths: impl Iterator<Item = &'p [u8]>) -> Result<(), GitError> {
@@ -66,7 +67,7 @@ fn update<'p>(git: Git<'_>, how: &[&str], paths: impl Iterator<Item = &'p [u8]>)
     Ok(())
 }
 
-/// Written once more by whoever makes the tree: nobody reads the checksum of this index.
+/// The index is written again when the tree is made: its checksum is never read.
 fn updating<'s>(how: &[&'s str]) -> Vec<&'s str> {
     [&["-c", "index.skipHash=true", "update-index"], how, &["-z", "--stdin"]].concat()
 }
@@ -80,8 +81,7 @@ fn terminated<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Vec<u8> {
     input
 }
 
-/// A file that was written between the screen and git's own look may hold what was not screened: what git has of it is
-/// screened now.
+/// A file written between our scan and git's read may contain unscanned content: git's version is scanned now.
 fn look_again(
     repository: &Repository,
     git: Git<'_>,
@@ -90,7 +90,7 @@ fn look_again(
 ) -> Result<(), GitError> {
     let mut as_in_head = Vec::new();
     for kept in std::mem::take(&mut candidate.kept) {
-        // A submodule has no stamp, but a file that has taken its place has.
+        // A submodule has no stamp, but a file in its place has.
         let is_another = kept.stamp != repository.stamp(&kept.path);
         let found = if is_another { screen_staged(git, &kept, rules)? } else { None };
         let Some(found) = found.filter(|_| !rules.allow(&kept.path)) else {
@@ -107,13 +107,13 @@ fn look_again(
     index_info(git, &as_in_head)
 }
 
-/// A line of `git update-index --index-info`; mode 0 takes the path away.
+/// A line of `git update-index --index-info`; mode 0 removes the path.
 pub(crate) fn info(mode: &str, object: &Oid, path: &[u8]) -> Vec<u8> {
     [mode.as_bytes(), b" ", object.as_str().as_bytes(), b"\t", path, b"\0"].concat()
 }
 
 fn screen_staged(git: Git<'_>, kept: &Kept, rules: Rules<'_>) -> Result<Option<SecretMatch>, GitError> {
-    // With the stage: without it, a file that is called `0:x` would be taken for stage 0 of `x`.
+    // With an explicit stage: otherwise a file called `0:x` would be taken for stage 0 of `x`.
     let input = [b":0:".as_slice(), &kept.path, b"\0"].concat();
     let printed = Git::output(git, ["cat-file", "--batch", "-z"], &input)?;
     let content = next_object(&mut printed.as_slice()).unwrap_or_default();
@@ -127,13 +127,13 @@ fn index_info(git: Git<'_>, lines: &[u8]) -> Result<(), GitError> {
     Ok(())
 }
 
-/// Puts these lines of [`info`] into an index of nobody else's; what stands in their way goes.
+/// Puts these lines of [`info`] into a private index, replacing conflicting entries.
 pub(crate) fn put(git: Git<'_>, lines: &[u8]) -> Result<(), GitError> {
     Git::output(git, ["update-index", "--add", "--replace", "-z", "--index-info"], lines).map(drop)
 }
 
-/// Brings the person's index up to date for what `commit` changed against `parent`, and lets its lock go. What the person
-/// staged stays staged, also where a hook put it into the commit. `scratch` is a place for the work.
+/// Updates the user's index for the changes of `commit` since `parent`, and releases its lock. The user's staged
+/// changes stay staged, also if a hook added them to the commit. `scratch` is a path for temporary files.
 pub(crate) fn bring_back(
     git: Git<'_>,
     lock: Locked<'_>,
@@ -164,13 +164,13 @@ pub(crate) fn bring_back(
     lock.replace_with(scratch)
 }
 
-/// What a commit changed against another, or against nothing.
+/// The changes of a commit since another, or since nothing.
 pub(crate) fn changed(git: Git<'_>, parent: Option<&Oid>, commit: &Oid) -> Result<Vec<u8>, GitError> {
     let parent = parent.map_or(empty_tree(commit), Oid::as_str);
     Git::output(git, ["diff-tree", "-r", "-z", "--no-renames", "--raw", parent, commit.as_str()], &[])
 }
 
-/// The mode and the content of a path; none where nothing is there.
+/// The mode and the content of a path; none if it does not exist.
 pub(crate) type File = Option<(String, Oid)>;
 
 /// A record of `git diff-tree --raw -z`: `:mode mode object object X`, and the path.
@@ -197,14 +197,14 @@ impl<'a> Change<'a> {
         self.mode == b"000000"
     }
 
-    /// Its mode and its content; none where it is gone.
+    /// Its mode and its content; none if it is gone.
     pub(crate) fn file(&self) -> File {
         let text = |bytes| str::from_utf8(bytes).ok();
         let object = text(self.object)?.parse().ok().filter(|_| !self.is_gone())?;
         Some((text(self.mode)?.to_owned(), object))
     }
 
-    /// A line of [`info`] that makes it as it was changed to.
+    /// The line of [`info`] that sets its new state.
     pub(crate) fn line(&self) -> Vec<u8> {
         let mode = if self.is_gone() { b"0".as_slice() } else { self.mode };
         [mode, b" ", self.object, b"\t", self.path, b"\0"].concat()

@@ -1,4 +1,4 @@
-//! Reading `git status --porcelain=v2 --branch -z`: where the head is, and every path that is not as it has it.
+//! Reads `git status --porcelain=v2 --branch -z`: the head, and every path that differs from it.
 
 use refrain_core::git::{MOST_CHANGES, Oid, RepoPath};
 use refrain_proc::tool::ToolError;
@@ -6,8 +6,8 @@ use refrain_proc::tool::ToolError;
 use crate::error::GitError;
 use crate::plumbing::git::Git;
 
-/// How it is asked. Renames are a guess that nobody needs here. Of a submodule only its commit is compared, for which git reads
-/// files: it would run what is configured inside, which is asked after apart.
+/// Arguments of `git status`. Renames are a guess that is not needed here. Of a submodule only the commit is
+/// compared: git would read its files and run programs configured inside, so submodules are examined separately.
 const ASKED: &[&str] = &[
     "status",
     "--porcelain=v2",
@@ -19,21 +19,21 @@ const ASKED: &[&str] = &[
     "--ignore-submodules=dirty",
 ];
 
-/// What git sees.
+/// The output of `git status`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Status {
     /// The commit that is checked out; none on a branch without one.
     pub(crate) head: Option<Oid>,
-    /// The branch; none where the head is detached.
+    /// The branch; none if the head is detached.
     pub(crate) branch: Option<String>,
-    /// Everything that is not as the head has it.
+    /// Every path that differs from the head.
     pub(crate) entries: Vec<Entry>,
 }
 
-/// A path that is not as the head has it.
+/// A path that differs from the head.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Its bytes; a repository in the repository ends with `/`.
+    /// Its bytes; a nested repository ends with `/`.
     pub(crate) path: Vec<u8>,
     pub(crate) kind: Kind,
 }
@@ -41,27 +41,27 @@ pub(crate) struct Entry {
 /// In which way.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Git knows it.
+    /// Git tracks it.
     Tracked(Tracked),
-    /// Several versions of it wait for a decision.
+    /// Unresolved conflict: the index has several versions.
     Unmerged,
-    /// Git does not know it, and does not ignore it.
+    /// Untracked and not ignored.
     New,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Tracked {
-    /// Whether the index has it otherwise than the head.
+    /// Whether the index differs from the head.
     pub(crate) is_staged: bool,
-    /// Whether it is gone from the working tree.
+    /// Whether it is missing in the working tree.
     pub(crate) is_gone: bool,
-    /// What the head has; none where it has nothing.
+    /// The version in the head; none if it is new.
     pub(crate) in_head: Option<Blob>,
     /// For a submodule: whether another commit is checked out in it.
     pub(crate) submodule: Option<bool>,
 }
 
-/// What the head has of a path.
+/// The version of a path in the head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Blob {
     /// In octal, as git writes it.
@@ -75,7 +75,7 @@ impl Entry {
     }
 }
 
-/// Looks at the worktree, and not into its submodules. Of more than [`MOST_CHANGES`] paths none is kept in mind.
+/// Reads the status of the worktree without its submodules. More than [`MOST_CHANGES`] paths are an error.
 pub(crate) fn read(git: Git<'_>) -> Result<Status, GitError> {
     let most = MOST_CHANGES;
     let printed = match git.output(ASKED, &[]) {
@@ -91,28 +91,30 @@ pub(crate) fn read(git: Git<'_>) -> Result<Status, GitError> {
     })
 }
 
-/// Whether more than so many paths were printed.
+/// Whether more than `most` paths were printed.
 fn is_longer(printed: &[u8], most: usize) -> bool {
     printed.split(|byte| *byte == 0).filter(|it| !it.is_empty() && !it.starts_with(b"# ")).nth(most).is_some()
 }
 
-/// A repository in a record of `git ls-files --stage -z`: `160000 <commit> 0<tab><path>`. None of one whose path is not UTF-8.
+/// A repository in a record of `git ls-files --stage -z`: `160000 <commit> 0<tab><path>`. None if its path is not
+/// UTF-8.
 pub(crate) fn repository_of(record: &[u8]) -> Option<(Oid, &str)> {
     let (commit, path) = str::from_utf8(record.strip_prefix(b"160000 ")?).ok()?.split_once('\t')?;
     Some((commit.split(' ').next()?.parse().ok()?, path))
 }
 
-/// How the paths are asked for whose changes git is told to pass over.
+/// Lists the paths whose changes git ignores because of an index flag.
 pub(crate) const HIDDEN: &[&str] = &["ls-files", "-v", "-z"];
 
-/// The paths of that answer, each with its mark: `S` or `s` is a path that is skipped, a small letter one that is taken as it is.
+/// The paths of that answer, each with its mark: `S` or `s` is a path that is skipped, a small letter one that is
+/// taken as it is.
 pub(crate) fn hidden(printed: &[u8]) -> impl Iterator<Item = (u8, &[u8])> {
     let records = printed.split(|byte| *byte == 0).filter(|record| record.len() > 2);
     let marked = records.map(|record| (record[0], &record[2..]));
     marked.filter(|(mark, _)| *mark == b'S' || mark.is_ascii_lowercase())
 }
 
-/// Whether several versions of a path wait for a decision.
+/// Whether there are unresolved conflicts.
 pub(crate) fn has_conflicts(status: &Status) -> bool {
     status.entries.iter().any(|entry| entry.kind == Kind::Unmerged)
 }
@@ -139,7 +141,7 @@ fn header(status: &mut Status, text: &str) -> Option<()> {
         ("branch.oid", oid) => status.head = Some(oid.parse().ok()?),
         ("branch.head", "(detached)") => {}
         ("branch.head", branch) => status.branch = Some(branch.to_owned()),
-        // What it is compared with, and how many stashes there are.
+        // The upstream, and the number of stashes.
         _ => {}
     }
     Some(())
@@ -164,7 +166,7 @@ fn tracked(record: &[u8]) -> Option<Entry> {
     Some(Entry { path, kind: Kind::Tracked(tracked) })
 }
 
-/// What follows so many fields.
+/// The rest of a record after this many fields.
 fn field(record: &[u8], before: usize) -> Option<&[u8]> {
     record.splitn(before + 1, |byte| *byte == b' ').nth(before)
 }

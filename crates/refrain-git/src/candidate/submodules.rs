@@ -1,5 +1,5 @@
-//! A look at a worktree and into its submodules. Git would run there what is configured inside; Refrain asks in each of them
-//! apart, where nothing of that is run.
+//! The status of a worktree and its submodules. Git would run programs that are configured inside them; Refrain
+//! queries each one separately without running any.
 
 use camino::Utf8Path;
 
@@ -8,7 +8,7 @@ use crate::error::GitError;
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
-/// Looks at the worktree.
+/// Reads the status of the worktree.
 pub(crate) fn look(repository: &Repository, git: Git<'_>) -> Result<Status, GitError> {
     let mut status = status::read(git)?;
     if repository.root().join(".gitmodules").symlink_metadata().is_ok() {
@@ -17,7 +17,7 @@ pub(crate) fn look(repository: &Repository, git: Git<'_>) -> Result<Status, GitE
     Ok(status)
 }
 
-/// Adds the submodules of which the commit is the same, and something else is not.
+/// Adds the submodules whose commit is unchanged but whose content is not.
 fn look_inside(repository: &Repository, git: Git<'_>, status: &mut Status) -> Result<(), GitError> {
     let printed = git.output(["ls-files", "--stage", "-z"], &[])?;
     for record in printed.split(|byte| *byte == 0) {
@@ -36,7 +36,7 @@ fn look_inside(repository: &Repository, git: Git<'_>, status: &mut Status) -> Re
     Ok(())
 }
 
-/// Whether something in a submodule is not as its commit has it. An agent may have configured it: nothing of that is run.
+/// Whether anything in a submodule differs from its commit. An agent may have configured it: no program of it is run.
 fn is_changed_inside(repository: &Repository, inside: &Utf8Path) -> Result<bool, GitError> {
     let submodule = match Repository::open(inside, repository.env()) {
         Ok(submodule) => {

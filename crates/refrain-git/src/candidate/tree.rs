@@ -1,4 +1,4 @@
-//! The tree of a candidate: the head's, and what is the loop's own. Only objects are written for it.
+//! The tree of a candidate: the head's tree with the loop's own changes. Only objects are written.
 
 use camino::Utf8Path;
 use refrain_core::git::{Base, LeftOut, Oid};
@@ -15,31 +15,30 @@ use crate::error::GitError;
 use crate::plumbing::index::Index;
 use crate::repository::Repository;
 
-/// What is to be told as a tree, and where that can be done.
+/// What [`Repository::tree`] builds a tree of, and the index to use.
 #[derive(Clone, Copy, Debug)]
 pub struct TreeRequest<'a> {
-    /// What was there before the loop.
+    /// The state before the loop.
     pub base: &'a Base,
-    /// A place for a private index, as that of a commit: the same will do.
+    /// The path of a private index; that of a commit will do.
     pub index: &'a Utf8Path,
-    /// The largest file that is a part of it, in bytes.
+    /// The size limit of its files, in bytes.
     pub largest_file: u64,
-    /// Where what looks like a secret may be a part of it.
+    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
 impl Repository {
-    /// The tree that a commit would have now, and whether the loop changed something that is left out of it.
+    /// The tree that a commit would have now, and whether changes of the loop are omitted from it.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`].
+    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`].
     pub fn tree(&self, request: TreeRequest<'_>) -> Result<(Oid, bool), GitError> {
         self.tree_and_rest(request).map(|(tree, left_out)| (tree, !left_out.is_empty()))
     }
 
-    /// The same, with what is left out of it.
+    /// The same, with the list of omitted changes.
     pub fn tree_and_rest(&self, request: TreeRequest<'_>) -> Result<(Oid, Vec<LeftOut>), GitError> {
         let TreeRequest { base, index, largest_file, allow_secrets, cancel } = request;
         let git = self.git().until(cancel);

@@ -1,5 +1,5 @@
-//! Where protected files are looked for: everywhere in the worktree but in what the person ignored as a whole at the start,
-//! builds and installed packages say. A rule that came later hides nothing.
+//! Finds protected files: everywhere in the worktree except in folders that the user ignored as a whole at the start,
+//! such as builds and installed packages. A later rule hides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -17,16 +17,16 @@ use crate::plumbing::disk;
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
-/// Where the tree of what is protected keeps the ignore rules that lie outside the worktree: no walk comes here.
+/// The place of ignore rules from outside the worktree in the tree of protected files: no walk comes here.
 pub(crate) const RULES: &str = ".refrain/ignored";
 
-/// What interpreters and runners leave in any folder, also in one whose files are all protected.
+/// Folders that interpreters and runners create anywhere, even inside a fully protected folder.
 const CACHES: [&str; 4] = ["__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"];
 
-/// How many files and folders a worktree may have that protection is asked for.
+/// How many files and folders a worktree may have for its protection to be checked.
 const MOST: usize = 2_000_000;
 
-/// A file that a rule speaks of.
+/// A file that matches a rule.
 #[derive(Debug)]
 pub(crate) struct ProtectedFile {
     pub(crate) path: Vec<u8>,
@@ -40,29 +40,29 @@ impl ProtectedFile {
     const PROGRAM: &str = "100755";
     const LINK: &str = "120000";
 
-    /// What a mode stands for.
+    /// The kind of a mode.
     pub(crate) fn kind_of(mode: &str) -> Kind {
         if mode == Self::LINK { Kind::Link } else { Kind::File }
     }
 }
 
-/// What is looked for.
+/// The files to find.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Walk<'a> {
     pub(crate) paths: &'a Protected,
     pub(crate) parts: &'a [Part],
-    /// Folders that are passed over, without a slash at their ends.
+    /// Ignored folders, without a trailing slash.
     pub(crate) ignored: &'a BTreeSet<Vec<u8>>,
 }
 
 impl Walk<'_> {
-    /// All that is found, in no order.
+    /// All matches, in no order.
     pub(crate) fn of(self, root: &Utf8Path) -> Result<Vec<ProtectedFile>, GitError> {
         let parts: BTreeSet<Vec<u8>> = self.parts.iter().map(|part| part.path.to_bytes()).collect();
         let (mut found, mut seen) = (Vec::new(), 0);
         let mut folders = vec![Vec::new()];
         while let Some(folder) = folders.pop() {
-            // One that cannot be looked into has nothing: what was in it is gone.
+            // A folder that cannot be read counts as empty: its files count as removed.
             for entry in fs::read_dir(root.as_std_path().join(OsStr::from_bytes(&folder)))
                 .into_iter()
                 .flatten()
@@ -93,7 +93,7 @@ impl Walk<'_> {
         self.ignored.contains(folder) && !self.paths.is_bound_to(&RepoPath::from_bytes(folder))
     }
 
-    /// The mode of a file or link that matters; none of what does not, or cannot be read.
+    /// The mode of a relevant file or link; none if it is irrelevant or cannot be read.
     fn mode(&self, on_disk: &Path, path: &[u8], is_part: bool) -> Option<&'static str> {
         let name = RepoPath::from_bytes(path);
         let meta = fs::symlink_metadata(on_disk).ok()?;
@@ -101,7 +101,7 @@ impl Walk<'_> {
         if kind == Kind::Link && self.paths.covers(&name, kind) {
             return Some(ProtectedFile::LINK);
         }
-        // A manifest may be a link: what counts is what it says.
+        // A manifest may be a link: its content counts.
         let meta = if is_part { fs::metadata(on_disk).ok()? } else { meta };
         let matters = is_part || path.ends_with(b".gitignore") || self.paths.covers(&name, Kind::File);
         if !matters || !meta.is_file() || rustix::fs::access(on_disk, rustix::fs::Access::READ_OK).is_err() {
@@ -119,10 +119,10 @@ fn below(folder: &[u8], name: &OsStr) -> Vec<u8> {
     if folder.is_empty() { name.as_bytes().to_vec() } else { [folder, b"/", name.as_bytes()].concat() }
 }
 
-/// What a file of ignore rules said at the start; none where there was none.
+/// The content of a file of ignore rules at the start; none if there was none.
 pub(crate) type Before<'a> = &'a dyn Fn(&[u8]) -> Result<Option<Vec<u8>>, GitError>;
 
-/// The folders that git ignores as a whole; with `before`, only by rules that were there at the start.
+/// The folders that git ignores as a whole; with `before`, only by rules that existed at the start.
 pub(crate) fn ignored(git: Git<'_>, before: Option<Before<'_>>) -> Result<BTreeSet<Vec<u8>>, GitError> {
     let asked = ["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"];
     let listed = git.output(asked, &[])?;
@@ -133,7 +133,7 @@ pub(crate) fn ignored(git: Git<'_>, before: Option<Before<'_>>) -> Result<BTreeS
     if input.is_empty() {
         return Ok(BTreeSet::new());
     }
-    // It exits with 1 where none is.
+    // It exits with 1 if there is none.
     let told = Git::run(git, ["check-ignore", "--verbose", "-z", "--stdin"], &input)?.stdout;
     let fields: Vec<&[u8]> = told.split(|byte| *byte == 0).collect();
     let mut sources: BTreeMap<&[u8], Vec<u8>> = BTreeMap::new();
@@ -161,7 +161,7 @@ fn is_in_worktree(source: &[u8]) -> bool {
     source == b".gitignore" || (source.ends_with(b"/.gitignore") && !source.starts_with(b"/"))
 }
 
-/// The ignore rules that are no part of the worktree: the repository's own, and the person's for all repositories.
+/// The ignore rules outside the worktree: the repository's own, and the user's for all repositories.
 pub(crate) fn rules_elsewhere(repository: &Repository, git: Git<'_>) -> Result<Vec<u8>, GitError> {
     let configured = git.run(["config", "--type=path", "--get", "core.excludesFile"], &[])?.stdout;
     let configured = configured.strip_suffix(b"\n").filter(|path| !path.is_empty());

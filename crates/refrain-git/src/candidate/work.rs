@@ -1,9 +1,11 @@
-//! The work as one digest: the content of every file in the worktree that git does not ignore, whatever index and history say
-//! of it. Files that were changed or new before the loop count; so do repositories inside of it, as plain files.
+//! The work as one digest: the content of every file in the worktree that git does not ignore, independent of index
+//! and history. Files that were changed or new before the loop count; so do repositories inside of it, as plain
+//! files.
 //!
-//! The first look asks git which files there are, and takes from its index what it has of those that are unchanged. Every
-//! later look compares how each file and folder looks (size, times, inode) with the look before, and reads only what differs.
-//! Git is asked again only when a name appears that it may ignore. Without a repository every file counts.
+//! The first look asks git which files there are, and takes from its index what it has of those that are unchanged.
+//! Every later look compares how each file and folder looks (size, times, inode) with the look before, and reads only
+//! what differs. Git is asked again only when a name appears that it may ignore. Without a repository every file
+//! counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -28,25 +30,25 @@ use crate::repository::{Repository, is_refrains};
 /// Larger files (in bytes) are compared by stamp until the stamp changes; then they are hashed.
 const LARGE: u64 = 8 << 20;
 
-/// How many files and folders are looked at. Of more than that nothing is known, which is never taken for "unchanged".
+/// How many files and folders are read. With more, the state is unknown, which never counts as "unchanged".
 const MOST: usize = 200_000;
 
-/// What was changed so shortly before a look may be changed again without looking different: it is read again.
+/// A file changed this shortly before a look may change again with the same stamp: it is read again.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What was seen of a worktree, so that the next look need not read it again.
+/// The last state of a worktree, so that the next look need not read it again.
 #[derive(Debug, Default)]
 pub struct WorkSnapshot {
     root: Utf8PathBuf,
     files: BTreeMap<Vec<u8>, Content>,
     folders: BTreeMap<Vec<u8>, Folder>,
-    /// The rules of the repository itself for what git ignores.
+    /// The repository's own ignore rules.
     rules: Option<(Utf8PathBuf, Seen)>,
-    /// When the look at it is given up.
+    /// The time when the look is given up.
     until: Option<Instant>,
 }
 
-/// How a file or folder looked; where it can be trusted, another content looks different.
+/// The attributes of a file or folder; if it is settled, different content has a different stamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -60,27 +62,27 @@ struct Stamp {
 #[derive(Debug)]
 struct Content {
     stamp: Stamp,
-    /// `x` of a program, `l` of a link, `f` of any other file.
+    /// `x` for an executable file, `l` for a link, `f` for any other file.
     kind: u8,
-    /// What it holds, as git names it; none if it cannot be read, or is none of these.
+    /// The object name of its content; none if it cannot be read, or is of another kind.
     object: Option<Oid>,
-    /// It counts by how it looks.
+    /// The stamp replaces the content.
     by_stamp: bool,
 }
 
 #[derive(Debug)]
 struct Folder {
     stamp: Stamp,
-    /// Every name in it counts: git has no say here.
+    /// Every name in it counts: git's ignore rules do not apply.
     is_plain: bool,
     /// Names in it that do not count.
     ignored: BTreeSet<Vec<u8>>,
 }
 
-/// Whether the files on disk say enough.
+/// Whether the files on disk are enough to decide.
 enum WorkScan {
     Complete,
-    /// Git has to say what there is.
+    /// Git has to list the files.
     AskGit,
 }
 
@@ -101,7 +103,7 @@ impl Stamp {
         }
     }
 
-    /// Whether what looks like this now holds what it held when it looked like `self`.
+    /// Whether a file with stamp `now` has the same content as with stamp `self`.
     fn is_same(&self, now: &Self) -> bool {
         self.is_settled && Self { is_settled: true, ..*now } == *self
     }
@@ -123,7 +125,7 @@ impl WorkSnapshot {
     /// The digest of the work now, in the worktree of `repository`, or in the plain folder `root` if there is none.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, [`GitError::TooManyFiles`] beyond 200,000 files and folders, and
+    /// [`GitError`] if git cannot be run, [`GitError::TooManyFiles`] beyond 200,000 files and folders, and
     /// [`GitError::Cancelled`] if it takes longer than `until`.
     pub fn look(
         &mut self,
@@ -171,7 +173,7 @@ impl WorkSnapshot {
         hasher.finalize().into()
     }
 
-    /// Compares what was seen with what is there now.
+    /// Compares the last state with the files now.
     fn look_again(&mut self, before: Duration) -> Result<WorkScan, GitError> {
         if self.rules.as_ref().is_some_and(|(path, looked)| seen(path) != *looked) {
             return Ok(WorkScan::AskGit);
@@ -239,13 +241,13 @@ impl WorkSnapshot {
         Ok(WorkScan::Complete)
     }
 
-    /// Whether the path in this folder is known, whatever it is.
+    /// Whether the path in this folder is known, as a file, folder or ignored.
     fn has(&self, folder: &[u8], path: &[u8]) -> bool {
         let is_ignored = || self.folders.get(folder).is_some_and(|it| it.ignored.contains(last(path)));
         is_refrains(path) || self.files.contains_key(path) || self.folders.contains_key(path) || is_ignored()
     }
 
-    /// Adds a path of which every file counts, and all below it.
+    /// Adds a path with everything below it, without ignore rules.
     fn add_plain(&mut self, path: Vec<u8>, before: Duration) -> Result<(), GitError> {
         let mut paths = vec![path];
         while let Some(path) = paths.pop() {
@@ -275,7 +277,7 @@ impl WorkSnapshot {
         }
     }
 
-    /// Takes from git which files there are, and what it has of those that are unchanged.
+    /// Gets from git the list of files, and the objects of unchanged ones.
     fn ask_git(&mut self, repository: &Repository, before: Duration) -> Result<(), GitError> {
         let git = repository.git();
         let exclude = repository.common_dir().join("info/exclude");
@@ -293,11 +295,11 @@ impl WorkSnapshot {
                 continue;
             }
             let on_disk = join(&self.root, path);
-            // A file that is gone is no part of the work; it need not have been there (a sparse checkout).
+            // A missing file is no part of the work; it may never have existed (a sparse checkout).
             let Ok(meta) = fs::symlink_metadata(&on_disk) else { continue };
             let stamp = Stamp::of(&meta, before);
             if stamp.is_folder() {
-                // A repository in the repository, or a submodule.
+                // A nested repository, or a submodule.
                 self.add_plain(path.strip_suffix(b"/").unwrap_or(path).to_vec(), before)?;
                 continue;
             }
@@ -316,7 +318,7 @@ impl WorkSnapshot {
         self.watch_folders(git, before)
     }
 
-    /// Every folder in which a file may appear that counts: all that git does not ignore as a whole.
+    /// Watches every folder in which a relevant file may appear: all that git does not ignore as a whole.
     fn watch_folders(&mut self, git: Git<'_>, before: Duration) -> Result<(), GitError> {
         let mut folders: BTreeSet<Vec<u8>> = BTreeSet::from([Vec::new()]);
         for path in self.files.keys() {
@@ -364,7 +366,7 @@ impl WorkSnapshot {
 }
 
 impl Content {
-    /// Reads a file, or what a link leads to; a large one only if `by_stamp` does not do.
+    /// Reads a file, or the target of a link; a large one only if `by_stamp` is not set.
     fn read(on_disk: &std::path::Path, stamp: Stamp, by_stamp: bool) -> Self {
         let (kind, by_stamp) = (stamp.kind(), by_stamp && stamp.size > LARGE);
         let object = || {
@@ -383,11 +385,11 @@ impl Content {
     }
 }
 
-/// All that is in the index, with what it has, all of it that is changed or gone, and what is new.
+/// Lists the index with its objects, its changed or missing files, and new files.
 const LISTED: &[&str] =
     &["ls-files", "-z", "-t", "--stage", "--modified", "--deleted", "--others", "--exclude-standard"];
 
-/// Each path that git does not ignore, and the object that it has if that is what the file holds.
+/// Each path that git does not ignore, and its object if the file is unchanged.
 fn listed(printed: &[u8]) -> Option<BTreeMap<&[u8], Option<&str>>> {
     let mut listed = BTreeMap::new();
     for record in printed.split(|byte| *byte == 0).filter(|record| !record.is_empty()) {
@@ -400,14 +402,14 @@ fn listed(printed: &[u8]) -> Option<BTreeMap<&[u8], Option<&str>>> {
         let tab = rest.iter().position(|byte| *byte == b'\t')?;
         let (mut fields, path) = (str::from_utf8(&rest[..tab]).ok()?.split(' '), &rest[tab + 1..]);
         let (mode, object, stage) = (fields.next()?, fields.next()?, fields.next()?);
-        // What follows says more of the same path: that it is changed, or gone.
+        // A later record for the same path says that it is changed or missing.
         let is_clean = mark == b"H " && stage == "0" && mode != SUBMODULE;
         listed.insert(path, is_clean.then_some(object));
     }
     Some(listed)
 }
 
-/// Those of the folders that git ignores as a whole.
+/// The folders among these that git ignores as a whole.
 fn ignored(git: Git<'_>, folders: &BTreeSet<Vec<u8>>) -> Result<BTreeSet<Vec<u8>>, GitError> {
     if folders.is_empty() {
         return Ok(BTreeSet::new());
@@ -417,13 +419,13 @@ fn ignored(git: Git<'_>, folders: &BTreeSet<Vec<u8>>) -> Result<BTreeSet<Vec<u8>
         input.extend_from_slice(folder);
         input.extend_from_slice(b"/\0");
     }
-    // It exits with 1 where none is.
+    // It exits with 1 if there is none.
     let told = Git::run(git, ["check-ignore", "-z", "--stdin"], &input)?.stdout;
     let paths = told.split(|byte| *byte == 0).filter(|path| !path.is_empty());
     Ok(paths.map(|path| path.strip_suffix(b"/").unwrap_or(path).to_vec()).collect())
 }
 
-/// What was changed before this time looks different if it is changed again.
+/// A file changed before this time gets another stamp if it changes again.
 fn settled_before() -> Duration {
     #[expect(clippy::disallowed_methods, reason = "compared with the times of files")]
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

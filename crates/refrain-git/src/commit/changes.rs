@@ -1,4 +1,4 @@
-//! What a loop changed, as words for whoever reviews it: the differences between two trees.
+//! A loop's changes as text for a reviewer: the differences between two trees.
 
 use std::ffi::OsStr;
 
@@ -10,13 +10,13 @@ use crate::error::GitError;
 use crate::plumbing::git::Git;
 use crate::repository::Repository;
 
-/// How much of the differences is kept, in bytes: more than a reviewer is ever told.
+/// How much of the differences is kept, in bytes: more than a reviewer is ever sent.
 const LONGEST: usize = 256 << 10;
-/// As git knows it without being told.
+/// The empty tree, which git knows without storing it.
 const NO_FILES: &[u8] = b"";
 
 impl Repository {
-    /// The first paths in which two trees differ, at most so many.
+    /// The first `most` paths in which two trees differ.
     pub fn differing_paths(&self, from: &Oid, to: &Oid, most: usize) -> Result<Vec<RepoPath>, GitError> {
         let asked = ["diff-tree", "-r", "-z", "--name-only", "--no-renames", from.as_str(), to.as_str()];
         let printed = self.git().output(asked, &[])?;
@@ -24,11 +24,11 @@ impl Repository {
         Ok(paths.take(most).map(RepoPath::from_bytes).collect())
     }
 
-    /// What is different in `tree` from the commit `base`, or from nothing. Files that are binary are only named. The
-    /// project's own attributes do not count: they could hide a file.
+    /// The differences of `tree` from the commit `base`, or from nothing. Binary files are only named. The project's
+    /// own attributes are ignored: they could hide a file.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, [`GitError::Cancelled`], or where the differences are out of all proportion.
+    /// [`GitError`] if git cannot be run, [`GitError::Cancelled`], or if the differences are far too large.
     pub fn changes(&self, base: Option<&Oid>, tree: &Oid) -> Result<Changes, GitError> {
         let git = self.git();
         let nothing = git.text(["hash-object", "-t", "tree", "--stdin"], NO_FILES)?;
@@ -41,7 +41,8 @@ impl Repository {
 }
 
 impl Repository {
-    /// Where the head was at a time, in seconds of the epoch, as far as its log goes back; none on a branch without a commit.
+    /// The head at a time, in seconds since the epoch, as far back as its log goes; none on a branch without a
+    /// commit.
     pub fn head_at(&self, time: i64) -> Result<Option<Oid>, GitError> {
         let ask = |what: &str| {
             let done = self.git().run(["rev-parse", "--verify", "--quiet", what], &[])?;
@@ -58,7 +59,7 @@ impl Repository {
     }
 }
 
-/// What git tells of the differences between two trees, with nothing of the person's or the project's in it.
+/// Git's output for the differences between two trees, without any settings of the user or the project.
 fn told(git: Git<'_>, how: &[&str], between: [&str; 2]) -> Result<String, GitError> {
     let fixed = ["diff-tree", "-r", "--no-color", "--no-ext-diff", "--no-textconv", "--find-renames"];
     let args = fixed.iter().chain(how).chain(&between).map(OsStr::new);

@@ -1,4 +1,4 @@
-//! Which of the changed paths are the loop's own and may be committed, and which are left out and why (design.md,
+//! Which of the changed paths are the loop's own and may be committed, and which are omitted and why (design.md,
 //! section 5).
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use crate::plumbing::object::blob;
 use crate::repository::{Repository, is_refrains};
 use refrain_secrets::SecretMatch;
 
-/// Sorts out what git sees.
+/// Sorts the changed paths.
 pub(crate) fn choose(
     repository: &Repository,
     git: Git<'_>,
@@ -32,7 +32,7 @@ pub(crate) fn choose(
     let mut large = Vec::new();
     for entry in &status.entries {
         let what = look(repository, git, entry, before, rules)?;
-        // Of what waits for a decision, the index has several versions, and no tree can.
+        // During a conflict the index has several versions of a path, which a tree cannot have.
         let is_staged =
             matches!(&entry.kind, Kind::Tracked(Tracked { is_staged: true, .. }) | Kind::Unmerged);
         chosen.has_foreign |= is_staged && !matches!(what, What::Gone | What::Kept(_) | What::Allowed(..));
@@ -54,11 +54,11 @@ pub(crate) fn choose(
 }
 
 enum What {
-    /// Not the loop's, or not there any more.
+    /// Not the loop's, or no longer there.
     Nothing,
     Gone,
     Kept(Kept),
-    /// It looks like a secret, and may be committed.
+    /// A suspected secret that is allowed.
     Allowed(Kept, SecretMatch),
     Out(Why),
 }
@@ -83,13 +83,13 @@ fn look(
     }
     let in_head = match &entry.kind {
         Kind::Tracked(Tracked { is_gone: true, .. }) => return Ok(What::Gone),
-        // Something inside of it: only its own commits can say what.
+        // A change inside it: only a commit in it could record that.
         Kind::Tracked(Tracked { submodule: Some(false), is_staged: false, .. })
             if is_folder(repository, path) =>
         {
             return Ok(What::Out(Why::Repository));
         }
-        // Git calls it a submodule also where it only was one: a file in its place is screened as every other.
+        // Git also reports a former submodule as one: a file in its place is scanned like any other.
         Kind::Tracked(Tracked { submodule: Some(_), in_head, .. }) if is_folder(repository, path) => {
             if let Some(why) = why_not_named(path, rules).filter(|_| in_head.is_none()) {
                 return Ok(What::Out(why));
@@ -104,7 +104,7 @@ fn look(
     let stamp = repository.stamp(path);
     let bytes = match read(&repository.on_disk(path), rules.largest) {
         Content::None => return Ok(if in_head.is_some() { What::Gone } else { What::Nothing }),
-        // A folder where a file was: what is in it has entries of its own.
+        // A folder in place of a file: its content has entries of its own.
         Content::Folder => return Ok(What::Gone),
         Content::Other => return Ok(What::Out(Why::Unreadable)),
         Content::TooLarge(bytes) => {
@@ -117,7 +117,7 @@ fn look(
     if found.is_none()
         && let Some(content) = blob(&bytes)
     {
-        // A filter may make something else of it, which has another name and is looked at where it turns up.
+        // A filter may produce another content, which has another name and is scanned when it appears.
         repository.known().pass(path, content);
     }
     let kept = Kept { path: path.to_vec(), stamp, in_head };
@@ -128,14 +128,14 @@ fn look(
     })
 }
 
-/// Whether a folder is there now, which of what git tracks only a submodule is: this is where git's own `160000` for the
-/// working tree comes from, but not as old.
+/// Whether a folder is there now. Of tracked paths, only a submodule is one: this corresponds to git's `160000` for
+/// the working tree, but is up to date.
 fn is_folder(repository: &Repository, path: &[u8]) -> bool {
     fs::symlink_metadata(repository.on_disk(path)).is_ok_and(|meta| meta.is_dir())
 }
 
-/// A file that is larger than what is committed is committed all the same where the person has set up a filter for it,
-/// as for Git LFS: what git keeps of it is small then, and that is what the filter is for.
+/// A file over the size limit is committed all the same if the user has set up a filter for it, as for Git LFS: the
+/// stored object is small then.
 fn sort_large(
     repository: &Repository,
     git: Git<'_>,
@@ -162,7 +162,7 @@ fn sort_large(
     Ok(())
 }
 
-/// Those of the paths that a filter makes something else of.
+/// The paths to which a filter applies.
 fn filtered<'p>(
     repository: &Repository,
     git: Git<'_>,
@@ -189,7 +189,7 @@ enum Content {
     Bytes(Vec<u8>),
 }
 
-/// What a path holds; of a link, where it leads. A FIFO or a device is never opened for long, and never read.
+/// The content of a path; of a link, its target. A FIFO or a device never blocks, and is never read.
 fn read(path: &std::path::Path, largest: u64) -> Content {
     let Ok(meta) = fs::symlink_metadata(path) else { return Content::None };
     if meta.is_dir() {

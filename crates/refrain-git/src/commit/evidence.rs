@@ -1,5 +1,5 @@
-//! What is left of a loop in the repository: which files it changed, and whether the objects that its journal names are
-//! there. Nothing is written. What `git replace` puts in an object's place does not count here.
+//! Traces of a loop in the repository: which files it changed, and whether the objects in its journal exist. Nothing
+//! is written. Replacements by `git replace` are ignored.
 
 use std::collections::BTreeMap;
 
@@ -21,17 +21,17 @@ const FORMAT: &str = "--format=%T%n%(trailers:key=Refrain-Loop,valueonly,separat
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
     pub tree: Oid,
-    /// The loop that its trailer names; nothing where there is none.
+    /// The loop in its trailer; empty without one.
     pub of_loop: String,
-    /// The iteration that its trailer names; nothing where there is none.
+    /// The iteration in its trailer; empty without one.
     pub of_iteration: String,
 }
 
 impl Repository {
-    /// The files that differ between two trees, in the order of their paths; without the first, all files of the second.
+    /// The files that differ between two trees, ordered by path; without `from`, all files of `to`.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, or does not have one of them any more.
+    /// [`GitError`] if git cannot be run, or if one of them no longer exists.
     pub fn changed_files(&self, from: Option<&Oid>, to: &Oid) -> Result<Vec<FileChange>, GitError> {
         let from = from.map_or_else(|| empty_tree(to), Oid::as_str);
         let how =
@@ -41,7 +41,7 @@ impl Repository {
             command: "diff-tree",
             answer: String::from_utf8_lossy(&printed).into_owned(),
         };
-        // Every file comes twice: with what happened to it, and with its lines.
+        // Every file appears twice: with the kind of change, and with its number of lines.
         let mut changes = BTreeMap::new();
         let mut parts = printed.split(|byte| *byte == 0).filter(|part| !part.is_empty());
         while let Some(part) = parts.next() {
@@ -61,7 +61,7 @@ impl Repository {
         Ok(changes.into_values().collect())
     }
 
-    /// The commit of that name; none where it is not in the repository.
+    /// The commit with that name; none if it is not in the repository.
     pub fn recorded(&self, commit: &Oid) -> Result<Option<Recorded>, GitError> {
         let show = ["rev-list", "--no-commit-header", "--max-count=1", FORMAT, commit.as_str(), "--"];
         let done = self.git().run(AS_IT_IS.into_iter().chain(show), &[])?;
@@ -83,7 +83,7 @@ impl Repository {
     }
 }
 
-/// What a letter of git's stands for.
+/// The meaning of a status letter of git.
 fn change(letter: u8) -> Option<Change> {
     match letter {
         b'A' => Some(Change::Added),
@@ -94,7 +94,7 @@ fn change(letter: u8) -> Option<Change> {
     }
 }
 
-/// So many lines; none where git counts none.
+/// A number of lines; none if git counts none.
 fn count(field: &[u8]) -> Option<u64> {
     std::str::from_utf8(field).ok()?.parse().ok()
 }

@@ -1,5 +1,5 @@
-//! What the agent committed by itself goes through the same screen as what the loop commits. It stands in the history by then
-//! and is only told: nobody rewrites a history that others may have.
+//! Commits by the agent itself are scanned like those of the loop. They are already in the history and only reported:
+//! Refrain never rewrites a history that others may have.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,15 +12,15 @@ use crate::plumbing::git::Git;
 use crate::plumbing::object_cache::Known;
 use refrain_secrets as secrets;
 
-/// How much of files is held at once, in bytes.
+/// How much file content is held at once, in bytes.
 const AT_ONCE: u64 = 16 << 20;
 
-/// A file that a commit brought.
+/// A file that a commit added or changed.
 struct Brought {
     commit: Oid,
     path: Vec<u8>,
     new: Oid,
-    /// What the commit's first parent has of it.
+    /// The version in the commit's first parent.
     old: Option<Blob>,
 }
 
@@ -31,8 +31,8 @@ impl Brought {
     }
 }
 
-/// What looks like a secret in what these commits brought, in their order. Files larger than what is committed are not
-/// looked at (see [`unscreened`]), nor is what a merge took as it was from one of its sides.
+/// Suspected secrets in the changes of these commits, in their order. Files over the size limit are not scanned (see
+/// [`unscreened`]), nor are files that a merge took unchanged from one side.
 pub(crate) fn screen_commits(
     git: Git<'_>,
     commits: &[Oid],
@@ -41,7 +41,7 @@ pub(crate) fn screen_commits(
     screen_unknown(git, commits, rules, &Known::default())
 }
 
-/// The same, but for files that are known to have nothing of the kind.
+/// The same, without files that are known to be clean.
 pub(crate) fn screen_unknown(
     git: Git<'_>,
     commits: &[Oid],
@@ -49,7 +49,7 @@ pub(crate) fn screen_unknown(
     known: &Known,
 ) -> Result<Vec<Exposed>, GitError> {
     let mut brought = brought(git, commits)?;
-    // The same content at the same path in two commits is one find.
+    // The same content at the same path in two commits is one finding.
     let mut seen = HashSet::new();
     brought
         .retain(|it| seen.insert((it.path.clone(), it.new.clone())) && !known.has_passed(&it.path, &it.new));
@@ -62,7 +62,7 @@ pub(crate) fn screen_unknown(
     let (mut chunk, mut bytes) = (Vec::new(), 0);
     for it in brought {
         let Some(size) = small(&it) else {
-            // Of what is not looked into, the name is seen all the same.
+            // If the content is not scanned, the name still is.
             let by_name = secrets::screen_name(&it.path).filter(|_| it.old.is_none());
             exposed.extend(by_name.map(|what| it.exposed(what.to_owned(), None, rules)));
             continue;
@@ -82,8 +82,8 @@ fn lines<'a>(names: impl Iterator<Item = &'a Oid>) -> String {
     names.map(|name| format!("{name}\n")).collect()
 }
 
-/// Reads `commit NUL`, and for each of its files `:mode mode object object X NUL path NUL`; of a merge there are as many
-/// colons, and as many modes and objects before the last, as it has parents.
+/// Reads `commit NUL`, and for each of its files `:mode mode object object X NUL path NUL`; of a merge there are as
+/// many colons, and as many modes and objects before the last, as it has parents.
 fn parse(printed: &[u8]) -> Vec<Brought> {
     let text = |bytes: &[u8]| str::from_utf8(bytes).unwrap_or_default().to_owned();
     let mut fields = printed.split(|byte| *byte == 0);
@@ -106,7 +106,7 @@ fn parse(printed: &[u8]) -> Vec<Brought> {
     brought
 }
 
-/// How large the files are.
+/// The sizes of the files.
 fn sizes(git: Git<'_>, brought: &[Brought]) -> Result<HashMap<Oid, u64>, GitError> {
     let input = lines(brought.iter().map(|it| &it.new));
     let asked = ["cat-file", "--buffer", "--batch-check=%(objectname) %(objectsize)"];
@@ -141,7 +141,7 @@ fn screen_chunk(
     Ok(())
 }
 
-/// The first file that these commits brought and that is too large to be screened, in words; none where secrets may be.
+/// The first file in these commits that is too large to be scanned, as text; none if secrets are allowed there.
 pub(crate) fn unscreened(
     git: Git<'_>,
     commits: &[Oid],
@@ -161,7 +161,7 @@ pub(crate) fn unscreened(
     }))
 }
 
-/// The files that these commits brought.
+/// The files that these commits added or changed.
 fn brought(git: Git<'_>, commits: &[Oid]) -> Result<Vec<Brought>, GitError> {
     if commits.is_empty() {
         return Ok(Vec::new());
@@ -170,7 +170,8 @@ fn brought(git: Git<'_>, commits: &[Oid]) -> Result<Vec<Brought>, GitError> {
     Ok(parse(&Git::output(git, list, lines(commits.iter()).as_bytes())?))
 }
 
-/// What of a commit its author can choose: all but the names of its tree and of its parents, before its message.
+/// The parts of a commit that its author can choose: all except the names of its tree and parents, before the
+/// message.
 fn header(object: &[u8]) -> Vec<u8> {
     let is_name = |line: &[u8]| {
         let name = [b"tree ".as_slice(), b"parent "].iter().find_map(|field| line.strip_prefix(*field));
@@ -180,7 +181,7 @@ fn header(object: &[u8]) -> Vec<u8> {
     object.split_inclusive(|byte| *byte == b'\n').filter(|line| !is_name(line)).flatten().copied().collect()
 }
 
-/// The first commit whose message, author or other header has what looks like a secret, in words.
+/// The first commit whose message, author or other header contains a suspected secret, as text.
 pub(crate) fn screen_messages(git: Git<'_>, commits: &[Oid]) -> Result<Option<String>, GitError> {
     for commits in commits.chunks(1000) {
         let printed =

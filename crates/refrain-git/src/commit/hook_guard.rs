@@ -1,9 +1,9 @@
-//! A hook that stages for itself (`git add -u`) puts into the loop's commit what is the person's, or what was left out of it.
+//! A hook that stages files itself (`git add -u`) adds the user's changes, or omitted ones, to the loop's commit.
 //!
-//! A hook may well change what the loop changed, or add files of its own making: only what was there and was not to be
-//! committed is harm. Such a commit is undone as long as it is the head: the branch is moved back by compare-and-swap. The
-//! person's index has not been touched by then and the files never are, so all is as it was before, but for what hooks behind
-//! the commit did with it. Where the branch has moved on, somebody builds on the commit: then it is only told.
+//! A hook may change the loop's files or add its own: only existing content that must not be committed is harm. Such
+//! a commit is undone as long as it is the head: the branch is moved back by compare-and-swap. The user's index has
+//! not been touched by then and the files never are, so everything is as before, except for effects of hooks after
+//! the commit. If the branch has moved on, another process builds on the commit: then it is only reported.
 
 use refrain_core::git::{LeftOut, Oid, RepoPath, Skipped};
 
@@ -15,7 +15,8 @@ use crate::error::GitError;
 use crate::plumbing::git::Git;
 
 impl Job<'_> {
-    /// The commit, unless a hook put into it what is not the loop's and it could be undone; where it could not, what that is.
+    /// The commit, unless a hook added foreign changes and the commit could be undone; if not, the list of these
+    /// changes.
     pub(crate) fn without_taken(
         &self,
         made: Made,
@@ -30,7 +31,7 @@ impl Job<'_> {
         Ok((Err(Skipped::HookTook { paths }), Vec::new()))
     }
 
-    /// Moves the branch back, if the commit is the head, and nothing else lies between.
+    /// Moves the branch back, if the commit is the head and directly follows the parent.
     fn undo(&self, made: &Made, parent: Option<&Oid>) -> Result<bool, GitError> {
         let parents = self.git.text(["rev-parse", &format!("{}^@", made.commit)], &[])?;
         if parents != parent.map(Oid::as_str).unwrap_or_default() {
@@ -43,12 +44,12 @@ impl Job<'_> {
         args.extend(self.place());
         args.extend(parent.map(Oid::to_string));
         args.push(made.commit.to_string());
-        // Half of it is none of it: who is stopped now would leave what it should take away.
+        // Cannot be cancelled: a half-finished undo would leave the commit that it should remove.
         Ok(self.git.to_its_end().run(args, &[])?.status.success())
     }
 }
 
-/// What of a commit was not to be in it.
+/// The changes in a commit that do not belong there.
 fn taken(
     git: Git<'_>,
     parent: Option<&Oid>,

@@ -1,9 +1,9 @@
-//! What a commit says: its message with our trailers, and in whose name.
+//! The message of a commit with our trailers, and its identity.
 
 use crate::error::GitError;
 use crate::plumbing::git::Git;
 
-/// What git says when it does not know in whose name.
+/// Git's messages when no identity is configured.
 pub(crate) const IDENTITY: &[&str] = &[
     "Please tell me who you are",
     "empty ident name",
@@ -13,11 +13,11 @@ pub(crate) const IDENTITY: &[&str] = &[
     "no name was given",
 ];
 
-/// In whose name, where git does not know any and nobody will ever look for one.
+/// The identity for temporary commits that are never shown, if git has none.
 pub(crate) const NOBODY: &[&str] = &["-c", "user.name=Refrain", "-c", "user.email=refrain@localhost"];
 
-/// The message with these trailers. One of several paragraphs may end in trailers of its own, which ours are to join: what
-/// is one, git knows.
+/// The message with these trailers. A message of several paragraphs may already end in trailers, which ours must
+/// join: git decides what a trailer is.
 pub(crate) fn with_trailers(
     git: Git<'_>,
     message: &str,
@@ -25,7 +25,7 @@ pub(crate) fn with_trailers(
 ) -> Result<String, GitError> {
     let message = message.trim();
     let trailers: Vec<String> = trailers.iter().map(|(key, value)| format!("{key}: {value}")).collect();
-    // What is a list has no trailers.
+    // A list is not a block of trailers.
     let last = message.rsplit("\n\n").next().unwrap_or_default();
     if last.len() == message.len() || last.lines().all(|line| line.starts_with("- ")) {
         return Ok(format!("{message}\n\n{}\n", trailers.join("\n")));

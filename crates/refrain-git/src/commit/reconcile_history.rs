@@ -1,5 +1,5 @@
-//! What happened to the history since a loop last looked: its own commit that was not recorded any more, the agent's
-//! commits, and whether somebody took commits away.
+//! Compares the history with a loop's last look: its own commit if that was not recorded, the agent's commits, and
+//! whether commits were removed.
 
 use refrain_core::LoopId;
 use refrain_core::git::Oid;
@@ -11,35 +11,35 @@ use crate::plumbing::git::Git;
 pub(crate) const LOOP: &str = "Refrain-Loop";
 pub(crate) const ITERATION: &str = "Refrain-Iteration";
 
-/// A mark, the commit, its tree, its parents, and of which loop and iteration it is, with a NUL at the end.
+/// A mark, the commit, its tree, its parents, and its loop and iteration, with a NUL at the end.
 const FORMAT: &str = "--format=%m%n%H%n%T%n%P%n%(trailers:key=Refrain-Loop,valueonly,separator=%x2C)%n\
                       %(trailers:key=Refrain-Iteration,valueonly,separator=%x2C)%x00";
 
-/// How far back it is looked. Who adds more in one iteration has imported a history.
+/// How far back the history is read. An agent that adds more in one iteration has imported a history.
 const MOST: &str = "--max-count=1000";
 
-/// What is in the history now and was not, or the other way round.
+/// The differences between two states of the history.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Since {
-    /// The commit of this very iteration.
+    /// The commit of this iteration.
     pub(crate) ours: Option<Made>,
-    /// Commits of nobody's loop but the agent's own hand, oldest first.
+    /// Commits made by the agent itself, which belong to no loop, oldest first.
     pub(crate) by_agent: Vec<Oid>,
-    /// Where the head was, if that is missing now.
+    /// The former head, if it is missing now.
     pub(crate) lost: Option<Oid>,
 }
 
-/// Whose commits are looked for.
+/// The loop and iteration whose commits are searched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CommitOwner<'a> {
     pub(crate) id: &'a LoopId,
     pub(crate) iteration: u32,
-    /// What the commit of this iteration was going to be made on, if it was. One with its trailers on anything else is the
-    /// agent's: who reads the log writes what it finds there.
+    /// The intended parent of this iteration's commit, if recorded. A commit with its trailers on another parent is
+    /// the agent's: an agent that reads the log can copy the trailers.
     pub(crate) intended: Option<&'a Intent>,
 }
 
-/// The commit that another is to be made on; none where it is to be the first.
+/// The intended parent of a commit; none for the first commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Intent {
     pub(crate) parent: Option<Oid>,
@@ -52,7 +52,7 @@ pub(crate) struct Made {
     pub(crate) tree: Oid,
 }
 
-/// Looks at what lies between `last` and `head`.
+/// Reads the commits between `last` and `head`.
 pub(crate) fn since(
     git: Git<'_>,
     last: Option<&Oid>,
@@ -66,7 +66,7 @@ pub(crate) fn since(
     let list = ["rev-list", "--no-commit-header", "--left-right", "--reverse", "--topo-order", MOST, FORMAT];
     let done = git.run(list.into_iter().chain([range.as_str(), "--"]), &[])?;
     if !done.status.success() {
-        // The commit that it is compared with is gone altogether.
+        // The commit of the last look no longer exists.
         return Ok(Since { lost: last.cloned(), ..Since::default() });
     }
     let mut since = Since::default();

@@ -1,5 +1,5 @@
-//! Work that was given up, saved on a branch of its own: a commit beside the working tree, the index and every other branch,
-//! none of which is touched.
+//! Work that was given up, saved on a branch of its own: a commit beside the working tree, the index and every other
+//! branch, none of which is touched.
 
 use camino::Utf8Path;
 use refrain_core::LoopId;
@@ -15,35 +15,34 @@ use crate::error::GitError;
 use crate::plumbing::git::{Git, said};
 use crate::repository::Repository;
 
-/// The trailer that says which tree the work is, without what is told of it.
+/// The trailer with the tree of the work, without the added files.
 pub(crate) const TREE: &str = "Refrain-Tree";
 
-/// How many names are tried before it is given up.
+/// How many branch names are tried.
 const NAMES: u32 = 100;
 
-/// What is to be saved, and how.
+/// The work to save, and the rules.
 #[derive(Clone, Copy, Debug)]
 pub struct SaveRequest<'a> {
-    /// What was there before the loop.
+    /// The state before the loop.
     pub base: &'a Base,
-    /// What of the base's changed files is saved all the same: [`Repository::mixed`].
+    /// Changed files of the base that are saved all the same: [`Repository::mixed`].
     pub mixed: &'a [RepoPath],
     pub id: &'a LoopId,
-    /// The iteration that it came to.
+    /// The last iteration.
     pub iteration: u32,
-    /// The branch; where there is one of that name, `-2` is added, and so on.
+    /// The branch; if it exists, `-2` is added, and so on.
     pub branch: &'a str,
     /// The message, without trailers.
     pub message: &'a str,
-    /// What is told of the work beside it: paths and contents, which are as they may be published.
+    /// Files added to the work: paths and contents, which are safe to publish.
     pub files: &'a [(&'a str, &'a [u8])],
-    /// A place for a private index, as that of a commit: the same will do.
+    /// The path of a private index; that of a commit will do.
     pub index: &'a Utf8Path,
-    /// The largest file that is a part of it, in bytes.
+    /// The size limit of its files, in bytes.
     pub largest_file: u64,
-    /// Where what looks like a secret may be a part of it.
+    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
@@ -52,25 +51,25 @@ pub struct SaveRequest<'a> {
 pub struct Saved {
     /// The branch, without `refs/heads/`.
     pub branch: String,
-    /// The commit that it is at.
+    /// The commit of the branch.
     pub commit: Oid,
 }
 
 impl Repository {
-    /// The files that were changed or new before the loop, and look different now: the user's part of them cannot be told from
-    /// the loop's.
+    /// The files that were changed or new before the loop, and are different now: the user's part of them cannot be
+    /// separated from the loop's.
     #[must_use]
     pub fn mixed(&self, base: &Base) -> Vec<RepoPath> {
         let is_changed = |dirty: &&Dirty| self.stamp(&dirty.path.to_bytes()) != dirty.stamp;
         base.dirty.iter().filter(is_changed).map(|dirty| dirty.path.clone()).collect()
     }
 
-    /// Saves what a commit would have now, and `files`, on a new branch that begins at the head.
+    /// Saves the content that a commit would have now, and `files`, on a new branch that starts at the head.
     ///
-    /// It may be repeated: a branch that was made for this loop, this iteration and the same files is taken as it is.
+    /// It may be repeated: a branch that was made for this loop, this iteration and the same files is reused.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    /// [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn save_work(&self, request: SaveRequest<'_>) -> Result<Saved, GitError> {
         self.check_branch_name(request.branch)?;
         let SaveRequest { base, mixed, index, largest_file, allow_secrets, cancel, .. } = request;
@@ -95,14 +94,14 @@ pub(crate) struct Job<'a> {
     pub(crate) repository: &'a Repository,
     pub(crate) branch: &'a str,
     pub(crate) message: &'a str,
-    /// What it is known by where it was saved before.
+    /// Identify an earlier save.
     pub(crate) trailers: &'a [(&'a str, &'a str)],
     pub(crate) files: &'a [(&'a str, &'a [u8])],
     pub(crate) git: Git<'a>,
 }
 
 impl Job<'_> {
-    /// Saves it on a branch that nobody has, or finds it on the one that it was saved on.
+    /// Saves it on a new branch, or finds the branch on which it was saved.
     pub(crate) fn run(&self) -> Result<Saved, GitError> {
         let names = (1..=NAMES).map(|number| match number {
             1 => self.branch.to_owned(),
@@ -117,7 +116,7 @@ impl Job<'_> {
         Err(GitError::BranchTaken(self.branch.to_owned()))
     }
 
-    /// Saves it on this very branch; none where that is another's.
+    /// Saves it on exactly this branch; none if the branch belongs to another save.
     fn save_as(&self, branch: String, made: &mut Option<Oid>) -> Result<Option<Saved>, GitError> {
         if let Some(commit) = self.repository.branch_head(&branch)? {
             return Ok(self.is_made(&commit)?.then_some(Saved { branch, commit }));
@@ -132,7 +131,7 @@ impl Job<'_> {
         let done = self.git.run(["update-ref", "-m", subject, &refname, commit.as_str(), &nothing], &[])?;
         match done.status.success() {
             true => Ok(Some(Saved { branch, commit })),
-            // Somebody was faster.
+            // Another process created it first.
             false if self.repository.branch_head(&branch)?.is_some() => Ok(None),
             false => {
                 Err(GitError::Failed { command: format!("git update-ref {refname}"), said: said(&done) })
@@ -140,7 +139,7 @@ impl Job<'_> {
         }
     }
 
-    /// A commit that no branch has yet.
+    /// A commit without a branch.
     fn commit(&self) -> Result<Oid, GitError> {
         let git = self.git;
         let mut lines = Vec::new();
@@ -174,7 +173,7 @@ impl Job<'_> {
         format!("{}\n\n{}", self.message.trim(), trailers.collect::<String>())
     }
 
-    /// Whether a commit was made for just this, by one who died before that was recorded.
+    /// Whether a commit was made for this very work, by a runner that died before it recorded so.
     fn is_made(&self, commit: &Oid) -> Result<bool, GitError> {
         let value = |(key, _): &(&str, &str)| format!("%(trailers:key={key},valueonly,separator=%x2C)");
         let format: Vec<String> = self.trailers.iter().map(value).collect();

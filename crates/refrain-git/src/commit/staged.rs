@@ -1,9 +1,9 @@
-//! What was staged in the private index last, kept in mind: a claim is looked at before its gates, behind them, and when it
-//! is committed, and where nothing has changed in between git need not read its files again.
+//! Cache of the last staging in the private index: a claim is examined before its gates, after them, and when it is
+//! committed. If nothing has changed in between, git need not read the files again.
 //!
-//! A file counts as unchanged if it looks as it did, down to the time that its inode was changed, which no program can set.
-//! Two writes in one tick of the clock look the same, so nothing is kept in mind of a file that was written in the very tick
-//! of the look: as git does with an index that is not newer than its files.
+//! A file counts as unchanged if it looks as it did, down to the time that its inode was changed, which no program
+//! can set. Two writes in one tick of the clock look the same, so a file that was written in the very tick of the
+//! look is not cached: as git does with an index that is not newer than its files.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -23,8 +23,8 @@ use crate::plumbing::index::Index;
 use crate::repository::Repository;
 
 impl Looks {
-    /// Looks at them. None where a later change could go unnoticed: in a repository in the repository, or in a file that is not
-    /// older than `copy`, which was written just before git was asked.
+    /// Records their stamps. None if a later change could go unnoticed: in a nested repository, or in a file that is
+    /// not older than `copy`, which was written just before git was asked.
     pub(crate) fn of(repository: &Repository, status: &Status, copy: &Utf8Path) -> Option<Self> {
         let (.., seconds, nanoseconds) = seen(copy)?;
         let is_older = |file: &Seen| file.is_none_or(|(.., s, n)| (s, n) < (seconds, nanoseconds));
@@ -50,14 +50,14 @@ fn look(path: &Path) -> Seen {
 }
 
 impl Status {
-    /// Whether the head still is where it was, on the same branch.
+    /// Whether the head and its branch are unchanged.
     fn stands(&self, repository: &Repository) -> Result<bool, GitError> {
         Ok(repository.current_branch()? == self.branch && repository.reference("HEAD")? == self.head)
     }
 }
 
 impl Staged {
-    /// Keeps in mind what stands in the private index `index`, if it is all that the loop changed.
+    /// Caches the content of the private index `index`, if it contains all changes of the loop.
     pub(crate) fn keep(
         repository: &Repository,
         (index, person): (&Utf8Path, Seen),
@@ -74,7 +74,7 @@ impl Staged {
         repository.memory().staged = staged;
     }
 
-    /// What stands there, if nothing has changed since: git is asked only where it looks like that.
+    /// The cached state, if nothing has changed since: git is asked only if that seems so.
     pub(crate) fn take(
         repository: &Repository,
         git: Git<'_>,
@@ -83,13 +83,13 @@ impl Staged {
     ) -> Result<Option<Self>, GitError> {
         let Some(staged) = Self::last(repository, index, largest) else { return Ok(None) };
         let status = submodules::look(repository, git)?;
-        // Git read the same files again: what it says of them is what was staged only if they still are as they were.
+        // Git has read the files again: its answer matches the staged content only if they are still unchanged.
         let is_same = status == staged.status && staged.looks == Looks::now(repository, &status);
         Ok(is_same.then_some(staged))
     }
 
-    /// The same right behind such a look, where nothing was run since: git is asked only where the head has moved, or a file of
-    /// those that it showed is another.
+    /// The same directly after such a look, if no command has run since: git is asked only if the head has moved or
+    /// one of the shown files has changed.
     pub(crate) fn take_again(
         repository: &Repository,
         git: Git<'_>,
@@ -106,7 +106,7 @@ impl Staged {
         }
     }
 
-    /// What was kept in mind last, if the private index, the person's, and the files that git showed look as they did.
+    /// The cached state, if the private index, the user's, and the files that git showed are unchanged.
     fn last(repository: &Repository, index: &Utf8Path, largest: u64) -> Option<Self> {
         let staged = repository.memory().staged.take()?;
         let is_there = staged.largest == largest
@@ -116,7 +116,7 @@ impl Staged {
         is_there.then_some(staged)
     }
 
-    /// Keeps it in mind once more.
+    /// Caches it again.
     pub(crate) fn keep_on(self, repository: &Repository) {
         repository.memory().staged = Some(self);
     }

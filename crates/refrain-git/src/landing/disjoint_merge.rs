@@ -1,7 +1,7 @@
-//! Works that come together by themselves, all at once: each only changed or added files, and none a file of another's. What
-//! git would merge of them, one by one, holds the files of each as it left them; it is made here of two questions, where git
-//! takes one merge a work. Whatever is not as plain as that is left to git: something was deleted (which may be a rename), the
-//! same path, a file where another has a folder.
+//! Merges works that do not overlap, all at once: each only changes or adds files, and no two works share a file.
+//! Merging them one by one with git would give the same files; this takes two git calls instead of one merge per
+//! work. Everything else is left to git: a deletion (which may be a rename), the same path, a file in place of a
+//! folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,18 +20,19 @@ const FILES: [&[u8]; 3] = [b"100644", b"100755", b"120000"];
 /// The mode of a folder in a tree.
 const FOLDER: &[u8] = b"40000";
 
-/// What a work did with a path: its mode and content now.
+/// A work's change of a path: its mode and content now.
 type Changed = (Vec<u8>, Vec<u8>, Oid);
 
 /// The entries of a folder by their names: mode and object.
 type Entries = BTreeMap<Vec<u8>, (Vec<u8>, Oid)>;
 
 impl Repository {
-    /// The trees that works come to, each merged onto the one before it and the first onto `tip`; none where git has to merge
-    /// them. All begin at `base`, which `tip` descends from. None of them may have touched one of the `except` paths.
+    /// The trees that result from merging works, each onto the one before it and the first onto `tip`; none if git
+    /// has to merge them. All start at `base`, an ancestor of `tip`. None of them may have changed one of the
+    /// `except` paths.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`].
+    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`].
     pub fn merge_apart(
         &self,
         (base, tip): (&Oid, &Oid),
@@ -62,7 +63,7 @@ impl Repository {
     }
 }
 
-/// What each commit changed since the base; none where one did more than change and add files.
+/// The changes of each commit since the base; none if one did more than change and add files.
 fn changes<'a>(
     git: Git<'_>,
     base: &Oid,
@@ -94,7 +95,7 @@ fn changes<'a>(
     Ok(Some(all).filter(|all| all.len() == input.lines().count()))
 }
 
-/// Whether no path is changed twice, nor is a folder above another.
+/// Whether no path is changed twice, and none is a folder above another.
 fn are_apart(all: &[Vec<Changed>]) -> bool {
     let mut paths = BTreeSet::new();
     all.iter().flatten().all(|(path, ..)| paths.insert(path.as_slice()))
@@ -119,7 +120,7 @@ fn placed(path: &[u8]) -> (&[u8], &[u8]) {
 struct Folders(BTreeMap<Vec<u8>, Entries>);
 
 impl Folders {
-    /// As a tree has them, those that it does not have empty; none where something else is in the place of one.
+    /// The folders of a tree, missing ones empty; none if something else is in the place of one.
     fn of<'p>(
         git: Git<'_>,
         tree: &Oid,
@@ -156,12 +157,12 @@ impl Folders {
         self.0.entry(folder.to_vec()).or_default().insert(name.to_vec(), (mode.clone(), object.clone()));
     }
 
-    /// Writes the folders that are above what a work changed, the innermost first, and so the root.
+    /// Writes the folders above a work's changes, the innermost first, and finally the root.
     fn write(&mut self, repository: &Repository, work: &[Changed]) -> Option<Oid> {
         let mut changed: BTreeSet<&[u8]> = work.iter().flat_map(|(path, ..)| above(path)).collect();
         changed.insert(&[]);
         let mut root = None;
-        // What is in a folder comes behind it in this order.
+        // The content of a folder follows it in this order.
         for folder in changed.into_iter().rev() {
             let tree = repository.keep("tree", &written(self.0.get(folder)?)).ok()?;
             if folder.is_empty() {
@@ -182,7 +183,7 @@ fn read(mut content: &[u8]) -> Option<Entries> {
         let (head, rest) = content.split_at(memchr::memchr(0, content)?);
         let (mode, name) = head.split_at(memchr::memchr(b' ', head)?);
         let (object, rest) = rest.get(1..)?.split_at_checked(20)?;
-        // As tools wrote it that are no more: what it is told by would be another.
+        // Written by old tools with a leading zero: writing it again would change the name of the tree.
         if mode.starts_with(b"0") {
             return None;
         }
@@ -193,7 +194,7 @@ fn read(mut content: &[u8]) -> Option<Entries> {
     Some(entries)
 }
 
-/// A tree of these entries, in git's order: a folder stands where its name with a slash behind it would.
+/// A tree of these entries, in git's order: a folder sorts as if its name ended with a slash.
 fn written(entries: &Entries) -> Vec<u8> {
     let place = |name: &[u8], mode: &[u8]| if mode == FOLDER { [name, b"/"].concat() } else { name.to_vec() };
     let mut all: Vec<_> =

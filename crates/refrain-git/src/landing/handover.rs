@@ -1,11 +1,11 @@
-//! Handing a wave over to the person: their branch moves to its commit, and what they have checked out follows it, with all
-//! that they have changed, staged or put there themselves left as it is.
+//! Handing a wave over to the user: their branch moves to its commit, and their checkout follows it. Everything that
+//! they have changed, staged or added is left as it is.
 //!
-//! The lock of their index is held over all of it, so that no git of theirs comes in between. Files first, then the branch,
-//! then the index: whoever is killed on the way leaves at worst files that are ahead of the branch, which no careless commit
-//! turns into a loss; a branch ahead of its files would look like a change that takes the wave back. A note in the worktree's
-//! git folder says what was begun. With it the next call finishes: what is on disk already is taken as it is, and a file that
-//! was cut off in the middle of being written is written again.
+//! The lock of their index is held throughout, so that no other git interferes. Files are written first, then the
+//! branch, then the index: a kill in between leaves at worst files that are ahead of the branch, which no careless
+//! commit turns into a loss; a branch ahead of its files would look like a change that reverts the wave. A note in
+//! the worktree's git folder records the operation. With it the next call finishes: files already on disk are
+//! accepted as they are, and a file that was cut off while being written is written again.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -23,42 +23,42 @@ use crate::plumbing::index::{Index, Locked};
 use crate::plumbing::worktree_list::head_of;
 use crate::repository::Repository;
 
-/// What is to be handed over, and to whom.
+/// The commit to hand over, and the user's branch.
 #[derive(Clone, Copy, Debug)]
 pub struct HandOverRequest<'a> {
-    /// The plan; its name is in the lock of the index, so that it knows its own.
+    /// The plan; its id is in the index lock, so that it recognizes its own lock.
     pub id: &'a LoopId,
-    /// The branch that was checked out at the plan's begin; none where the head was detached.
+    /// The branch that was checked out when the plan began; none if the head was detached.
     pub branch: Option<&'a str>,
-    /// Where it should be: the last commit that was handed over, or the head at the begin.
+    /// The expected head: the last commit that was handed over, or the head at the start.
     pub expected: &'a Oid,
-    /// The commit, which descends from that.
+    /// The commit to hand over, a descendant of the expected one.
     pub to: &'a Oid,
-    /// What the branch's log says of it.
+    /// The entry in the branch's log.
     pub why: &'a str,
-    /// A place for private indexes, in the plan's own folder: this, and others beside it.
+    /// The path of private indexes, in the plan's own folder: this, and others beside it.
     pub index: &'a Utf8Path,
-    /// Who may stop it, until the first file is written.
+    /// Cancels it until the first file is written.
     pub cancel: Option<&'a Cancel>,
 }
 
-/// What came of it. But for `Done` nothing was changed, and it may be tried again.
+/// The result. Except for `Done`, nothing was changed, and it may be tried again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandedOver {
-    /// The branch has it, and so have the files.
+    /// The branch and the files are updated.
     Done,
-    /// The branch is somewhere else: the person committed meanwhile.
+    /// The branch is elsewhere: the user committed meanwhile.
     Diverged { head: Oid },
-    /// Something of the person's would be overwritten.
+    /// Changes of the user would be overwritten.
     InTheWay { paths: Vec<RepoPath> },
-    /// Another branch is checked out by now.
+    /// Another branch is checked out now.
     OtherBranch {
-        /// Which; none where the head is detached.
+        /// Its name; none if the head is detached.
         now: Option<String>,
     },
-    /// The branch is checked out in another worktree too, whose files would not follow.
+    /// The branch is also checked out in another worktree, whose files would not follow.
     CheckedOut { by: Utf8PathBuf },
-    /// Git is in the middle of something.
+    /// A git operation is in progress.
     InProgress(Operation),
     /// Another git holds the index lock, or died holding it.
     IndexLocked,
@@ -68,7 +68,7 @@ impl Repository {
     /// Hands a commit over.
     ///
     /// # Errors
-    /// [`GitError::Unborn`] on a branch without a commit; [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    /// [`GitError::Unborn`] on a branch without a commit; [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn hand_over(&self, request: HandOverRequest<'_>) -> Result<HandedOver, GitError> {
         let HandOverRequest { branch, expected, to, .. } = request;
         let note = Note::of(self, expected, to);
@@ -95,7 +95,7 @@ impl Repository {
         Job { repository: self, request, git, head: &head, note: &note }.run(lock)
     }
 
-    /// What a plan begins at: the head, and the branch that is checked out.
+    /// The start of a plan: the head, and the branch that is checked out.
     ///
     /// # Errors
     /// [`GitError::Unborn`] in a repository without a commit.
@@ -104,7 +104,7 @@ impl Repository {
         Ok((head, self.current_branch()?))
     }
 
-    /// The branch that is checked out; none where the head is detached.
+    /// The branch that is checked out; none if the head is detached.
     pub(crate) fn current_branch(&self) -> Result<Option<String>, GitError> {
         if let Some(Some(name)) = head_of(self.git_dir()) {
             return Ok(Some(name));
@@ -118,7 +118,7 @@ impl Repository {
 /// The file of a [`Note`].
 const NOTE: &str = "refrain-handover";
 
-/// Says what was begun and is not over.
+/// Records a hand-over that has begun and is not complete.
 pub(crate) struct Note {
     path: Utf8PathBuf,
     text: String,
@@ -129,7 +129,7 @@ impl Note {
         Self { path: repository.git_dir().join(NOTE), text: format!("{expected} {to}\n") }
     }
 
-    /// What was begun in this worktree and is not over: from where, and to where.
+    /// The incomplete hand-over in this worktree: from which commit to which.
     pub(crate) fn begun(repository: &Repository) -> Option<(Oid, Oid)> {
         let text = text(&repository.git_dir().join(NOTE)).ok()?;
         let (expected, to) = text.trim_end().split_once(' ')?;
@@ -140,7 +140,7 @@ impl Note {
         text(&self.path).is_ok_and(|text| text == self.text)
     }
 
-    /// It need not survive a power loss: what git writes does not either.
+    /// It need not survive a power loss: git's own files do not either.
     fn write(&self) -> Result<(), GitError> {
         #[expect(clippy::disallowed_methods, reason = "whole or of no use, which is as good as none")]
         fs::write(&self.path, &self.text).on("write", &self.path)
@@ -151,7 +151,7 @@ impl Note {
     }
 }
 
-/// A hand-over on its way, under the lock of the person's index.
+/// A hand-over in progress, under the lock of the user's index.
 pub(crate) struct Job<'a> {
     pub(crate) repository: &'a Repository,
     pub(crate) request: HandOverRequest<'a>,
@@ -165,7 +165,7 @@ impl Job<'_> {
     fn run(&self, lock: Locked<'_>) -> Result<HandedOver, GitError> {
         let HandOverRequest { expected, to, index, .. } = self.request;
         lock.copy_to(index)?;
-        // Neither question waits for the other.
+        // The two questions run in parallel.
         let (staged, steps) = std::thread::scope(|both| {
             let staged = both.spawn(|| self.staged());
             (staged.join(), self.steps())
@@ -179,23 +179,23 @@ impl Job<'_> {
         }
         self.note.write()?;
         for path in &disk.cut_off {
-            // One that stays is named by git, which refuses to write over it.
+            // If it cannot be removed, git names it and refuses to overwrite it.
             let _ = fs::remove_file(path);
         }
-        // What the person has as it is to be already is theirs to have; the index need only know.
+        // Paths that the user already has in their final form stay; only the index is updated.
         let ahead = steps.iter().filter(|step| disk.ahead.contains(&step.path));
         self.put(self.git, ahead.map(|step| (&step.path, &step.to)))?;
-        // From here on it is not stopped half-way.
+        // From here on it cannot be cancelled.
         let git = self.git.to_its_end();
         let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", expected.as_str(), to.as_str()];
         let done = git.run(read, &[])?;
         if !done.status.success() {
             let said = said(&done);
             let Some(path) = named(&said) else {
-                // As where the disk is full, in the middle of it: the next call goes on.
+                // For example, the disk is full: the next call continues.
                 return Err(GitError::Failed { command: "git read-tree".to_owned(), said });
             };
-            // This it says before it writes anything.
+            // Git reports this before it writes anything.
             self.note.remove()?;
             return Ok(in_the_way([path].into()));
         }
@@ -217,7 +217,7 @@ impl Job<'_> {
         Ok(git.with_hooks().run(args, &[])?.status.success())
     }
 
-    /// Puts the files back that were written for a commit which the branch did not take.
+    /// Restores the files that were written for a commit, after the branch update was rejected.
     fn take_back(
         &self,
         git: Git<'_>,
@@ -235,7 +235,7 @@ impl Job<'_> {
                     let path = self.repository.on_disk(&step.path);
                     let _ = fs::remove_file(&path);
                     for above in path.ancestors().skip(1) {
-                        // Only empty ones go, and what is not removed stops it.
+                        // Only empty folders are removed; the first that is not stops it.
                         if above == self.repository.root().as_std_path() || fs::remove_dir(above).is_err() {
                             break;
                         }
@@ -251,7 +251,7 @@ fn in_the_way(paths: BTreeSet<Vec<u8>>) -> HandedOver {
     HandedOver::InTheWay { paths: paths.iter().map(|path| RepoPath::from_bytes(path)).collect() }
 }
 
-/// The path that git names where it refuses to overwrite something.
+/// The path in git's message when it refuses to overwrite something.
 fn named(said: &str) -> Option<Vec<u8>> {
     let line = said.lines().find(|line| {
         ["not uptodate", "would be overwritten", "would lose untracked", "would be removed"]

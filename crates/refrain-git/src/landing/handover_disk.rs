@@ -1,4 +1,4 @@
-//! What a hand-over finds of the paths that it is to change: on disk, by their content, and in the person's index.
+//! The state of the paths that a hand-over changes: on disk, by their content, and in the user's index.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
@@ -16,7 +16,7 @@ use crate::plumbing::disk::remove;
 use crate::plumbing::git::{Git, oid};
 use crate::plumbing::index::unlock_private;
 
-/// A path that is another in the commit.
+/// A path that differs in the commit.
 pub(crate) struct Step {
     pub(crate) path: Vec<u8>,
     pub(crate) from: File,
@@ -29,19 +29,19 @@ impl Step {
     }
 }
 
-/// What each path is on disk.
+/// The state of each path on disk.
 #[derive(Debug, Default)]
 pub(crate) struct Disk {
-    /// As it is to be already.
+    /// Already in its final state.
     pub(crate) ahead: BTreeSet<Vec<u8>>,
-    /// What is left of one who was killed writing it.
+    /// Files left by a runner that was killed while writing them.
     pub(crate) cut_off: Vec<PathBuf>,
-    /// Something else than either, so it is the person's.
+    /// Neither version, so it is the user's.
     pub(crate) in_the_way: BTreeSet<Vec<u8>>,
 }
 
 impl Job<'_> {
-    /// What is another in the commit.
+    /// The paths that differ in the commit.
     pub(crate) fn steps(&self) -> Result<Vec<Step>, GitError> {
         let HandOverRequest { expected, to, .. } = self.request;
         let words = ["diff-tree", "-r", "-z", "--no-renames", "--raw", expected.as_str(), to.as_str()];
@@ -63,8 +63,8 @@ impl Job<'_> {
         Ok(steps)
     }
 
-    /// Looks at what is on disk and in the index of the paths that are to change. It is their content that counts, and not
-    /// what the index remembers of them.
+    /// Reads the state of the paths to change, on disk and in the index. Their content counts, not the cached file
+    /// attributes in the index.
     pub(crate) fn look(&self, steps: &[Step], staged: &BTreeMap<Vec<u8>, File>) -> Result<Disk, GitError> {
         let as_new = self.differing(".new", steps.iter().map(|step| (&step.path, &step.to)))?;
         let as_old = self.differing(".old", steps.iter().map(|step| (&step.path, &step.from)))?;
@@ -75,7 +75,7 @@ impl Job<'_> {
         for step in steps {
             let path = &step.path;
             let staged = staged.get(path);
-            // As the index of the last commit, or as that of the next, has it.
+            // The index entry equals that of the last commit, or of the next.
             let fits = staged.is_none_or(|staged| *staged == step.to);
             if step.is_submodule() || sparse.contains(path) {
                 if !fits {
@@ -103,7 +103,7 @@ impl Job<'_> {
         Ok(disk)
     }
 
-    /// Which of these are not on disk as they are said to be.
+    /// The paths among these that differ on disk from the given versions.
     fn differing<'p>(
         &self,
         name: &str,
@@ -121,7 +121,7 @@ impl Job<'_> {
         remove(&index)?;
         let git = self.git.with_index(&index);
         self.put(git, there.into_iter())?;
-        // It says with its exit code that there are some.
+        // Its exit code says whether some differ.
         git.run(["update-index", "-q", "--refresh"], &[])?;
         let printed = git.output(["diff-files", "-z", "--name-only", "--ignore-submodules=all"], &[])?;
         remove(&index)?;
@@ -130,7 +130,7 @@ impl Job<'_> {
         Ok(differing)
     }
 
-    /// Puts files into an index; one without a mode goes.
+    /// Puts files into an index; files without a mode are removed.
     pub(crate) fn put<'p>(
         &self,
         git: Git<'_>,
@@ -143,13 +143,13 @@ impl Job<'_> {
                 None => gone.extend(stage::info("0", self.request.to, path)),
             }
         }
-        // First what is gone: a file may have become a folder.
+        // Deleted files first: a file may have become a folder.
         gone.extend(there);
         if gone.is_empty() { Ok(()) } else { stage::put(git, &gone) }
     }
 
-    /// What the person staged: paths that the index has otherwise than the last commit, and how. None where several versions
-    /// of one wait for a decision.
+    /// The user's staged changes: paths whose index entry differs from the last commit, and the entry. None during an
+    /// unresolved conflict.
     pub(crate) fn staged(&self) -> Result<Option<BTreeMap<Vec<u8>, File>>, GitError> {
         let words = ["diff-index", "--cached", "-z", "--raw", "--no-renames", self.request.expected.as_str()];
         let printed = self.git.output(words, &[])?;
@@ -161,7 +161,7 @@ impl Job<'_> {
         Ok(Some(changes.map(|change| (change.path.to_vec(), change.file())).collect()))
     }
 
-    /// The paths that the person has git leave out of the worktree.
+    /// The paths that the user's sparse checkout omits.
     fn sparse(&self) -> Result<BTreeSet<Vec<u8>>, GitError> {
         if !self.repository.git_dir().join("info/sparse-checkout").exists() {
             return Ok(BTreeSet::new());
@@ -171,8 +171,8 @@ impl Job<'_> {
         Ok(records.filter_map(|record| record.strip_prefix(b"S ")).map(<[u8]>::to_vec).collect())
     }
 
-    /// What of the person's is where a new path is to be: a file, those in a folder of that name, or a file where a folder
-    /// above it should be. What goes with the same step is not theirs.
+    /// Files of the user in the place of a new path: a file, those in a folder of that name, or a file in place of a
+    /// folder above it. Files removed by the same step do not count.
     fn in_the_place_of(&self, path: &[u8], gone: &BTreeSet<&[u8]>) -> Vec<Vec<u8>> {
         let root = self.repository.root().as_std_path();
         let relative = |path: &Path| {
@@ -192,8 +192,8 @@ impl Job<'_> {
         found
     }
 
-    /// Whether this is what is left where somebody was killed in the middle of this very hand-over: the file is gone, or
-    /// begins as the new one and ends too early.
+    /// Whether this is left from this very hand-over after a kill: the file is gone, or it is a truncated prefix of
+    /// the new one.
     fn is_cut_off(&self, step: &Step, there: Option<&Metadata>) -> Result<bool, GitError> {
         if !self.note.is_there() {
             return Ok(false);
@@ -205,7 +205,7 @@ impl Job<'_> {
     }
 }
 
-/// Names every file at or below a path, links too.
+/// Visits every file at or below a path, links too.
 fn files_below(path: &Path, name: &mut impl FnMut(&Path)) {
     let mut left: Vec<PathBuf> = vec![path.to_owned()];
     while let Some(path) = left.pop() {

@@ -1,4 +1,4 @@
-//! What commits hold and stand on, asked of what is known and else of git.
+//! Trees and parents of commits, from the cache or else from git.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::plumbing::git::Git;
 use crate::plumbing::object_cache::Head;
 use crate::repository::Repository;
 
-/// Where commits stand, and what they hold.
+/// Trees and parents of commits.
 #[derive(Debug)]
 pub(crate) struct Heads(HashMap<Oid, Head>);
 
@@ -19,14 +19,14 @@ impl Heads {
         self.0.get(commit)?.parents.first()
     }
 
-    /// The tree of a commit, where it is one of them.
+    /// The tree of a commit, if it is one of them.
     pub(crate) fn tree(&self, commit: &Oid) -> Option<&Oid> {
         self.0.get(commit).map(|head| &head.tree)
     }
 }
 
 impl Repository {
-    /// Looks at commits; git is asked once about all that are not known.
+    /// Loads commits; git is asked once for all that are not cached.
     pub(crate) fn heads(&self, git: Git<'_>, commits: &[Oid]) -> Result<Heads, GitError> {
         let (mut heads, mut unknown) = (HashMap::new(), String::new());
         for commit in commits {
@@ -50,7 +50,7 @@ impl Repository {
         Ok(Heads(heads))
     }
 
-    /// The tree of a commit, asked with this git.
+    /// The tree of a commit, read with this git.
     pub(crate) fn tree_by(&self, git: Git<'_>, commit: &Oid) -> Result<Oid, GitError> {
         let heads = self.heads(git, std::slice::from_ref(commit))?;
         heads.tree(commit).cloned().ok_or_else(|| GitError::NoCommit(commit.to_string()))

@@ -1,5 +1,5 @@
-//! A line of commits on a reference of our own, made of objects alone: how one is added, picked onto another, and found
-//! again by what its trailers say.
+//! A line of commits on a reference of our own, made of objects alone: adding a commit, picking it onto another, and
+//! finding it again by its trailers.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use crate::plumbing::parts::Parts;
 use crate::plumbing::reference::Place;
 use crate::repository::Repository;
 
-/// How many references git is asked for at once: arguments have a limit.
+/// How many references one git call lists: the length of arguments is limited.
 const AT_ONCE: usize = 500;
 
-/// A commit that is to be made.
+/// A commit to be made.
 pub(crate) struct New<'a> {
     pub(crate) tree: &'a Oid,
     pub(crate) parents: &'a [&'a Oid],
@@ -29,46 +29,45 @@ pub(crate) struct New<'a> {
     pub(crate) trailers: &'a [(&'a str, &'a str)],
 }
 
-/// What is to be made anew.
+/// The line to recreate.
 #[derive(Clone, Copy, Debug)]
 pub struct RemakeRequest<'a> {
-    /// The reference that the line stands on.
+    /// The reference of the line.
     pub reference: &'a str,
     pub tip: &'a Oid,
-    /// What the line is made on: where it began, or what it is to begin at from now on.
+    /// The base of the line: its original start, or a new one.
     pub onto: &'a Oid,
-    /// The commits that make the line, in their order. One that is not named is taken out.
+    /// The commits of the line, in order. A commit that is not listed is removed.
     pub commits: &'a [Oid],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinearBranch {
-    /// The reference is at the new line.
+    /// The reference points to the new line.
     Done {
-        /// Where the line ends.
+        /// The end of the line.
         tip: Oid,
-        /// What was made of each commit that is in it, in order.
+        /// The new commit for each original commit, in order.
         picked: Vec<(Oid, Oid)>,
-        /// The commits that do not go without those that were taken out, and so are not in it either.
+        /// The commits that depend on the removed ones, and so are not in it either.
         conflicts: Vec<(Oid, Vec<Conflict>)>,
     },
-    /// Somebody moved the reference, which is as it was then.
+    /// Another process moved the reference, which was there at that time.
     Moved {
-        /// Where it is now; none where it is gone.
+        /// Its position now; none if it is gone.
         at: Option<Oid>,
     },
 }
 
 impl Repository {
-    /// Makes a line anew of some of its commits, or on another commit: with `onto` where the line began, and all of its
-    /// commits but one, that one is taken out. Commits that stand where they should already are taken as they are. It may be
-    /// repeated: what it makes is the same each time, unless commits are signed; then it is known by its trees.
+    /// Recreates a line from some of its commits, or on another commit: with `onto` as the line's start and all
+    /// commits except one, that one is removed. Commits that are already in the right place are kept. It may be
+    /// repeated: the result is the same each time, unless commits are signed; then it is recognized by its trees.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    /// [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn remake_line(&self, request: RemakeRequest<'_>) -> Result<LinearBranch, GitError> {
         let git = self.git().until(request.cancel);
         let (mut tip, mut picked, mut conflicts) = (request.onto.clone(), Vec::new(), Vec::new());
@@ -104,7 +103,7 @@ impl Repository {
         self.tree_by(self.git(), commit)
     }
 
-    /// Where a reference is; none where there is none of that name.
+    /// The commit of a reference; none if it does not exist.
     pub fn reference(&self, name: &str) -> Result<Option<Oid>, GitError> {
         match self.place_of(name) {
             Place::At(at) => return Ok(Some(at)),
@@ -115,11 +114,11 @@ impl Repository {
         Ok(String::from_utf8_lossy(&done.stdout).lines().last().and_then(|line| line.parse().ok()))
     }
 
-    /// Moves a reference, or makes it where it was not, if it still is where it was seen; says whether it is now where it
-    /// should be. It may be repeated.
+    /// Moves a reference from its expected position, or creates it; returns whether it is now at its target. It may
+    /// be repeated.
     ///
     /// # Errors
-    /// [`GitError::Failed`] where git refuses another way, as for a name that no reference can have.
+    /// [`GitError::Failed`] if git refuses for another reason, such as an invalid name.
     pub fn move_reference(
         &self,
         name: &str,
@@ -140,7 +139,7 @@ impl Repository {
         }
     }
 
-    /// Makes a reference where there is none; says whether that was so.
+    /// Creates a reference that does not exist; returns whether it did so.
     pub(crate) fn make_reference(&self, name: &str, to: &Oid, why: &str) -> Result<bool, GitError> {
         if self.known().take_expected(name) && self.place_of(name) == Place::At(to.clone()) {
             return Ok(true);
@@ -150,7 +149,7 @@ impl Repository {
         Ok(done.status.success())
     }
 
-    /// Where references are, and the trees of their commits; those of which there are none are not told.
+    /// The commits that references point to, and the trees of these; references that do not exist are omitted.
     pub fn references(&self, names: &[String]) -> Result<BTreeMap<String, (Oid, Oid)>, GitError> {
         let (mut found, mut unclear) = (BTreeMap::new(), Vec::new());
         for name in names {
@@ -170,7 +169,7 @@ impl Repository {
             found.extend(printed.lines().filter_map(|line| {
                 let mut fields = line.split(' ');
                 let (name, at, tree) = (fields.next()?, fields.next()?, fields.next()?);
-                // One of these may be a folder of others.
+                // Git also lists references below a requested name.
                 names.iter().find(|asked| **asked == name)?;
                 Some((name.to_owned(), (at.parse().ok()?, tree.parse().ok()?)))
             }));
@@ -178,7 +177,7 @@ impl Repository {
         Ok(found)
     }
 
-    /// Takes references away that still are where they were seen, all at once; one that was moved stays.
+    /// Deletes references that have not moved, all at once; one that has moved stays.
     pub fn drop_references(&self, at: &BTreeMap<String, Oid>) -> Result<(), GitError> {
         let order = |(name, at): (&String, &Oid)| format!("delete {name} {at}\n");
         let all: String = at.iter().map(order).collect();
@@ -186,11 +185,11 @@ impl Repository {
         {
             return Ok(());
         }
-        // All, or none of them: one was moved.
+        // A transaction fails as a whole if one reference has moved: delete them one by one.
         at.iter().try_for_each(|(name, at)| self.drop_reference(name, at).map(drop))
     }
 
-    /// Takes a reference away, if it still is where it was seen; says whether it is gone.
+    /// Deletes a reference if it has not moved; returns whether it is gone.
     pub fn drop_reference(&self, name: &str, at: &Oid) -> Result<bool, GitError> {
         let done = self.git().run(["update-ref", "-d", name, at.as_str()], &[])?;
         if done.status.success() {
@@ -205,8 +204,7 @@ impl Repository {
         }
     }
 
-    /// Adds an object that no reference has yet, in the person's name and with the signature that they have every commit made
-    /// with.
+    /// Adds a commit object without a reference, with the user's identity, and signed if the user signs every commit.
     pub(crate) fn make_commit(&self, git: Git<'_>, new: &New<'_>) -> Result<Oid, GitError> {
         let message = with_trailers(git, new.message, new.trailers)?;
         let is_signed = self.signs(git)?;
@@ -219,8 +217,8 @@ impl Repository {
         })
     }
 
-    /// Adds a commit once more on another parent: with what it changed against its own, the same author and the same words.
-    /// One that stands there already is taken as it is.
+    /// Picks a commit onto another parent: with its own changes, author and message. A commit that already has this
+    /// parent is used as it is.
     pub(crate) fn pick(
         &self,
         git: Git<'_>,
@@ -247,14 +245,14 @@ impl Repository {
             let git = git.by(author.as_ref());
             return oid("commit-tree", &Git::text(git, settings.chain(args), message)?).map(Ok);
         }
-        // As it was made: so it is the same object each time.
+        // With the original times: so it is the same object each time.
         let head = format!("tree {tree}\nparent {onto}\n");
         let object = [head.as_bytes(), &parts.rest].concat();
         oid("hash-object", &Git::text(git, ["hash-object", "-t", "commit", "-w", "--stdin"], &object)?)
             .map(Ok)
     }
 
-    /// Whether the person wants every commit signed.
+    /// Whether the user wants every commit signed.
     fn signs(&self, git: Git<'_>) -> Result<bool, GitError> {
         if configured(self, git, |configured| configured.is_unsigned())? {
             return Ok(false);
@@ -264,14 +262,14 @@ impl Repository {
     }
 }
 
-/// The commits of a line behind `from`, oldest first.
+/// The commits of a line after `from`, oldest first.
 pub(crate) fn since(git: Git<'_>, from: &Oid, to: &Oid) -> Result<Vec<Oid>, GitError> {
     let range = format!("{from}..{to}");
     let printed = git.text(["rev-list", "--first-parent", "--reverse", &range, "--"], &[])?;
     printed.lines().map(|line| oid("rev-list", line)).collect()
 }
 
-/// The youngest commit behind `from` on this line that has these very trailers.
+/// The youngest commit after `from` on this line that has exactly these trailers.
 pub(crate) fn trailed(
     git: Git<'_>,
     (from, to): (&Oid, &Oid),

@@ -1,5 +1,5 @@
-//! Merging without a checkout: a tree of three commits, or where that does not go by itself, what is at odds, and a tree in
-//! which git has marked it. Only objects are written.
+//! Merging without a checkout: the tree of three commits, or in a conflict, the conflicting paths and a tree with
+//! git's markers. Only objects are written.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,44 +17,43 @@ use crate::plumbing::git::{Git, oid, said};
 use crate::plumbing::index::unlock_private;
 use crate::repository::Repository;
 
-/// How a conflict is marked: with what both sides began from, which says what each of them did.
+/// The style of conflict markers: with the common base, which shows what each side changed.
 const SETTINGS: &[&str] = &["-c", "merge.conflictStyle=diff3"];
 
 #[derive(Clone, Copy, Debug)]
 pub struct MergeRequest<'a> {
-    /// The commit that the work began at. It is said and not looked for in the history: what the work was branched from may
-    /// have been taken out of the line since, and would come back with it.
+    /// The commit that the work began at. It is given and not searched in the history: commits below the work may
+    /// have been removed from the line since, and would come back with it.
     pub base: &'a Oid,
-    /// What it is merged onto.
+    /// The commit to merge onto.
     pub tip: &'a Oid,
     pub work: &'a Oid,
-    /// Paths that are never part of the work, whatever it did with them: they are as the tip has them.
+    /// Paths that are never part of the work: they stay as the tip has them.
     pub except: &'a [RepoPath],
-    /// A place for a private index.
+    /// The path of a private index.
     pub index: &'a Utf8Path,
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// Both go together.
+    /// The merge has no conflict.
     Clean { tree: Oid },
-    /// Somebody has to decide.
+    /// The user has to decide.
     Conflict {
-        /// The tree with git's marks in it.
+        /// The tree with git's conflict markers.
         tree: Oid,
-        /// About what, in the order of the paths.
+        /// The conflicts, ordered by path.
         conflicts: Vec<Conflict>,
     },
 }
 
 impl Repository {
-    /// Merges what a work did since its base onto a tip. It may be repeated, and comes to the same.
+    /// Merges the changes of a work since its base onto a tip. It may be repeated with the same result.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    /// [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn merge(&self, request: MergeRequest<'_>) -> Result<Merged, GitError> {
         let git = self.git().until(request.cancel);
         let without = self.without(git, request)?;
@@ -62,7 +61,7 @@ impl Repository {
         merge(git, request.base, request.tip, work)
     }
 
-    /// The work as a commit that leaves the excepted paths as they were; none where it does anyway.
+    /// The work as a commit that leaves the excepted paths unchanged; none if it does so already.
     fn without(&self, git: Git<'_>, request: MergeRequest<'_>) -> Result<Option<Oid>, GitError> {
         let MergeRequest { base, work, except, index, .. } = request;
         if except.is_empty() {
@@ -86,11 +85,11 @@ impl Repository {
         oid("commit-tree", &git.text(args, b"Work without what is no part of it\n")?).map(Some)
     }
 
-    /// What `work` has of the commit that it began at: that one, unless somebody set the branch back to before it. Seen from
-    /// there the work would take back what came in between.
+    /// The commit on which `work` is based: `began`, unless the branch was reset to an earlier commit. Compared with
+    /// `began`, the work would then revert the commits in between.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, where the two have nothing in common, and [`GitError::Cancelled`].
+    /// [`GitError`] if git cannot be run or the two have no common ancestor, and [`GitError::Cancelled`].
     pub fn stands_on(&self, began: &Oid, work: &Oid, cancel: Option<&Cancel>) -> Result<Oid, GitError> {
         if began == work || self.known().get(work).is_some_and(|head| head.parents.contains(began)) {
             return Ok(began.clone());
@@ -99,10 +98,10 @@ impl Repository {
         oid("merge-base", &git.text(["merge-base", began.as_str(), work.as_str()], &[])?)
     }
 
-    /// Those of the works, each with the commit that it began at, which touched one of these paths.
+    /// The works, each given with its start, that changed one of these paths.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`].
+    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`].
     pub fn touching(
         &self,
         works: &[(&Oid, &Oid)],
@@ -112,7 +111,7 @@ impl Repository {
         if works.is_empty() || paths_of.is_empty() {
             return Ok(Vec::new());
         }
-        // The first is compared with the second, as if that were its parent.
+        // The first is compared with the second, as if the second were its parent.
         let input: String = works.iter().map(|(work, base)| format!("{work} {base}\n")).collect();
         let words =
             ["--literal-pathspecs", "diff-tree", "--stdin", "-r", "-z", "--no-renames", "--name-only", "--"];
@@ -124,8 +123,8 @@ impl Repository {
         Ok(names.filter(|name| works.iter().any(|(work, _)| *work == name)).collect())
     }
 
-    /// What both sides did with these paths since `base`, as two diffs, each cut in its middle where it is longer than half of
-    /// `most` bytes.
+    /// The changes of both sides to these paths since `base`, as two diffs, each cut in its middle if it is longer
+    /// than half of `most` bytes.
     pub fn both_sides(
         &self,
         base: &Oid,
@@ -143,13 +142,13 @@ impl Repository {
         Ok((side(ours)?, side(theirs)?))
     }
 
-    /// Those of the paths that still have git's marks of a conflict in this tree.
+    /// The paths that still have conflict markers in this tree.
     pub fn with_markers(&self, tree: &Oid, paths: &[RepoPath]) -> Result<Vec<RepoPath>, GitError> {
         let mut found = Vec::new();
         for path in paths {
             let name = [tree.as_str().as_bytes(), b":", &path.to_bytes()].concat();
             let done = self.git().run(["cat-file".into(), "blob".into(), OsString::from_vec(name)], &[])?;
-            // One that is gone, or no file, has none.
+            // A path that is gone, or is no file, has none.
             if done.status.success() && is_marked(&done.stdout) {
                 found.push(path.clone());
             }
@@ -158,7 +157,7 @@ impl Repository {
     }
 }
 
-/// Merges what lies between `base` and `work` onto `tip`. Attributes are those of the tip.
+/// Merges the changes between `base` and `work` onto `tip`, with the tip's attributes.
 pub(crate) fn merge(git: Git<'_>, base: &Oid, tip: &Oid, work: &Oid) -> Result<Merged, GitError> {
     let from = format!("--merge-base={base}");
     let words = ["merge-tree", "--write-tree", "-z", "--messages", &from, tip.as_str(), work.as_str()];
@@ -183,8 +182,8 @@ fn paths(paths: &[RepoPath]) -> impl Iterator<Item = OsString> {
     paths.iter().map(|path| OsString::from_vec(path.to_bytes()))
 }
 
-/// Reads `tree NUL (mode object stage TAB path NUL)* NUL (count NUL (path NUL){count} kind NUL text NUL)*`; a clean merge may
-/// end behind the tree.
+/// Reads `tree NUL (mode object stage TAB path NUL)* NUL (count NUL (path NUL){count} kind NUL text NUL)*`; a clean
+/// merge may end after the tree.
 fn parse(printed: &[u8]) -> Option<(Oid, Vec<Conflict>)> {
     let mut fields = printed.split(|byte| *byte == 0);
     let tree = str::from_utf8(fields.next()?).ok()?.trim_end().parse().ok()?;
@@ -198,7 +197,7 @@ fn parse(printed: &[u8]) -> Option<(Oid, Vec<Conflict>)> {
         let about: Vec<RepoPath> = fields.by_ref().take(count).map(RepoPath::from_bytes).collect();
         let (kind, text) = (str::from_utf8(fields.next()?).ok()?, fields.next()?);
         let Some(kind) = kind_of(kind, text) else { continue };
-        // One without a path of its own in the list is told by the first that git names.
+        // A conflict without a path of its own in the list is reported under the first path that git names.
         let known: Vec<_> = about.iter().filter(|path| kinds.contains_key(*path)).collect();
         let of = if known.is_empty() { about.first().into_iter().collect() } else { known };
         for path in of.into_iter().cloned().collect::<Vec<_>>() {
@@ -210,7 +209,8 @@ fn parse(printed: &[u8]) -> Option<(Oid, Vec<Conflict>)> {
     Some((tree, kinds.into_iter().map(conflict).collect()))
 }
 
-/// What a message of git's is about; none where it tells of no conflict. Its kinds are stable (git-merge-tree(1)).
+/// The kind of conflict in a message of git; none if it reports no conflict. Its kinds are stable
+/// (git-merge-tree(1)).
 fn kind_of(kind: &str, text: &[u8]) -> Option<ConflictKind> {
     let about = kind.strip_prefix("CONFLICT (")?.trim_end_matches(')');
     Some(match about {
@@ -226,7 +226,7 @@ fn kind_of(kind: &str, text: &[u8]) -> Option<ConflictKind> {
     })
 }
 
-/// Whether a text has all three marks of a conflict, in their order, each at the begin of a line.
+/// Whether a text has all three conflict markers, in order, each at the start of a line.
 fn is_marked(text: &[u8]) -> bool {
     const MARKS: [&[u8]; 3] = [b"<<<<<<< ", b"=======", b">>>>>>> "];
     let mut marks = MARKS.iter().peekable();

@@ -1,5 +1,5 @@
-//! The configuration of a worktree: it is read by git, once, and again when one of its files has changed: an agent that
-//! installs packages may well install hooks.
+//! The configuration of a worktree: git reads it once, and again when one of its files has changed, because an agent
+//! that installs packages may also install hooks.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -23,25 +23,25 @@ use crate::plumbing::git_files;
 use crate::plumbing::overrides::{ATTRIBUTES, HOOKS, OWN_ATTRIBUTES, Overrides, Setting, rule};
 use crate::repository::Repository;
 
-/// How the keys begin that say how objects are written.
+/// Prefixes of keys that affect how objects are written.
 const WRITING: &[&str] =
     &["core.fsync", "core.sharedrepository", "core.createobject", "i18n.", "extensions."];
 
-/// The hooks that `git commit` runs, and the one that sees every change of a branch.
+/// The hooks that `git commit` runs, and the one that runs on every change of a reference.
 const COMMIT_HOOKS: &[&str] =
     &["pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction"];
 
-/// The largest program that is pinned by its content, in bytes; of a larger one by how it looks.
+/// The largest program that is pinned by its content, in bytes; a larger one is pinned by its stamp.
 const LARGEST_PROGRAM: u64 = 1 << 20;
 
 /// How many files of the hooks folder are pinned.
 const MOST_HOOKS: usize = 256;
 
-/// How many words of a command are looked at for programs.
+/// How many words of a command are examined for programs.
 const MOST_WORDS: usize = 16;
 
 impl Repository {
-    /// What git runs and where it pushes `branch` (empty where the head is detached), as it is now.
+    /// The programs that git runs and the push target of `branch` (empty if the head is detached), as they are now.
     pub fn take_pins(&self, branch: &str) -> Result<GitPins, GitError> {
         let program = self.program.as_ref().map(|path| path.to_string_lossy().into_owned());
         configured(self, self.git(), |it| GitPins {
@@ -51,8 +51,8 @@ impl Repository {
         })
     }
 
-    /// What git would run, or where it would push, that is not as it was pinned: by name. Git is asked only if a file of its
-    /// configuration looks another.
+    /// The programs and push targets that differ from their pins, by name. Git is asked only if a file of its
+    /// configuration has changed.
     pub fn changed_pins(&self) -> Result<Vec<String>, GitError> {
         let Some(pins) = self.pins() else { return Ok(Vec::new()) };
         configured(self, self.git(), |it| pins.changes(it.pins()))
@@ -61,7 +61,7 @@ impl Repository {
 
 impl Guard for Repository {
     fn program(&self) -> Option<&Path> {
-        // The pinned one as long as it is there.
+        // The pinned program as long as it exists.
         let pinned = self.pins().map(|pins| Path::new(&pins.program));
         pinned.filter(|path| path.is_file()).or(self.program.as_deref())
     }
@@ -111,18 +111,18 @@ impl Configured {
     }
 }
 
-/// Whether a commit may be made of its parts: `git commit` would run no hook and sign nothing.
+/// Whether a commit may be written directly: `git commit` would run no hook and sign nothing.
 pub(crate) fn is_plain(repository: &Repository, git: Git<'_>) -> Result<bool, GitError> {
     configured(repository, git, |configured| configured.is_plain(repository.pins()))?
 }
 
-/// What a worktree is configured to do, as its files are now.
+/// The configuration of a worktree, as its files are now.
 pub(crate) fn configured<T>(
     repository: &Repository,
     git: Git<'_>,
     ask: impl FnOnce(&mut Configured) -> T,
 ) -> Result<T, GitError> {
-    // What is in it is right or not there, whoever was disturbed while holding it.
+    // Every entry is correct or absent, even if a holder of the lock panicked.
     let mut known = repository.configured.lock().unwrap_or_else(PoisonError::into_inner);
     known.retain(|_, configured| configured.is_current());
     let own = Some(repository.git_dir().to_owned());
@@ -137,13 +137,13 @@ pub(crate) fn configured<T>(
     found.map(ask).ok_or_else(|| GitError::Answer { command: "config", answer: String::new() })
 }
 
-/// The path that a variable of the person's names.
+/// The path in a variable of the user's environment.
 fn variable(repository: &Repository, name: &str) -> Option<Utf8PathBuf> {
     let found = repository.env().iter().rev().find(|(set, _)| set == OsStr::new(name));
     found.and_then(|(_, value)| value.to_str()).map(Utf8PathBuf::from)
 }
 
-/// A path as a setting says it: below the home, or below `from`.
+/// A path in a setting: relative to the home, or to `from`.
 fn path_of(repository: &Repository, value: &str, from: &Utf8Path) -> Utf8PathBuf {
     match (value.strip_prefix("~/"), variable(repository, "HOME")) {
         (Some(rest), Some(home)) => home.join(rest),
@@ -151,8 +151,8 @@ fn path_of(repository: &Repository, value: &str, from: &Utf8Path) -> Utf8PathBuf
     }
 }
 
-/// What decides about more configuration, where an entry of `file` leads to some: also what git does not read now, as it is not
-/// there yet, or as another branch is checked out (git-config(1), INCLUDES).
+/// The files that an entry of `file` includes: also those that git does not read now, because they do not exist yet,
+/// or another branch is checked out (git-config(1), INCLUDES).
 fn led_to(repository: &Repository, file: &Utf8Path, (key, value): (&str, &str)) -> Vec<Utf8PathBuf> {
     let key = key.to_ascii_lowercase();
     if key != "include.path" && !key.starts_with("includeif.") {
@@ -163,7 +163,7 @@ fn led_to(repository: &Repository, file: &Utf8Path, (key, value): (&str, &str)) 
     [included].into_iter().chain(head).collect()
 }
 
-/// Where configuration lies, also where there is none yet (git-config(1), FILES).
+/// The places of configuration files, also if they do not exist yet (git-config(1), FILES).
 fn usual_files(repository: &Repository) -> impl Iterator<Item = Utf8PathBuf> {
     let variable = |name: &str| variable(repository, name);
     let home = variable("HOME");
@@ -183,7 +183,7 @@ fn usual_files(repository: &Repository) -> impl Iterator<Item = Utf8PathBuf> {
     .flatten()
 }
 
-/// What is pinned of a value: itself, and the programs and scripts that it names, as far as they can be found.
+/// The pin of a value: the value itself, and the programs and scripts that it names, as far as they can be found.
 fn digest(repository: &Repository, value: &str, files: &mut BTreeSet<Utf8PathBuf>) -> String {
     let mut hasher = blake3::Hasher::new();
     hasher.update(value.as_bytes());
@@ -205,7 +205,7 @@ fn digest(repository: &Repository, value: &str, files: &mut BTreeSet<Utf8PathBuf
     short(&hasher)
 }
 
-/// What is pinned of a file: nothing of one that only root can write, else its content, or of a large one how it looks.
+/// The pin of a file: constant if only root can write it, otherwise its content, or the stamp of a large one.
 fn content(path: &Utf8Path) -> String {
     let Ok(meta) = fs::metadata(path) else { return "none".to_owned() };
     let is_root = rustix::process::geteuid().is_root();
@@ -216,7 +216,7 @@ fn content(path: &Utf8Path) -> String {
     if meta.len() > LARGEST_PROGRAM {
         hasher.update(format!("{:?}", seen(path)).as_bytes());
     } else if let Ok(file) = open_regular(path) {
-        // What cannot be read says nothing.
+        // An unreadable file adds nothing.
         let _ = hasher.update_reader(file);
     }
     hasher.update(&meta.mode().to_le_bytes());

@@ -1,20 +1,20 @@
-//! Who makes commits here, and in which zone, as the last commit that git made says it.
+//! The committer here and their time zone, taken from the last commit that git made.
 
 use refrain_core::git::Oid;
 
-/// What is known of the last commit that git made.
+/// The last commit that git made, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Last {
-    /// There was none yet, or what it says is of no use.
+    /// There was none yet, or it is unusable.
     #[default]
     Unknown,
-    /// It was made in this quarter of an hour, and nobody looked into it.
+    /// Made in this quarter of an hour, and not read yet.
     Made(Oid, u64),
-    /// Who made it, in a quarter of an hour.
+    /// The committer, valid for a quarter of an hour.
     Says(Who, u64),
 }
 
-/// Who makes a commit: the lines of an author and a committer up to the time, and the zone behind that.
+/// The identity of a commit: the lines of author and committer up to the time, and the zone after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Who {
     pub(crate) author: String,
@@ -23,7 +23,7 @@ pub(crate) struct Who {
 }
 
 impl Who {
-    /// Reads the lines behind the parents of a commit; none where there is more in them than who made it.
+    /// Reads the lines after the parents of a commit; none if they contain more than author and committer.
     pub(crate) fn of(rest: &[u8]) -> Option<Self> {
         let mut lines = str::from_utf8(rest).ok()?.lines();
         let (author, zone) = Self::line(lines.next()?.strip_prefix("author ")?)?;
@@ -36,7 +36,7 @@ impl Who {
         (zone == same && lines.next()?.is_empty()).then_some(who)
     }
 
-    /// `Name <address> seconds zone`: what stands before the time, and the zone.
+    /// `Name <address> seconds zone`: the part before the time, and the zone.
     fn line(line: &str) -> Option<(&str, &str)> {
         let (rest, zone) = line.rsplit_once(' ')?;
         let (who, seconds) = rest.rsplit_once(' ')?;

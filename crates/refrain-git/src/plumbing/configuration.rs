@@ -1,5 +1,5 @@
-//! What git is configured to do: the settings of all scopes with their includes, the hooks, the attributes outside of the work,
-//! and what the files of all that looked like.
+//! Git's configuration: the settings of all scopes with their includes, the hooks, the attributes outside of the
+//! work, and the stamps of all these files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::plumbing::overrides::{HOOKS, Overrides, Setting};
 /// The git program, as it is pinned.
 pub(crate) const PROGRAM: &str = "git";
 
-/// What the configuration said, and how its files looked then.
+/// The settings, and the stamps of their files.
 #[derive(Debug)]
 pub(crate) struct Configured {
     pub(crate) files: Vec<(Utf8PathBuf, Seen)>,
@@ -23,19 +23,19 @@ pub(crate) struct Configured {
     pub(crate) pinned_files: Vec<GitPin>,
     /// Whether there is a hook that a commit runs.
     pub(crate) has_commit_hooks: bool,
-    /// Objects are written as git does where nobody says how.
+    /// Git has its default settings for writing objects.
     pub(crate) is_usual: bool,
     /// It is the same in every worktree of the repository.
     pub(crate) is_common: bool,
-    /// Who made the last commit that git made here.
+    /// The identity of the last commit that git made here.
     pub(crate) last: Last,
 }
 
-/// The configurations that were read: by the git folder of a worktree, or without one where all have the same.
+/// The configurations that were read: by the git folder of a worktree, or without one if all have the same.
 pub(crate) type Configurations = BTreeMap<Option<Utf8PathBuf>, Configured>;
 
 impl Configured {
-    /// Of these settings alone.
+    /// From these settings alone.
     #[cfg(test)]
     pub(crate) fn of(settings: &[(&str, &str)]) -> Self {
         let setting =
@@ -51,12 +51,12 @@ impl Configured {
         }
     }
 
-    /// Whether its files look as they did.
+    /// Whether its files are unchanged.
     pub(crate) fn is_current(&self) -> bool {
         self.files.iter().all(|(file, then)| seen(file) == *then)
     }
 
-    /// What is told to git, or that the git program is another than the one that was pinned.
+    /// The overrides for a git command; fails if the git program differs from the pinned one.
     pub(crate) fn overrides(&self, pins: Option<&GitPins>) -> Result<Overrides, GitError> {
         let is_other = |pin: &&GitPin| {
             pin.name == PROGRAM && pins.is_some_and(|pins| !pins.program.is_empty() && !pins.has(pin))
@@ -78,12 +78,12 @@ impl Configured {
         }
     }
 
-    /// All that is pinned.
+    /// All pins.
     pub(crate) fn pins(&self) -> impl Iterator<Item = &GitPin> {
         self.settings.iter().filter_map(|setting| setting.pin.as_ref()).chain(&self.pinned_files)
     }
 
-    /// The value of a key that counts; nothing where it has none.
+    /// The effective value of a key; empty if it has none.
     pub(crate) fn value(&self, key: &str) -> &str {
         self.values(key).last().copied().unwrap_or_default()
     }
@@ -93,18 +93,18 @@ impl Configured {
         self.settings.iter().filter(|it| it.key == key).map(|it| it.value.as_str()).collect()
     }
 
-    /// The value of a key that a git uses which is told these overrides.
+    /// The value of a key for a git run with these overrides.
     fn used<'a>(&'a self, key: &str, overrides: &'a Overrides) -> &'a str {
         let told = overrides.settings.iter().rev().find(|(known, _)| known == key);
         told.map_or_else(|| self.value(key), |(_, value)| value)
     }
 
-    /// How ssh is started.
+    /// The command that starts ssh.
     pub(crate) fn ssh_command(&self, pins: Option<&GitPins>) -> Result<String, GitError> {
         Ok(self.used("core.sshcommand", &self.overrides(pins)?).to_owned())
     }
 
-    /// Whether no commit is to be signed.
+    /// Whether commits are not signed.
     pub(crate) fn is_unsigned(&self) -> bool {
         is_no(self.value("commit.gpgsign"))
     }
@@ -116,7 +116,7 @@ impl Configured {
         Ok(is_unsigned && !(overrides.allows_hooks && self.has_commit_hooks))
     }
 
-    /// The names of the filters that make something else of a file, as far as they are used.
+    /// The names of the filters that change a file, as far as they are used.
     pub(crate) fn filters(&self, pins: Option<&GitPins>) -> Result<BTreeSet<String>, GitError> {
         let overrides = self.overrides(pins)?;
         let name = |key: &str| {
@@ -129,7 +129,7 @@ impl Configured {
     }
 }
 
-/// Whether a value that is a yes or a no says no.
+/// Whether a boolean value is false.
 pub(crate) fn is_no(value: &str) -> bool {
     matches!(value, "false" | "no" | "off" | "0" | "")
 }

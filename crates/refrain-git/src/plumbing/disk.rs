@@ -1,4 +1,4 @@
-//! Files on disk: how one looks, and taking away whatever is there.
+//! Files on disk: stamps, and removal of a file or folder of any kind.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -10,10 +10,10 @@ pub(crate) use refrain_files::read_text as text;
 
 use crate::error::{GitError, OnPath};
 
-/// How a file looks; none where it is missing. One that looks the same was not written since.
+/// The stamp of a file; none if it is missing. A file with the same stamp was not written since.
 pub(crate) type Seen = Option<(u64, u64, i64, i64, i64, i64)>;
 
-/// How a file looks.
+/// The stamp of a file.
 pub(crate) fn seen(path: &Utf8Path) -> Seen {
     let meta = fs::metadata(path).ok()?;
     Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec(), meta.ctime(), meta.ctime_nsec()))
@@ -22,12 +22,12 @@ pub(crate) fn seen(path: &Utf8Path) -> Seen {
 /// The largest file of git's own that is read, in bytes: an index, or packed references.
 pub(crate) const LARGEST: u64 = 1 << 30;
 
-/// Reads a file of git's own, where an agent can put a FIFO or a file without end.
+/// Reads a file of git's own, in whose place an agent can put a FIFO or an endless file.
 pub(crate) fn read(path: &Utf8Path) -> io::Result<Vec<u8>> {
     refrain_files::read_regular(path, LARGEST)
 }
 
-/// Removes whatever is there, and of a link the link.
+/// Removes a file or folder of any kind; of a symbolic link only the link.
 pub(crate) fn remove(path: &Utf8Path) -> Result<(), GitError> {
     let removed = match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),

@@ -1,4 +1,4 @@
-//! How git is run: where, in which environment, and with which of the person's settings overruled.
+//! Running git: the folder, the environment, and which user settings are overridden.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -14,29 +14,29 @@ use crate::error::GitError;
 use crate::plumbing::overrides::Overrides;
 use refrain_forge::FROM_FILE;
 
-/// What overrules the person's configuration: each only where the answer, or the person's comfort, would suffer.
+/// Overrides of the user's configuration: each only if it would change the answer or disturb the user.
 const SETTINGS: &[&str] = &[
-    // Paths come as they are.
+    // Paths are printed unquoted.
     "-c",
     "core.quotePath=false",
-    // Housekeeping would be paid for by an iteration; the person's next git does it.
+    // An iteration would pay for maintenance; the user's next git does it.
     "-c",
     "gc.auto=0",
     "-c",
     "maintenance.auto=0",
-    // A watcher that missed something would hide a change; the private index has none of its own either.
+    // A file system monitor that misses an event would hide a change; the private index has no monitor anyway.
     "-c",
     "core.fsmonitor=false",
-    // An agent can set a file's time back; it cannot say when the inode was changed last.
+    // An agent can set back a file's modification time, but not its inode change time.
     "-c",
     "core.trustCtime=true",
     "-c",
     "core.checkStat=default",
-    // A private index that is split would leave its other half in the repository.
+    // A split private index would leave its shared part in the repository.
     "-c",
     "core.splitIndex=false",
-    // Nothing that an agent can write is run: no program as a protocol, no signature unless it is asked for, no question, and
-    // nothing inside of a repository in the repository.
+    // Nothing that an agent can write is run: no program as a protocol, no signature unless it is requested, no
+    // prompt, and nothing inside of a nested repository.
     "-c",
     "protocol.ext.allow=never",
     "-c",
@@ -51,11 +51,11 @@ const SETTINGS: &[&str] = &[
     "fetch.recurseSubmodules=false",
 ];
 
-/// With this git runs no hook.
+/// Options that disable hooks.
 const NO_HOOKS: [&str; 2] = ["-c", "core.hooksPath=/dev/null"];
 
-/// The variables with which a git that we run below (a hook, `git rebase --exec`) would bend ours to its own place.
-/// What `git rev-parse --local-env-vars` says, but for the configuration of a `git -c`.
+/// The variables with which a surrounding git (a hook, `git rebase --exec`) would redirect ours to its own
+/// repository: the output of `git rev-parse --local-env-vars`, without the configuration of a `git -c`.
 const BENDING: &[&str] = &[
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -78,7 +78,7 @@ const BENDING: &[&str] = &[
     "GIT_WORK_TREE",
 ];
 
-/// What is set for every git: no questions, no editor, no lock for the mere comfort of the next one.
+/// Variables set for every git: no prompts, no editor, no optional locks.
 const SET: &[(&str, &str)] = &[
     ("LC_ALL", "C"),
     ("LANGUAGE", ""),
@@ -88,11 +88,11 @@ const SET: &[(&str, &str)] = &[
     ("GIT_PAGER", "cat"),
     ("GIT_MERGE_AUTOEDIT", "no"),
     ("GIT_OPTIONAL_LOCKS", "0"),
-    // An object is what its name says.
+    // Replacements by `git replace` are ignored.
     ("GIT_NO_REPLACE_OBJECTS", "1"),
 ];
 
-/// The commands that run filters or merge drivers, where there are some.
+/// The commands that run filters or merge drivers, if any exist.
 const FILTERING: &[&str] = &[
     "checkout-index",
     "diff-files",
@@ -106,11 +106,11 @@ const FILTERING: &[&str] = &[
     "update-index",
 ];
 
-/// The commands that talk to a remote. One that is a folder of this machine has hooks and a configuration that an agent can
-/// write, and what they start is a child of these.
+/// The commands that connect to a remote. A remote that is a local folder has hooks and a configuration that an agent
+/// can write, and their processes are children of these commands.
 const TALKING: &[&str] = &["fetch", "ls-remote", "push"];
 
-/// Which command the words are of.
+/// The git command among the arguments.
 fn command_of(args: &[OsString]) -> Option<&str> {
     let mut words = args.iter().filter_map(|word| word.to_str());
     while let Some(word) = words.next() {
@@ -123,7 +123,7 @@ fn command_of(args: &[OsString]) -> Option<&str> {
     None
 }
 
-/// The environment for git made from the person's.
+/// Derives the environment for git from the user's.
 pub(crate) fn environment(person: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
     let is_kept = |name: &OsStr| {
         let name = name.to_str().unwrap_or_default();
@@ -137,22 +137,22 @@ pub(crate) fn environment(person: &[(OsString, OsString)]) -> Vec<(OsString, OsS
     env
 }
 
-/// Whose work a commit is: name, address, and when it was done, as [`AUTHOR`] tells them.
+/// The author of a commit: name, address, and date, as in [`AUTHOR`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Author(pub(crate) [OsString; 3]);
 
-/// The variables that say whose work a commit is (git-commit-tree(1)).
+/// The variables that set the author of a commit (git-commit-tree(1)).
 const AUTHOR: [&str; 3] = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE"];
 
-/// Who holds a git against what is pinned.
+/// Compares a git with its pins.
 pub(crate) trait Guard: std::fmt::Debug + Sync {
-    /// The git program, where that is known.
+    /// The git program, if known.
     fn program(&self) -> Option<&Path>;
-    /// The `PATH` without the project's own folders, where it has some.
+    /// The `PATH` without the project's own folders, if it contained some.
     fn path(&self) -> Option<&OsString>;
-    /// Who runs a git that runs programs of the user.
+    /// Runs every git that runs programs of the user.
     fn sweeper(&self) -> Option<&Sweeper>;
-    /// What this git is told beyond the configuration.
+    /// Overrides of the configuration for this git.
     fn overrides(&self, git: Git<'_>) -> Result<Overrides, GitError>;
 }
 
@@ -162,18 +162,18 @@ pub(crate) struct Git<'a> {
     dir: &'a Utf8Path,
     env: &'a [(OsString, OsString)],
     index: Option<&'a Utf8Path>,
-    /// The git folder of a place that has none of its own.
+    /// The git folder to use for a folder without a `.git` of its own.
     git_dir: Option<&'a Utf8Path>,
     cancel: Option<&'a Cancel>,
     attributes: Option<&'a str>,
     author: Option<&'a Author>,
     limit: Option<Duration>,
     guard: Option<&'a dyn Guard>,
-    /// The person's hooks are run.
+    /// The user's hooks are run.
     runs_hooks: bool,
-    /// Nothing of the person's configuration is overruled: it is only read.
+    /// No setting of the user is overridden: it is only read.
     is_bare: bool,
-    /// Settings for this one alone.
+    /// Settings for this run only.
     settings: &'a [(String, String)],
 }
 
@@ -196,7 +196,7 @@ impl<'a> Git<'a> {
         }
     }
 
-    /// The same in a repository: it runs nothing that is not as it was pinned.
+    /// The same in a repository: it runs only what equals its pins.
     pub(crate) fn guarded_by(self, guard: &'a dyn Guard) -> Self {
         Self { guard: Some(guard), ..self }
     }
@@ -206,7 +206,7 @@ impl<'a> Git<'a> {
         Self { guard: None, is_bare: true, ..self }
     }
 
-    /// The same with the person's hooks, if they are as they were pinned.
+    /// The same with the user's hooks, if they equal their pins.
     pub(crate) fn with_hooks(self) -> Self {
         Self { runs_hooks: true, ..self }
     }
@@ -221,7 +221,7 @@ impl<'a> Git<'a> {
         Self { env, ..self }
     }
 
-    /// The same for the files in `folder`, which is no worktree of this git folder and is not known to it.
+    /// The same for the files in `folder`, which is not registered as a worktree of this git folder.
     pub(crate) fn for_files_in(self, folder: &'a Utf8Path, git_dir: &'a Utf8Path) -> Self {
         Self { dir: folder, git_dir: Some(git_dir), ..self }
     }
@@ -231,32 +231,33 @@ impl<'a> Git<'a> {
         Self { dir, ..self }
     }
 
-    /// The same with another index than the person's.
+    /// The same with another index than the user's.
     pub(crate) fn with_index(self, index: &'a Utf8Path) -> Self {
         Self { index: Some(index), ..self }
     }
 
-    /// The same with the attributes of this tree, and not those of the project's files (git 2.41; an older one heeds those).
+    /// The same with the attributes of this tree, and not those of the project's files (git 2.41; an older one heeds
+    /// those).
     pub(crate) fn with_attributes_of(self, tree: &'a str) -> Self {
         Self { attributes: Some(tree), ..self }
     }
 
-    /// The same for commits that are somebody else's work; the person's where there is none.
+    /// The same for commits with this author; the user's own identity if none.
     pub(crate) fn by(self, author: Option<&'a Author>) -> Self {
         Self { author, ..self }
     }
 
-    /// The same, until somebody says stop; who could before still may where nobody else is named.
+    /// The same with this cancellation; an earlier one stays if none is given.
     pub(crate) fn until(self, cancel: Option<&'a Cancel>) -> Self {
         Self { cancel: cancel.or(self.cancel), ..self }
     }
 
-    /// The same, which has so long for each answer.
+    /// The same, with a time limit for each answer.
     pub(crate) fn within(self, limit: Option<Duration>) -> Self {
         Self { limit, ..self }
     }
 
-    /// The same, which nobody may stop.
+    /// The same, without cancellation.
     pub(crate) fn to_its_end(self) -> Self {
         Self { cancel: None, ..self }
     }
@@ -278,7 +279,7 @@ impl<'a> Git<'a> {
             Some(guard) => guard.overrides(self)?,
             None => Overrides::default(),
         };
-        // A hook of the person's finds its programs where they are for the person.
+        // A hook of the user gets the user's own `PATH`.
         let runs_hooks = self.runs_hooks && overrides.allows_hooks;
         if let Some(path) = path.filter(|_| !runs_hooks) {
             tool = tool.with("PATH", path);
@@ -321,7 +322,7 @@ impl<'a> Git<'a> {
     /// What git printed.
     ///
     /// # Errors
-    /// [`GitError`], also where it says no.
+    /// [`GitError`], also if it says no.
     pub(crate) fn output<S: AsRef<OsStr>>(
         self,
         args: impl IntoIterator<Item = S>,
@@ -330,7 +331,7 @@ impl<'a> Git<'a> {
         Ok(self.tool(args, input)?.output()?)
     }
 
-    /// What git printed, as text and without the line break at its end.
+    /// Git's output as text, without the line break at its end.
     pub(crate) fn text<S: AsRef<OsStr>>(
         self,
         args: impl IntoIterator<Item = S>,
@@ -340,7 +341,7 @@ impl<'a> Git<'a> {
         Ok(String::from_utf8_lossy(&printed).trim_end_matches('\n').to_owned())
     }
 
-    /// Git that waits for what it is to read.
+    /// Starts a git that waits for its input.
     pub(crate) fn begin<S: AsRef<OsStr>>(
         self,
         args: impl IntoIterator<Item = S>,
@@ -348,7 +349,7 @@ impl<'a> Git<'a> {
         Ok(self.tool(args, &[])?.begin()?)
     }
 
-    /// What git did, whatever its exit code.
+    /// The result of git, with any exit code.
     pub(crate) fn run<S: AsRef<OsStr>>(
         self,
         args: impl IntoIterator<Item = S>,
@@ -358,7 +359,7 @@ impl<'a> Git<'a> {
     }
 }
 
-/// The folders of the environment's `PATH` that are absolute and outside of `dirs`, and whether these are all.
+/// The absolute folders in the environment's `PATH` outside of `dirs`, and whether these are all.
 fn folders_outside(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> (Vec<PathBuf>, bool) {
     let path = env.iter().rev().find(|(name, _)| name == "PATH").map(|(_, path)| path);
     let all: Vec<PathBuf> = path.into_iter().flat_map(std::env::split_paths).collect();
@@ -374,20 +375,21 @@ fn is_within(path: &Path, dirs: &[&Utf8Path]) -> bool {
     dirs.iter().any(|dir| path.starts_with(dir) || real.as_ref().is_some_and(|real| real.starts_with(dir)))
 }
 
-/// Where the `git` program is that is not in `dirs`, which an agent writes to; none if there is no other.
+/// The path of a `git` program outside `dirs`, which an agent can write to; none if there is none.
 pub(crate) fn program(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> Option<PathBuf> {
     let is_program =
         |path: &PathBuf| path.metadata().is_ok_and(|meta| is_executable(&meta)) && !is_within(path, dirs);
     folders_outside(env, dirs).0.into_iter().map(|folder| folder.join("git")).find(is_program)
 }
 
-/// The environment's `PATH` without folders in `dirs`; none if there are none in it.
+/// The environment's `PATH` without folders in `dirs`; none if it contains none of them.
 pub(crate) fn path_outside(env: &[(OsString, OsString)], dirs: &[&Utf8Path]) -> Option<OsString> {
     let (outside, is_all) = folders_outside(env, dirs);
     if is_all { None } else { std::env::join_paths(outside).ok() }
 }
 
-/// The variables that tell git these settings (git(1), `GIT_CONFIG_COUNT`), before those that the environment has already.
+/// The variables that pass these settings to git (git(1), `GIT_CONFIG_COUNT`), before those that are already in the
+/// environment.
 fn in_variables(settings: &[(String, String)], env: &[(OsString, OsString)]) -> Vec<(String, OsString)> {
     if settings.is_empty() {
         return Vec::new();
@@ -411,15 +413,15 @@ fn in_variables(settings: &[(String, String)], env: &[(OsString, OsString)]) -> 
     variables
 }
 
-/// The object's name that git printed.
+/// Parses the object name that git printed.
 pub(crate) fn oid(command: &'static str, answer: &str) -> Result<Oid, GitError> {
     answer.trim().parse().map_err(|_| GitError::Answer { command, answer: answer.to_owned() })
 }
 
-/// What git says of its version, as seen from `dir` in the person's environment, within `limit`: `git version 2.47.3`.
+/// Git's version, run in `dir` with the user's environment, within `limit`: `git version 2.47.3`.
 ///
 /// # Errors
-/// [`GitError::Missing`] without a git program; else where it cannot be asked.
+/// [`GitError::Missing`] without a git program; otherwise if it cannot be run.
 pub fn version(dir: &Utf8Path, env: &[(OsString, OsString)], limit: Duration) -> Result<String, GitError> {
     Git::new(dir, &environment(env)).within(Some(limit)).text(["--version"], &[])
 }
@@ -439,7 +441,7 @@ pub fn read_version(said: &str) -> (&str, bool) {
 /// How much of what git or a hook said is kept, in bytes.
 const SAID: usize = 2 << 10;
 
-/// The end of what git or a hook said, fit to be shown.
+/// The end of the output of git or a hook, printable.
 pub(crate) fn said(done: &Done) -> String {
     let text = [done.stdout.as_slice(), done.stderr.as_slice()].concat();
     let text = String::from_utf8_lossy(&text);

@@ -1,5 +1,5 @@
-//! The files of a git folder that git reads whatever it is asked (gitrepository-layout(5)). An agent can put a FIFO there, over
-//! which every git would wait for ever, or an index without end. Both are refused by name before git is run.
+//! The files of a git folder that every git command reads (gitrepository-layout(5)). An agent can put a FIFO there,
+//! on which every git would block for ever, or an endless index. Both are refused by name before git runs.
 
 use std::fs;
 use std::os::unix::fs::FileTypeExt;
@@ -12,7 +12,7 @@ use crate::plumbing::disk::{LARGEST, text};
 /// The folders whose files git reads, below the git folder that all worktrees share.
 const FOLDERS: [&str; 3] = ["", "info", "objects/info"];
 
-/// Refuses git folders in which git would wait for a FIFO, or has an index that is too large.
+/// Refuses git folders with a FIFO, on which git would block, or with an index that is too large.
 pub(crate) fn check(git_dir: &Utf8Path, common_dir: &Utf8Path) -> Result<(), GitError> {
     let shared = FOLDERS.iter().map(|folder| common_dir.join(folder));
     let own = (git_dir != common_dir).then(|| ["", "info"].map(|folder| git_dir.join(folder)));
@@ -34,7 +34,7 @@ pub(crate) fn check(git_dir: &Utf8Path, common_dir: &Utf8Path) -> Result<(), Git
     }
 }
 
-/// The same for the repository that a folder lies in, of which nothing is known yet.
+/// The same for the repository that contains a folder, before anything is known of it.
 pub(crate) fn check_above(folder: &Utf8Path) -> Result<(), GitError> {
     let dot_git = folder.ancestors().map(|folder| folder.join(".git"));
     let Some(dot_git) = dot_git.into_iter().find(|path| path.symlink_metadata().is_ok()) else {
@@ -50,14 +50,14 @@ pub(crate) fn check_above(folder: &Utf8Path) -> Result<(), GitError> {
     check(&git_dir, &common)
 }
 
-/// The git folder that a `.git` file names, whether it is there or not.
+/// The git folder that a `.git` file names, even if it does not exist.
 pub(crate) fn named(dot_git: &Utf8Path) -> Option<Utf8PathBuf> {
     let text = text(dot_git).ok()?;
     let path = text.strip_prefix("gitdir:")?.trim();
     Some(dot_git.parent()?.join(path))
 }
 
-/// Refuses what never ends, or never begins; a link counts as what it leads to.
+/// Refuses endless and blocking files; a link counts as its target.
 fn check_kind(path: &Utf8Path) -> Result<(), GitError> {
     let kind = fs::metadata(path).map(|meta| meta.file_type());
     let is_endless = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_char_device() || kind.is_block_device());
@@ -74,7 +74,7 @@ mod tests {
         testkit::write(path.as_std_path(), text);
     }
 
-    /// A git folder with a branch, as far as it is looked at.
+    /// A git folder with a branch, as far as it is checked.
     fn folder() -> (tempfile::TempDir, Utf8PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let root = Utf8PathBuf::from_path_buf(dir.path().canonicalize().unwrap()).unwrap();

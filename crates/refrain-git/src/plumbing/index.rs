@@ -1,8 +1,8 @@
-//! The person's index: looked at, copied, locked as git locks it, and brought up to date after a commit.
+//! The user's index: read, copied, locked as git locks it, and updated after a commit.
 //!
-//! A commit is made from a private index, so that a hook, a failure or a kill in the middle leaves the person's as it was.
-//! For as long as it takes, `index.lock` is held, as `git commit -a` holds it: no other git can stage anything in between.
-//! The lock says whose it is, so that a loop that was killed holding it does not lock itself and the person out.
+//! A commit is made from a private index, so that a hook, a failure or a kill in between leaves the user's unchanged.
+//! Meanwhile `index.lock` is held, as `git commit -a` holds it: no other git can stage anything in between. The lock
+//! contains the loop's id, so that a loop that was killed while holding it does not lock out itself and the user.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -18,10 +18,10 @@ use crate::error::{GitError, OnPath};
 use crate::plumbing::disk::{LARGEST, Seen, remove, seen};
 use crate::repository::Repository;
 
-/// How the lock of a loop begins; the loop's id and a line break follow. No index begins like this: those say `DIRC`.
+/// The start of a loop's lock; the loop's id and a line break follow. An index starts with `DIRC` instead.
 const MARK: &str = "refrain loop ";
 
-/// Says of a file when it was written.
+/// Sets a file's modification time.
 fn set_modified(path: &Utf8Path, seconds: i64, nanoseconds: i64) -> io::Result<()> {
     let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT };
     let last_modification = Timespec { tv_sec: seconds, tv_nsec: nanoseconds };
@@ -29,17 +29,17 @@ fn set_modified(path: &Utf8Path, seconds: i64, nanoseconds: i64) -> io::Result<(
     Ok(())
 }
 
-/// How many bytes of checksum end the index of a repository whose objects have SHA-1 names.
+/// The size in bytes of the checksum at the end of the index, in a repository with SHA-1 names.
 const SUM: usize = 20;
 
-/// Whether the index of a repository with an object of this name ends with a checksum that [`seal`] can make.
+/// Whether the index of a repository with an object of this name ends with a checksum that [`seal`] can compute.
 pub(crate) fn is_summed_by_us(object: &Oid) -> bool {
     object.as_str().len() == 2 * SUM
 }
 
-/// Gives an index that was written without a checksum (git-config(1), `index.skipHash`) its own: other readers than git
-/// insist on one, and git takes longer for it than for all the rest of the file. It stays as old as it is, as
-/// [`Index::copy_to`] says.
+/// Adds the checksum to an index that was written without one (git-config(1), `index.skipHash`): other readers than
+/// git require it, and git takes longer for it than for all the rest of the file. Its modification time stays, for
+/// the reason in [`Index::copy_to`].
 pub(crate) fn seal(path: &Utf8Path) -> io::Result<()> {
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
     let mut bytes = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) fn seal(path: &Utf8Path) -> io::Result<()> {
     set_modified(path, meta.mtime(), meta.mtime_nsec())
 }
 
-/// Copies an index, if it is a regular file of a size that indexes have.
+/// Copies an index, if it is a regular file of a plausible size.
 fn copy_regular(path: &Utf8Path, copy: &Utf8Path) -> io::Result<()> {
     let from = refrain_files::open_regular(path)?;
     let meta = from.metadata()?;
@@ -65,7 +65,7 @@ fn copy_regular(path: &Utf8Path, copy: &Utf8Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the lock of a private index away, which only a git that was killed over it leaves: nobody else knows the place.
+/// Removes the lock of a private index, which only a killed git leaves: no other process knows the path.
 pub(crate) fn unlock_private(index: &Utf8Path) -> Result<(), GitError> {
     remove(&Utf8PathBuf::from(format!("{index}.lock")))
 }
@@ -83,15 +83,14 @@ impl Index {
         Self { lock: repository.git_dir().join("index.lock"), path }
     }
 
-    /// How it looks.
     pub(crate) fn seen(&self) -> Seen {
         seen(&self.path)
     }
 
-    /// Copies it; where there is none, there is no copy either. Returns how it looked before.
+    /// Copies it, if it exists. Returns its stamp before.
     ///
-    /// The copy is as old as the original: git looks once more at files that are not older than their index, as they may
-    /// have been written in the same tick of the clock.
+    /// The copy keeps the modification time: git rereads files that are not older than their index, because they may
+    /// have been written in the same clock tick.
     pub(crate) fn copy_to(&self, copy: &Utf8Path) -> Result<Seen, GitError> {
         unlock_private(copy)?;
         let seen = self.seen();
@@ -118,19 +117,19 @@ impl Index {
         self.lock.symlink_metadata().is_ok() && !self.is_left_by(id)
     }
 
-    /// Takes the lock; none where somebody has it. A lock that this loop left behind when it was killed is taken over.
+    /// Takes the lock; none if another process holds it. A lock that this loop left when it was killed is taken over.
     pub(crate) fn lock(&self, id: &LoopId) -> Result<Option<Locked<'_>>, GitError> {
         if self.is_left_by(id) {
             fs::remove_file(&self.lock).on("take away", &self.lock)?;
         }
-        // Written beside it first: a kill between making and writing it would leave an empty lock, which may be another
-        // git's and so would be respected for ever.
+        // Written to a temporary file first: a kill between creating and writing it would leave an empty lock, which
+        // could be another git's and so would be respected for ever.
         let beside = self.path.with_extension(format!("refrain-{id}"));
-        // One that a kill left may be the same file as a lock.
+        // The leftover of a kill may be the same file as a lock.
         let _ = fs::remove_file(&beside);
         write_new(&beside, id).on("write", &beside)?;
         let taken = match fs::hard_link(&beside, &self.lock) {
-            // A disk without links.
+            // A file system without hard links.
             Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::Unsupported) => {
                 write_new(&self.lock, id)
             }
@@ -152,20 +151,20 @@ impl Index {
     }
 }
 
-/// Writes a lock of this loop where there is no file.
+/// Creates a lock of this loop if there is no file.
 fn write_new(path: &Utf8Path, id: &LoopId) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(format!("{MARK}{id}\n").as_bytes())
 }
 
-/// The lock. Dropped, it is let go.
+/// The lock. It is released on drop.
 #[derive(Debug)]
 pub(crate) struct Locked<'a> {
     index: &'a Index,
 }
 
 impl Locked<'_> {
-    /// How the index looks under the lock.
+    /// The stamp of the index under the lock.
     pub(crate) fn seen(&self) -> Seen {
         self.index.seen()
     }
@@ -175,14 +174,14 @@ impl Locked<'_> {
         self.index.copy_to(copy).map(|_| ())
     }
 
-    /// Puts another in its place, which is used up by that, and lets the lock go. It is one rename, so there is always a whole index. It is not synced,
-    /// as git's is not: what is lost with the power is what `git reset` makes anew.
+    /// Replaces the index by moving `other` there, and releases the lock. It is one rename, so there is always a
+    /// complete index. It is not synced, as git's is not: after a power loss `git reset` recreates it.
     pub(crate) fn replace_with(self, other: &Utf8Path) -> Result<(), GitError> {
         let Index { path, .. } = self.index;
         if let Ok(meta) = fs::metadata(path) {
             fs::set_permissions(other, meta.permissions()).on("write", other)?;
         }
-        // Beside each other unless the loop's folder is on another disk.
+        // On the same disk unless the loop's folder is elsewhere.
         if fs::rename(other, path).is_ok() {
             return Ok(());
         }
@@ -194,7 +193,7 @@ impl Locked<'_> {
 
 impl Drop for Locked<'_> {
     fn drop(&mut self) {
-        // Where that fails, the next commit of this loop finds its own lock and takes it over.
+        // If that fails, the next commit of this loop finds its own lock and takes it over.
         let _ = fs::remove_file(&self.index.lock);
     }
 }

@@ -1,24 +1,23 @@
-//! A worktree as `git worktree list` tells it, and how what that prints is read.
+//! A worktree in the output of `git worktree list`, and how that is parsed.
 
 use camino::{Utf8Path, Utf8PathBuf};
 use refrain_core::git::Oid;
 
-/// A worktree, as `git worktree list` tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Worktree {
     pub path: Utf8PathBuf,
-    /// The commit that is checked out in it, all zeros where there is none yet.
+    /// The commit that is checked out in it, all zeros if there is none yet.
     pub head: Option<Oid>,
-    /// The branch that is checked out in it; none where its head is detached.
+    /// The branch that is checked out in it; none if its head is detached.
     pub branch: Option<String>,
-    /// Why it is locked, which may be an empty text; none where it is not.
+    /// Why it is locked, which may be an empty text; none if it is not.
     pub locked: Option<String>,
 }
 
 /// A path as git lists it.
 pub(crate) fn real(path: &Utf8Path) -> Utf8PathBuf {
     let found = |path: &Utf8Path| path.canonicalize_utf8().unwrap_or_else(|_| path.to_owned());
-    // The folder may be gone, but what it lay in is not.
+    // The folder may be gone, but its parent is not.
     match (path.parent(), path.file_name()) {
         (Some(above), Some(name)) if !path.exists() => found(above).join(name),
         _ => found(path),

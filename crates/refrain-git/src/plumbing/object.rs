@@ -1,7 +1,6 @@
-//! Commits that are made without a git of their own: an object is a file under the name that its content has
-//! (gitformat-loose(5)), so there is nothing to decide about it. Who makes it, and in which zone, nobody but git knows: that is
-//! read from the last commit that it made here, or asked before there is one, and asked again where the configuration changed
-//! since, or the clocks may have been set.
+//! Commits written without git: an object is a file named after its content (gitformat-loose(5)), so there is nothing
+//! to decide about it. Only git knows the committer and their zone: they are read from the last commit that git made
+//! here. Git is asked if there is none yet, the configuration has changed, or the clocks may have been set.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
@@ -24,16 +23,16 @@ use crate::repository::Repository;
 /// How much of a file is read at a time, in bytes.
 const PART: usize = 64 << 10;
 
-/// How long a zone stands, in seconds: all there are begin and end at the quarter of an hour.
+/// How long a zone is valid, in seconds: every change of a zone happens at a quarter of an hour.
 const QUARTER: u64 = 15 * 60;
 
-/// How hard an object is packed: as git does where nobody says.
+/// The compression level of objects: git's default.
 const LEVEL: u8 = 6;
 
-/// The variables that say when a commit is made.
+/// The variables that set the time of a commit.
 const WHEN: [&str; 2] = ["GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"];
 
-/// A commit that is to be made.
+/// A commit to be made.
 #[derive(Clone, Copy)]
 pub(crate) struct Object<'a> {
     pub(crate) tree: &'a Oid,
@@ -44,11 +43,10 @@ pub(crate) struct Object<'a> {
 }
 
 impl Repository {
-    /// Asks git who commits here, for whoever has the time before there is something to commit: then none of several that
-    /// commit at the same moment has to.
+    /// Asks git for the committer ahead of time, so that several simultaneous commits need not ask.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, or does not know.
+    /// [`GitError`] if git cannot be run, or does not know.
     pub fn prepare_commits(&self) -> Result<(), GitError> {
         let (git, quarter) = (self.git(), now() / QUARTER);
         let is_asked = configured(self, git, |it| {
@@ -65,7 +63,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Adds a commit that no reference has yet; or what git said where it does not.
+    /// Adds a commit without a reference; or returns git's message if that fails.
     pub(crate) fn add_commit(
         &self,
         git: Git<'_>,
@@ -83,7 +81,7 @@ impl Repository {
         Ok(Ok(commit))
     }
 
-    /// Has git add it.
+    /// Adds it with git.
     fn commit_tree(&self, git: Git<'_>, object: Object<'_>) -> Result<Result<Oid, String>, GitError> {
         let Object { tree, parents, message, is_signed } = object;
         let mut args = vec!["commit-tree", tree.as_str()];
@@ -104,7 +102,7 @@ impl Repository {
         Ok(Ok(commit))
     }
 
-    /// Adds it without asking git, where it is known what git would do.
+    /// Adds it without git, if git's result is known in advance.
     fn own_commit(&self, git: Git<'_>, object: Object<'_>) -> Result<Option<Oid>, GitError> {
         if object.is_signed
             || !is_summed_by_us(object.tree)
@@ -129,11 +127,11 @@ impl Repository {
         let Who { author, committer, zone } = who;
         let who = format!("{author} {now} {zone}\n{committer} {now} {zone}\n");
         let content = format!("tree {}\n{parents}{who}\n{}", object.tree, object.message);
-        // Whatever is in the way of it: git says it better.
+        // Any error is ignored here: git runs into it again and reports it better.
         Ok(self.keep("commit", content.as_bytes()).ok())
     }
 
-    /// Writes an object where there is none of its name. It need not survive a power loss: what git writes does not either.
+    /// Writes an object if none has its name. It need not survive a power loss: git's own files do not either.
     pub(crate) fn keep(&self, kind: &str, content: &[u8]) -> io::Result<Oid> {
         let object = [format!("{kind} {}\0", content.len()).as_bytes(), content].concat();
         let oid = name_of(&[&object]).ok_or(ErrorKind::InvalidData)?;
@@ -144,7 +142,7 @@ impl Repository {
             return Ok(oid);
         }
         DirBuilder::new().recursive(true).create(&folder)?;
-        // Git sweeps away what is called so and was left.
+        // Git removes leftover files with such a name.
         let beside = folder.join(format!("tmp_obj_{}", &name[2..]));
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o444).open(&beside)?;
         file.write_all(&compress_to_vec_zlib(&object, LEVEL))?;
@@ -153,12 +151,12 @@ impl Repository {
     }
 }
 
-/// The name of a file's content, where names are made of SHA-1; where they are not, nothing has it.
+/// The object name of a content in a repository with SHA-1 names; in others no object matches.
 pub(crate) fn blob(content: &[u8]) -> Option<Oid> {
     name_of(&[format!("blob {}\0", content.len()).as_bytes(), content])
 }
 
-/// The same for a file of so many bytes, which is not held as a whole.
+/// The same for a file of `bytes` bytes, which is not read into memory as a whole.
 pub(crate) fn blob_of(mut file: impl Read, bytes: u64) -> io::Result<Option<Oid>> {
     let mut sum = Sha1::new();
     sum.update(format!("blob {bytes}\0"));

@@ -1,24 +1,22 @@
-//! What is known of commits: their trees and parents never change, so git is asked of each but once, for all worktrees of a
-//! repository. Nor does what was found in a file of this content under this name. Where references are, which do change, is no
-//! part of it; only which branches were made for somebody who has not begun yet.
+//! Cache of commits: their trees and parents never change, so git is asked once for each, for all worktrees of a
+//! repository. The same holds for the scan of a file with this name and content. Positions of references change and
+//! are not cached, except that new branches are remembered until their task starts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use refrain_core::git::Oid;
 
-/// How many commits, and how many files, are kept in mind; with more it begins anew.
+/// How many commits, and how many files, are cached; beyond that the cache is cleared.
 const MOST: usize = 20_000;
 
-/// What a commit holds, and what it stands on.
+/// The tree and parents of a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) tree: Oid,
-    /// In their order.
     pub(crate) parents: Vec<Oid>,
 }
 
-/// What is kept in mind.
 #[derive(Debug, Default)]
 pub(crate) struct Known(Mutex<Kept>);
 
@@ -26,19 +24,18 @@ pub(crate) struct Known(Mutex<Kept>);
 struct Kept {
     /// The commits that were made here, or that git was asked about.
     commits: HashMap<Oid, Head>,
-    /// The references that wait for who is to begin on them.
+    /// The references that were created and not used yet.
     expected: HashSet<String>,
-    /// Files in which nothing looks like a secret, by their paths and their contents.
+    /// Files without suspected secrets, by path and content.
     clean: HashSet<(Vec<u8>, Oid)>,
 }
 
 impl Known {
-    /// What is known of a commit.
     pub(crate) fn get(&self, commit: &Oid) -> Option<Head> {
         self.all(|kept| kept.commits.get(commit).cloned())
     }
 
-    /// Keeps a commit in mind.
+    /// Caches a commit.
     pub(crate) fn learn(&self, commit: &Oid, head: Head) {
         self.all(|Kept { commits, .. }| {
             if commits.len() >= MOST {
@@ -48,17 +45,17 @@ impl Known {
         });
     }
 
-    /// These references were made and wait for somebody.
+    /// Remembers that these references were created and are not used yet.
     pub(crate) fn expect(&self, names: impl Iterator<Item = String>) {
         self.all(|kept| kept.expected.extend(names));
     }
 
-    /// Whether a reference waited for whoever asks: once, and never again.
+    /// Whether a reference was created and not used yet: true only for the first call.
     pub(crate) fn take_expected(&self, name: &str) -> bool {
         self.all(|kept| kept.expected.remove(name))
     }
 
-    /// Nothing in a file of this path and content looks like a secret.
+    /// Records that a file with this path and content has no suspected secret.
     pub(crate) fn pass(&self, path: &[u8], content: Oid) {
         self.all(|Kept { clean, .. }| {
             if clean.len() >= MOST {
@@ -68,14 +65,14 @@ impl Known {
         });
     }
 
-    /// Whether that is known of it.
+    /// Whether the file is known to be clean.
     pub(crate) fn has_passed(&self, path: &[u8], content: &Oid) -> bool {
         let file = (path.to_vec(), content.clone());
         self.all(|kept| kept.clean.contains(&file))
     }
 
     fn all<T>(&self, ask: impl FnOnce(&mut Kept) -> T) -> T {
-        // What is in it is right or not there, whoever was disturbed while holding it.
+        // Every entry is correct or absent, even if a holder of the lock panicked.
         ask(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -1,21 +1,21 @@
-//! Which settings make git run a program or go to another place, and what is used instead of those that are not as they were
-//! pinned. An agent can write to every configuration file of its user.
+//! Settings that make git run a program or connect elsewhere, and the replacements for those that differ from their
+//! pins. An agent can write to every configuration file of its user.
 
 use refrain_core::git::{GitPin, GitPins};
 
-/// A merge of lines, as git does it by itself.
+/// Git's own line merge.
 const MERGE: &str = "git merge-file --marker-size=%L %A %O %B";
 
-/// What overrules a setting that is not as it was pinned.
+/// The override of a setting that differs from its pin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// The last value that is as it was pinned, else this one.
+    /// The last value that equals its pin, else this one.
     Value(&'static str),
-    /// An empty value, which ends a list, and then the values that are as they were pinned.
+    /// An empty value, which clears a list, and then the values that equal their pins.
     List,
-    /// Whether hooks are run: none is, if one is not as it was pinned.
+    /// Whether hooks run: none does, if one differs from its pin.
     Hook,
-    /// Nothing: what it decides is decided by a setting that no agent can foresee, or not asked for.
+    /// None: another setting, whose name no agent can guess, decides instead, or it is not used.
     Named,
 }
 
@@ -70,31 +70,31 @@ fn parts(key: &str) -> Option<(&str, Option<&str>, &str)> {
     })
 }
 
-/// A setting of a person's git, in the order in which git reads them.
+/// A setting of a user's git, in the order in which git reads them.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     pub(crate) key: String,
     pub(crate) value: String,
-    /// What is pinned of it; none of a setting without a [`Rule`].
+    /// Its pin; none for a setting without a [`Rule`].
     pub(crate) pin: Option<GitPin>,
 }
 
-/// What is told to a git beyond the person's configuration.
+/// The overrides for a git command beyond the user's configuration.
 #[derive(Debug, Default)]
 pub(crate) struct Overrides {
     pub(crate) settings: Vec<(String, String)>,
     pub(crate) variables: Vec<(&'static str, &'static str)>,
-    /// What switches the hooks off that are settings.
+    /// Disables hooks that are defined by settings.
     pub(crate) without_hooks: Vec<(String, String)>,
     pub(crate) allows_hooks: bool,
-    /// There are filters or merge drivers that are run.
+    /// Filters or merge drivers are run.
     pub(crate) has_filters: bool,
-    /// There are hooks, or commits are signed.
+    /// Hooks are run, or commits are signed.
     pub(crate) has_programs: bool,
 }
 
 impl Overrides {
-    /// What is told to git where these settings and files are found; `pins` is none before anything is pinned.
+    /// The overrides that these settings and files require; `pins` is none before anything is pinned.
     pub(crate) fn of(settings: &[Setting], files: &[GitPin], pins: Option<&GitPins>) -> Self {
         let mut overrides = Self { allows_hooks: true, ..Self::default() };
         for setting in settings {
@@ -120,7 +120,8 @@ impl Overrides {
         overrides
     }
 
-    /// What is told whatever is pinned: no git of ours runs a hook that is a setting, or the command of a trailer.
+    /// The overrides that apply with any pins: no git of ours runs a hook from a setting, or the command of a
+    /// trailer.
     fn of_every(&mut self, setting: &Setting) {
         let Some((section, Some(subsection), name)) = parts(&setting.key) else { return };
         match (section, name) {
@@ -148,7 +149,7 @@ impl Overrides {
         }
         let section = parts(key).map_or("", |(section, ..)| section);
         if matches!(section, "remote" | "url" | "extensions" | "core" | "http" | "credential") {
-            // Objects that are missing would be fetched from who knows where.
+            // Missing objects would be fetched from an unknown remote.
             self.variables.push(("GIT_NO_LAZY_FETCH", "1"));
         }
         if key == "core.gitproxy" {
@@ -157,13 +158,13 @@ impl Overrides {
     }
 }
 
-/// How the names of pinned files of the hooks folder begin.
+/// The prefix of pinned files in the hooks folder.
 pub(crate) const HOOKS: &str = "hooks/";
 
-/// The pinned file of attributes of the repository itself, below its git folder.
+/// The pinned attributes file of the repository, below its git folder.
 pub(crate) const OWN_ATTRIBUTES: &str = "info/attributes";
 
-/// The pinned file that the person's own attributes are in.
+/// The pinned file with the user's own attributes.
 pub(crate) const ATTRIBUTES: &str = "attributes";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A commit, taken apart: what it stands on, and the rest of it as it was written.
+//! A commit in parts: its tree, its parents, and the rest as it was written.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -8,15 +8,16 @@ use refrain_core::git::Oid;
 use crate::error::GitError;
 use crate::plumbing::git::{Author, Git};
 
-/// A commit, taken apart.
+/// A commit in parts.
 pub(crate) struct Parts {
     pub(crate) parent: Option<Oid>,
-    /// What follows the parents: who, when, and the message.
+    /// All that follows the parents: author, committer, and the message.
     pub(crate) rest: Vec<u8>,
 }
 
 impl Parts {
-    /// Reads `tree …`, the first `parent …`, and the rest as it is but for a signature, which is of another commit.
+    /// Reads `tree …`, the first `parent …`, and the rest without a signature, which would belong to the original
+    /// commit.
     pub(crate) fn of(git: Git<'_>, commit: &Oid) -> Result<Self, GitError> {
         let bytes = git.output(["cat-file", "commit", commit.as_str()], &[])?;
         Self::parse(&bytes).ok_or_else(|| GitError::Answer {
@@ -46,13 +47,13 @@ impl Parts {
         is_commit.then_some(Self { parent, rest })
     }
 
-    /// What a line in front of the message says that begins so.
+    /// The value of the header with this prefix.
     pub(crate) fn header(&self, name: &[u8]) -> Option<&[u8]> {
         let mut head = self.rest.split(|byte| *byte == b'\n').take_while(|line| !line.is_empty());
         head.find_map(|line| line.strip_prefix(name))
     }
 
-    /// Whose work it is: `Name <address> seconds zone`.
+    /// The author: `Name <address> seconds zone`.
     pub(crate) fn author(&self) -> Option<Author> {
         let line = self.header(b"author ")?;
         let (start, end) = (memchr::memrchr(b'<', line)?, memchr::memrchr(b'>', line)?);
@@ -61,7 +62,7 @@ impl Parts {
         Some(Author([name, address, &when].map(|part| OsStr::from_bytes(part).to_owned())))
     }
 
-    /// What stands behind the first empty line.
+    /// The text after the first empty line.
     pub(crate) fn message(&self) -> &[u8] {
         let end = self.rest.windows(2).position(|pair| pair == b"\n\n");
         end.map_or(&[], |end| &self.rest[end + 2..])

@@ -1,32 +1,32 @@
-//! Where references are, read from the files that git keeps them in (gitrepository-layout(5)). What is kept in another way,
-//! or names something else than a plain reference, is git's to answer.
+//! Positions of references, read from git's files (gitrepository-layout(5)). Other storage formats and symbolic
+//! references are left to git.
 
 use refrain_core::git::Oid;
 
 use crate::plumbing::disk::{read, text};
 use crate::repository::Repository;
 
-/// Where a reference is, as far as the files say.
+/// The position of a reference, as far as the files show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     At(Oid),
-    /// There is none of that name.
+    /// No such reference.
     Nowhere,
-    /// Git has to be asked.
+    /// Only git can tell.
     Unclear,
 }
 
 impl Repository {
-    /// Where a branch is, or another reference that all worktrees share, or the head.
+    /// The position of a branch, of another reference that all worktrees share, or of the head.
     pub(crate) fn place_of(&self, name: &str) -> Place {
         let Ok(head) = text(&self.git_dir().join("HEAD")) else { return Place::Unclear };
         let on = head.strip_prefix("ref: ").map(str::trim_end);
-        // References that are kept in another way than in files have one there that nobody can have.
+        // If references are not stored in files (reftable), there is an impossible branch.
         if on == Some("refs/heads/.invalid") {
             return Place::Unclear;
         }
         match (name, on) {
-            // On a branch that is not born it names nothing, which git says in more than one way.
+            // On an unborn branch it points to nothing, which git shows in more than one way.
             ("HEAD", Some(on)) => match self.shared(on) {
                 Place::Nowhere => Place::Unclear,
                 place => place,
@@ -41,9 +41,9 @@ impl Repository {
             return Place::Unclear;
         }
         match text(&self.common_dir().join(name)) {
-            // One that names another is no plain one.
+            // A symbolic reference is left to git.
             Ok(text) => text.trim_end().parse().map_or(Place::Unclear, Place::At),
-            // It may be with the packed ones, to which git moves it before its own file goes.
+            // It may be among the packed references: git writes those before it deletes the file.
             Err(_) => self.packed(name),
         }
     }
@@ -60,8 +60,8 @@ impl Repository {
     }
 }
 
-/// Whether a name is that of a branch, a tag or one of ours, in full and of nothing but letters, digits and lines: nothing in it
-/// leads elsewhere, nor asks git for more than the name.
+/// Whether a name is the full name of a branch, a tag or a reference of ours, with only letters, digits and dashes:
+/// no part of it has a special meaning to the file system or to git.
 fn is_plain(name: &str) -> bool {
     let is_ours = ["refs/heads/", "refs/tags/", "refs/refrain/"].iter().any(|place| name.starts_with(place));
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');

@@ -1,6 +1,6 @@
-//! A branch that is done with, as its pull request is merged: the worktree goes to what its work has become, and the branch away.
-//! Nothing is lost by that: what is not committed stays or keeps everything as it is, and the branch goes only from where it was
-//! merged.
+//! A branch whose pull request is merged: the worktree moves to the updated base, and the branch is deleted. Nothing
+//! is lost: uncommitted changes stay or stop the operation, and the branch is deleted only if it is still at the
+//! merged commit.
 
 use refrain_core::git::Oid;
 
@@ -10,31 +10,31 @@ use crate::plumbing::git::said;
 use crate::publish::Upstream;
 use crate::repository::Repository;
 
-/// What git ignores is a file of the person's all the same: one that is in the way stops it.
+/// Ignored files belong to the user all the same: one that is in the way stops it.
 const KEEPING: &str = "--no-overwrite-ignore";
 
-/// Where a worktree goes when its branch is done with.
+/// The place of a worktree after its branch is merged.
 #[derive(Clone, Copy, Debug)]
 pub enum BaseReturn<'a> {
-    /// To this branch, which then follows its remote.
+    /// On this branch, which then follows its remote.
     To(&'a str),
-    /// To what the remote's branch has, on no branch: the worktree is about to be removed.
+    /// At the remote branch's commit, on no branch: the worktree is about to be removed.
     Detached,
 }
 
 impl Repository {
-    /// Brings the worktree back to the base, and takes `branch` away where it is still at `head`. Says why it is kept where
-    /// something stands in the way. It may be repeated.
+    /// Returns the worktree to the base, and deletes `branch` if it is still at `head`. If something prevents that,
+    /// returns the reason. It may be repeated.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked, and [`GitError::Cancelled`].
+    /// [`GitError`] if git cannot be run, and [`GitError::Cancelled`].
     pub fn back_from(
         &self,
         (branch, head): (&str, &Oid),
         back: BaseReturn<'_>,
         base: &Upstream,
     ) -> Result<Option<String>, GitError> {
-        // What cannot be fetched now, the person fetches later.
+        // If it cannot be fetched now, the user can fetch it later.
         let newest = self.fetch(base, None)?.ok().flatten();
         if self.current_branch()?.as_deref() == Some(branch) {
             let to = match (back, &newest) {
@@ -72,12 +72,12 @@ impl Repository {
         }
     }
 
-    /// The tree of `head`, and the commits that stand on `base` up to there, oldest first.
+    /// The tree of `head`, and the commits from `base` up to there, oldest first.
     pub fn standing_on(&self, base: &Oid, head: &Oid) -> Result<(Oid, Vec<Oid>), GitError> {
         Ok((self.tree_by(self.git(), head)?, since(self.git(), base, head)?))
     }
 
-    /// The branch that is checked out; none where the head is detached.
+    /// The branch that is checked out; none if the head is detached.
     pub fn branch(&self) -> Result<Option<String>, GitError> {
         self.current_branch()
     }

@@ -1,5 +1,5 @@
-//! A branch of work that was given up brought to where others can see it. Nobody is asked for anything, nothing is forced, and
-//! no secret that the agent committed goes with it.
+//! Pushes the branch of work that was given up. Git never prompts, nothing is forced, and no secret that the agent
+//! committed is pushed.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -24,30 +24,30 @@ use refrain_secrets as secrets;
 /// How long a push may take.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// With what git asks nobody for a password, beside [`Repository::env_of_push`].
+/// Options that keep git from asking for a password, besides [`Repository::env_of_push`].
 pub(crate) const ASKS_NOBODY: &[&str] = &["-c", "core.askPass=", "-c", "credential.interactive=false"];
 
-/// What is to be pushed, and what of it is looked at first.
+/// The branch to push, and the rules for scanning it first.
 #[derive(Clone, Copy, Debug)]
 pub struct PushRequest<'a> {
-    /// The branch, without `refs/heads/`. Its last commit was screened when it was made.
+    /// The branch, without `refs/heads/`. Its last commit was scanned when it was made.
     pub branch: &'a str,
-    /// Where the head was before the loop: what came since is the loop's and the agent's. None where there was no commit.
+    /// The head before the loop: later commits are the loop's and the agent's. None if there was no commit.
     pub since: Option<&'a Oid>,
-    /// The largest file that is looked at, in bytes.
+    /// The largest file that is scanned, in bytes.
     pub largest_file: u64,
-    /// Where what looks like a secret may be.
+    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
 impl Repository {
-    /// Pushes a branch to the pinned remote, which is that of the branch that was checked out; none where there is none. After a minute it is given up. Where the agent committed what looks like a secret,
-    /// nothing is pushed: it is here only by then, and a person can still see to that.
+    /// Pushes a branch to the pinned remote, which is that of the checked-out branch; none without a remote. The time
+    /// limit is a minute. If the agent committed a suspected secret, nothing is pushed: it is still only local, and
+    /// the user can handle it.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot be asked for its remotes, and [`GitError::Cancelled`].
+    /// [`GitError`] if git cannot list its remotes, and [`GitError::Cancelled`].
     pub fn push_branch(&self, request: PushRequest<'_>) -> Result<Option<Pushed>, GitError> {
         let checked_out = self.current_branch()?.unwrap_or_default();
         let Some(upstream) = self.upstream(&checked_out)? else { return Ok(None) };
@@ -62,7 +62,7 @@ impl Repository {
         Ok(Some(Pushed { remote: upstream.remote, error }))
     }
 
-    /// Why it is not pushed; none where it is.
+    /// Why it is not pushed; none if it is.
     fn try_push(&self, upstream: &Upstream, request: PushRequest<'_>) -> Result<Option<String>, GitError> {
         let remote = &upstream.remote;
         let refname = format!("refs/heads/{}", request.branch);
@@ -96,7 +96,7 @@ impl Repository {
         Ok((!done.status.success()).then(|| said(&done)))
     }
 
-    /// Has git talk to the remote at `url` in the person's own login, and, where that is none there, by their token for it.
+    /// Lets git connect to the remote at `url` with the user's own login, or else with the token.
     pub(crate) fn known_to(
         &self,
         url: &str,
@@ -104,7 +104,7 @@ impl Repository {
     ) -> Result<Done, GitError> {
         let env = self.env_of_push(self.git())?;
         let done = run(&env)?;
-        // What one may not see is said not to be there.
+        // Forges report a repository without access as missing.
         let is_stranger = !done.status.success()
             && matches!(of_transport(said(&done)), Refusal::NoPermission { .. } | Refusal::NoRemote { .. });
         let known: Vec<_> = env.iter().chain(self.token()).cloned().collect();
@@ -114,7 +114,7 @@ impl Repository {
         }
     }
 
-    /// The environment in which nobody is asked anything: whoever waits for an answer would wait for ever.
+    /// An environment in which nothing prompts: a prompt would wait for ever.
     fn env_of_push(&self, git: Git<'_>) -> Result<Vec<(OsString, OsString)>, GitError> {
         const ASKING: [&str; 3] = ["GIT_ASKPASS", "SSH_ASKPASS", "SSH_ASKPASS_REQUIRE"];
         let mut env: Vec<_> = self.env().to_vec();
@@ -129,7 +129,7 @@ impl Repository {
                 command => command,
             },
         };
-        // Whoever has set up another program than ssh knows what that is to be told.
+        // A user who has configured another program than ssh has given it the right options.
         if is_ssh(&command) {
             env.push(("GIT_SSH_COMMAND".into(), format!("{command} -o BatchMode=yes").into()));
         }
@@ -137,14 +137,14 @@ impl Repository {
     }
 }
 
-/// Whether the program of a command is OpenSSH, as far as its name says.
+/// Whether the program of a command is OpenSSH, judging by its name.
 fn is_ssh(command: &str) -> bool {
     let program = command.split_whitespace().next().unwrap_or_default();
     program.trim_matches(['"', '\'']).rsplit('/').next() == Some("ssh")
 }
 
-/// What looks like a secret in what would be seen for the first time, in words: in the files, paths, headers and messages of commits,
-/// said as `git rev-list` is told them. None where nothing does, or all of it may be there.
+/// A suspected secret in content that would be published for the first time, as text: in the files, paths, headers
+/// and messages of commits, given as arguments of `git rev-list`. None if nothing is found, or all of it is allowed.
 pub(crate) fn exposed(git: Git<'_>, new: &[String], rules: Rules<'_>) -> Result<Option<String>, GitError> {
     let commits = commits(git, new)?;
     if let Some(found) = screen_commits(git, &commits, rules)?.into_iter().find(|found| !found.allowed) {
@@ -153,7 +153,7 @@ pub(crate) fn exposed(git: Git<'_>, new: &[String], rules: Rules<'_>) -> Result<
     screen_messages(git, &commits)
 }
 
-/// The same of a loop's own commits, of which no file may be too large to be screened.
+/// The same for a loop's own commits, none of which may have a file too large to be scanned.
 pub(crate) fn exposed_by_loop(
     git: Git<'_>,
     new: &[String],
@@ -167,7 +167,7 @@ pub(crate) fn exposed_by_loop(
 
 /// These commits, the oldest first.
 fn commits(git: Git<'_>, new: &[String]) -> Result<Vec<Oid>, GitError> {
-    // There may be more than arguments can be.
+    // The list may exceed the limit for arguments.
     let (how, new): (Vec<&str>, Vec<&str>) =
         new.iter().map(String::as_str).partition(|it| it.starts_with("--"));
     let words = ["rev-list", "--reverse", "--stdin"].into_iter().chain(how);
@@ -175,7 +175,7 @@ fn commits(git: Git<'_>, new: &[String]) -> Result<Vec<Oid>, GitError> {
     Ok(printed.lines().filter_map(|line| line.parse().ok()).collect())
 }
 
-/// The same of the name of a branch.
+/// The same for the name of a branch.
 pub(crate) fn exposed_name(branch: &str) -> Option<String> {
     secrets::screen_name(branch.as_bytes())
         .map(|what| format!("the name of the branch: it looks like {what}"))

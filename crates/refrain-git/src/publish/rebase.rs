@@ -1,6 +1,6 @@
-//! A branch that stands on what its remote has: the commits that the remote has not are made anew on the remote's, without a
-//! checkout, and then the branch and the worktree are moved there as in a hand-over. What is not committed stays as it is, byte
-//! for byte; where it is in the way, that is the answer.
+//! A branch on top of its remote: the commits that the remote lacks are recreated on the remote's, without a
+//! checkout, and then the branch and the worktree are moved there as in a hand-over. Uncommitted changes stay byte
+//! for byte; if they are in the way, that is the result.
 
 use camino::Utf8Path;
 use refrain_core::LoopId;
@@ -14,58 +14,58 @@ use crate::landing::merge::{Merged, merge};
 use crate::plumbing::git::{Git, oid, said};
 use crate::repository::Repository;
 
-/// Commits that were made, oldest first, or the one that does not go, and why.
+/// The new commits, oldest first, or the commit that conflicts, and its conflicts.
 type Line = Result<Vec<Oid>, (Oid, Vec<Conflict>)>;
 
-/// How much is told of either side of a conflict, in bytes.
+/// How much of either side of a conflict is reported, in bytes.
 const TOLD: usize = 16 << 10;
 
-/// What is to stand on what.
+/// The commits to rebase, and the new base.
 #[derive(Clone, Copy, Debug)]
 pub struct RebaseRequest<'a> {
-    /// The loop; its name is in the lock of the index, so that it knows its own.
+    /// The loop; its id is in the index lock, so that it recognizes its own lock.
     pub id: &'a LoopId,
-    /// The branch that is checked out; none where the head is detached.
+    /// The branch that is checked out; none if the head is detached.
     pub branch: Option<&'a str>,
     pub head: &'a Oid,
-    /// What the remote has, and is here already.
+    /// The remote's head, which is already fetched.
     pub theirs: &'a Oid,
-    /// A place for private indexes, in the loop's own folder: this, and others beside it.
+    /// The path of private indexes, in the loop's own folder: this, and others beside it.
     pub index: &'a Utf8Path,
-    /// Who may stop it, until the first file is written.
+    /// Cancels it until the first file is written.
     pub cancel: Option<&'a Cancel>,
 }
 
-/// What came of it. But for `Done` nothing was changed.
+/// The result. Except for `Done`, nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rebased {
-    /// The branch stands on theirs.
+    /// The branch is on top of theirs.
     Done { head: Oid },
-    /// Both sides did something that does not go together.
+    /// Both sides have conflicting changes.
     Conflict {
-        /// The commit of ours that does not go.
+        /// Our commit that conflicts.
         at: Oid,
-        /// About what.
+        /// The conflicts.
         conflicts: Vec<Conflict>,
-        /// What our side did with these paths since both parted: a diff, cut in its middle where it is long.
+        /// Our changes of these paths since both sides diverged: a diff, cut in its middle if it is long.
         ours: String,
-        /// What the remote's side did.
+        /// The remote's changes.
         theirs: String,
     },
-    /// The two have no commit in common.
+    /// The two have no common ancestor.
     Unrelated,
     /// The branch or the files could not follow; never [`HandedOver::Done`].
     Hindered(HandedOver),
 }
 
 impl Repository {
-    /// Makes the commits that are not in `theirs` anew on top of it, each with its author, date and words, and moves the branch
-    /// and the files there. One whose change is there already is left out. Where one is a merge, whose other side a line would
-    /// lose, theirs is merged instead. It may be repeated, also by who finds that another was cut off: what was begun is
-    /// finished first, and known again.
+    /// Recreates the commits that are not in `theirs` on top of it, each with its author, date and message, and moves
+    /// the branch and the files there. A commit whose change is already there is omitted. If one is a merge, whose
+    /// other side a linear history would lose, `theirs` is merged instead. It may be repeated, also after another
+    /// call was interrupted: that one is finished first, and recognized.
     ///
     /// # Errors
-    /// [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    /// [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn rebase_onto(&self, request: RebaseRequest<'_>) -> Result<Rebased, GitError> {
         let RebaseRequest { branch, head, theirs, cancel, .. } = request;
         let git = self.git().until(cancel);
@@ -106,7 +106,7 @@ impl Repository {
         })
     }
 
-    /// Whether a rebase of `head` that nobody heard the end of left the line from `base` to `now`.
+    /// Whether an interrupted rebase of `head` left the line from `base` to `now`.
     fn is_of(&self, git: Git<'_>, head: &Oid, (base, now): (&Oid, &Oid)) -> Result<bool, GitError> {
         if self.reference(&format!("{now}^2"))?.as_ref() == Some(base) {
             return Ok(self.reference(&format!("{now}^1"))?.as_ref() == Some(head));
@@ -114,11 +114,11 @@ impl Repository {
         let Some(from) = common(git, head, base)? else { return Ok(false) };
         let Ok(made) = self.replay(git, (&from, head), base)? else { return Ok(false) };
         let line = since(git, base, now)?;
-        // Signed commits are others each time, and hold the same.
+        // Signed commits get new names each time, but have the same trees.
         Ok(made == line || (made.len() == line.len() && self.trees(git, &made)? == self.trees(git, &line)?))
     }
 
-    /// The commits behind `base` made anew on `onto`, oldest first, or which does not go.
+    /// The commits after `base` recreated on `onto`, oldest first, or the one that conflicts.
     fn replay(&self, git: Git<'_>, (base, head): (&Oid, &Oid), onto: &Oid) -> Result<Line, GitError> {
         let commits = since(git, base, head)?;
         let heads = self.heads(git, &commits)?;
@@ -129,7 +129,8 @@ impl Repository {
                 Ok(made) => made,
                 Err(conflicts) => return Ok(Err((commit, conflicts))),
             };
-            // What theirs has already would be an empty commit, which is only kept where it was made as one.
+            // A change that `theirs` already has would be an empty commit, which is kept only if the original was empty
+            // too.
             let was_empty = self.tree_by(git, &before)? == self.tree_by(git, &commit)?;
             if was_empty || self.tree_by(git, &made)? != self.tree_by(git, tip)? {
                 line.push(made);
@@ -139,7 +140,7 @@ impl Repository {
         Ok(Ok(line))
     }
 
-    /// Both sides in one commit.
+    /// Merges both sides in one commit.
     fn join(&self, git: Git<'_>, (base, head): (&Oid, &Oid), theirs: &Oid) -> Result<Line, GitError> {
         let tree = match merge(git, base, head, theirs)? {
             Merged::Clean { tree } => tree,
@@ -156,7 +157,7 @@ impl Repository {
     }
 }
 
-/// Where both histories part; none where they have nothing in common.
+/// The merge base of both histories; none if they have no common ancestor.
 fn common(git: Git<'_>, one: &Oid, other: &Oid) -> Result<Option<Oid>, GitError> {
     let done = git.run(["merge-base", one.as_str(), other.as_str()], &[])?;
     match done.status.code() {

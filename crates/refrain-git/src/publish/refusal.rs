@@ -1,5 +1,5 @@
-//! What a remote that does not take a push means by it. Git's exit code and what it prints for programs come first; where it
-//! prints nothing for them, as where the connection ends, only its words are left, in the language that we have it speak.
+//! The reason why a remote rejects a push. Git's exit code and its machine-readable output come first; if there is
+//! none, as when the connection ends, only its messages are left, in the C locale that we set.
 
 use std::fmt;
 
@@ -8,38 +8,38 @@ use refrain_proc::tool::Done;
 
 use crate::plumbing::git::said;
 
-/// Why a remote does not have what it should.
+/// Why the remote was not updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// There is no repository at the remote's address.
     NoRemote {
-        /// What git said, fit to be shown, as everywhere here.
+        /// Git's message, printable.
         said: String,
     },
-    /// It does not know us, or we may not.
+    /// Authentication failed, or access is denied.
     NoPermission {
-        /// What git said.
+        /// Git's message.
         said: String,
     },
-    /// A rule of the remote's keeps this branch from being pushed to.
+    /// A rule of the remote forbids pushing to this branch.
     ProtectedBranch {
-        /// What the remote said.
+        /// The remote's message.
         said: String,
     },
-    /// A hook said no: one here before the push, or one of the remote's.
+    /// A hook rejected the push: a local one, or one of the remote's.
     HookDeclined { said: String },
-    /// The branch was there, and somebody deleted it.
+    /// The branch existed on the remote and was deleted there.
     BranchDeleted,
-    /// The remote cannot be reached, or was lost in the middle: it may be tried again.
+    /// The remote is unreachable, or the connection broke: it may be tried again.
     Unreachable {
-        /// What git said.
+        /// Git's message.
         said: String,
     },
-    /// The name of the branch, or a commit that the remote has not, has what looks like a secret: which, in words.
+    /// The name of the branch, or a commit that the remote lacks, contains a suspected secret: its description.
     Secret(String),
     /// Another reason.
     Other {
-        /// What git said.
+        /// Git's message.
         said: String,
     },
 }
@@ -75,18 +75,18 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// What git says of a push.
+/// Git's report about a push.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Pushed,
-    /// The branch is not where it was seen.
+    /// The remote branch has moved.
     Rejected {
         said: String,
     },
     Refused(Refusal),
 }
 
-/// Words of git, ssh, and of the forges, in lower case: whom they do not let in.
+/// Messages of git, ssh, and of the forges about denied access, in lower case.
 const NO_PERMISSION: &[&str] = &[
     "permission denied",
     "authentication failed",
@@ -104,7 +104,7 @@ const NO_PERMISSION: &[&str] = &[
     "deploy key",
 ];
 
-/// The same: what is not there.
+/// The same, about missing repositories.
 const NO_REMOTE: &[&str] = &[
     "does not appear to be a git repository",
     "repository not found",
@@ -115,10 +115,11 @@ const NO_REMOTE: &[&str] = &[
     "' not found",
 ];
 
-/// The same: a branch with rules. GitHub has numbers for them (GH006: protected branch, GH013: repository rules).
+/// The same, about protected branches. GitHub has numbers for them (GH006: protected branch, GH013: repository
+/// rules).
 const PROTECTED: &[&str] = &["protected branch", "gh006", "gh013", "rule violations"];
 
-/// The same: a connection that is not made, or ends too early.
+/// The same, about connections that fail or end too early.
 const UNREACHABLE: &[&str] = &[
     "could not resolve",
     "couldn't connect",
@@ -139,7 +140,7 @@ const UNREACHABLE: &[&str] = &[
     "openssl",
 ];
 
-/// What is meant where git could not talk to the end.
+/// The meaning of a failed connection.
 pub(crate) fn of_transport(said: String) -> Refusal {
     let words = said.to_lowercase();
     let has = |known: &[&str]| known.iter().any(|known| words.contains(known));
@@ -154,7 +155,7 @@ pub(crate) fn of_transport(said: String) -> Refusal {
     }
 }
 
-/// What git says of a push to this branch: `flag TAB from:to TAB summary (reason)` (git-push(1), "OUTPUT").
+/// Git's report about a push to this branch: `flag TAB from:to TAB summary (reason)` (git-push(1), "OUTPUT").
 pub(crate) fn of_push(done: &Done, refname: &str) -> Answer {
     let printed = String::from_utf8_lossy(&done.stdout);
     let line = printed.lines().find_map(|line| {
@@ -163,7 +164,7 @@ pub(crate) fn of_push(done: &Done, refname: &str) -> Answer {
         (names.rsplit_once(':')?.1 == refname).then_some((flag, summary))
     });
     let Some((flag, summary)) = line else {
-        // Without a word about the branch it was a hook here that said no, where nothing is fatal.
+        // Without a line about the branch, a local hook rejected it, unless the error is fatal.
         return Answer::Refused(match done.status.code() {
             Some(1) => Refusal::HookDeclined { said: said(done) },
             _ => of_transport(said(done)),
@@ -181,7 +182,7 @@ pub(crate) fn of_push(done: &Done, refname: &str) -> Answer {
         "[rejected]" if ["non-fast-forward", "fetch first", "stale info"].contains(&reason.as_str()) => {
             Answer::Rejected { said: reason }
         }
-        // Somebody else's push was quicker.
+        // Another push was faster.
         "[remote rejected]" if has(&["cannot lock ref", "failed to update ref", "incorrect old value"]) => {
             Answer::Rejected { said: told }
         }
@@ -195,7 +196,7 @@ pub(crate) fn of_push(done: &Done, refname: &str) -> Answer {
     }
 }
 
-/// What the other end said, without git's mark before each line; none where it said nothing.
+/// The remote's message, without git's prefix of each line; none if it is empty.
 fn told(done: &Done) -> Option<String> {
     let printed = String::from_utf8_lossy(&done.stderr);
     let lines = printed.lines().filter_map(|line| line.strip_prefix("remote: ")).map(str::trim_end);

@@ -1,5 +1,5 @@
-//! Where a branch is pushed, as git chooses it from its settings (git-config(1): `branch.<name>.pushRemote`, `pushurl`,
-//! `insteadOf`).
+//! The push target of a branch, chosen from settings as git does (git-config(1): `branch.<name>.pushRemote`,
+//! `pushurl`, `insteadOf`).
 
 use refrain_core::git::PushTarget;
 
@@ -7,8 +7,8 @@ use crate::plumbing::configuration::Configured;
 use crate::publish::without_password;
 
 impl Configured {
-    /// Where a branch is pushed: to the remote that git would push it to, else `origin`, else the only one; none without. It
-    /// has the same name there, unless git pushes to the branch that is tracked (`push.default=upstream`).
+    /// The push target of a branch: the remote that git would push to, else `origin`, else the only one; none
+    /// without. It has the same name there, unless git pushes to the tracked branch (`push.default=upstream`).
     pub(crate) fn push_target(&self, branch: &str) -> Option<PushTarget> {
         let remote = self.remote_of(branch)?;
         let is_tracked = matches!(self.value("push.default"), "upstream" | "tracking")
@@ -20,8 +20,8 @@ impl Configured {
         Some(PushTarget { branch: branch.to_owned(), remote: remote.to_owned(), to, url })
     }
 
-    /// The remote that a branch goes to. Who pushes to a place that has no name, or to none at all, has said that nothing goes
-    /// to another.
+    /// The remote that a branch is pushed to. A push target that has no name, or no target at all, means that nothing
+    /// goes to another remote.
     fn remote_of(&self, branch: &str) -> Option<&str> {
         let remotes = self.remotes();
         let named = [format!("branch.{branch}.pushremote"), "remote.pushdefault".to_owned()];
@@ -47,11 +47,11 @@ impl Configured {
         names
     }
 
-    /// The address that a remote is pushed to, with a password that may stand in it.
+    /// The push address of a remote, including a password in it.
     pub(crate) fn push_url(&self, remote: &str) -> Option<String> {
         let listed = |key: &str| {
             let values = self.values(key);
-            // An empty one ends what was listed before it.
+            // An empty value clears the list before it.
             let from = values.iter().rposition(|value| value.is_empty()).map_or(0, |at| at + 1);
             values.get(from).map(|first| (*first).to_owned())
         };
@@ -63,7 +63,7 @@ impl Configured {
         Some(other.unwrap_or(url))
     }
 
-    /// An address with its longest known beginning replaced.
+    /// An address after applying the longest matching prefix of `what`: `insteadof` or `pushinsteadof`.
     fn instead(&self, url: &str, what: &str) -> Option<String> {
         let mut longest: Option<(&str, &str)> = None;
         for setting in &self.settings {

@@ -1,4 +1,4 @@
-//! Branches: whether a name is free, a new one in place, what a text names.
+//! Branches: whether a name is free, creating one in place, and resolving a name.
 
 use camino::Utf8Path;
 use refrain_core::git::Oid;
@@ -8,10 +8,10 @@ use crate::plumbing::git::said;
 use crate::repository::Repository;
 
 impl Repository {
-    /// Whether a branch of this name can be made.
+    /// Whether a branch of this name can be created.
     ///
     /// # Errors
-    /// [`GitError::BadBranch`] where no branch can be called so, [`GitError::BranchTaken`] where one is.
+    /// [`GitError::BadBranch`] if the name is invalid, [`GitError::BranchTaken`] if it exists.
     pub fn check_branch_free(&self, name: &str) -> Result<(), GitError> {
         self.check_branch_name(name)?;
         match self.branch_head(name)? {
@@ -20,11 +20,11 @@ impl Repository {
         }
     }
 
-    /// Makes a branch of what is checked out, and checks it out: no file changes, what is staged stays staged. Where it is
-    /// checked out already nothing is done, so it may be repeated.
+    /// Creates a branch at the head and checks it out: no file changes, staged changes stay staged. If it is already
+    /// checked out nothing is done, so it may be repeated.
     ///
     /// # Errors
-    /// As [`Self::check_branch_free`]; [`GitError::Failed`] with what git says, as in the middle of a merge.
+    /// As [`Self::check_branch_free`]; [`GitError::Failed`] with git's message, as in the middle of a merge.
     pub fn create_branch(&self, name: &str) -> Result<(), GitError> {
         self.check_branch_name(name)?;
         let current = self.git().run(["symbolic-ref", "--quiet", "HEAD"], &[])?;
@@ -36,17 +36,17 @@ impl Repository {
         Ok(())
     }
 
-    /// The commit that a text names: a branch, a tag, a commit, `HEAD`.
+    /// The commit with this name: a branch, a tag, a commit, `HEAD`.
     pub fn resolve(&self, from: &str) -> Result<Oid, GitError> {
         let asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{from}^{{commit}}")];
         let done = self.git().run(asked, &[])?;
-        // With --end-of-options it says the option again, too.
+        // With --end-of-options it also prints the option itself.
         let answer = String::from_utf8_lossy(&done.stdout);
         let found = answer.lines().last().and_then(|line| line.parse().ok());
         found.filter(|_| done.status.success()).ok_or_else(|| GitError::NoCommit(from.to_owned()))
     }
 
-    /// Whether a commit has this folder: one that is ignored, or new, is in no worktree that begins there.
+    /// Whether a commit has this folder: an ignored or new folder is missing in a worktree that starts there.
     pub fn check_folder(&self, commit: &str, folder: &Utf8Path) -> Result<(), GitError> {
         let asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{commit}:{folder}")];
         let done = self.git().run(asked, &[])?;
@@ -59,21 +59,21 @@ impl Repository {
         }
     }
 
-    /// Whether a commit, or what else is named like one, has this file.
+    /// Whether a commit, or another name of one, has this file.
     pub fn has_file(&self, commit: &str, file: &Utf8Path) -> Result<bool, GitError> {
         let asked = ["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{commit}:{file}")];
         Ok(self.git().run(asked, &[])?.status.success())
     }
 
-    /// Where a branch is; none where there is no such branch.
+    /// The head of a branch; none if it does not exist.
     pub fn branch_head(&self, name: &str) -> Result<Option<Oid>, GitError> {
         let done =
             self.git().run(["rev-parse", "--verify", "--quiet", &format!("refs/heads/{name}")], &[])?;
         Ok(String::from_utf8_lossy(&done.stdout).trim().parse().ok())
     }
 
-    /// The branches that these patterns of `git for-each-ref` match, seen from `refs/heads`, by name: those that have more than
-    /// `known` has.
+    /// The branches that match these patterns of `git for-each-ref`, relative to `refs/heads`, by name: those with
+    /// commits that `known` lacks.
     pub fn branches(&self, patterns: &[&str], known: &Oid) -> Result<Vec<String>, GitError> {
         let words = ["for-each-ref", "--format=%(refname:strip=2)", "--no-merged", known.as_str()];
         let patterns = patterns.iter().map(|pattern| format!("refs/heads/{pattern}"));
@@ -87,7 +87,7 @@ impl Repository {
         }
         let done = self.git().run(["check-ref-format", "--branch", name], &[])?;
         let answer = String::from_utf8_lossy(&done.stdout);
-        // `@{-1}` is a name of another branch.
+        // `@{-1}` refers to another branch.
         match done.status.success() && answer.trim_end_matches('\n') == name && name != "HEAD" {
             true => Ok(()),
             false if said(&done).contains("not a git repository") => {
@@ -98,8 +98,8 @@ impl Repository {
     }
 }
 
-/// Whether a name is one that git takes without a doubt (git-check-ref-format(1)): letters, digits and lines, in two parts or
-/// more.
+/// Whether a name is one that git takes without a doubt (git-check-ref-format(1)): letters, digits and lines, in two
+/// parts or more.
 fn is_plainly_fine(name: &str) -> bool {
     let is_fine = |part: &str| {
         !part.starts_with('-')

@@ -1,10 +1,11 @@
-//! A clean checkout: a folder outside the project that holds exactly what a tree has, for gates to be run in.
+//! A clean checkout: a folder outside the project with exactly the content of a tree, for running gates.
 //!
-//! It is no worktree of the repository, which does not know of it. Git writes its files with the repository's settings and
-//! filters, from an index that lies outside of it, so that nothing that runs there decides what git believes of its files.
-//! What is neither in the tree nor ignored is removed each time; what is ignored stays, as that is where tools keep their
-//! caches, as far as the caller has it in a list. What was written is compared with the names of its objects, which git does
-//! not do. No hook is run: nobody checks anything out. What a tool sees that asks git there is made in `clean_git`.
+//! It is no worktree of the repository, which does not know of it. Git writes its files with the repository's
+//! settings and filters, from an index outside of it, so that nothing that runs there changes what git believes of
+//! its files. Files that are neither in the tree nor ignored are removed each time; ignored files stay if the caller
+//! lists them, because tools keep their caches there. The written files are compared with the names of their objects,
+//! which git does not do. No hook runs, as this is no checkout by the user. `clean_git` makes the `.git` that tools
+//! find there.
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -24,62 +25,61 @@ use crate::plumbing::overrides::OWN_ATTRIBUTES;
 use crate::repository::Repository;
 use crate::worktree::clean_git::{self, Head};
 
-/// What overrules the person's configuration here, over what always does.
+/// Overrides of the user's configuration here, besides the general ones.
 const SETTINGS: &[&str] = &[
-    // Not even the one that hears of a written index.
+    // This includes the `post-index-change` hook.
     "-c",
     "core.hooksPath=/dev/null",
-    // All of the tree, whatever the person wants to see of it.
+    // All of the tree, regardless of the user's sparse checkout.
     "-c",
     "core.sparseCheckout=false",
 ];
 
-/// What a folder is to hold.
+/// The required content of a folder.
 #[derive(Clone, Copy, Debug)]
 pub struct CleanRequest<'a> {
     pub tree: &'a Oid,
-    /// What lies over it: of the paths that nobody may change, what they were.
+    /// The original content of the protected paths, written over the tree.
     pub over: &'a [PreparedCheckout],
-    /// The folder, which is made where it is missing. It has to be the caller's alone: what is in it may be removed.
+    /// The folder, which is created if it is missing. It must belong to the caller alone: its content may be removed.
     pub folder: &'a Utf8Path,
-    /// What of it stays: all else is removed first. Files of the tree that are in the list were compared with it before.
+    /// The files that stay: all others are removed first. Tracked files in the list were verified before.
     pub kept: &'a FolderSnapshot,
-    /// What git knows of the files in it; it lies outside of it, and is of no importance where it does not fit.
+    /// Git's index of the files; it is outside of the folder, and a wrong one does no harm.
     pub index: &'a Utf8Path,
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
-/// A path, and what it is to be whatever the tree has.
+/// A path and its required content, which replaces the tree's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparedCheckout {
     pub path: RepoPath,
-    /// Its mode, in octal as git writes it, and its content; none where nothing is to be there.
+    /// Its mode, in octal as git writes it, and its content; none if it must not exist.
     pub file: Option<(String, Oid)>,
 }
 
 impl Repository {
-    /// Makes a folder hold exactly what the request says, and what its `.gitignore` names. It may be repeated, and costs
-    /// little where little is to be done. Repositories in the tree are filled too where this worktree has them; else their
-    /// folders are empty, as they are here.
+    /// Makes a folder contain exactly what the request says, and what its `.gitignore` names. It may be repeated, and
+    /// is fast if little has changed. Nested repositories are filled too if this worktree has them; otherwise their
+    /// folders are empty, as here.
     ///
     /// # Errors
-    /// [`GitError`] where a file, or a filter of it, fails; [`GitError::Cancelled`]. The folder is no use then.
+    /// [`GitError`] if a file, or a filter of it, fails; [`GitError::Cancelled`]. The folder is unusable then.
     pub fn check_out_clean(&self, request: CleanRequest<'_>) -> Result<(), GitError> {
-        // They would make other files of the tree's than any other checkout of it, and git cannot be told to pass over them.
+        // They would give files another content than in any other checkout, and git has no option to ignore them.
         if self.changed_pins()?.iter().any(|name| name == OWN_ATTRIBUTES) {
             return Err(GitError::OtherAttributes(self.common_dir().join(OWN_ATTRIBUTES)));
         }
         request.kept.remove_others(request.folder)?;
         let mut made = self.try_check_out(request, Head::AsThere, request.folder);
         if matches!(made, Err(GitError::Failed { .. } | GitError::Disk { .. })) {
-            // Whatever ran there left something that git cannot work with: it begins again without it.
+            // A gate left something that git cannot work with: start again with an empty folder.
             remove(request.folder)?;
             remove(request.index)?;
             made = self.try_check_out(request, Head::AsThere, request.folder);
         }
         if matches!(made, Err(GitError::ForgedObject(_))) {
-            // Git's index, and so the next checkout, would take what was written for the tree's.
+            // Otherwise git's index, and the next checkout, would take the written files for the tree's.
             remove(request.folder)?;
             remove(request.index)?;
         }
@@ -93,17 +93,17 @@ impl Repository {
         top: &Utf8Path,
     ) -> Result<(), GitError> {
         let CleanRequest { folder, index, kept, .. } = request;
-        // A link would lead git, which removes what it does not know, to somebody's files.
+        // Git removes untracked files: through a symbolic link it would remove files elsewhere.
         if fs::symlink_metadata(folder).is_ok_and(|meta| !meta.is_dir()) {
             remove(folder)?;
         }
         DirBuilder::new().recursive(true).mode(0o700).create(folder).on("create", folder)?;
-        // One that was killed over it.
+        // The lock of a git that was killed.
         remove(&index.with_file_name(format!("{}.lock", index.file_name().unwrap_or_default())))?;
         let git = self.git().until(request.cancel).with_index(index).for_files_in(folder, self.git_dir());
         let tree = self.lay_over(request)?;
         let reset = ["read-tree", "--reset", "-u", "--no-recurse-submodules", tree.as_str()];
-        // Where the references are has nothing to do with the files.
+        // References are independent of the files.
         let (refs, files) = std::thread::scope(|both| {
             let refs = both.spawn(|| clean_git::refs(git));
             let files = run(git, &reset).and_then(|()| run(git, &["clean", "-ffdq"]));
@@ -119,7 +119,7 @@ impl Repository {
         Ok(())
     }
 
-    /// The tree with what lies over it.
+    /// The tree with the original protected files over it.
     fn lay_over(&self, request: CleanRequest<'_>) -> Result<Oid, GitError> {
         let CleanRequest { tree, over, index, cancel, .. } = request;
         if over.is_empty() {
@@ -128,7 +128,7 @@ impl Repository {
         let scratch = index.with_extension("scratch");
         let git = self.git().until(cancel).with_index(&scratch);
         git.output(["read-tree", tree.as_str()], &[])?;
-        // First what is gone: a file may have become a folder.
+        // Deleted files first: a file may have become a folder.
         let (mut gone, mut there) = (Vec::new(), Vec::new());
         for PreparedCheckout { path, file } in over {
             match file {
@@ -142,7 +142,7 @@ impl Repository {
         answer.parse().map_err(|_| GitError::Answer { command: "write-tree", answer })
     }
 
-    /// Fills the folders of repositories in the tree from those of this worktree.
+    /// Fills the folders of nested repositories in the tree from those of this worktree.
     fn fill_repositories(
         &self,
         git: Git<'_>,

@@ -1,9 +1,9 @@
 //! The `.git` of a clean checkout: a small repository of its own that borrows the project's objects.
 //!
-//! Without one, a tool that looks upwards for `.git` (a build script that asks `git describe`, a linter that asks what is
-//! tracked) would fail, or find somebody else's. With the project's own, it would find its way to the main worktree, and
-//! could write to its branches. Here it sees the head, the branches, the tags and the settings of the worktree, with the
-//! candidate staged; what it writes is gone before the next gate.
+//! Without one, a tool that looks upwards for `.git` (a build script that runs `git describe`, a linter that lists
+//! tracked files) would fail, or find an unrelated repository. With the project's own, it would find the main
+//! worktree, and could write to its branches. Here it sees the head, the branches, the tags and the settings of the
+//! worktree, with the candidate staged; what it writes is gone before the next gate.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
@@ -18,17 +18,17 @@ use crate::plumbing::git::Git;
 use crate::plumbing::index::is_summed_by_us;
 use crate::repository::Repository;
 
-/// Where the head of a clean checkout is.
+/// The head of a clean checkout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Head<'a> {
-    /// Where that of the worktree is: on its branch, also on one without a commit, or at its commit.
+    /// As in the worktree: on its branch, also one without a commit, or at its commit.
     AsThere,
     /// At a commit.
     At(&'a Oid),
 }
 
-/// Makes the `.git` of `folder`, whose files are those of `tree`, and which git knows by `index`; `refs` is what [`refs`] found. What is right already is left alone: there are build
-/// scripts that run again when one of these files is newer.
+/// Makes the `.git` of `folder`, whose files are those of `tree`, with the index `index`; `refs` is the result of
+/// [`refs`]. Files that are already right are not written: some build scripts run again when one of them is newer.
 pub(crate) fn make(
     repository: &Repository,
     git: Git<'_>,
@@ -78,14 +78,14 @@ pub(crate) fn make(
     Ok(())
 }
 
-/// The references that are seen there, as `packed-refs` lists them.
+/// The references that are visible there, in the format of `packed-refs`.
 pub(crate) fn refs(git: Git<'_>) -> Result<Vec<u8>, GitError> {
     let words =
         ["for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes", "refs/tags"];
     git.output(words, &[])
 }
 
-/// What the worktree's `HEAD` says.
+/// The content of the worktree's `HEAD`.
 fn as_there(repository: &Repository, git: Git<'_>) -> Result<String, GitError> {
     if let Some(branch) = repository.current_branch()? {
         return Ok(format!("ref: refs/heads/{branch}\n"));
@@ -93,7 +93,7 @@ fn as_there(repository: &Repository, git: Git<'_>) -> Result<String, GitError> {
     Ok(format!("{}\n", git.text(["rev-parse", "--verify", "HEAD"], &[])?))
 }
 
-/// The settings of the worktree, and over them what this place needs.
+/// The settings of the worktree, with the overrides for this place.
 fn config(format: &str, common: &Utf8Path, folder: &Utf8Path) -> String {
     let quoted =
         |path: &Utf8Path| format!("\"{}\"", path.as_str().replace('\\', "\\\\").replace('"', "\\\""));
@@ -109,7 +109,7 @@ fn config(format: &str, common: &Utf8Path, folder: &Utf8Path) -> String {
     )
 }
 
-/// Writes a file unless it holds just that. Nothing is written through a link that somebody left there.
+/// Writes a file unless it already has this content. Never writes through a symbolic link.
 fn write(path: &Utf8Path, content: &[u8]) -> Result<(), GitError> {
     let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
     if is_file && read(path).is_ok_and(|found| found == content) {

@@ -1,11 +1,10 @@
-//! The worktrees of a pool, which tasks work in one after the other: made ready for a branch, so that only what differs is
-//! written and what is ignored stays, as that is where tools keep their caches. What somebody left in one is saved first, on
-//! a branch of its own; where a branch cannot hold all of it, the worktree is held for a person to look at.
+//! The worktrees of a pool, which tasks use one after the other. Preparing one for a branch writes only the
+//! differences and keeps ignored files, because tools keep their caches there. Changes left in one are saved first,
+//! on a branch of their own; if a branch cannot hold all of them, the worktree is held for the user to look at.
 //!
-//! No hook is run, and nothing is asked of what git believes about files that an agent told it to believe: marks that hide a
-//! change from git are taken away first. A note beside the worktree says that it is being made ready. Whoever finds that
-//! note finds nobody's work, as an agent is started only behind it: everything is made anew then. Which worktree is whose is
-//! the business of `refrain-store`.
+//! No hook runs, and git's view of the files is not trusted: index flags that hide a change from git are removed
+//! first. A note beside the worktree marks that it is being prepared. An agent starts only after the note is gone, so
+//! a worktree with a note holds no work and is recreated. `refrain-store` assigns the worktrees.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,78 +24,78 @@ use crate::repository::Repository;
 use crate::worktree::Removal;
 use crate::worktree::slot_place::{Folder, folder, forget_mending, git_dir, mend};
 
-/// What overrules the person's configuration here, over what always does.
+/// Overrides of the user's configuration here, besides the general ones.
 const SETTINGS: &[&str] = &[
-    // All of the tree, whatever the person, or an agent, wants to see of it.
+    // All of the tree, regardless of the user's or an agent's sparse checkout.
     "-c",
     "core.sparseCheckout=false",
-    // As many workers as there are cores, where there is enough to do.
+    // As many workers as cores, if there is enough to do.
     "-c",
     "checkout.workers=0",
     "-c",
     "checkout.thresholdForParallelism=100",
 ];
 
-/// What the log of a branch says of a task's begin.
+/// The reflog entry for a task's start.
 const WHY: &str = "refrain: begin a task";
 
-/// Marks in a worktree's git folder the commit that its head was at when its branch was taken away: it is of no further use.
+/// A mark in a worktree's git folder: the commit of its head when its branch was deleted. That commit is not needed.
 pub(crate) const SETTLED: &str = "refs/worktree/refrain-settled";
 
-/// What is to be made ready, and for what.
+/// The worktree to prepare, and the task's branch.
 #[derive(Clone, Copy, Debug)]
 pub struct ReadyRequest<'a> {
-    /// The worktree's folder. It has to be the caller's alone.
+    /// The worktree's folder. It must belong to the caller alone.
     pub folder: &'a Utf8Path,
-    /// A folder around it, for what is known of it: a note, and a private index.
+    /// A folder beside it for a note and a private index.
     pub beside: &'a Utf8Path,
-    /// The branch that is to be checked out in it.
+    /// The branch to check out in it.
     pub branch: &'a str,
-    /// Where that begins.
+    /// The start of the branch.
     pub at: &'a Oid,
-    /// Where the branch is, if it is there already and may be moved: its commits are kept elsewhere, or of no further use.
+    /// The branch's position, if it already exists and may be moved: its commits are kept elsewhere, or no longer
+    /// needed.
     pub was: Option<&'a Oid>,
     /// The largest file that is saved, in bytes.
     pub largest_file: u64,
-    /// Where what looks like a secret may be saved.
+    /// Paths where suspected secrets are allowed.
     pub allow_secrets: &'a [PathGlob],
-    /// Who may stop it.
     pub cancel: Option<&'a Cancel>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadySlot {
     Ready {
-        /// What somebody had left in it, and is on a branch now.
+        /// The changes that were left in it, now on a branch.
         saved: Option<Saved>,
     },
-    /// It holds something that only a person can take away, for these reasons; nothing in it was changed.
+    /// It contains something that only the user can remove, for these reasons; nothing in it was changed.
     Held(Vec<String>),
 }
 
-/// How a worktree of the pool is found.
+/// The state of a worktree of the pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// It is not there, was never finished, or is broken: it has to be made ready.
+    /// It is missing, unfinished, or broken: it has to be prepared.
     Unready,
-    /// It is there, with whatever somebody did in it.
+    /// It is there, possibly with changes.
     On {
-        /// The branch that is checked out; none where the head is detached.
+        /// The branch that is checked out; none if the head is detached.
         branch: Option<String>,
-        /// Its head; none on a branch that is gone.
+        /// Its head; none on a branch that was deleted.
         head: Option<Oid>,
     },
 }
 
 impl Repository {
-    /// Makes a worktree of the pool ready: the branch is checked out in it, at `at`, and nothing of another task's is in it
-    /// but what git ignores. Files that are right are not written again. It may be repeated after a kill at any point, and one
-    /// that is broken, or forgotten by git, is mended.
+    /// Prepares a worktree of the pool: the branch is checked out in it, at `at`, and of another task's files only
+    /// ignored ones remain. Files that are right are not written again. It may be repeated after a kill at any point,
+    /// and a worktree that is broken, or forgotten by git, is repaired.
     ///
     /// # Errors
-    /// [`GitError::BranchTaken`] where the branch is somewhere else than at `at` or `was`, [`GitError::BranchElsewhere`] where
-    /// it is checked out outside of the pool; [`GitError`] where git cannot do it, and [`GitError::Cancelled`].
+    /// [`GitError::BranchTaken`] if the branch is neither at `at` nor at `was`, [`GitError::BranchElsewhere`] if it
+    /// is checked out outside of the pool; [`GitError`] if git fails, and [`GitError::Cancelled`].
     pub fn ready(&self, request: ReadyRequest<'_>) -> Result<ReadySlot, GitError> {
         self.check_branch_name(request.branch)?;
         let begun = note(request.beside);
@@ -136,14 +135,14 @@ impl Repository {
             saved
         };
         if request.folder.join(".refrain").symlink_metadata().is_ok() {
-            // The notes of the task before; what the project itself has there stays.
+            // The notes of the previous task; the project's own files there stay.
             there.git().output(["clean", "-ffdqx", "--", ".refrain"], &[])?;
         }
         self.settle(&there, request, saved)
     }
 
-    /// Makes new branches, each at its commit, for worktrees that are about to be made ready, all at once. Where one of them cannot be made
-    /// none is: then each is made with its worktree, which says why not.
+    /// Creates new branches, each at its commit, for worktrees that are about to be prepared, all at once. If one of
+    /// them fails, none is created: then each is created with its worktree, which reports the error.
     pub fn prepare_branches(&self, branches: &[(String, Oid)]) -> Result<(), GitError> {
         for (branch, _) in branches {
             self.check_branch_name(branch)?;
@@ -157,7 +156,7 @@ impl Repository {
         Ok(())
     }
 
-    /// How a worktree of the pool is found, whose folder and what is beside it are as in [`ReadyRequest`].
+    /// The state of a worktree of the pool; folder and `beside` are as in [`ReadyRequest`].
     pub fn standing(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Standing, GitError> {
         match folder(self, at)? {
             Folder::Whole if !note(beside).exists() => {
@@ -168,19 +167,19 @@ impl Repository {
         }
     }
 
-    /// Makes the files of this worktree, in which nothing is changed, those of a tree. The head stays where it is: what the two
-    /// differ in is uncommitted, as it was when somebody looked last.
+    /// Sets the files of this unchanged worktree to those of a tree. The head stays where it is: the differences are
+    /// uncommitted changes, as they were at the last look.
     pub fn lay_out(&self, tree: &Oid) -> Result<(), GitError> {
         let git = self.git().to_its_end();
         git.output(["read-tree", "-m", "-u", "HEAD", tree.as_str()], &[])?;
         git.output(["read-tree", "HEAD"], &[])?;
-        // It says with its exit code that there are some that differ.
+        // Its exit code says whether some differ.
         git.run(["update-index", "-q", "--refresh"], &[]).map(drop)
     }
 
-    /// Takes branches away that are of no further use, each with where it is. Of the worktrees of the pool those that `takes`
-    /// gives the right to are at the commits of their branches then, which count as settled. A branch that was moved meanwhile
-    /// is kept, as is one that is checked out elsewhere.
+    /// Deletes branches that are no longer needed, each with its position. Worktrees of the pool for which `takes`
+    /// grants the right are then at the commits of their branches, which count as settled. A branch that has moved,
+    /// or is checked out elsewhere, is kept.
     pub fn retire_branches<T>(
         &self,
         branches: &BTreeMap<String, Oid>,
@@ -190,7 +189,7 @@ impl Repository {
         if gone.is_empty() {
             return Ok(());
         }
-        // Of the main worktree the files of the others say nothing.
+        // The files of linked worktrees do not show the branch of the main worktree.
         if let Some(Some(main)) = head_of(self.common_dir()) {
             gone.remove(&main);
         }
@@ -202,7 +201,7 @@ impl Repository {
             let (branch, at) = (branch.clone(), at.clone());
             if let Some(right) = takes(&listed)
                 && let there = self.there(&listed.path)?
-                // Whoever had it meanwhile may have had it leave the branch.
+                // The previous task may have left the branch.
                 && there.current_branch()?.as_ref() == Some(&branch)
                 && there.reference("HEAD")?.as_ref() == Some(&at)
             {
@@ -213,7 +212,8 @@ impl Repository {
             }
         }
         let leave = |(there, at): &(Self, Oid)| {
-            // All worktrees see the references of each by the name of its git folder (gitglossary(7), per-worktree ref).
+            // All worktrees see the references of each by the name of its git folder (gitglossary(7), per-worktree
+            // ref).
             let its = format!("worktrees/{}", there.git_dir().file_name().unwrap_or_default());
             settling(&format!("{its}/{SETTLED}"), &format!("{its}/HEAD"), at)
         };
@@ -221,7 +221,7 @@ impl Repository {
         let all: String = left.iter().map(leave).chain(gone.iter().map(order)).collect();
         let done = Git::run(self.git(), ["update-ref", "--stdin"], all.as_bytes())?;
         if !done.status.success() {
-            // All, or none of them: one was moved.
+            // A transaction fails as a whole if one reference has moved: settle them one by one.
             for (there, at) in &left {
                 there.settle_at(at)?;
             }
@@ -232,14 +232,14 @@ impl Repository {
         Ok(())
     }
 
-    /// Leaves the branch for the commit that it is at, which counts as settled.
+    /// Detaches from the branch at its commit, which counts as settled.
     fn settle_at(&self, at: &Oid) -> Result<(), GitError> {
         let orders = settling(SETTLED, "HEAD", at);
         Git::output(self.git(), ["update-ref", "--stdin"], orders.as_bytes()).map(drop)
     }
 
-    /// What of value lies in a worktree of the pool: that which is not committed, is on no branch, or in progress. It is only
-    /// looked at.
+    /// Content worth keeping in a worktree of the pool: uncommitted changes, commits on no branch, and operations in
+    /// progress. It is only read.
     pub fn slot_value(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Vec<String>, GitError> {
         if note(beside).exists() {
             return Ok(Vec::new());
@@ -262,7 +262,7 @@ impl Repository {
         }
     }
 
-    /// Removes what git ignores in a worktree of the pool: caches, and what was built.
+    /// Removes ignored files in a worktree of the pool: caches and build results.
     pub fn clear_slot(&self, at: &Utf8Path) -> Result<(), GitError> {
         match folder(self, at)? {
             Folder::Whole => self.there(at)?.git().output(["clean", "-ffdqX"], &[]).map(drop),
@@ -270,7 +270,7 @@ impl Repository {
         }
     }
 
-    /// Removes a worktree of the pool, unless something of value lies in it; branches stay.
+    /// Removes a worktree of the pool, unless it contains something worth keeping; branches stay.
     pub fn remove_slot(&self, at: &Utf8Path, beside: &Utf8Path) -> Result<Removal, GitError> {
         if let Folder::Whole = folder(self, at)? {
             self.there(at)?.wake_slot(None)?;
@@ -285,7 +285,7 @@ impl Repository {
         Ok(Removal::BranchKept)
     }
 
-    /// The worktree of the pool in a folder. Git is not asked where it is: its `.git` says that.
+    /// The worktree of the pool in a folder. Its `.git` file locates it, without asking git.
     pub fn there(&self, at: &Utf8Path) -> Result<Self, GitError> {
         match git_dir(self, at) {
             Some(git_dir) => Ok(self.beside(at, git_dir)),
@@ -293,7 +293,7 @@ impl Repository {
         }
     }
 
-    /// Makes one where there is nothing. Nearly always the branch is new, and nobody has it: then the worktree begins on it.
+    /// Creates a slot in an empty place. The branch is nearly always new and unused: then the worktree starts on it.
     fn make_slot(&self, request: ReadyRequest<'_>) -> Result<ReadySlot, GitError> {
         let ReadyRequest { folder, branch, at, was, cancel, .. } = request;
         let is_new = was.is_none() && self.make_reference(&format!("refs/heads/{branch}"), at, WHY)?;
@@ -313,7 +313,7 @@ impl Repository {
         let ReadyRequest { folder, at, cancel, .. } = request;
         let add = || self.add_empty_worktree(self.git().until(cancel), folder, (at, branch));
         match add() {
-            // What another git left that was killed over it.
+            // Leftovers of a git that was killed while making it.
             Err(GitError::Failed { .. }) if self.listed(request.folder)?.is_some() => {
                 self.worktrees_to_change().remove_half_made(request.folder)?;
                 add()
@@ -322,27 +322,27 @@ impl Repository {
         }
     }
 
-    /// Writes what differs from a clean head.
+    /// Writes the differences from a clean head.
     fn switch(&self, head: &Oid, request: ReadyRequest<'_>) -> Result<(), GitError> {
         let read = ["read-tree", "-m", "-u", "--no-recurse-submodules", head.as_str(), request.at.as_str()];
         let done = self.git().until(request.cancel).run(SETTINGS.iter().copied().chain(read), &[])?;
-        // What stands in the way is ignored, or was written since it was looked at: nobody works here.
+        // Files in the way are ignored or newer than the last look: no process works here, so they are overwritten.
         if done.status.success() { Ok(()) } else { self.reset(request.at, request.cancel) }
     }
 
-    /// Makes it hold the commit's files and no others, but for what is ignored.
+    /// Makes it contain the commit's files and no others, except ignored ones.
     fn reset(&self, at: &Oid, cancel: Option<&Cancel>) -> Result<(), GitError> {
         self.fill(at, cancel)?;
         self.git().until(cancel).output(["clean", "-ffdq"], &[]).map(drop)
     }
 
-    /// Writes the commit's files, whatever is there.
+    /// Writes the commit's files over any content.
     fn fill(&self, at: &Oid, cancel: Option<&Cancel>) -> Result<(), GitError> {
         let read = ["read-tree", "--reset", "-u", "--no-recurse-submodules", at.as_str()];
         self.git().until(cancel).output(SETTINGS.iter().copied().chain(read), &[]).map(drop)
     }
 
-    /// The files are there: puts the branch and the head where they belong, and takes the note away.
+    /// The files are written: sets the branch and the head, and removes the note.
     fn settle(
         &self,
         there: &Self,
@@ -351,7 +351,7 @@ impl Repository {
     ) -> Result<ReadySlot, GitError> {
         let ReadyRequest { branch, at, was, .. } = request;
         let name = format!("refs/heads/{branch}");
-        // Nearly always it is new, and nobody has it.
+        // It is nearly always new and unused.
         if was.is_some() || !self.make_reference(&name, at, WHY)? {
             let head = self.branch_head(branch)?;
             if let Some(head) = &head {
@@ -372,7 +372,7 @@ impl Repository {
         Ok(ReadySlot::Ready { saved })
     }
 
-    /// Has all worktrees of the pool, but one, leave a branch for the commit that it is at. Returns another that has it.
+    /// Detaches all worktrees of the pool, except one, from a branch. Returns another one that has it checked out.
     fn leave_branch(
         &self,
         branch: &str,
@@ -397,17 +397,17 @@ impl Repository {
     }
 }
 
-/// How git is told that a worktree leaves its branch for a commit, which counts as settled.
+/// Commands for `git update-ref` that detach a worktree from its branch at a commit, which counts as settled.
 fn settling(mark: &str, head: &str, at: &Oid) -> String {
     format!("update {mark} {at}\noption no-deref\nupdate {head} {at}\n")
 }
 
-/// The note that says a worktree is being made ready.
+/// The note that marks a worktree as being prepared.
 fn note(beside: &Utf8Path) -> Utf8PathBuf {
     beside.join("begun")
 }
 
-/// It need not survive a power loss: where it does not, what is found is saved, though it is of no use.
+/// It need not survive a power loss: without it, leftovers are saved, although they are worthless.
 fn write_note(path: &Utf8Path) -> Result<(), GitError> {
     fs::File::create(path).map(drop).on("write", path)
 }

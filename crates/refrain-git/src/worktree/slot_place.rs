@@ -1,5 +1,5 @@
-//! The folder of a pool's worktree and what ties it to its repository: whether both are there and belong together, and how
-//! they are brought together again.
+//! The folder of a pool's worktree and its link to the repository: whether both exist and match, and how to repair
+//! them.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -13,18 +13,18 @@ use crate::plumbing::git_files::named;
 use crate::plumbing::worktree_list::has_modules;
 use crate::repository::Repository;
 
-/// How the folder of a worktree is found.
+/// The state of a worktree's folder.
 pub(crate) enum Folder {
     Nothing,
     /// A worktree of this repository.
     Whole,
-    /// Files, but what ties them to the repository is gone.
+    /// Files without their link to the repository.
     Broken,
-    /// Something that is not of the pool's making, for this reason.
+    /// Something else than a worktree of the pool, with the reason.
     Strange(String),
 }
 
-/// Looks at the folder.
+/// Determines the state of the folder.
 pub(crate) fn folder(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitError> {
     match fs::symlink_metadata(folder) {
         Err(_) => return nothing(repository, folder),
@@ -49,14 +49,14 @@ pub(crate) fn folder(repository: &Repository, folder: &Utf8Path) -> Result<Folde
     })
 }
 
-/// Whether a git folder is that of a worktree of the repository; none where that cannot be told.
+/// Whether a git folder is that of a worktree of the repository; none if that cannot be determined.
 fn is_of(git_dir: &Utf8Path, repository: &Repository) -> Option<bool> {
     let common = text(&git_dir.join("commondir")).ok()?;
     let common = git_dir.join(common.trim_end()).canonicalize_utf8().ok()?;
     Some(common == repository.common_dir().canonicalize_utf8().ok()?)
 }
 
-/// The git folder of a worktree of the repository, as git calls it; none where the folder is not a whole one.
+/// The git folder of a worktree of the repository, as git names it; none if the worktree is incomplete.
 pub(crate) fn git_dir(repository: &Repository, folder: &Utf8Path) -> Option<Utf8PathBuf> {
     let dot_git = folder.join(".git");
     fs::symlink_metadata(&dot_git).ok().filter(fs::Metadata::is_file)?;
@@ -65,9 +65,9 @@ pub(crate) fn git_dir(repository: &Repository, folder: &Utf8Path) -> Option<Utf8
 }
 
 impl Repository {
-    /// Whether git would find this worktree and its git folder where it did, as far as that can be told without asking it: of a
-    /// linked worktree without a configuration of its own only the file says that which leads there. Of what all worktrees are
-    /// configured to do nothing counts that could say else (git-worktree(1), CONFIGURATION FILE).
+    /// Whether git would find this worktree and its git folder where it did, as far as that is known without asking
+    /// it: of a linked worktree without a configuration of its own only the file says that which leads there. Of what
+    /// all worktrees are configured to do nothing counts that could say else (git-worktree(1), CONFIGURATION FILE).
     #[must_use]
     pub fn is_where_it_was(&self) -> bool {
         self.git_dir() != self.common_dir()
@@ -76,19 +76,19 @@ impl Repository {
     }
 }
 
-/// There are no files, but git may still have the commits of submodules that were in them.
+/// There are no files, but git may still have the commits of their submodules.
 fn nothing(repository: &Repository, folder: &Utf8Path) -> Result<Folder, GitError> {
     let left = repository.what_is_left(folder);
     Ok(left.map_or(Folder::Nothing, Folder::Strange))
 }
 
-/// Whether git knows a git folder by its head.
+/// Whether a git folder is valid, judging by its head.
 fn has_head(git_dir: &Utf8Path) -> bool {
     let head = text(&git_dir.join("HEAD")).unwrap_or_default();
     head.starts_with("ref: refs/") || head.trim_end().parse::<Oid>().is_ok()
 }
 
-/// Ties files to the repository again: to the git folder that is theirs, or to a new one, whose head is at `at`. No file is
+/// Reconnects files to the repository: to their own git folder, or to a new one with its head at `at`. No file is
 /// written.
 pub(crate) fn mend(
     repository: &Repository,
@@ -103,7 +103,7 @@ pub(crate) fn mend(
         if has_head(&git_dir) && git_dir.join("commondir").is_file() {
             return write(&dot_git, &format!("gitdir: {git_dir}\n"));
         }
-        // Without its head it is no use to anybody, and git cannot remove it either.
+        // Without its head it is useless, and git cannot remove it either.
         remove(&git_dir)?;
     }
     let aside = aside(beside);
@@ -117,19 +117,19 @@ pub(crate) fn mend(
     there.git().output(["read-tree", at.as_str()], &[]).map(drop)
 }
 
-/// Where a git folder is made that another's files are then tied to.
+/// The path where a new git folder is made, to which existing files are then linked.
 fn aside(beside: &Utf8Path) -> Utf8PathBuf {
     beside.join("mending")
 }
 
-/// Takes away what somebody left who was killed while mending.
+/// Removes the leftovers of a repair that was killed.
 pub(crate) fn forget_mending(repository: &Repository, beside: &Utf8Path) -> Result<(), GitError> {
     let path = aside(beside);
     if path.symlink_metadata().is_err() {
         return Ok(());
     }
     if repository.listed(&path)?.is_some() {
-        // What git does not take away, goes with the folder.
+        // If git does not remove it, it goes with the folder.
         let _ = repository.worktrees_to_change().remove_whatever(&path);
     }
     remove(&path)

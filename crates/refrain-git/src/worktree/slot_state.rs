@@ -1,4 +1,4 @@
-//! What would be lost in a worktree of the pool if another task took it, and how it is saved on a branch of its own.
+//! Content that would be lost if another task took a worktree of the pool, and saving it on a branch of its own.
 
 use refrain_core::git::{Base, LeftOut, Oid, Operation};
 
@@ -13,22 +13,22 @@ use crate::plumbing::git::Git;
 use crate::repository::{Repository, is_refrains};
 use crate::worktree::pool::{ReadyRequest, SETTLED};
 
-/// The trailer that says where saved work was found.
+/// The trailer with the place of saved work.
 const SLOT: &str = "Refrain-Slot";
 
-/// References that keep a commit.
+/// References that protect a commit from garbage collection.
 const KEEPING: [&str; 4] = ["refs/heads", "refs/tags", "refs/remotes", "refs/refrain"];
 
 impl Repository {
-    /// Has git see all that is here: a worktree that nobody uses, whatever was done to it.
+    /// Removes all flags that hide changes from git, in a worktree that no process uses.
     pub(crate) fn wake_slot(&self, cancel: Option<&Cancel>) -> Result<(), GitError> {
         let git = self.git().until(cancel);
-        // Whoever held them is dead: the worktree is ours alone.
+        // The processes that held them are dead: no other process uses the worktree.
         for lock in ["index.lock", "HEAD.lock"] {
             remove(&self.git_dir().join(lock))?;
         }
         if let Err(GitError::Failed { .. }) = self.unhide(git) {
-            // The index cannot be read: what is in the files is what counts.
+            // The index cannot be read: the files count.
             remove(&self.git_dir().join("index"))?;
             git.run(["read-tree", "HEAD"], &[])?;
         }
@@ -42,7 +42,7 @@ impl Repository {
         Ok(())
     }
 
-    /// Looks for what would be lost here.
+    /// Finds content that would be lost here.
     pub(crate) fn look_in_slot(&self, cancel: Option<&Cancel>) -> Result<Look, GitError> {
         let git = self.git().until(cancel);
         let mut status = look(self, git)?;
@@ -55,7 +55,7 @@ impl Repository {
         Ok(Look { status, operation, is_kept })
     }
 
-    /// Takes the marks away that hide changes of files from git.
+    /// Removes the index flags that hide changes of files from git.
     fn unhide(&self, git: Git<'_>) -> Result<(), GitError> {
         let printed = git.output(HIDDEN, &[])?;
         let (mut skipped, mut assumed) = (Vec::new(), Vec::new());
@@ -76,13 +76,13 @@ impl Repository {
         Ok(())
     }
 
-    /// The commit that the head was at when somebody looked last, as its log says.
+    /// The head at the last look, from its reflog.
     fn last_head(&self) -> Option<Oid> {
         let log = text(&self.git_dir().join("logs/HEAD")).ok()?;
         log.lines().last()?.split(' ').nth(1)?.parse().ok()
     }
 
-    /// Whether a commit is on a branch, or of no further use.
+    /// Whether a commit is on a branch, or no longer needed.
     fn is_kept(&self, git: Git<'_>, head: &Oid) -> Result<bool, GitError> {
         if self.reference(SETTLED)?.as_ref() == Some(head) {
             return Ok(true);
@@ -91,7 +91,7 @@ impl Repository {
         Ok(!git.output(words.into_iter().chain(KEEPING), &[])?.is_empty())
     }
 
-    /// Saves what was found on a branch; or why that cannot be.
+    /// Saves the content on a branch; or returns why that fails.
     pub(crate) fn save_slot(
         &self,
         look: &Look,
@@ -123,7 +123,7 @@ impl Repository {
         Ok(Ok(Some(saved)))
     }
 
-    /// Has git forget what it was in the middle of; what it had put aside for that goes to the stash.
+    /// Ends git's operation in progress; its autostash becomes a stash.
     fn quit(&self, operation: Operation) -> Result<(), GitError> {
         let words: &[&str] = match operation {
             Operation::Merge => &["merge", "--quit"],
@@ -136,8 +136,8 @@ impl Repository {
         self.git().output(words, &[]).map(drop)
     }
 
-    /// Why submodules that are filled here are in the way of another commit: what is in them does not follow, and nobody
-    /// knows whether it is anywhere else.
+    /// Why initialized submodules prevent moving to another commit: their content does not follow, and it may exist
+    /// nowhere else.
     pub(crate) fn moving_repositories(&self, look: &Look, at: &Oid) -> Result<Vec<String>, GitError> {
         let Some(head) = look.status.head.as_ref().filter(|head| *head != at) else { return Ok(Vec::new()) };
         if !self.git_dir().join("modules").exists() || !self.holds_repositories()? {
@@ -157,11 +157,11 @@ impl Repository {
     }
 }
 
-/// What was found in a worktree.
+/// The state of a worktree.
 pub(crate) struct Look {
     pub(crate) status: Status,
     operation: Option<Operation>,
-    /// Whether the head is on a branch, or of no further use.
+    /// Whether the head is on a branch, or no longer needed.
     is_kept: bool,
 }
 
@@ -170,7 +170,7 @@ impl Look {
         self.status.entries.is_empty() && self.operation.is_none() && self.is_kept
     }
 
-    /// What would be lost.
+    /// The content that would be lost.
     pub(crate) fn reasons(&self) -> Vec<String> {
         let changed = self.status.entries.len();
         let files = match changed {
@@ -184,7 +184,7 @@ impl Look {
         files.into_iter().chain(operation).chain(head).collect()
     }
 
-    /// A branch for it, and what it is the rest of.
+    /// A branch for it, and a description of its origin.
     fn names(&self) -> (String, String) {
         match (&self.status.branch, &self.status.head) {
             (Some(branch), _) => {

@@ -1,6 +1,7 @@
-//! The one place where git makes, removes and lists worktrees. Git dies over a worktree that another git is making or removing
-//! at that moment. Refrain therefore lets only one of its gits do that at a time, under a lock on the git folder, and repeats a
-//! git that died over a worktree of the user's or an agent's git. No hook and no checkout runs under the lock, so it is short.
+//! The only place where git makes, removes and lists worktrees. Git fails over a worktree that another git is making
+//! or removing at that moment. Refrain therefore runs only one such git at a time, under a lock on the git folder,
+//! and repeats a git that failed over a worktree of the user's or an agent's git. No hook and no checkout runs under
+//! the lock, so it is short.
 
 use std::fs::{self, File};
 
@@ -20,30 +21,32 @@ const HALF_MADE: &str = "initializing";
 /// The file in the git folder of a worktree that locks it (gitrepository-layout(5)).
 const LOCKED: &str = "locked";
 
-/// How often git is asked again. The other git needs some microseconds more, and each git takes milliseconds to start.
+/// How often git is repeated. The other git needs only microseconds, and each git takes milliseconds to start.
 const AGAIN: usize = 50;
 
-/// The worktrees of a repository, while this is held: exclusively by a git that changes them, shared by those that list them.
+/// The worktrees of a repository, while this is held: exclusively by a git that changes them, shared by those that
+/// list them.
 pub(crate) struct Worktrees<'a> {
     repository: &'a Repository,
-    /// On the git folder itself, so that no file is left behind. None if the folder cannot be opened.
+    /// On the git folder itself, so that no lock file remains. None if the folder cannot be opened.
     _lock: Option<File>,
 }
 
 impl Repository {
-    /// The worktrees, to make or remove one.
+    /// Access for making or removing a worktree.
     pub(crate) fn worktrees_to_change(&self) -> Worktrees<'_> {
         let lock = File::open(self.common_dir()).ok().filter(|lock| lock.lock().is_ok());
         Worktrees { repository: self, _lock: lock }
     }
 
-    /// The worktrees, to list them.
+    /// Access for listing the worktrees.
     pub(crate) fn worktrees_to_list(&self) -> Worktrees<'_> {
         let lock = File::open(self.common_dir()).ok().filter(|lock| lock.lock_shared().is_ok());
         Worktrees { repository: self, _lock: lock }
     }
 
-    /// Writes the files of a worktree that [`Worktrees::make`] made, unlocks it, and runs the hook as `git worktree add` does.
+    /// Writes the files of a worktree that [`Worktrees::make`] made, unlocks it, and runs the hook as `git worktree
+    /// add` does.
     pub(crate) fn check_out_new(&self, path: &Utf8Path, head: &Oid) -> Result<(), GitError> {
         let there = named(&path.join(".git")).map(|git_dir| self.beside(path, git_dir));
         let git = there.as_ref().unwrap_or(self).git().inside(path);
@@ -69,7 +72,7 @@ impl Worktrees<'_> {
         Ok(self.list()?.into_iter().find(|listed| listed.path == asked || listed.path == path))
     }
 
-    /// The folder of another worktree than the one at a path that has the branch checked out.
+    /// The folder of another worktree, not the one at `path`, that has the branch checked out.
     pub(crate) fn other_on(&self, branch: &str, path: &Utf8Path) -> Result<Option<Utf8PathBuf>, GitError> {
         let asked = real(path);
         let is_other = |listed: &Worktree| listed.path != asked && listed.path != path;
@@ -77,14 +80,15 @@ impl Worktrees<'_> {
         Ok(self.list()?.into_iter().find(on_it).map(|listed| listed.path))
     }
 
-    /// Has git make one without files; `how` are the words after `git worktree add`.
+    /// Makes one without files with git; `how` are the arguments after `git worktree add`.
     pub(crate) fn add(&self, git: Git<'_>, how: &[&str]) -> Result<(), GitError> {
         let add = ["worktree", "add", "--quiet", "--no-checkout"];
         past_half_made(|| git.output(add.iter().chain(how), &[])).map(drop)
     }
 
-    /// Makes one without files on a branch that is there. It stays locked as half made until [`Repository::check_out_new`] is
-    /// through, so that the next call for the same path recognizes and removes it after a crash.
+    /// Makes one without files on a branch that is there. It stays locked as half made until
+    /// [`Repository::check_out_new`] is through, so that the next call for the same path recognizes and removes it
+    /// after a crash.
     pub(crate) fn make(&self, path: &Utf8Path, branch: &str, is_known: bool) -> Result<(), GitError> {
         // Forced only if git still lists the one at this path: git then also takes a branch that is in use elsewhere.
         let force: &[&str] = if is_known { &["--force"] } else { &[] };
@@ -92,26 +96,26 @@ impl Worktrees<'_> {
         self.add(self.repository.git(), &how)
     }
 
-    /// Has git remove one; `how` are the words after `git worktree remove`. Git is not ended in the middle of it, where it would
-    /// leave a worktree that looks as if files had been deleted in it. It runs no hook that could hang.
+    /// Removes one with git; `how` are the arguments after `git worktree remove`. Git is not cancelled, because it
+    /// would leave a worktree that looks as if files had been deleted. It runs no hook that could hang.
     pub(crate) fn remove(&self, how: &[&str]) -> Result<(), GitError> {
         let remove = ["worktree", "remove"];
         let git = self.repository.git().to_its_end();
         past_half_made(|| git.output(remove.iter().chain(how), &[])).map(drop)
     }
 
-    /// Removes a half made worktree: nobody has worked in it.
+    /// Removes an unfinished worktree, in which no agent has worked.
     pub(crate) fn remove_half_made(&self, path: &Utf8Path) -> Result<(), GitError> {
-        // If git made no more than the folder, it does not recognize it as its own. Only an empty one is removed.
+        // If git made only the folder, it does not recognize it as its own. Only an empty one is removed.
         if !path.join(".git").exists() {
             let _ = fs::remove_dir(path);
         }
         self.remove_whatever(path)
     }
 
-    /// Removes a worktree in which nothing is lost, as the caller has checked.
+    /// Removes a worktree without a check: the caller has checked that nothing is lost.
     pub(crate) fn remove_whatever(&self, path: &Utf8Path) -> Result<(), GitError> {
-        // Forced twice, as a half made one is locked.
+        // Forced twice, because an unfinished one is locked.
         self.remove(&["--force", "--force", path.as_str()])
     }
 }
@@ -124,24 +128,24 @@ impl Worktree {
     }
 }
 
-/// Whether a worktree was begun and never finished, as its files say.
+/// Whether a worktree is unfinished, according to its files.
 #[must_use]
 pub fn is_half_made(path: &Utf8Path) -> bool {
     let reason = named(&path.join(".git")).and_then(|dir| text(&dir.join(LOCKED)).ok());
     reason.is_some_and(|reason| reason.trim_end() == HALF_MADE)
 }
 
-/// Whether git died over a worktree that another git was making or removing.
+/// Whether git failed over a worktree that another git was making or removing.
 pub(crate) fn is_over_half_made(said: &str) -> bool {
     said.contains("failed to read") && said.contains("worktrees/")
 }
 
-/// Asks git again while it dies over a worktree that another git makes or removes.
+/// Repeats git while it fails over a worktree that another git makes or removes.
 fn past_half_made<T>(ask: impl Fn() -> Result<T, GitError>) -> Result<T, GitError> {
     past(ask, |answered| matches!(answered, Err(error) if is_over_half_made(&error.to_string())))
 }
 
-/// Asks again while the answer is of this kind, but not for ever.
+/// Repeats a call while its result is of this kind, up to a limit.
 pub(crate) fn past<T>(ask: impl Fn() -> T, is_to_be_repeated: impl Fn(&T) -> bool) -> T {
     for _ in 0..AGAIN {
         let answered = ask();

@@ -1,5 +1,4 @@
-//! Works that have nothing to do with each other come to what git would merge of them, one by one; what is not as plain as that
-//! is left to git.
+//! Works that do not overlap are merged as git would merge them one by one; other cases are left to git.
 
 use std::os::unix::fs::symlink;
 
@@ -9,7 +8,7 @@ use rstest::rstest;
 
 use crate::place::Place;
 
-/// What a work does with a path.
+/// A work's change of a path.
 #[derive(Clone, Copy)]
 enum Do {
     Write(&'static str),
@@ -20,7 +19,7 @@ enum Do {
 
 use Do::{Execute, Link, Remove, Write};
 
-/// A commit on another one.
+/// A commit on top of another.
 fn work(place: &Place, begin: &Oid, changes: &[(&str, Do)]) -> Oid {
     place.git(&["checkout", "-q", "--detach", begin.as_str()]);
     for (path, what) in changes {
@@ -38,7 +37,7 @@ fn work(place: &Place, begin: &Oid, changes: &[(&str, Do)]) -> Oid {
     commit
 }
 
-/// What git merges of them, each onto the one before it.
+/// Git's merge of them, each onto the one before it.
 fn by_git(place: &Place, base: &Oid, tip: &Oid, works: &[&Oid]) -> Vec<Oid> {
     let (repository, index) = (place.repository(), place.top().join("loop/index"));
     let mut onto = tip.clone();
@@ -103,7 +102,7 @@ fn what_is_not_as_plain_as_that_is_left_to_git(#[case] one: &[(&str, Do)], #[cas
     let apart = |tip: &Oid, works: &[&Oid]| repository.merge_apart((&base, tip), works, &[], None).unwrap();
     assert_eq!(apart(&base, &[&works[0], &works[1]]), None);
     assert_eq!(apart(&base, &[&works[1], &works[0]]), None);
-    // Nor where it is the one that has landed.
+    // Also if it is the one that has landed.
     assert_eq!(apart(&works[0], &[&works[1], &other]), None);
 }
 

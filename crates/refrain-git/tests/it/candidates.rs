@@ -1,4 +1,4 @@
-//! What of a worktree is the loop's own.
+//! Which changes of a worktree are the loop's own.
 
 pub(crate) mod evidence;
 pub(crate) mod looks;

@@ -1,4 +1,4 @@
-//! What is committed and what is not, in a repository where nothing is odd.
+//! Which changes are committed and which are not, in an ordinary repository.
 
 use refrain_core::git::Skipped;
 use rstest::rstest;
@@ -80,7 +80,7 @@ fn the_index_has_its_checksum_afterwards(#[case] format: &str, #[case] length: u
         last = Some(made(&place.commit_since(&base, last.as_ref(), iteration).unwrap()));
         let index = std::fs::read(place.path(".git/index")).unwrap();
         assert_ne!(index[index.len() - length..], vec![0; length]);
-        // It looks at the checksum, which no other command does.
+        // It verifies the checksum, which no other command does.
         place.git(&["fsck", "--strict"]);
         assert!(place.status().is_empty());
     }

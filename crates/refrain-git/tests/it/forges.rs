@@ -1,4 +1,4 @@
-//! GitHub and GitLab as the fake forge has them: what is done outside is done once, and each refusal has a name.
+//! GitHub and GitLab as the fake forge provides them: each action happens once, and each refusal has a name.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,7 +16,7 @@ use testkit::{Fault, Limit};
 
 use crate::place::Place;
 
-/// The branch that all of it is about: with what an address has to encode.
+/// The branch of these tests, with characters that must be encoded in a URL.
 const BRANCH: &str = "refrain/a+b";
 
 /// A repository with a branch that is one commit ahead, at a forge.
@@ -30,11 +30,11 @@ struct AtForge {
 enum Kind {
     GitHub,
     GitLab,
-    /// GitHub where `gh` has no login, and there is a token.
+    /// GitHub without a login of `gh`, but with a token.
     Token,
 }
 
-/// What the forge of [`Kind::Token`] knows the person by.
+/// The token with which the forge of [`Kind::Token`] knows the user.
 const TOKEN: &str = "ghp_0123456789abcdef";
 
 impl AtForge {
@@ -147,7 +147,7 @@ fn what_the_server_dies_over_is_done_once(
     it.there.dies("open", fault);
     let first = it.open();
     match fault {
-        // Nothing was done, and nobody could know.
+        // Nothing was done, and the caller cannot know that.
         Fault::Before => assert!(first.unwrap_err().is_uncertain()),
         Fault::During | Fault::After => assert_eq!(first.unwrap().number, 1, "it was looked up"),
     }
@@ -169,7 +169,7 @@ fn what_the_server_dies_over_is_done_once(
 fn only_the_exact_head_is_merged(#[values(Kind::GitHub, Kind::GitLab, Kind::Token)] kind: Kind) {
     let it = AtForge::opened(kind);
     it.forge().ready(1).unwrap();
-    // Between the look and the merge.
+    // Between the check and the merge.
     it.there.at_question("merge", 1, |world| drop(world.commit(BRANCH, "theirs", "theirs\n")));
     let merged = it.merge().unwrap();
     let head = it.there.head(BRANCH).unwrap().parse().unwrap();
@@ -346,7 +346,7 @@ fn a_token_that_is_no_good_is_told_by_its_place_and_never_shown() {
 fn whoever_is_logged_in_is_asked_as_that_whatever_token_there_is() {
     let it = AtForge::new(Kind::Token);
     it.there.rule("logged-out", None);
-    // That of the program is none that this forge would know.
+    // The forge does not know the program's token.
     assert!(matches!(it.forge().project(), Err(Trouble::NotLoggedIn { .. })));
     it.there.change(|world| world.token = None);
     assert_eq!(it.forge().project().unwrap().default_branch, "main");
@@ -356,7 +356,7 @@ fn whoever_is_logged_in_is_asked_as_that_whatever_token_there_is() {
 fn git_pushes_over_http_by_the_token_and_keeps_it_nowhere() {
     let mut it = AtForge::new(Kind::Token);
     it.place.git(&["remote", "set-url", "origin", &it.there.http_url()]);
-    // A helper of the person's, which knows nothing and would keep everything.
+    // A helper of the user's, which knows no password and would store every one.
     let kept = it.place.top().join("kept");
     it.place.git(&["config", "credential.helper", &format!("!cat >> {kept}; :")]);
     let stranger = it.publish();
@@ -398,7 +398,7 @@ fn a_host_of_its_own_is_known_by_the_login_and_is_shown_no_token_of_another() {
     assert!(forge(&it).is_none(), "nobody has a login there");
     it.place.env.push(("FORGE_HOST".into(), "git.example.org".into()));
     assert_eq!(forge(&it).unwrap().project().unwrap().default_branch, "main");
-    // One that says what it sees.
+    // A program that records what it sees.
     let (bin, seen) = (it.place.top().join("bin"), it.place.top().join("seen"));
     for name in ["gh", "glab"] {
         it.place.write_at(bin.join(name), format!("#!/bin/sh\necho \"$GITLAB_TOKEN\" >> {seen}\nexit 1\n"));

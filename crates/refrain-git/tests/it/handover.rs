@@ -1,4 +1,4 @@
-//! Handing a wave over to the person: their branch and their files follow, and what is theirs is left as it is, byte for byte.
+//! Handing a wave over to the user: their branch and their files follow, and their own changes stay byte for byte.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -9,7 +9,7 @@ use rstest::rstest;
 
 use crate::place::{Place, id};
 
-/// A repository, and a wave that is to be handed over.
+/// A repository, and a wave to hand over.
 struct Waiting {
     place: Place,
     begin: Oid,
@@ -17,7 +17,7 @@ struct Waiting {
 }
 
 impl Waiting {
-    /// The wave changes `src/a.rs`, makes `new/file.rs`, takes `src/b.rs` away, and makes `tool` executable.
+    /// The wave changes `src/a.rs`, adds `new/file.rs`, deletes `src/b.rs`, and makes `tool` executable.
     fn new() -> Self {
         Self::of(|place| {
             place.write("src/a.rs", "fn a() { wave() }\n");
@@ -85,7 +85,7 @@ impl Waiting {
         (self.place.snapshot(&[""]), self.place.status(), self.place.head())
     }
 
-    /// What a person sees who has nothing of their own there.
+    /// The state for a user without changes of their own.
     #[track_caller]
     fn is_done(&self) {
         assert_eq!(self.place.status(), [""; 0], "all as the branch has it");
@@ -157,7 +157,7 @@ fn what_would_be_overwritten_is_named(
         it.place.git(&["add", path]);
     }
     assert_eq!(it.in_the_way(), [named]);
-    // The person moves it away, and it goes on.
+    // The user moves the file away, and the hand-over continues.
     fs::remove_file(it.place.path(path)).unwrap();
     it.place.git(&["reset", "-q", "--hard"]);
     assert_eq!(it.hand_over(), HandedOver::Done);
@@ -261,7 +261,7 @@ fn nothing_is_done_in_the_middle_of_something() {
     it.place.write_at(it.place.git_path("MERGE_HEAD"), format!("{}\n", it.wave));
     assert_eq!(it.hand_over(), HandedOver::InProgress(Operation::Merge));
     fs::remove_file(it.place.git_path("MERGE_HEAD")).unwrap();
-    // Conflicts that are left of a stash.
+    // Conflicts left by a stash.
     it.place.write("other", "mine\n");
     it.place.git(&["stash", "-q"]);
     it.place.write("other", "another\n");
@@ -280,7 +280,7 @@ fn a_repository_without_a_commit_is_refused_and_a_bare_one_too() {
     assert_eq!(it.place.repository().begin_of_plan().unwrap(), (it.begin.clone(), Some("main".to_owned())));
 }
 
-/// How far whoever was killed had come: which files are as the wave has them, which were cut off, what else was done.
+/// The progress of a hand-over that was killed: files already written, files cut off, and whether the branch moved.
 #[rstest]
 #[case::before_the_first_file(&[], &[], false)]
 #[case::in_the_middle(&["src/a.rs", "src/b.rs"], &["new/file.rs"], false)]
@@ -339,7 +339,7 @@ fn a_branch_that_moves_under_the_lock_has_the_files_put_back() {
     let it = Waiting::new();
     let place = &it.place;
     place.write("src/mine.rs", "mine\n");
-    // Somebody who takes no lock of the index: a hook of the branch's move says no.
+    // Another process can move the branch without the index lock: here a hook rejects the move.
     place.hook("reference-transaction", "test \"$1\" = prepared && exit 1; exit 0");
     let before = it.everything();
     assert_eq!(it.hand_over(), HandedOver::Diverged { head: it.begin.clone() });

@@ -1,4 +1,4 @@
-//! The person's hooks run, and have their say.
+//! The user's hooks run and can reject.
 
 use camino::Utf8Path;
 use std::time::{Duration, Instant};
@@ -82,7 +82,7 @@ fn hooks_of_another_folder_run_too_as_soon_as_they_are_set_up() {
     assert!(matches!(skipped(&second), Skipped::Hook { .. }));
 }
 
-/// Commits a change, and says stop as soon as the hook has told that it runs.
+/// Commits a change, and cancels as soon as the hook has reported that it runs.
 fn cancel_commit(place: &mut Place, told: &Utf8Path) {
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
@@ -111,7 +111,7 @@ fn a_hook_that_hangs_is_ended_with_its_group_when_somebody_says_stop() {
     cancel_commit(&mut place, &told);
     let pid = std::fs::read_to_string(&told).unwrap();
     let stat = || std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    // It is killed, but nobody waited until it was gone: on a busy machine that takes a moment.
+    // It is killed, but not waited for: on a busy machine that takes a moment.
     let until = Instant::now() + Duration::from_secs(30);
     while !(stat().is_empty() || stat().contains(") Z")) {
         assert!(Instant::now() < until, "{}", stat());
@@ -161,7 +161,7 @@ fn a_signature_that_cannot_be_made_forbids_the_commit() {
     made(&place.commit(&base, 1));
 }
 
-/// A place where much of a person's is changed, staged and new, and something that looks like a secret is the agent's.
+/// A place with many changed, staged and new files of the user, and a suspected secret of the agent.
 fn busy() -> Place {
     let place = Place::new();
     place.write("src/b.rs", "mine\n");
@@ -199,7 +199,7 @@ fn a_commit_into_which_a_hook_puts_what_is_the_persons_is_undone(
     assert_eq!(place.head(), before.2);
     assert!(!place.git_path("index.lock").exists());
 
-    // Once the hook is mended, what it kept back is committed.
+    // Once the hook is fixed, the held back changes are committed.
     place.hook(name, "true");
     made(&place.commit(&base, 2));
     assert_eq!(place.committed("HEAD"), ["M src/a.rs"]);
@@ -222,7 +222,7 @@ fn what_cannot_be_undone_is_told() {
     let place = busy();
     let base = place.survey();
     place.hook("pre-commit", "git add -u");
-    // Somebody builds on it at once.
+    // A hook builds on it at once.
     place.hook(
         "post-commit",
         "rm .git/hooks/post-commit .git/hooks/pre-commit; git commit -q --allow-empty -m more",
@@ -255,7 +255,7 @@ fn a_commit_that_a_crash_left_unlooked_at_is_undone_as_well() {
     place.write("src/a.rs", "changed\n");
     let before = (place.snapshot(PERSONS), place.status(), place.head());
     assert!(matches!(skipped(&place.commit(&base, 1)), Skipped::HookTook { .. }));
-    // As if it had been killed before it was undone.
+    // As if it had been killed before the undo.
     let undone = place.git(&["rev-parse", "main@{1}"]);
     place.git(&["update-ref", "refs/heads/main", &undone]);
     let report = place.commit(&base, 1);

@@ -1,4 +1,4 @@
-//! How works come together without a checkout: merged, landed on a line, taken out of it, and bound into waves.
+//! Combining works without a checkout: merged, landed on a line, removed from it, and joined into waves.
 
 use camino::Utf8PathBuf;
 use refrain_core::git::{Conflict, ConflictKind, Oid, RepoPath};
@@ -26,7 +26,7 @@ impl<'a> Line<'a> {
         Self { place, begin }
     }
 
-    /// Work done on a commit, in a branch that nobody keeps: files and what they are to hold; nothing takes one away.
+    /// Work done on a commit, in a branch that is not kept: files and their content; no file is removed.
     fn work_on(&self, begin: &Oid, files: &[(&str, Option<&str>)]) -> Oid {
         self.place.git(&["checkout", "-q", "--detach", begin.as_str()]);
         for (path, text) in files {
@@ -119,7 +119,7 @@ fn path(path: &str) -> RepoPath {
     RepoPath::from_bytes(path.as_bytes())
 }
 
-/// The commit of the one that landed.
+/// The commit of a work that landed.
 #[track_caller]
 fn only(landed: Landed) -> Oid {
     match landed {
@@ -128,7 +128,7 @@ fn only(landed: Landed) -> Oid {
     }
 }
 
-/// The commit of a wave, and what it changes against its first parent.
+/// The commit of a wave, and its changes compared with its first parent.
 #[track_caller]
 fn made(line: &Line<'_>, wave: Wave) -> (Oid, Vec<String>) {
     match wave {
@@ -207,7 +207,7 @@ fn without_a_name_nothing_lands_and_that_is_said() {
     assert_eq!(line.tip(), line.begin);
 }
 
-/// What the line has, what the work did, and what is at odds.
+/// The line's files, the work's changes, and the conflicts.
 #[rstest]
 #[case::content(&[("f", Some("ours\n"))], &[("f", Some("theirs\n"))], &[("f", ConflictKind::Content)])]
 #[case::added(&[("new", Some("1\n"))], &[("new", Some("2\n"))], &[("new", ConflictKind::Content)])]
@@ -335,7 +335,7 @@ fn a_conflict_is_begun_on_with_its_marks_and_both_sides_are_told() {
     assert!(!told.contains("src/c.rs"), "{told}");
     let (ours, work) = repository.both_sides(&line.begin, (&tip, &theirs), &paths, 300).unwrap();
     assert!(ours.len() + work.len() < 700);
-    // Resolved, it is merged with what it began at, and squashed.
+    // Once resolved, it is merged with its start, and squashed.
     let resolved = line.work_on(&commit, &[("src/a.rs", Some("fn a() { both() }\n"))]);
     assert_eq!(repository.with_markers(&resolved, &paths).unwrap(), []);
     let Merged::Clean { tree } = line.merge(&tip, &tip, &resolved, &[]) else { panic!("a conflict") };
@@ -361,7 +361,7 @@ fn several_land_together_up_to_the_one_that_may_not() {
     assert_eq!((commits.len(), exposed.len(), line.tip()), (2, 1, commits[1].clone()));
     let subjects = place.git(&["log", "--format=%s", &format!("{}..{}", line.begin, commits[1])]);
     assert_eq!(subjects, "Do 2\nDo 1");
-    // Whoever was killed before that was recorded asks again, and nothing is made twice.
+    // A runner that was killed before it recorded this asks again, and nothing is made twice.
     let Landed::Secrets { commits: again, .. } = line.try_land_all(&line.begin, &all).unwrap() else {
         panic!("all landed")
     };
@@ -385,10 +385,10 @@ fn one_is_taken_out_and_the_others_stay() {
     assert_eq!(line.files(&now), "README.md one src/a.rs src/b.rs three");
     let say = |commit: &Oid| place.git(&["log", "-1", "--format=%an %ad%n%B", commit.as_str()]);
     assert_eq!(say(&now), say(&commits[2]), "the same words, author and date");
-    // Whoever was killed before that was recorded asks again.
+    // A runner that was killed before it recorded this asks again.
     assert_eq!(line.remake(&tip, &line.begin, &rest), remade);
     assert_eq!(line.remake(&tip, &line.begin, &commits[..2]), LinearBranch::Moved { at: Some(now) });
-    // What began on the line as it was with the second does not bring that back.
+    // Work that began on the line before the removal does not bring the removed commit back.
     let later = line.work_on(&commits[2], &[("later", Some("x\n"))]);
     let Merged::Clean { tree } = line.merge(&commits[2], &line.tip(), &later, &[]) else { panic!() };
     assert_eq!(line.files(&tree), "README.md later one src/a.rs src/b.rs three");
@@ -443,14 +443,14 @@ fn a_wave_that_lacks_what_landed_since_is_made_anew() {
     let works = ["one", "two", "three"].map(|name| line.work(&[(name, Some("x\n"))]));
     let first = line.land(&works[0], "1");
     let (short, _) = made(&line, line.wave(&line.begin, std::slice::from_ref(&first), "1"));
-    // Nobody recorded it, and another task of the wave landed after all.
+    // The wave was not recorded, and another task of it landed after all.
     let second = line.land(&works[1], "2");
     let both = [first, second.clone()];
     let (whole, paths) = made(&line, line.wave(&line.begin, &both, "1"));
     assert_eq!(paths, ["one", "two"]);
     assert_ne!(whole, short);
     assert_eq!(made(&line, line.wave(&line.begin, &both, "1")).0, whole, "found again");
-    // Nobody recorded that either, although the line stood on it already: what lands next lands where it would have.
+    // That one was not recorded either, although the line was already on it: the next task lands where it would have.
     let LinearBranch::Done { tip, .. } = line.remake(&second, &whole, &[]) else { panic!("moved") };
     assert_eq!(tip, whole);
     let Merged::Clean { tree } = line.merge(&line.begin, &second, &works[2], &[]) else {
@@ -480,7 +480,7 @@ fn in_a_pipeline_a_waves_chain_is_made_anew() {
         place.git(&["log", "--first-parent", "--format=%s", "-2", second.as_str()]),
         "feat(app): complete wave 2\nfeat(app): complete wave 1"
     );
-    // One that does not go without what is not in the wave.
+    // One that depends on a commit outside the wave.
     let needs = line.work_on(&b1, &[("b1", Some("x\ny\n"))]);
     let wave = line.wave(&line.begin, &[a1, needs.clone()], "3");
     let conflicts = vec![Conflict { path: path("b1"), kind: ConflictKind::Deleted }];

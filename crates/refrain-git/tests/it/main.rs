@@ -1,4 +1,4 @@
-//! Real git in temporary folders, with a home of their own.
+//! Tests with real git in temporary folders, with a home of their own.
 
 #[cfg(test)]
 mod apart;

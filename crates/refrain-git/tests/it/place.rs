@@ -1,4 +1,4 @@
-//! A repository of a person's, and how it looks from outside.
+//! A repository of a user, and its state as seen from outside.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -25,12 +25,12 @@ pub(crate) struct Place {
     root: Utf8PathBuf,
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cancel: Option<Cancel>,
-    /// Where secrets may be.
+    /// Paths where suspected secrets are allowed.
     pub(crate) allow_secrets: Vec<PathGlob>,
     pub(crate) message: &'static str,
 }
 
-/// Everything of the person's that must be the same afterwards.
+/// Everything of the user's that must not change.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Snapshot {
     files: BTreeMap<OsString, (u32, Vec<u8>)>,
@@ -50,7 +50,6 @@ impl Place {
         place
     }
 
-    /// A repository without a commit.
     pub(crate) fn unborn(init: &[&str]) -> Self {
         let dir = tempfile::Builder::new().prefix("refrain-git-").tempdir().unwrap();
         let top = Utf8PathBuf::from_path_buf(dir.path().canonicalize().unwrap()).unwrap();
@@ -130,7 +129,7 @@ impl Place {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Has every git die that writes `zz.txt`, as long as there is a file `die` beside the repository.
+    /// Makes every git die that writes `zz.txt`, as long as there is a file `die` beside the repository.
     pub(crate) fn has_git_die(&self) {
         let die = self.top.join("die");
         self.write_at(&die, "");
@@ -146,14 +145,14 @@ impl Place {
         self.root.join(self.git(&["rev-parse", "--git-path", what]))
     }
 
-    /// Runs the person's, or the agent's, git.
+    /// Runs the user's, or the agent's, git.
     #[track_caller]
     pub(crate) fn git(&self, args: &[&str]) -> String {
         let printed = self.tool(args).output().unwrap_or_else(|error| panic!("{error}"));
         String::from_utf8_lossy(&printed).trim_end_matches('\n').to_owned()
     }
 
-    /// The same, where it may say no.
+    /// The same, but it may fail.
     pub(crate) fn try_git(&self, args: &[&str]) {
         self.tool(args).run().unwrap();
     }
@@ -174,7 +173,7 @@ impl Place {
         self.git(&["rev-parse", "HEAD"]).parse().unwrap()
     }
 
-    /// Commits an iteration of the loop, whose last look was at the base.
+    /// Commits an iteration of the loop; the last look was at the base.
     pub(crate) fn try_commit(&self, base: &Base, iteration: u32) -> Result<CommitReport, GitError> {
         self.commit_since(base, base.head.as_ref(), iteration)
     }
@@ -213,7 +212,7 @@ impl Place {
         self.try_commit(base, iteration).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Everything of the person's: all files, what is staged of the given paths, and the stash.
+    /// Everything of the user's: all files, what is staged of the given paths, and the stash.
     pub(crate) fn snapshot(&self, paths: &[&str]) -> Snapshot {
         let mut files = BTreeMap::new();
         collect(self.root.as_std_path(), Path::new(""), &mut files);
@@ -257,7 +256,7 @@ pub(crate) fn skipped(report: &CommitReport) -> Skipped {
     }
 }
 
-/// What was left out, as text.
+/// What was omitted, as text.
 pub(crate) fn left_out(report: &CommitReport) -> Vec<String> {
     let say = |LeftOut { path, why }: &LeftOut| format!("{path}: {why}");
     report.left_out.iter().map(say).collect()

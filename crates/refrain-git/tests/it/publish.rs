@@ -1,4 +1,4 @@
-//! Publishing to a remote that is a real bare repository, and coming to stand on what it has.
+//! Publishing to a remote that is a real bare repository, and rebasing onto it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +12,7 @@ use rstest::rstest;
 
 use crate::place::{Place, id};
 
-/// A repository whose `main` is at its remote, and where the loop began.
+/// A repository whose `main` equals its remote's, and the commit where the loop began.
 struct Published {
     place: Place,
     begin: Oid,
@@ -32,7 +32,7 @@ impl Published {
         self.place.top().join("remote.git")
     }
 
-    /// Where a branch is at the remote.
+    /// The commit of a branch at the remote.
     fn there(&self, branch: &str) -> Option<Oid> {
         let line = self.place.git(&["ls-remote", "--refs", "origin", &format!("refs/heads/{branch}")]);
         line.split_whitespace().next().map(|at| at.parse().unwrap())
@@ -52,7 +52,7 @@ impl Published {
         self.place.head()
     }
 
-    /// A commit of somebody else's at the remote.
+    /// A commit by another user at the remote.
     fn commit_there(&self, path: &str, text: &str) -> Oid {
         let other = self.place.top().join("other");
         if !other.exists() {
@@ -115,7 +115,7 @@ impl Published {
         rebased.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Everything of the person's, as it looks from outside.
+    /// The user's state, as seen from outside.
     fn everything(&self) -> (Vec<String>, String, Oid, String) {
         let place = &self.place;
         (place.status(), place.git(&["diff"]), place.head(), place.git(&["diff", "--cached"]))
@@ -194,7 +194,7 @@ fn a_remote_that_says_no_is_understood(
 fn a_push_that_arrived_and_was_cut_off_then_is_found_out() {
     let it = Published::new();
     let head = it.commit("src/a.rs", "fn a() { 1 }\n");
-    // The references have been moved by then, and nobody hears of it.
+    // The references have moved by then, but the client receives no report.
     it.hook("post-receive", "kill -9 $PPID");
     assert_eq!(it.publish(), Push::Pushed { head: head.clone() });
     assert_eq!(it.publish(), Push::UpToDate { head });
@@ -214,7 +214,7 @@ fn who_is_quicker_is_seen_after_the_push() {
     it.commit("src/a.rs", "fn a() { 1 }\n");
     let theirs = it.commit_there("src/b.rs", "fn b() { 1 }\n");
     it.place.git(&["--git-dir", it.remote().as_str(), "update-ref", "refs/heads/main", it.begin.as_str()]);
-    // Between the look and the push.
+    // Between the check and the push.
     it.place.hook("pre-push", &format!("git --git-dir {} update-ref refs/heads/main {theirs}", it.remote()));
     assert_eq!(it.publish(), Push::Behind { theirs: theirs.clone() });
     assert_eq!(it.there("main"), Some(theirs));
@@ -225,7 +225,7 @@ fn a_remote_that_is_gone_is_told_from_one_that_cannot_be_reached() {
     let it = Published::new();
     it.place.git(&["remote", "set-url", "origin", "../nowhere.git"]);
     assert!(matches!(it.refused(), Refusal::NoRemote { .. }));
-    // Nobody listens there: the port is reserved.
+    // A reserved port, on which no server listens.
     it.place.git(&["remote", "set-url", "origin", "http://127.0.0.1:1/x.git"]);
     assert!(matches!(it.refused(), Refusal::Unreachable { .. }));
 }
@@ -238,7 +238,7 @@ fn a_secret_that_the_agent_committed_is_not_pushed() {
     assert_eq!(it.there("main"), Some(it.begin.clone()));
 }
 
-/// A token, made here of pieces: no text of this repository looks like one.
+/// A token, joined from pieces: no text of this repository looks like one.
 fn token() -> String {
     format!("ghp_{}", "wWPw5k4aXcaT4fNP0UcnZwJUVFk6LO0pINUx")
 }
@@ -327,10 +327,10 @@ fn a_secret_behind_a_thousand_commits_is_not_pushed() {
 fn what_the_remote_is_said_to_have_is_asked_there() {
     let it = Published::new();
     let bad = it.commit("keys.txt", &format!("{}\n", token()));
-    // It says that the remote has it already.
+    // The tracking reference claims that the remote has it already.
     it.place.git(&["update-ref", "refs/remotes/origin/other", bad.as_str()]);
     assert!(matches!(it.refused(), Refusal::Secret(_)));
-    // A branch of the remote's that has it is told from that: it is known there.
+    // A branch of the remote that contains it makes a difference: it is known there.
     it.place.git(&["push", "-q", "origin", "HEAD:refs/heads/other"]);
     assert!(matches!(it.publish(), Push::Pushed { .. }));
 }
@@ -469,7 +469,7 @@ fn a_merge_of_ours_is_kept_by_merging_theirs() {
     it.place.git(&["fetch", "-q"]);
     it.place.git(&["merge", "-q", "--no-edit", "origin/main"]);
     let head = it.place.head();
-    // Somebody else's work on the same branch.
+    // Another user's work on the same branch.
     it.place.git(&["checkout", "-q", "--detach", "origin/topic"]);
     let theirs = it.commit("src/c.rs", "fn c() {}\n");
     it.place.git(&["push", "-q", "origin", "HEAD:topic"]);

@@ -1,4 +1,4 @@
-//! Work that was given up is saved on a branch of its own, in every state of a repository, and nothing else moves.
+//! Work that was given up is saved on a branch of its own, in every state of a repository, and nothing else changes.
 
 use refrain_core::event::Pushed;
 use refrain_core::git::{Base, Oid};
@@ -33,7 +33,7 @@ fn save(place: &Place, base: &Base) -> Saved {
     try_save(place, base).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What the person can see of their own: all but the new branch.
+/// The user's view of the repository: all except the new branch.
 fn everything(place: &Place) -> impl PartialEq + std::fmt::Debug {
     let refs = place.git(&["for-each-ref", "--format=%(refname) %(objectname)"]);
     let refs: Vec<_> = refs.lines().filter(|line| !line.contains("/wip/")).map(str::to_owned).collect();
@@ -41,7 +41,7 @@ fn everything(place: &Place) -> impl PartialEq + std::fmt::Debug {
     (place.snapshot(&["README.md", "staged.rs"]), place.status(), refs, head)
 }
 
-/// A person's dirty, staged and new files, and then the loop's.
+/// The user's dirty, staged and new files, and then the loop's.
 fn work(place: &Place) -> Base {
     place.write("README.md", "# Mine\n");
     place.write("staged.rs", "staged\n");
@@ -100,7 +100,7 @@ fn a_name_that_is_taken_gets_a_number_and_what_has_it_stays() {
     let saved = save(&place, &base);
     assert_eq!(saved.branch, format!("{BRANCH}-2"));
     assert_eq!(place.git(&["rev-parse", BRANCH]), place.head().as_str());
-    // A branch that is called as the folder.
+    // A branch named like the folder.
     let place = Place::new();
     place.git(&["branch", "wip"]);
     let base = work(&place);
@@ -221,7 +221,7 @@ fn it_goes_to_the_branchs_remote_else_to_origin_else_to_the_only_one() {
     place.git(&["config", "branch.main.remote", "second"]);
     assert_eq!(pushed(&place), to("second"));
     assert_eq!(place.git(&["config", "--get-regexp", "^branch"]), "branch.main.remote second");
-    // Who fetches from one and pushes to another, as to a fork, shows nothing to the first.
+    // A user who fetches from one remote and pushes to another, as with a fork, publishes nothing to the first.
     place.git(&["config", "remote.pushDefault", "only"]);
     assert_eq!(pushed(&place), to("only"));
     place.git(&["config", "branch.main.pushRemote", "origin"]);
@@ -239,7 +239,7 @@ fn a_secret_that_the_agent_committed_by_itself_does_not_leave() {
     place.git(&["add", "key.pem"]);
     place.git(&["commit", "-qm", "Mine"]);
     let by_agent = place.head();
-    // Taken out again, it stays in the history.
+    // Removed again, it stays in the history.
     place.git(&["rm", "-q", "key.pem"]);
     place.git(&["commit", "-qm", "Not mine"]);
     place.write("src/new.rs", "new\n");
@@ -249,7 +249,7 @@ fn a_secret_that_the_agent_committed_by_itself_does_not_leave() {
     };
     assert!(said.contains("key.pem") && said.contains(by_agent.short()), "{said}");
     assert_eq!(place.git(&["ls-remote", "origin"]), "");
-    // What is at the remote already, somebody else has shown.
+    // Commits that are already at the remote were published by others.
     place.git(&["push", "-q", "origin", "HEAD:refs/heads/other"]);
     assert_eq!(pushed_since(&place, base.head.as_ref()), to("origin"));
 }
@@ -284,7 +284,7 @@ fn nobody_is_asked_anything_while_it_is_pushed() {
     place.env.push(("SSH_ASKPASS".into(), "/bin/true".into()));
     let Some(Pushed { error: Some(said), .. }) = pushed(&place) else { panic!("it was pushed") };
     assert!(said.contains("BatchMode=yes") && said.contains(" none"), "{said}");
-    // The person's own words for ssh come first, and then ours; another program knows no such words.
+    // The user's own ssh options come first, and then ours; another program does not accept them.
     place.git(&["config", "core.sshCommand", "false"]);
     let words = |more: &str| format!("{} {more}", ssh.to_str().unwrap());
     for (command, is_told) in [(words("-i key"), true), (format!("exec {}", words("-i key")), false)] {

@@ -1,5 +1,5 @@
-//! The supervisors that this process runs under. A supervisor is a subreaper, so every descendant of an attempt has it among
-//! its ancestors, whatever its environment and session are.
+//! The supervisors that this process runs under. A supervisor is a subreaper, so every descendant of an attempt has
+//! it among its ancestors, with any environment and session.
 
 use camino::Utf8PathBuf;
 use refrain_core::event::Process;
@@ -11,10 +11,10 @@ use crate::system;
 /// A supervisor among the ancestors of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnclosingSupervisor {
-    /// The data folder of its loop. It is on its command line, which another program can imitate: the journal in that folder
-    /// names the runner too.
+    /// The data folder of its loop. It is on its command line, which another program can imitate: the journal in that
+    /// folder names the runner too.
     pub loop_dir: Option<Utf8PathBuf>,
-    /// Its parent, which is the runner that started it.
+    /// Its parent: the runner that started it.
     pub runner: Option<Process>,
 }
 
@@ -26,7 +26,7 @@ pub fn enclosing() -> Vec<EnclosingSupervisor> {
     with_parent.filter_map(|(stat, parent)| supervisor(stat, parent)).collect()
 }
 
-/// Whether a process was started as a supervisor, by the arguments that it was started with.
+/// Whether a process was started as a supervisor, by its arguments.
 pub(crate) fn is_keeper(arguments: &[u8]) -> bool {
     arguments.split(|byte| *byte == 0).next() == Some(KEEPER_NAME.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! The keeper's own life: one poll over the runner's socket and the signals, until the socket closes.
+//! The keeper's main loop: one poll over the runner's socket and the signals, until the socket closes.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -18,16 +18,16 @@ use super::wire::{Answer, FrameReader, Order, Rung, StopLadder, drain_wakes, sen
 use crate::identity;
 use crate::sweep::{end_descendants, living_descendants, living_names, signal_descendants};
 
-/// How long what an agent left behind may take to end by itself. Short: the next attempt waits for it.
+/// The time for an agent's leftover processes to end by themselves. Short: the next attempt waits for it.
 const LEFTOVER_GRACE: Duration = Duration::from_millis(200);
-/// How long they are waited for once they are killed. Who is there then cannot be ended: it became another user, or hangs
-/// in the system. The loop must not.
+/// How long to wait for killed processes. One that still exists then cannot be ended: it changed its user, or hangs
+/// in the system. The loop must not hang too.
 pub(crate) const LEFTOVER_BOUND: Duration = Duration::from_secs(10);
 
-/// Is the keeper until the runner is gone.
+/// Runs the keeper until the runner is gone.
 ///
 /// # Errors
-/// Where it cannot be set up, or its socket fails; everybody is ended all the same.
+/// If it cannot be set up, or its socket fails; all processes are ended all the same.
 pub fn run() -> io::Result<()> {
     let mut keeper = Keeper::set_up()?;
     let result = keeper.serve();
@@ -38,7 +38,7 @@ pub fn run() -> io::Result<()> {
 struct Keeper {
     socket: UnixStream,
     inlet: FrameReader,
-    /// Readable when a signal came.
+    /// Readable after a signal.
     signals: UnixStream,
     agent: Option<Agent>,
     leftovers: Option<Leftovers>,
@@ -50,20 +50,20 @@ struct Agent {
     ladder: Option<Ladder>,
 }
 
-/// A stop ladder being climbed.
+/// The progress of a stop ladder.
 struct Ladder {
     rungs: std::vec::IntoIter<Rung>,
     /// When to take the next rung.
     next: Instant,
-    /// When it is no longer waited for, once it was killed.
+    /// When to stop waiting for it after the kill.
     given_up: Option<Instant>,
 }
 
-/// What an agent left behind, being asked to end.
+/// The leftover processes of an agent that were asked to end.
 struct Leftovers {
-    /// When they are no longer asked.
+    /// When they get SIGKILL.
     until: Instant,
-    /// When they are no longer waited for.
+    /// When waiting for them ends.
     given_up: Instant,
     gone: u32,
     names: Vec<String>,
@@ -72,17 +72,17 @@ struct Leftovers {
 impl Keeper {
     fn set_up() -> io::Result<Self> {
         let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-        // Agents must not get the socket: theirs is another standard input, and this copy closes on exec.
+        // Agents must not get the socket: their standard input is another, and this copy closes on exec.
         rustix::process::setsid()?;
         crate::system::adopt_orphans()?;
-        // What it runs is the same user: it must not trace the keeper, nor take its socket. Root can all the same.
+        // Agents run as the same user: they must not trace the keeper, nor take its socket. Root can all the same.
         crate::system::deny_tracing()?;
-        // Without a runner nobody else would have a stopped keeper continue, and end everybody.
+        // Without a runner, no process would continue a stopped keeper so that it can end all the others.
         crate::system::continue_when_parent_ends()?;
         let (signals, wake) = UnixStream::pair()?;
         signals.set_nonblocking(true)?;
         // A handler, unlike an ignored signal, does not outlive exec: every agent starts with default dispositions,
-        // whatever `nohup` or a background job handed down.
+        // even if `nohup` or a background job set others.
         let unheeded = Arc::new(AtomicBool::new(false));
         for signal in (1..=31).filter(|signal| !FORBIDDEN.contains(signal)) {
             match signal {
@@ -167,7 +167,7 @@ impl Keeper {
         Ok(process)
     }
 
-    /// Notices who ended: the agent is reported, orphans are only counted.
+    /// Reaps ended children: the agent is reported, orphans are only counted.
     fn reap(&mut self) -> io::Result<()> {
         loop {
             let (pid, status) = match wait(WaitOptions::NOHANG) {
@@ -194,8 +194,8 @@ impl Keeper {
                     (None, Some(signal)) => Exit::Signal(signal),
                     (None, None) => Exit::Lost,
                 };
-                // Children that still live are what the agent left behind: being a subreaper, all of it. Those that are dead
-                // and were not waited for yet ended with it.
+                // Children that still live are the agent's leftovers: this process is a subreaper, so these are all
+                // of them. Dead children that were not waited for yet ended with it.
                 let names = living_names();
                 let left = names.is_some();
                 if let Some(names) = names {
@@ -209,8 +209,8 @@ impl Keeper {
         }
     }
 
-    /// Takes the next rung of the stop ladder when its time has come; past the last, everybody is killed. An agent that
-    /// cannot be ended is given up like those that agents leave behind.
+    /// Takes the next rung of the stop ladder when its time has come; after the last, all processes are killed. An
+    /// agent that cannot be ended is given up, like leftover processes.
     fn climb(&mut self) -> io::Result<()> {
         let Some(agent) = &mut self.agent else { return Ok(()) };
         let Some(ladder) = &mut agent.ladder else { return Ok(()) };
@@ -229,7 +229,7 @@ impl Keeper {
             }
             None => {
                 end_descendants();
-                // Killed; the signal that says so is on its way.
+                // Killed; the SIGCHLD for it is on its way.
                 ladder.next = now + LEFTOVER_GRACE;
                 let given_up = *ladder.given_up.get_or_insert(now + LEFTOVER_BOUND);
                 if now >= given_up {

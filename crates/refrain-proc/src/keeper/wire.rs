@@ -1,4 +1,4 @@
-//! What runner and keeper say to each other: JSON behind its length, on a socket between a process and its own child.
+//! The protocol between runner and keeper: JSON after its length, on a socket between a process and its own child.
 //! Both ends are one binary, so there is no version.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
@@ -15,7 +15,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// How an agent is ended: signals to its group, each with a time to obey; then everybody is killed.
+/// How an agent is ended: signals to its group, each with a time to react; then all processes are killed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopLadder(pub Vec<Rung>);
 
@@ -24,12 +24,12 @@ pub struct StopLadder(pub Vec<Rung>);
 pub struct Rung {
     /// The signal's number.
     pub signal: i32,
-    /// How long the agent may take to obey.
+    /// How long the agent may take to react.
     pub grace: Duration,
 }
 
 impl Default for StopLadder {
-    /// Ask as a person at a terminal would, then as a system that shuts down would (design.md section 4).
+    /// First the signal of a user at a terminal, then that of a system shutdown (design.md section 4).
     fn default() -> Self {
         let rung = |signal: rustix::process::Signal, seconds| Rung {
             signal: signal.as_raw(),
@@ -40,7 +40,7 @@ impl Default for StopLadder {
 }
 
 impl StopLadder {
-    /// The same, where the agent has so long to come to an end by itself once it was asked to.
+    /// The same, with another time for the agent to end by itself after the first signal.
     #[must_use]
     pub fn patient(mut self, grace: Option<Duration>) -> Self {
         if let (Some(asked), Some(grace)) = (self.0.first_mut(), grace) {
@@ -49,7 +49,7 @@ impl StopLadder {
         self
     }
 
-    /// How long the agent may take in all before it is killed.
+    /// How long the whole ladder takes until the agent is killed.
     #[must_use]
     pub fn longest(&self) -> Duration {
         self.0.iter().map(|rung| rung.grace).sum()
@@ -59,14 +59,14 @@ impl StopLadder {
 /// From runner to keeper.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Order {
-    /// Start an agent. Three descriptors come along: its standard input, output and error.
+    /// Start an agent. Three descriptors come with it: its standard input, output and error.
     Start {
         argv: Vec<String>,
         dir: String,
-        /// Set over the environment that the keeper itself was started with.
+        /// Added to the keeper's own environment.
         env: Vec<(String, String)>,
     },
-    /// End it. A second time this does nothing, unless there are no rungs: then everybody is killed at once.
+    /// End it. A second time this does nothing, unless there are no rungs: then all processes are killed at once.
     Stop(StopLadder),
 }
 
@@ -75,16 +75,16 @@ pub(crate) enum Order {
 pub(crate) enum Answer {
     Started(Process),
     NotStarted(String),
-    /// The agent's own process ended. Where `left` says so, it left others behind, and `Swept` follows.
+    /// The agent's own process ended. If `left`, it left other processes running, and `Swept` follows.
     Exited {
         exit: Exit,
         left: bool,
     },
-    /// Nobody is left, but for those who cannot be ended.
+    /// All processes have ended, except for those that cannot be.
     Swept {
         killed: u32,
         survivors: Vec<i32>,
-        /// Of those that were ended, what some were.
+        /// Some names of the ended processes.
         #[serde(default)]
         names: Vec<String>,
     },
@@ -115,7 +115,7 @@ pub(crate) fn send(
     socket.write_all(&frame[sent..])
 }
 
-/// The reading end: bytes and descriptors as they come, messages as they are complete.
+/// The reading end: collects bytes and descriptors, and returns complete messages.
 #[derive(Debug, Default)]
 pub(crate) struct FrameReader {
     bytes: Vec<u8>,
@@ -123,7 +123,7 @@ pub(crate) struct FrameReader {
 }
 
 impl FrameReader {
-    /// Reads what is there, waiting for the first byte; `false` once the other end is gone.
+    /// Reads the available bytes, waiting for the first; `false` once the other end is gone.
     pub(crate) fn fill(&mut self, socket: &UnixStream) -> io::Result<bool> {
         let mut buffer = [0; 16 << 10];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(ORDER_FDS))];
@@ -167,7 +167,7 @@ impl FrameReader {
     }
 }
 
-/// Empties a pipe that only wakes.
+/// Empties a wake-up pipe.
 pub(crate) fn drain_wakes(mut pipe: &UnixStream) {
     let mut buffer = [0; 64];
     while matches!(pipe.read(&mut buffer), Ok(n) if n == buffer.len()) {}

@@ -1,4 +1,4 @@
-//! The agent that a supervisor runs: its pipes, and where what it prints goes.
+//! The agent that a supervisor runs: its pipes and its log files.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,7 +12,7 @@ use rustix::process::Pid;
 use crate::output::{Listener, Log, Meter};
 use crate::{identity, system};
 
-/// How much is read at once: at first, as most agents say little and many may be at work in one process; and at most.
+/// The size of one read: at first, as most agents print little and one process may run many of them; and at most.
 pub(super) const CHUNK: usize = 8 << 10;
 const LARGEST_CHUNK: usize = 128 << 10;
 
@@ -22,24 +22,24 @@ pub(super) struct Attempt<L> {
     pub(super) listener: L,
     pub(super) meter: Arc<Meter>,
     pub(super) process: Option<Process>,
-    /// Readable once that process ended, which the keeper says next.
+    /// Becomes readable when that process has ended, which the keeper reports next.
     pub(super) end: Option<OwnedFd>,
-    /// It was told to end.
+    /// A stop was requested.
     pub(super) stopping: bool,
-    /// Why what it prints is not kept any more.
+    /// Why its output is no longer written.
     pub(super) output_error: Option<io::Error>,
-    /// What is read goes through here. A loop that waits has no need of it.
+    /// The read buffer. A waiting loop does not need it.
     pub(super) chunk: Vec<u8>,
 }
 
-/// One pipe of an agent and the file that it goes to.
+/// One pipe of an agent and its log file.
 pub(super) struct Stream {
     pub(super) pipe: Option<File>,
     pub(super) log: Log,
 }
 
 impl<L: Listener> Attempt<L> {
-    /// If both are there, standard error is read first: an answer must not pass for older than the complaint before it.
+    /// If both are ready, standard error is read first: output must not appear older than the error before it.
     pub(super) fn read(&mut self, printed: bool, complained: bool) -> io::Result<()> {
         if complained && let Some(n) = self.stderr.read(&mut self.chunk)? {
             self.listener.hear_stderr(&self.chunk[..n]);
@@ -55,8 +55,8 @@ impl<L: Listener> Attempt<L> {
         Ok(())
     }
 
-    /// Reads what the pipes hold now. No more than that: whoever was left behind and goes on printing
-    /// cannot keep the attempt open.
+    /// Reads what the pipes hold now, and no more: a leftover process that keeps printing must not keep the attempt
+    /// open.
     pub(super) fn read_rest(&mut self) -> io::Result<()> {
         let mut left = self.stdout.held()?;
         while left > 0
@@ -76,7 +76,7 @@ impl<L: Listener> Attempt<L> {
 }
 
 impl Stream {
-    /// Reads a chunk to disk; none at the pipe's end.
+    /// Reads a chunk to disk; none at the end of the pipe.
     pub(super) fn read(&mut self, chunk: &mut [u8]) -> io::Result<Option<usize>> {
         let Some(pipe) = &mut self.pipe else { return Ok(None) };
         let n = loop {
@@ -99,7 +99,7 @@ impl Stream {
     }
 }
 
-/// What can be read from once this process ended; none if it cannot be watched, or has ended and is gone.
+/// Becomes readable when this process has ended; none if it cannot be watched, or is already gone.
 pub(super) fn end_of(process: Process) -> Option<OwnedFd> {
     let end = system::end_of(Pid::from_raw(process.pid)?).ok()?;
     identity::stat(process.pid).filter(|stat| stat.process == process).map(|_| end)

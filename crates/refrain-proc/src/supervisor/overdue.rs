@@ -1,5 +1,5 @@
-//! What a supervisor's keeper owes it, and by when. A keeper that is stopped (SIGSTOP) does nothing. While it owes an answer it is
-//! therefore told to continue again and again, and given up if that does not help.
+//! What a supervisor's keeper owes it, and by when. A keeper that is stopped (SIGSTOP) does nothing. While it owes an
+//! answer it gets SIGCONT repeatedly, and is given up if that does not help.
 
 use std::time::{Duration, Instant};
 
@@ -10,35 +10,36 @@ use crate::keeper::LEFTOVER_BOUND;
 use crate::sweep::ROUNDS_BOUND;
 use crate::{identity, system};
 
-/// How long a keeper that runs takes at most to start an agent, to notice its end, or to end itself.
+/// The longest time that a running keeper needs to start an agent, to notice its end, or to end itself.
 pub(super) const PROMPTLY: Duration = Duration::from_secs(5);
 
-/// How often a keeper is told to continue.
+/// How often a keeper gets SIGCONT.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// How much longer a keeper that is not stopped may take: it may be ending processes that resist, or wait for a slow disk.
+/// How much longer a keeper that is not stopped may take: it may be ending processes that resist, or wait for a slow
+/// disk.
 const SLACK: Duration = LEFTOVER_BOUND.saturating_add(ROUNDS_BOUND).saturating_add(Duration::from_secs(15));
 
 /// An answer that a keeper owes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Deadline {
-    /// When to look again.
+    /// The time of the next check.
     next: Instant,
-    /// From then on a keeper that is stopped is given up.
+    /// After this, a stopped keeper is given up.
     until: Instant,
-    /// From then on any keeper is.
+    /// After this, any keeper is given up.
     at_last: Instant,
 }
 
 impl Deadline {
-    /// An answer that takes a keeper so long at most.
+    /// A deadline for an answer of a keeper, at most `longest` from now.
     pub(super) fn within(longest: Duration) -> Self {
         let now = Instant::now();
         let until = now + longest;
         Self { next: until.min(now + AGAIN), until, at_last: until + SLACK }
     }
 
-    /// How long to wait until the next look.
+    /// The time until the next check.
     pub(super) fn left(&self) -> Duration {
         self.next.saturating_duration_since(Instant::now())
     }
@@ -48,7 +49,7 @@ impl Deadline {
         Instant::now() >= self.until
     }
 
-    /// Looks at the keeper if it is time to; says whether it is given up. Else it is told to continue.
+    /// Checks the keeper if it is time to; returns whether it is given up. Otherwise it gets SIGCONT.
     pub(super) fn is_given_up(&mut self, keeper: Option<Process>) -> bool {
         let now = Instant::now();
         if now < self.next {
@@ -63,7 +64,7 @@ impl Deadline {
     }
 }
 
-/// Tells a keeper to continue, should it be stopped.
+/// Sends SIGCONT to a keeper, in case it is stopped.
 pub(super) fn proceed(keeper: Option<Process>) {
     if let Some(keeper) = keeper {
         system::signal(keeper, Signal::CONT);

@@ -1,4 +1,4 @@
-//! Linux: `/proc`, descriptors of processes, subreapers.
+//! Linux: `/proc`, pidfds, subreapers.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -13,12 +13,12 @@ use rustix::process::{DumpableBehavior, Pid, PidfdFlags, Signal, pidfd_open, pid
 
 use crate::identity::Stat;
 
-/// Looks a process up; none where there is no such process (any more).
+/// Looks a process up; none if it does not exist (any more).
 pub(crate) fn stat(pid: i32) -> Option<Stat> {
-    // All of it is shorter, and comes with one read.
+    // The whole text is shorter, so one read is enough.
     let mut bytes = [0; 1024];
     let length = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut bytes).ok()?;
-    // The name in parentheses may hold any bytes, parentheses too.
+    // The name in parentheses may contain any bytes, including parentheses.
     let text = String::from_utf8_lossy(&bytes[..length]);
     let mut fields = text.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?;
@@ -29,8 +29,8 @@ pub(crate) fn stat(pid: i32) -> Option<Stat> {
     Some(Stat { process: Process { pid, start }, parent, session, zombie, stopped })
 }
 
-/// How much memory programs that are started now may take without anybody being swapped out, in bytes; all there could be
-/// where the system does not say.
+/// How much memory new programs may use without swapping, in bytes; all there could be if the system does not report
+/// it.
 #[must_use]
 pub fn free_memory() -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -48,13 +48,13 @@ pub(crate) fn stats() -> impl Iterator<Item = Stat> {
         .filter_map(|entry| stat(entry.file_name().to_str()?.parse().ok()?))
 }
 
-/// The arguments that a process was started with, its name first, each ended by a zero byte; empty where they cannot be
+/// The arguments that a process was started with, its name first, each ended by a zero byte; empty if they cannot be
 /// read.
 pub(crate) fn arguments(pid: i32) -> Vec<u8> {
     fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default()
 }
 
-/// The variables that a process was started with, likewise.
+/// The variables that a process was started with, in the same form.
 pub(crate) fn environment(pid: i32) -> Vec<u8> {
     fs::read(format!("/proc/{pid}/environ")).unwrap_or_default()
 }
@@ -73,12 +73,12 @@ pub(crate) fn name(pid: i32) -> Option<String> {
     fs::read_to_string(format!("/proc/{pid}/comm")).ok()
 }
 
-/// The folder that a process works in; none where it cannot be seen.
+/// The working folder of a process; none if it cannot be read.
 pub(crate) fn folder(pid: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
 
-/// Which run of the machine this is.
+/// The id of the current boot.
 pub(crate) fn boot() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     id.trim().to_owned()
@@ -87,59 +87,59 @@ pub(crate) fn boot() -> String {
 /// Makes this process the parent of every descendant that loses its own.
 ///
 /// # Errors
-/// Where the system does not let it.
+/// If the system refuses.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?)
 }
 
-/// Has the system let no process of the same user trace this one, take its descriptors or read its memory. Programs that it
-/// starts are not affected.
+/// Prevents other processes of the same user from tracing this one, taking its descriptors or reading its memory.
+/// Programs that it starts are not affected.
 ///
 /// # Errors
-/// Where the system does not let it.
+/// If the system refuses.
 pub(crate) fn deny_tracing() -> io::Result<()> {
     Ok(rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
 }
 
-/// Has the system continue this process when the thread that started it ends, should it be stopped then.
+/// Lets the system send SIGCONT to this process when the thread that started it ends, in case it is stopped then.
 ///
 /// # Errors
-/// Where the system does not let it.
+/// If the system refuses.
 pub(crate) fn continue_when_parent_ends() -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?)
 }
 
-/// Signals exactly that process, or nobody: its number may be another's by now.
+/// Signals exactly this process, or none: its number may have been reused.
 pub(crate) fn signal(process: Process, signal: Signal) {
     let Some(pid) = Pid::from_raw(process.pid) else { return };
     let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
     let same = stat(process.pid).is_some_and(|stat| stat.process == process);
     if same {
-        // It may have died just now; that is what was wanted.
+        // It may have died just now, which is fine.
         let _ = pidfd_send_signal(handle, signal);
     }
 }
 
-/// The program that this process runs, whatever lies by now where it was started from.
+/// The program that this process runs, even if the file at its original path was replaced.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
 
-/// What can be read from once a child has ended that was not waited for.
+/// Becomes readable when a child has ended that was not waited for.
 ///
 /// # Errors
-/// Where there is no such process, or no descriptor is left.
+/// If there is no such process, or no descriptor is left.
 pub(crate) fn end_of(pid: Pid) -> io::Result<OwnedFd> {
     Ok(pidfd_open(pid, PidfdFlags::empty())?)
 }
 
-/// Has a pipe hold so much, where the system lets it.
+/// Enlarges a pipe's buffer, if the system allows it.
 pub(crate) fn widen(pipe: &impl AsFd, bytes: usize) {
     let _ = fcntl_setpipe_size(pipe, bytes);
 }
 
-/// Waits for the end of a child that was not waited for, at most so long; whether it came.
+/// Waits up to `grace` for the end of a child that was not waited for; returns whether it ended.
 ///
 /// # Errors
-/// Where there is no such process, or it cannot be waited for.
+/// If there is no such process, or it cannot be waited for.
 pub(crate) fn is_gone_within(pid: Pid, grace: Duration) -> io::Result<bool> {
     let process = end_of(pid)?;
     let until = Instant::now() + grace;

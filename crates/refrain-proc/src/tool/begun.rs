@@ -1,10 +1,10 @@
-//! A tool that is started before it is known what it will read: by the time that this is known, its start is over.
+//! A tool that is started before its input is known, so that its start overlaps with preparing the input.
 
 use std::process::{Child, Stdio};
 
 use super::{Done, Tool, ToolError, swept};
 
-/// A tool that waits for what it is to read. Dropped, it is given nothing, and waited for.
+/// A tool that waits for its input. Dropping it closes the input, and waits for its end.
 #[derive(Debug)]
 pub struct Begun<'a> {
     tool: Tool<'a>,
@@ -12,9 +12,9 @@ pub struct Begun<'a> {
 }
 
 impl<'a> Tool<'a> {
-    /// Starts it, whatever it was to read. If we are killed, it reads nothing.
+    /// Starts it before its input is known. If we are killed, it reads nothing.
     pub fn begin(self) -> Result<Begun<'a>, ToolError> {
-        // One that a keeper runs is only started once it is known what it reads.
+        // A tool under a keeper is only started once its input is known.
         let child = match self.sweeper {
             Some(_) => None,
             None => Some(self.start(Stdio::piped())?),
@@ -24,15 +24,15 @@ impl<'a> Tool<'a> {
 }
 
 impl Begun<'_> {
-    /// Gives it what it reads and runs it to its end, whatever its exit code is. Only from now on its time is measured.
+    /// Writes its input and runs it to its end, with any exit code. Its time limit starts now.
     pub fn run(mut self, input: &[u8]) -> Result<Done, ToolError> {
         self.end(input)
     }
 
-    /// The same, and what it printed.
+    /// The same, and returns its output.
     ///
     /// # Errors
-    /// [`ToolError`], also where it ends with another code than 0.
+    /// [`ToolError`], also if its exit code is not 0.
     pub fn output(mut self, input: &[u8]) -> Result<Vec<u8>, ToolError> {
         let done = self.end(input)?;
         self.tool.printed(done)
@@ -49,7 +49,7 @@ impl Begun<'_> {
 
 impl Drop for Begun<'_> {
     fn drop(&mut self) {
-        // Not killed: git takes its locks away.
+        // Not killed: git removes its locks.
         if self.child.is_some() {
             let _ = self.end(&[]);
         }

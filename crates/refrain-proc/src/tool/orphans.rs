@@ -1,14 +1,14 @@
-//! What a tool leaves behind becomes a runner's own child, as a runner adopts orphans: who is dead is taken off the system's list
-//! here, or a night of failing pushes would fill it.
+//! Processes that a tool leaves become the runner's children, because the runner adopts orphans. They are reaped here
+//! when dead, or a night of failing pushes would fill the process table.
 
 use std::sync::{Mutex, PoisonError};
 
 use rustix::process::{Pid, WaitOptions, waitpgid};
 
-/// The groups of tools of which somebody lives still.
+/// The groups of tools with living processes.
 static LEFT: Mutex<Vec<Pid>> = Mutex::new(Vec::new());
 
-/// Takes the dead of a tool's group away, whose leader was waited for, and those of tools before it that live no more.
+/// Reaps the dead processes of a tool's group, whose leader was waited for, and of earlier tools' groups.
 pub(super) fn reap(group: Option<Pid>) {
     let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
     left.extend(group);
@@ -16,9 +16,9 @@ pub(super) fn reap(group: Option<Pid>) {
         loop {
             match waitpgid(*group, WaitOptions::NOHANG) {
                 Ok(Some(_)) => {}
-                // Somebody is left, and lives.
+                // A process of the group still lives.
                 Ok(None) => return true,
-                // Nobody of ours is.
+                // The group has no children of ours.
                 Err(_) => return false,
             }
         }
@@ -35,7 +35,7 @@ mod tests {
     #[test]
     fn nobody_dead_is_left_of_a_tool() {
         crate::system::adopt_orphans().unwrap();
-        // The one in the background outlives the one that started it, until its group is ended.
+        // The background process outlives its starter, until its group is ended.
         let script = "sleep 9 & echo $!";
         let printed = Tool::new("sh", Path::new("/")).args(["-c", script]).output().unwrap();
         let pid: i32 = String::from_utf8(printed).unwrap().trim().parse().unwrap();

@@ -1,5 +1,5 @@
-//! A tool that runs programs of the user: it is run by a keeper of its own, so that nothing that these programs start lives on,
-//! whatever session or environment it is in.
+//! A tool that runs programs of the user: it runs under a keeper of its own, so that none of their processes live on,
+//! in any session or environment.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -23,16 +23,16 @@ use crate::keeper::StopLadder;
 use crate::output::{self, Listener, Meter};
 use crate::supervisor::{Job, KeeperSpec, Report, Supervisor};
 
-/// How a tool is supervised.
+/// Settings of a supervised tool.
 #[derive(Clone, Debug)]
 pub struct Sweeper {
     /// The binary that becomes a keeper.
     pub program: PathBuf,
-    /// What marks the processes, as `NAME=value`.
+    /// The mark of the processes, as `NAME=value`.
     pub mark: String,
-    /// The data folder of the loop that it works for.
+    /// The data folder of its loop.
     pub loop_dir: Utf8PathBuf,
-    /// A folder for what the tool reads and prints.
+    /// A folder for the tool's input and output.
     pub scratch: Utf8PathBuf,
 }
 
@@ -51,7 +51,7 @@ impl Scratch {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let folder = sweeper.scratch.join(format!("tool-{}-{number}", std::process::id()));
-        // One of a process of the same number that was killed.
+        // Left by a killed process with the same number.
         let _ = fs::remove_dir_all(&folder);
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
         Ok(Self(folder))
@@ -70,7 +70,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Runs a tool to its end, and ends all that it left behind.
+/// Runs a tool to its end, and ends all processes that it left.
 pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper, input: &[u8]) -> Result<Done, ToolError> {
     let failed = |source: io::Error| tool.io(source);
     let scratch = Scratch::new(sweeper).map_err(failed)?;
@@ -82,7 +82,7 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper, input: &[u8]) -> Result<Do
     let (told, tell) = UnixStream::pair().map_err(failed)?;
     let (sender, reports) = mpsc::channel();
     let supervisor = Supervisor::start(keeper, move |report: Report<Nobody>| {
-        // Who does not wait any more needs no report.
+        // A receiver that has stopped waiting needs no report.
         let _ = sender.send(report);
         let _ = (&tell).write(b"!");
     })
@@ -124,7 +124,7 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper, input: &[u8]) -> Result<Do
         Exit::Lost | Exit::Unseen => return Err(failed(io::Error::other("its supervisor was lost"))),
     };
     let read = |path: &Utf8Path, most: u64| match output::read_end(path, most) {
-        // Who is silent leaves no log.
+        // A tool without output leaves no log.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         read => read,
     };
@@ -135,7 +135,7 @@ pub(super) fn run(tool: &Tool<'_>, sweeper: &Sweeper, input: &[u8]) -> Result<Do
     Ok(Done { status, stdout, stderr: read(&stderr, COMPLAINT as u64).map_err(failed)? })
 }
 
-/// Waits for a report; or says why the tool is to be stopped.
+/// Waits for a report; or returns why the tool has to be stopped.
 fn wait(
     tool: &Tool<'_>,
     told: &UnixStream,
@@ -146,7 +146,7 @@ fn wait(
     let mut fds = vec![PollFd::new(told, PollFlags::IN)];
     fds.extend(tool.cancel.map(|cancel| PollFd::new(cancel, PollFlags::IN)));
     let longest = left.and_then(|left| Timespec::try_from(left).ok());
-    // Interrupted is a wake-up for nothing.
+    // An interrupt is a spurious wake-up.
     let _ = poll(&mut fds, longest.as_ref());
     let is_ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
     let (is_told, is_cancelled) = (is_ready(0), is_ready(1));

@@ -1,4 +1,5 @@
-//! Talking with a tool that runs: what it is told goes in, what it says comes out, and nobody waits for the other for ever.
+//! Exchanging data with a running tool: its input is written and its output read, and neither side blocks the other
+//! for ever.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,12 +12,12 @@ use rustix::fs::{OFlags, fcntl_setfl};
 use super::{Tool, ToolError, pid_of};
 use crate::system;
 
-/// How much of what a tool complains about is kept, in bytes: the end of it.
+/// How much of a tool's standard error is kept, in bytes: its end.
 pub(super) const COMPLAINT: usize = 64 << 10;
-/// How long one that is asked to end may take to put its things away.
+/// How long a tool may take to clean up after it was asked to end.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// A tool that runs, seen from the other ends of its pipes.
+/// A running tool and our ends of its pipes.
 pub(super) struct Talk<'a> {
     tool: &'a Tool<'a>,
     until: Option<Instant>,
@@ -25,9 +26,9 @@ pub(super) struct Talk<'a> {
     out: Option<OwnedFd>,
     err: Option<OwnedFd>,
     input: &'a [u8],
-    /// What it printed so far.
+    /// Its output so far.
     pub(super) stdout: Vec<u8>,
-    /// The end of what it complained.
+    /// The end of its standard error.
     pub(super) stderr: Vec<u8>,
 }
 
@@ -59,7 +60,7 @@ impl<'a> Talk<'a> {
             if ready.write {
                 self.write();
             }
-            // All that is in the pipes when it has ended is read, and nothing that comes later.
+            // Reads what the pipes hold when it has ended, and nothing that comes later.
             self.read()?;
             if ready.ended {
                 return Ok(());
@@ -67,8 +68,8 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Waits until the tool has ended, and its group has let go of the pipes: git ends before the git that a hook of its
-    /// runs. Nobody waits for longer than the grace, and nobody who still prints waits for us.
+    /// Waits until the tool has ended and its group has closed the pipes: git ends before the git that one of its
+    /// hooks runs. The wait is limited to the grace, and output is drained meanwhile so that no process blocks.
     pub(super) fn leave_time(&mut self) {
         let until = Instant::now() + GRACE;
         self.stdin = None;
@@ -127,7 +128,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// A tool that does not read to the end has its reasons: they are in its exit code.
+    /// A tool that does not read all its input shows the reason in its exit code.
     fn write(&mut self) {
         let Some(fd) = &self.stdin else { return };
         match rustix::io::write(fd, self.input) {
@@ -147,7 +148,7 @@ impl<'a> Talk<'a> {
             return Err(ToolError::TooMuch { command: self.tool.command(), most });
         }
         drain(&mut self.err, &mut self.stderr, |kept| {
-            // Looked at in between, so that one that never stops complaining can be ended too.
+            // Checked in between, so that a tool with endless output can be ended too.
             let long = kept.len() > 2 * COMPLAINT;
             if long {
                 kept.drain(..kept.len() - COMPLAINT);
@@ -164,13 +165,13 @@ struct Ready {
     write: bool,
 }
 
-/// Of what nobody will read nothing is kept, and one look at it is enough.
+/// Discards output that is not needed; returns true, so that one read per poll is enough.
 fn forget(kept: &mut Vec<u8>) -> bool {
     kept.clear();
     true
 }
 
-/// Reads what is there, without waiting, until `enough` says so. A pipe that has ended is let go.
+/// Reads available bytes, without waiting, until `enough` returns true. A closed pipe is dropped.
 fn drain(pipe: &mut Option<OwnedFd>, into: &mut Vec<u8>, mut enough: impl FnMut(&mut Vec<u8>) -> bool) {
     let Some(fd) = pipe else { return };
     let mut chunk = [0; 64 << 10];

@@ -1,13 +1,13 @@
-//! The harmless ones: what looks like a secret and is none.
+//! The harmless files: they look like secrets and are none.
 
 use super::super::tests::{Chance, HARMLESS};
 use super::{Sample, fill};
 
-/// So often each template is filled.
+/// How often each template is filled.
 const ROUNDS: usize = 12;
 
 const FILES: &[(&str, &str)] = &[
-    // Names and numbers that machines give to things.
+    // Machine-made names and numbers.
     ("ids.json", "[{~\"id\": \"<uuid>\", \"parent\": \"<uuid>\"}, {~\"id\": \"<uuid>\"}]\n"),
     ("page.html.snap", "exports[`<w>`] = `<div data-token=\"<uuid>\" data-id=\"<uuid>\"><w></div>`;\n"),
     ("__snapshots__/x.snap", "Object {~\n  \"token\": \"<uuid>\",\n  \"id\": {d6},\n}\n"),
@@ -35,7 +35,7 @@ const FILES: &[(&str, &str)] = &[
     ("Gemfile.lock", "GEM\n  specs:\n    jwt-<w> (2.{d1}.0)\nCHECKSUMS\n  <w> (1.0) sha256={h64}\n"),
     ("flake.lock", "{~\"narHash\": \"sha256-{b43}=\", \"rev\": \"{h40}\"}\n"),
     ("requirements.txt", "<w>==1.{d1} \\\n    --hash=sha256:{h64} \\\n    --hash=sha256:{h64}\n"),
-    // What is there to be copied.
+    // Examples to be copied.
     (
         ".env.example",
         "API_KEY=\nSECRET_KEY=change-me-{d4}\nTOKEN=<your token>\nDATABASE_URL=postgres://user:password@localhost/<w>\n",
@@ -73,7 +73,7 @@ const FILES: &[(&str, &str)] = &[
         "deploy.yaml",
         "env:\n  - name: DB_PASSWORD\n    valueFrom:\n      secretKeyRef:\n        name: <w>-db\n        key: password\n",
     ),
-    // Code that speaks of secrets.
+    // Code about secrets.
     (
         "auth.ts",
         "const token = localStorage.getItem('access_token');\nif (!token) throw new Error('missing-token-in-<w>');\n",
@@ -131,7 +131,7 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("joined.c", "printf(\"token \" \"%s\" \" secret \" \"%d\\n\", \"<w>\" \"<w>\", {d3});\n"),
     ("joined.sh", "cmake -DTOKEN_PATH=/etc/<w> \\\n  -DKEY=<w> \\\n  --password-file \"$HOME\"/\"<w>\"\n"),
-    // Words in some language.
+    // Translations.
     (
         "i18n/de.json",
         "{~\"apiKey\": \"API-Schlüssel\", \"password\": \"Passwort\", \"secret\": \"Geheimschlüssel-für-<w>\"}\n",
@@ -166,7 +166,7 @@ const FILES: &[(&str, &str)] = &[
         "CHANGELOG.md",
         "- Fix token refresh for <w> (#{d4}), by @<w> in {h7}\n- Passwords: at least 12 characters\n",
     ),
-    // What is public, or sealed.
+    // Public or sealed data.
     ("ca.pem", "-----BEGIN CERTIFICATE-----\nMIID{b60}\n{b64}\n{b64}\n{b20}==\n-----END CERTIFICATE-----\n"),
     (
         "public.pem",
@@ -202,7 +202,7 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("hashes.txt", "me:$2b$12${a53}\nyou:$argon2id$v=19$m=65536,t=3,p=4${b22}${b43}\n"),
     ("analytics.js", "stripe('pk_live_{a24}'); sentry('https://{h32}@o{d5}.ingest.internal/{d6}');\n"),
-    // Pictures, code made short, and what machines write else.
+    // Images, minified code, and other machine-made text.
     ("icon.svg", "<svg><path d=\"M{d2}.{d2}c{d1}.{d2}-{d1}.{d2},{d1}.{d2} {d2}z\" id=\"{a8}\"/></svg>\n"),
     ("style.css", ".<w>-token {~ background: url(data:font/woff2;base64,d09GMgAB{b900}) }\n"),
     ("page.html", "<img src=\"data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAA{b2000}\">\n"),
@@ -277,7 +277,7 @@ pub(super) fn harmless(chance: &mut Chance) -> Vec<Sample> {
             samples.push(Sample::new("bytes", path, bytes));
         }
     }
-    // Numbers of sixteen bits, and text in letters of sixteen.
+    // 16-bit numbers, and UTF-16 text.
     let wide: Vec<u8> = (0..4000).flat_map(|_| [u8::try_from(chance.next(256)).unwrap(), 0]).collect();
     samples.push(Sample::new("numbers", "a.wav", wide));
     let text = fill(chance, "Windows Registry Editor\r\n[HKEY\\<w>]\r\n\"Token\"=\"<w>\"\r\n");

@@ -1,5 +1,5 @@
-//! Planted secrets and harmless files whose values are drawn anew in each run: no planted one passes, and of a thousand harmless
-//! files five at most are refused. What fails is printed with the seed that draws it again.
+//! Planted secrets and harmless files with values that are drawn anew in each run: every planted one is found, and at
+//! most five of a thousand harmless files are refused. A failure prints the seed that reproduces it.
 
 mod harmless;
 mod planted;
@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use super::screen;
 use super::tests::Chance;
 
-/// A file of the corpus: what it is, its path and its bytes.
+/// A file of the corpus: its description, path and bytes.
 struct Sample {
     what: String,
     path: String,
@@ -32,7 +32,7 @@ impl Sample {
     }
 }
 
-/// Words that names and sentences are made of.
+/// Words for names and sentences.
 const WORDS: &str = "river stone market window garden letter simple yellow driver mountain paper signal copper engine harbour silent number branch vector buffer client session request handler parser stream record cache queue worker module button layout folder account invoice";
 
 /// A text of a template: `<w>` is a word, `<uuid>` a UUID, and the rest as [`Chance::shape`] reads it.
@@ -54,7 +54,7 @@ fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// The seeds of this run: the one that is given, or `REFRAIN_SEEDS` drawn ones, one by default.
+/// The seeds of this run: the given one, or as many random ones as `REFRAIN_SEEDS` says, one by default.
 fn seeds() -> Vec<u64> {
     let draw = || RandomState::new().build_hasher().finish() >> 32;
     let drawn = (0..number("REFRAIN_SEEDS").unwrap_or(1)).map(|_| draw());

@@ -1,9 +1,9 @@
-//! The planted ones: every kind in some carriers, and every carrier with some kinds.
+//! The planted secrets: every kind in some carriers, and every carrier with some kinds.
 
 use super::super::tests::{BASE64, Chance, NAMES, SETTINGS, TOKENS};
 use super::{Sample, fill};
 
-/// Texts that carry a token which its own shape tells: `@` stands for it.
+/// Carriers of a token that is recognized by its format: `@` is replaced by it.
 const TEXTS: &[(&str, &str)] = &[
     ("src/client.rs", "let client = Client::new(\"@\");\n"),
     ("src/app.js", "export const config = { url: 'https://api.internal', value: '@' };\n"),
@@ -49,7 +49,7 @@ const TEXTS: &[(&str, &str)] = &[
     ("a.tf", "provider \"x\" {\n  value = \"@\"\n}\n"),
 ];
 
-/// Values that a name gives away, as far as the old corpus has none of them.
+/// Values that are recognized by their name, as far as the old corpus lacks them.
 const NAMED: &[(&str, &str, &str)] = &[
     ("secure string", "a.ps1", "$p = ConvertTo-SecureString \"{a6}!{a8}\" -AsPlainText -Force\r\n"),
     ("secure string", "b.ps1", "ConvertTo-SecureString -String '{t14}' -AsPlainText -Force\n"),
@@ -138,7 +138,7 @@ fn wide(text: &str) -> impl Iterator<Item = u8> {
     text.bytes().flat_map(|byte| [byte, 0])
 }
 
-/// Where a token can be split between two letters or digits.
+/// The two parts of a token, split between two letters or digits.
 fn halves<'t>(chance: &mut Chance, token: &'t str) -> (&'t str, &'t str) {
     let is_inner = |at: &usize| {
         let around = &token.as_bytes()[at - 2..at + 2];
@@ -148,7 +148,7 @@ fn halves<'t>(chance: &mut Chance, token: &'t str) -> (&'t str, &'t str) {
     token.split_at(places[chance.next(places.len())])
 }
 
-/// Files that no text is.
+/// Binary files.
 fn in_bytes(chance: &mut Chance, what: &str, token: &str, samples: &mut Vec<Sample>) {
     let mut add = |path: &str, bytes: Vec<u8>| samples.push(Sample::new(what, path, bytes));
     let line = format!("value = {token}\r\n");

@@ -1,4 +1,5 @@
-//! Gemini's: a line a message, told again as it grows, between lines that set other things (0.61.0, seen).
+//! Gemini's transcript: one message per line, repeated as it grows, between lines that set other things (0.61.0,
+//! seen).
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -15,7 +16,7 @@ struct Line {
     tool_calls: Vec<Value>,
 }
 
-/// The end of a transcript, of the bytes of its end; `is_cut` where more lies before them.
+/// The end of a transcript, from the bytes of its end; `is_cut` if more precedes them.
 pub(in crate::hook) fn tail(bytes: &[u8], is_cut: bool) -> Option<Tail> {
     let (mut tail, mut seen) = (Tail::default(), false);
     for line in bytes.rsplit(|byte| *byte == b'\n') {
@@ -27,7 +28,7 @@ pub(in crate::hook) fn tail(bytes: &[u8], is_cut: bool) -> Option<Tail> {
                 let text = line.content.as_str().filter(|text| !text.is_empty());
                 tail.message = tail.message.or_else(|| text.map(str::to_owned));
             }
-            // What its tools say comes from the same side as what it is told.
+            // Results of its tools have the same role as prompts.
             "user" if blocks(&line.content).any(|block| block.get("functionResponse").is_some()) => {
                 tail.has_worked = true;
             }

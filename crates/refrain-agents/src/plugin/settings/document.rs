@@ -1,4 +1,4 @@
-//! A text, where everything stands in it, and how something is put between that, in the manner of what is there.
+//! A text with the positions of its values, and inserting into it in its own style.
 
 use jsonc_parser::ast::{Array, Object, Value};
 use jsonc_parser::common::{Range, Ranged};
@@ -8,21 +8,21 @@ use refrain_core::formats::splice::Splice;
 
 use super::{Edit, Kind, Misfit};
 
-/// Some editors begin a file with it, and some programs pass over it.
+/// Some editors write it at the start of a file, and some programs accept it.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// A text that could be read. All places are those in [`Document::text`].
+/// A parsed text. All positions refer to [`Document::text`].
 pub(super) struct Document<'t> {
-    /// Where `text` begins in the whole, in bytes.
+    /// The offset of `text` in the whole, in bytes.
     pub(super) start: usize,
     pub(super) text: &'t str,
-    /// None in a text without anything.
+    /// None in an empty text.
     pub(super) value: Option<Value<'t>>,
     /// Punctuation, values and comments, in their order.
     tokens: Vec<TokenAndRange<'t>>,
 }
 
-/// An object or an array: where it stands, and what is in it.
+/// An object or an array: its position and its content.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     range: Range,
@@ -38,7 +38,7 @@ impl Group {
         Self { range: array.range, children: array.elements.iter().map(Ranged::range).collect() }
     }
 
-    /// Where its closing bracket stands.
+    /// The position of its closing bracket.
     fn close(&self) -> usize {
         self.range.end - 1
     }
@@ -48,7 +48,7 @@ impl<'t> Document<'t> {
     pub(super) fn read(whole: &'t str) -> Result<Self, Misfit> {
         let text = whole.strip_prefix(BYTE_ORDER_MARK).unwrap_or(whole);
         let collect = CollectOptions { comments: CommentCollectionStrategy::AsTokens, tokens: true };
-        // Comments and commas at an end are usual in settings; all else that is no JSON is nobody's settings.
+        // Comments and trailing commas are usual in settings; any other deviation from JSON is an error.
         let accept = ParseOptions {
             allow_comments: true,
             allow_trailing_commas: true,
@@ -70,7 +70,7 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// Whether there is nothing in it, no comment either.
+    /// Whether it is empty, without any comment.
     pub(super) fn is_empty(&self) -> bool {
         match &self.value {
             None => true,
@@ -79,14 +79,14 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// What an empty text becomes.
+    /// The new content of an empty text.
     pub(super) fn fill(&self, path: &[String], edit: &Edit) -> Vec<Splice> {
         let style = Style { line: Some((self.line_end(), String::new())), unit: "  ".to_owned() };
         let new = nested(path, edit, &style) + self.line_end();
         vec![Splice { at: self.start, old: String::new(), new }]
     }
 
-    /// Puts it into a group that so many of its keys lead to, as the last, behind the comments that stand there.
+    /// Inserts it into a group, which `depth` of its keys lead to, as the last entry, after the comments there.
     pub(super) fn insert(&self, group: &Group, depth: usize, edit: &Edit) -> Vec<Splice> {
         let last = group.children.last().copied();
         let from = last.map_or(group.range.start + 1, |last| last.end);
@@ -116,13 +116,13 @@ impl<'t> Document<'t> {
         let splice = |at, new| Splice { at: self.start + at, old: String::new(), new };
         match last {
             Some(last) if !has_comma && anchor == last.end => vec![splice(anchor, format!(",{new}"))],
-            // From the end, so that the place of the other stays.
+            // From the end, so that the other position stays valid.
             Some(last) if !has_comma => vec![splice(anchor, new), splice(last.end, ",".to_owned())],
             _ => vec![splice(anchor, new)],
         }
     }
 
-    /// The text without one of a group, with the comma and the line that were there for it.
+    /// The text without one entry of a group, its comma and its line.
     pub(super) fn without(&self, group: &Group, index: usize) -> String {
         let own = group.children[index];
         let after = self.between(own.end, group.close()).next();
@@ -140,10 +140,10 @@ impl<'t> Document<'t> {
         let rest = &self.text[end..];
         let blank = rest.len() - rest.trim_start_matches([' ', '\t', '\r']).len();
         let has_own_line = self.text[before_end..own.start].contains('\n');
-        // The space before it goes with it, but for the end of a line that a comment needs; else that behind it.
+        // The space before it is removed too, except for a line end that a comment needs; then the space after it.
         let takes_before = rest[blank..].starts_with('\n') || (!ends_line && (has_own_line || is_last));
         let (begin, mut end) = if takes_before { (before_end, end) } else { (own.start, end + blank) };
-        // Nothing is left in it.
+        // It is empty now.
         if group.children.len() == 1 && begin == group.range.start + 1 {
             let inner = &self.text[end..group.close()];
             end += if inner.trim().is_empty() { inner.len() } else { 0 };
@@ -157,7 +157,7 @@ impl<'t> Document<'t> {
         mark + &text
     }
 
-    /// The place of what these keys lead to, where there is nothing in it.
+    /// The place of the value at these keys, if it is empty.
     pub(super) fn emptied(&self, path: &[String]) -> Option<(Group, usize)> {
         let mut value = self.value.as_ref()?;
         let mut place = None;
@@ -187,20 +187,20 @@ impl<'t> Document<'t> {
         }
     }
 
-    /// What stands before this place on its line, where that is nothing but white space.
+    /// The text before this place on its line, if it is only white space.
     fn begins_line(&self, at: usize) -> Option<&'t str> {
         let line = self.text[..at].rfind('\n')? + 1;
         Some(&self.text[line..at]).filter(|before| before.trim().is_empty())
     }
 
-    /// How far the line of this place is indented.
+    /// The indentation of the line at this position.
     fn indent_of(&self, at: usize) -> &'t str {
         let line = self.text[..at].rfind('\n').map_or(0, |end| end + 1);
         let line = &self.text[line..at];
         &line[..line.len() - line.trim_start().len()]
     }
 
-    /// By how much what is inside is indented: as the first key is.
+    /// The indentation of nested values: that of the first key.
     fn unit(&self) -> String {
         let first =
             self.value.as_ref().and_then(Value::as_object).and_then(|object| object.properties.first());
@@ -209,9 +209,9 @@ impl<'t> Document<'t> {
     }
 }
 
-/// How what is put in is laid out.
+/// The layout of inserted text.
 struct Style {
-    /// How a line ends, and how far it is indented; none for all on one line.
+    /// The line ending and the indentation; none if all is on one line.
     line: Option<(&'static str, String)>,
     unit: String,
 }
@@ -230,7 +230,7 @@ impl Style {
     }
 }
 
-/// What stands in a group: with its key where that is an object.
+/// An entry of a group: with its key if the group is an object.
 fn entry(path: &[String], edit: &Edit, style: &Style) -> String {
     match path.split_first() {
         Some((key, rest)) => {
@@ -240,7 +240,7 @@ fn entry(path: &[String], edit: &Edit, style: &Style) -> String {
     }
 }
 
-/// The value that these keys lead into.
+/// The value nested in these keys.
 fn nested(path: &[String], edit: &Edit, style: &Style) -> String {
     match (path, &edit.kind) {
         ([], Kind::Element(_)) => style.around('[', &edit.value, ']'),

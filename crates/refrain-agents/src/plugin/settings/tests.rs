@@ -12,12 +12,12 @@ fn hook(event: &str, words: &str) -> Edit {
     }
 }
 
-/// As Codex has them.
+/// Codex's edits.
 fn hooks() -> Vec<Edit> {
     vec![hook("Stop", "hook stop"), hook("SessionStart", "hook session-start")]
 }
 
-/// As Claude Code has them.
+/// Claude Code's edits.
 fn switches() -> Vec<Edit> {
     let edit = |path: [&str; 2], value: &str, kind| Edit {
         path: path.map(str::to_owned).to_vec(),
@@ -30,7 +30,7 @@ fn switches() -> Vec<Edit> {
     ]
 }
 
-/// Settings as people have them.
+/// Unusual settings files.
 const ODD: &[&str] = &[
     "",
     "\n",
@@ -61,19 +61,19 @@ const ODD: &[&str] = &[
     "{\"a\": 1 // no end\n}",
 ];
 
-/// What a text says.
+/// The value of a text.
 fn said(text: &str) -> serde_json::Value {
     let document = Document::read(text).unwrap_or_else(|error| panic!("{error}: {text}"));
     document.value.map_or_else(|| serde_json::json!({}), serde_json::Value::from)
 }
 
-/// Whether one text is the other with something put between.
+/// Whether one text is the other with insertions only.
 fn is_within(old: &str, new: &str) -> bool {
     let mut rest = new.chars();
     old.chars().all(|c| rest.any(|found| found == c))
 }
 
-/// Puts it there and takes it back, both ways.
+/// Adds the edits and removes them in both ways.
 fn there_and_back(text: &str, edits: &[Edit]) {
     let (with, splices) = put(text, edits).unwrap_or_else(|error| panic!("{error}: {text}"));
     for edit in edits {
@@ -84,7 +84,7 @@ fn there_and_back(text: &str, edits: &[Edit]) {
     let has_been = text.contains("refrain@refrain");
     assert!(has_been || is_within(text, &with), "{text}\n{with}");
     assert!(has_been || splices.iter().all(|splice| splice.old.is_empty()));
-    // All else is as it was, and taken out of what somebody changed since, nothing of ours is left.
+    // All else is unchanged, and removing from a changed text leaves nothing of ours.
     let taken = take(&with, edits).unwrap();
     for edit in edits {
         assert_eq!(look(&taken, edit), Ok(Found::Nothing), "{taken}");
@@ -146,7 +146,7 @@ fn a_hook_stands_among_those_of_others() {
     let (with, _) = put(text, &hooks()).unwrap();
     assert_eq!(with, expected);
     assert_eq!(take(&with, &hooks()).unwrap(), text);
-    // An older one of ours is brought up to date where it stands.
+    // An older entry of ours is updated in place.
     let older = with.replace("60", "5");
     assert_eq!(look(&older, &hooks()[0]), Ok(Found::Other));
     assert_eq!(put(&older, &hooks()).unwrap().0, with);
@@ -164,7 +164,7 @@ fn what_is_taken_out_leaves_no_gap(#[case] text: &str, #[case] expected: &str) {
     let edits = [hooks(), switches()].concat();
     let (with, _) = put(text, &edits).unwrap();
     assert_eq!(take(&with, &edits).unwrap(), expected, "{with}");
-    // What somebody put behind it stays.
+    // Text that was added after it stays.
     let more = with.trim_end().strip_suffix('}').unwrap().trim_end();
     let more = format!("{},\n  \"z\": 1\n}}", more.trim_end_matches(','));
     let taken = take(&more, &edits).unwrap();
@@ -206,7 +206,7 @@ fn a_key_of_ours_that_says_something_else_is_somebody_elses() {
     assert!(!is_empty("{ /* mine */ }"));
 }
 
-/// Any JSON of this depth, laid out at random.
+/// Any JSON of this depth, with random layout.
 fn json(depth: u32) -> BoxedStrategy<String> {
     let space = prop::sample::select(vec!["", " ", "\n", "\r\n\t", " /* c */ ", " // c\n", "\n\n  "]);
     let leaf = prop::sample::select(vec!["1", "null", "true", "\"x\"", "-1.5e3", "\"\\\"{\""])

@@ -1,4 +1,4 @@
-//! Claude Code is judged by its codes, its exit and its own words.
+//! Claude Code's faults are derived from its codes, its exit and its own words.
 
 use refrain_core::agent::FaultKind::{
     Aborted, Connection, Context, Credit, Forbidden, Limit, Login, Other, Overloaded, RateLimit, Refused,
@@ -42,10 +42,10 @@ fn claude_is_judged_by_its_codes_its_exit_and_its_own_words() {
         (result(r#""api_error_status":503"#), BAD, "", Some(Overloaded), None),
         (result(r#""api_error":"connection_failed","api_error_status":null"#), BAD, "", Some(Connection), None),
         (result(r#""api_error_status":null,"result":"API Error: x""#), BAD, "", Some(Connection), None),
-        // by the code of the message before it, where the status says less
+        // by the code of the message before it, if the status is less specific
         (format!("{}\n{}", message(r#""error":"billing_error""#), result(r#""api_error_status":400"#)), BAD, "", Some(Credit), None),
         (format!("{}\n{}", message(r#""error":"invalid_request""#), result(r#""api_error_status":400"#)), BAD, "", Some(Refused), None),
-        // the error of a sub-agent is not the run's
+        // an error of a sub-agent is not the run's
         (format!("{}\n{}", message(r#""error":"billing_error","parent_tool_use_id":"t""#), result(r#""api_error_status":529"#)), BAD, "", Some(Overloaded), None),
         // how it ended
         (result("\"x\":0").replace("api_error\"", "aborted_streaming\"").replace("\"success\"", "\"error_during_execution\""), DONE, "", Some(Aborted), None),
@@ -61,20 +61,20 @@ fn claude_is_judged_by_its_codes_its_exit_and_its_own_words() {
         (format!("{}\n{BAD_429}", REJECTED.replace("1795226899", "99999999999999999")), BAD, "", Some(Limit), None),
         // a limit, and no result: it was that
         (REJECTED.to_owned(), Exit::Signal(9), "", Some(Limit), reset()),
-        // a limit, and it went on all the same
+        // a limit, but it continued all the same
         (format!("{REJECTED}\n{GOOD}"), DONE, "", None, None),
         // several results: the last counts
         (format!("{BAD_429}\n{GOOD}"), DONE, "", None, None),
         (format!("{GOOD}\n{BAD_429}"), BAD, "", Some(RateLimit), None),
-        // no model was asked: the words are a failed command's
+        // no model was asked: the text is a failed command's
         (GOOD.replace("\"num_turns\":1", "\"num_turns\":0"), DONE, "", Some(Other), None),
-        // a success that the exit denies; one that it does not
+        // a success with a failing exit; and with a good one
         (GOOD.to_owned(), BAD, "", Some(Other), None),
         (GOOD.to_owned(), Exit::Signal(15), "", None, None),
         (GOOD.to_owned(), Exit::Code(143), "", None, None),
         // odd fields hide no result
         (result(r#""api_error_status":"many","result":7,"usage":[],"total_cost_usd":"free""#), BAD, "", Some(Connection), None),
-        // what the model writes is nothing
+        // text of the model does not count
         (format!(r#"{{"type":"assistant","message":{{"id":"m","content":[{{"type":"text","text":"Invalid API key, You've hit your usage limit, 529"}}]}}}}
 {GOOD}"#), DONE, "Invalid API key", None, None),
         // no result
@@ -84,7 +84,7 @@ fn claude_is_judged_by_its_codes_its_exit_and_its_own_words() {
         (String::new(), BAD, "something new", Some(Other), None),
         (String::new(), Exit::Code(127), "env: 'node': No such file or directory", Some(Setup), None),
         (message(r#""error":"authentication_failed""#), BAD, "", Some(Login), None),
-        // as the real program says it on standard error
+        // as the real program prints it on standard error
         (String::new(), BAD, "error: unknown option '--nope'\n(Did you mean --name?)", Some(Setup), None),
         (String::new(), BAD, "error: option '--permission-mode <mode>' argument 'bogus' is invalid.", Some(Setup), None),
         (String::new(), BAD, "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons", Some(Setup), None),

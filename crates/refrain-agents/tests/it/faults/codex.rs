@@ -1,4 +1,4 @@
-//! Codex is judged by its own words and its exit.
+//! Codex's faults are derived from its own words and its exit.
 
 use refrain_core::agent::FaultKind::{
     Aborted, Connection, Credit, Forbidden, Limit, Model, Other, Overloaded, RateLimit, Refused, Session,
@@ -23,7 +23,7 @@ fn codex_is_judged_by_its_own_words_and_its_exit() {
         (failed("idle timeout waiting for SSE"), BAD, "", Some(Connection), None),
         (failed("Incomplete response returned, reason: content_filter"), BAD, "", Some(Refused), None),
         (failed("unexpected status 400 Bad Request: The 'x' model is not supported when using Codex with a ChatGPT account."), BAD, "", Some(Model), None),
-        // with either apostrophe; the next such time of the machine's own clock, or that of a day
+        // with either apostrophe; the next such time of the machine's own clock, or on a date
         (failed("You've hit your usage limit. Try again at 2:08 AM."), BAD, "", Some(Limit), at("2026-11-24T02:09:00+01:00")),
         (failed("You've hit your usage limit. Try again at 11:45 PM."), BAD, "", Some(Limit), at("2026-11-23T23:46:00+01:00")),
         (failed("You\u{2019}ve hit your usage limit. Visit x or try again at Nov 26th, 2026 2:08 AM."), BAD, "", Some(Limit), at("2026-11-26T02:09:00+01:00")),
@@ -34,14 +34,14 @@ fn codex_is_judged_by_its_own_words_and_its_exit() {
         // the program's own words, not somewhere inside
         (failed("the user wrote: Quota exceeded, at capacity, 401"), BAD, "", Some(Other), None),
         (failed(""), BAD, "", Some(Other), None),
-        // an error that it did not go on from, without the end of the turn; one that it did
+        // an error that it did not continue from, without the end of the turn; one that it did
         (format!(r#"{OPEN}{{"type":"error","message":"Quota exceeded."}}"#), BAD, "", Some(Credit), None),
         (format!("{OPEN}{{\"type\":\"error\",\"message\":\"Quota exceeded.\"}}\n{done}"), DONE, "", None, None),
         // a warning is no error
         (format!("{OPEN}{{\"type\":\"item.completed\",\"item\":{{\"type\":\"error\",\"message\":\"Quota exceeded.\"}}}}\n{done}"), DONE, "", None, None),
         // two turns: the last counts
         (format!("{}\n{{\"type\":\"turn.started\"}}\n{done}", failed("x")), DONE, "", None, None),
-        // what the model writes is nothing
+        // text of the model does not count
         (format!("{OPEN}{{\"type\":\"item.completed\",\"item\":{{\"type\":\"agent_message\",\"text\":\"Quota exceeded.\"}}}}\n{done}"), DONE, "", None, None),
         (format!("{OPEN}{done}"), BAD, "", Some(Other), None),
         (format!("{OPEN}{done}"), Exit::Signal(15), "", None, None),
@@ -51,7 +51,7 @@ fn codex_is_judged_by_its_own_words_and_its_exit() {
         (OPEN.to_owned(), BAD, "Reading additional input from stdin...", Some(Aborted), None),
         (OPEN.to_owned(), Exit::Code(101), "thread 'main' panicked", Some(Other), None),
         (String::new(), BAD, "something new", Some(Other), None),
-        // as the real program says it on standard error
+        // as the real program prints it on standard error
         (String::new(), Exit::Code(2), "error: unexpected argument '--nope' found\n\n  tip: to pass '--nope' as a value", Some(Setup), None),
         (String::new(), Exit::Code(2), "error: the argument '--json' cannot be used multiple times", Some(Setup), None),
         (String::new(), BAD, "Not inside a trusted directory and --skip-git-repo-check was not specified.", Some(Setup), None),

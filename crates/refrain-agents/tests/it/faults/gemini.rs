@@ -1,4 +1,5 @@
-//! Gemini CLI is judged by its result with the exit that follows it; without one, by its exit and its own words.
+//! Gemini CLI's faults are derived from its result with the exit that follows it; without one, from its exit and its
+//! own words.
 
 use proptest::prelude::*;
 use refrain_agents::output_parser::OutputParser;
@@ -25,7 +26,7 @@ fn answered(code: u16, status: &str, details: &str) -> String {
     failed("unknown", &format!("[API Error: {answer}]\nPlease wait and try again later."))
 }
 
-/// What Google adds to say when to try again, and which quota is used up.
+/// Details that Google adds: when to retry, and which quota is used up.
 const RETRY: &str = r#"{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}"#;
 const DAILY: &str = r#"{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel"}]}"#;
 const MINUTE: &str = r#"{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerMinute"}]}"#;
@@ -33,7 +34,7 @@ const NO_KEY: &str = r#"{"@type":"type.googleapis.com/google.rpc.ErrorInfo","rea
 const RETRYING: &str =
     "YOLO mode is enabled.\nAttempt 3 failed with status 429. Retrying with backoff... ApiError: no\n";
 
-/// As it says it where the provider names a delay.
+/// Its output if the provider names a delay.
 const DELAYED: &str = "YOLO mode is enabled.\nAttempt 1 failed: Resource has been exhausted (e.g. check quota).\n\
     Suggested retry after 290s.. Retrying after 299189ms...\n";
 const SPENT: &str = "Attempt 1 failed: You have exhausted your capacity on this model. Your quota will reset after 18h31m10s.. \
@@ -60,11 +61,11 @@ fn gemini_says_only_on_standard_error_that_it_tries_again_and_is_heard_there() {
             let (count, fault) =
                 ear.retrying().unwrap_or_else(|| panic!("{stderr} says that it tries again"));
             assert_eq!((count, fault.kind, fault.until), (1, kind, until), "{stderr}");
-            // Ended in its sleep it says only that it was interrupted.
+            // Ended while it waits, it only reports that it was interrupted.
             let report = ear.conclude(DONE, "").report.expect("a stream reports");
             assert_eq!(report.fault.map(|fault| (fault.kind, fault.until)), Some((kind, until)), "{stderr}");
         }
-        // What it says afterwards was said because it worked.
+        // Later output shows that the retry worked.
         let mut ear = OutputParser::new(&call(&spec));
         ear.hear_stderr(stderr.as_bytes());
         ear.hear(&recording("gemini", "hello"));
@@ -88,7 +89,7 @@ fn gemini_is_judged_by_its_result_and_its_exit() {
     let exit = Exit::Code;
     #[rustfmt::skip]
     let cases: Vec<Case> = vec![
-        // by the answer that it quotes
+        // by the quoted answer
         (answered(429, "RESOURCE_EXHAUSTED", RETRY), exit(173), "", Some(RateLimit), after(34_500)),
         (answered(429, "RESOURCE_EXHAUSTED", MINUTE), exit(173), "", Some(RateLimit), None),
         (answered(429, "RESOURCE_EXHAUSTED", DAILY), exit(173), "", Some(Limit), None),
@@ -112,12 +113,12 @@ fn gemini_is_judged_by_its_result_and_its_exit() {
         (failed("FatalInputError", "no"), exit(42), "", Some(Setup), None),
         (failed("FatalCancellationError", "Operation cancelled."), exit(130), "", Some(Aborted), None),
         (failed("FatalToolExecutionError", "a tool"), exit(54), "", Some(Other), None),
-        // nothing said; a status of the future
+        // no details; a status of the future
         (r#"{"type":"result","status":"error"}"#.to_owned(), BAD, "", Some(Other), None),
         (r#"{"type":"result","status":"melted"}"#.to_owned(), DONE, "", Some(Other), None),
         // odd fields hide no result
         (r#"{"type":"result","status":"success","stats":"free","error":7}"#.to_owned(), DONE, "", None, None),
-        // what the model writes is nothing
+        // text of the model does not count
         (format!("{}\n{}", r#"{"type":"message","role":"assistant","content":"Loop detected. [API Error: You have exhausted your daily quota]","delta":true}"#, r#"{"type":"result","status":"success"}"#), DONE, "", None, None),
     ];
     check("gemini", &cases);
@@ -148,7 +149,7 @@ fn gemini_without_a_result_is_judged_by_its_exit_and_its_own_words() {
         // its output was cut; it was ended
         (whole("tools-cut-in-line"), DONE, "", Some(Aborted), None),
         (whole("tools-cut-in-line"), Exit::Signal(9), "", Some(Aborted), None),
-        // while it was refused; some time after that
+        // during a refusal; some time after it
         (whole("rate-limit-retrying"), Exit::Signal(9), RETRYING, Some(RateLimit), None),
         (whole("rate-limit-retrying"), DONE, RETRYING, Some(RateLimit), None),
         (whole("tools-cut-in-line"), DONE, RETRYING, Some(Aborted), None),

@@ -1,4 +1,4 @@
-//! OpenCode is judged by its error, by how its last model call ended, and by its exit.
+//! OpenCode's faults are derived from its error, from how its last model call ended, and from its exit.
 
 use jiff::Timestamp;
 use refrain_core::agent::FaultKind::{
@@ -11,7 +11,7 @@ use refrain_core::event::Exit;
 use super::{BAD, Case, DONE, after, check};
 use crate::play::{play, recording};
 
-/// How one ends whose database was just made by another, cut in the middle.
+/// The error output if another process has just created the database, cut in the middle.
 const CREATES: &str = "\u{1b}[91m\u{1b}[1mError: \u{1b}[0mUnexpected error\n\nFailed query: \n        CREATE TABLE `workspace` \
                        (\n          `id` text PRIMARY KEY\n        );\n      \nparams: \n";
 
@@ -20,14 +20,14 @@ fn error(name: &str, data: &str) -> String {
     format!(r#"{{"type":"error","sessionID":"s","error":{{"name":"{name}","data":{{{data}}}}}}}"#)
 }
 
-/// The same, of a provider that answered so.
+/// The same, with this answer of the provider.
 fn answered(status: u16, body: &str, headers: &str) -> String {
     let body = serde_json::to_string(body).expect("text");
     let rest = format!(r#""responseHeaders":{{{headers}}},"responseBody":{body}"#);
     error("APIError", &format!(r#""message":"it failed","statusCode":{status},"isRetryable":true,{rest}"#))
 }
 
-/// One model call that ended so.
+/// One model call that ended for this reason.
 fn step(reason: &str) -> String {
     format!(
         "{}\n{}\n",
@@ -63,11 +63,11 @@ fn opencode_is_judged_by_its_error_its_last_step_and_its_exit() {
         (answered(500, "", ""), BAD, "", Some(Overloaded), None),
         (answered(503, "", ""), BAD, "", Some(Overloaded), None),
         (answered(529, "", ""), BAD, "", Some(Overloaded), None),
-        // by the provider's code, where the status says less
+        // by the provider's code, if the status is less specific
         (answered(429, r#"{"error":{"code":"insufficient_quota"}}"#, ""), BAD, "", Some(Credit), None),
         (answered(400, r#"{"type":"error","error":{"type":"billing_error"}}"#, ""), BAD, "", Some(Credit), None),
         (answered(400, r#"{"error":{"code":"context_length_exceeded"}}"#, ""), BAD, "", Some(Context), None),
-        // a limit says when
+        // a limit with its time
         (answered(429, r#"{"error":{"type":"usage_limit_reached","resets_in_seconds":7200}}"#, ""), BAD, "", Some(Limit), after(7_200_000)),
         (answered(429, r#"{"error":{"type":"usage_limit_reached","resets_at":1795219713}}"#, ""), BAD, "", Some(Limit), at),
         (answered(429, r#"{"error":{"type":"usage_limit_reached"}}"#, ""), BAD, "", Some(Limit), None),
@@ -89,7 +89,7 @@ fn opencode_is_judged_by_its_error_its_last_step_and_its_exit() {
         (step("tool-calls"), Exit::Code(143), "", Some(Aborted), None),
         (whole("hello"), Exit::Signal(9), "", Some(Aborted), None),
         (step("tool-calls"), Exit::Code(7), "panic\n", Some(Other), None),
-        // as the real program says it on standard error
+        // as the real program prints it on standard error
         (String::new(), BAD, "\u{1b}[91mError: \u{1b}[0mSession not found\n", Some(Session), None),
         (String::new(), BAD, "Unknown argument: nosuch\n", Some(Setup), None),
         (String::new(), BAD, "ProviderModelNotFoundError: Model not found: a/b\n", Some(Model), None),
@@ -101,7 +101,7 @@ fn opencode_is_judged_by_its_error_its_last_step_and_its_exit() {
     for (stream, exit, stderr, _, _) in &cases {
         let played = play("opencode", stream.as_bytes(), *exit, stderr);
         let is_error = stream.starts_with(r#"{"type":"error""#);
-        // After an error it leaves by itself; without one it has a last word only where a model call ended so.
+        // After an error it exits by itself; without one it has a final message only if a model call ended so.
         assert!(!is_error || played.last_word() == Some((false, None)), "{stream}");
         assert!(!stream.is_empty() || played.last_word().is_none(), "{stderr}");
     }

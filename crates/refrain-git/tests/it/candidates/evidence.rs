@@ -1,4 +1,4 @@
-//! What is left of a loop in the repository.
+//! Traces of a loop in the repository.
 
 use refrain_core::git::{CommitResult, Oid};
 use refrain_core::view::report::Change;
@@ -55,7 +55,7 @@ fn a_commit_and_a_tree_are_there_or_they_are_not() {
     assert_eq!((began.of_loop.as_str(), began.of_iteration.as_str()), ("", ""));
     assert!(place.repository().has_whole(&tree).unwrap());
 
-    // One that somebody puts in its place is none.
+    // A replacement by `git replace` has no effect.
     place.git(&["replace", "-f", commit.as_str(), base.head.as_ref().unwrap().as_str()]);
     assert_eq!(place.repository().recorded(&commit).unwrap().unwrap().of_iteration, "3");
     place.git(&["replace", "-d", commit.as_str()]);

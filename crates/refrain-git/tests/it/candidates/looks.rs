@@ -1,5 +1,5 @@
-//! A look that another follows at once need not be repeated; what happened in between all the same is never committed
-//! unseen, nor to where the person is not any more.
+//! A look directly after another need not be repeated; changes in between are never committed unseen, nor to a branch
+//! that the user has left.
 
 use refrain_core::git::{Base, CommitReport, CommitResult, Oid, Skipped};
 use refrain_git::{CommitRequest, Repository, TreeRequest};
@@ -29,8 +29,8 @@ fn commit(place: &Place, repository: &Repository, base: &Base) -> CommitReport {
     repository.commit(request).unwrap()
 }
 
-/// A worktree in which the agent changed something, and the tree that was told of it: twice, as of a file that was written in
-/// the same tick of the clock nothing is kept in mind.
+/// A worktree in which the agent changed a file, and its tree. The tree is taken twice, because a file written in the
+/// same clock tick is not cached.
 fn proven(place: &Place) -> (Repository, Base, Oid) {
     let repository = place.repository();
     let base = repository.survey().unwrap();

@@ -1,4 +1,4 @@
-//! Commits that are made without a git of their own are as git would have made them, also where somebody changes who commits.
+//! Commits written without git equal those that git would write, also after the committer changes.
 
 use refrain_core::git::Oid;
 use refrain_git::Repository;
@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use crate::place::Place;
 
-/// Adds so many commits, each on the one before it.
+/// Adds a commit for each message, each on the one before it.
 fn chain(repository: &Repository, begin: &Oid, messages: &[&str]) -> Vec<Oid> {
     let tree = repository.tree_of(begin).unwrap();
     let mut made = vec![begin.clone()];
@@ -18,7 +18,7 @@ fn chain(repository: &Repository, begin: &Oid, messages: &[&str]) -> Vec<Oid> {
     made.split_off(1)
 }
 
-/// What a commit says, but for when it was made.
+/// The content of a commit without its times.
 fn says(place: &Place, commit: &Oid) -> String {
     let text = place.git(&["cat-file", "commit", commit.as_str()]);
     let is_time = |word: &str| word.len() == 10 && word.bytes().all(|byte| byte.is_ascii_digit());

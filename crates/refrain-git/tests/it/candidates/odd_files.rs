@@ -267,7 +267,7 @@ fn a_file_where_a_submodule_was_is_committed() {
     assert!(place.status().is_empty());
 }
 
-/// The filter stands for an agent that writes between the screen and git's own look.
+/// The filter simulates an agent that writes between our scan and git's read.
 #[test]
 fn a_secret_that_is_written_after_the_screen_is_left_out_whatever_it_is_called() {
     for name in ["late", "0:late"] {
@@ -288,8 +288,8 @@ fn a_secret_that_is_written_after_the_screen_is_left_out_whatever_it_is_called()
     }
 }
 
-/// As if all of it had happened in the same tick of the clock: of a file that is as old as the index, git must not trust
-/// what the index says of it.
+/// As if all happened in the same clock tick: for a file as old as the index, git must not trust the cached
+/// attributes in the index.
 #[test]
 fn a_change_in_the_same_tick_as_the_index_is_seen() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! What is protected, and what of it is touched, whatever an agent does to git.
+//! Which files are protected and which of them changed, against every trick of an agent with git.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,7 +10,7 @@ use rstest::rstest;
 
 use crate::place::Place;
 
-/// A place with tests, a configuration of them, a manifest, and something that is ignored.
+/// A place with tests, their configuration, a manifest, and an ignored file.
 fn place() -> Place {
     let place = Place::new();
     place.write("tests/test_a.py", "assert True\n");
@@ -54,7 +54,7 @@ impl Guard {
     }
 }
 
-/// What each touched path is said to be, as `path change`.
+/// The reported change of each touched path, as `path change`.
 fn words(touches: &Touches) -> Vec<String> {
     let paths = touches.paths.iter().map(|it| it.to_string().split(',').next().unwrap().to_owned());
     paths.chain(touches.parts.iter().map(|it| it.to_string().split(',').next().unwrap().to_owned())).collect()

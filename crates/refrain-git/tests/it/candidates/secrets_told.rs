@@ -1,10 +1,11 @@
-//! What looks like a secret and is in the history all the same: in commits of the agent's own, and where a person allows it.
+//! Suspected secrets that are in the history all the same: in the agent's own commits, and where the user allows
+//! them.
 
 use refrain_core::git::{CommitResult, Exposed};
 
 use crate::place::{Place, left_out, made};
 
-/// A token, made here of pieces: no text of this repository looks like one.
+/// A token, joined from pieces: no text of this repository looks like one.
 fn token(last: char) -> String {
     format!("token = \"ghp_{}{last}\"\n", "4fJ9sKq2LmZx8WbTn5RvYc1HdGp7Ue3Aio0")
 }
@@ -26,7 +27,7 @@ fn what_the_agent_commits_is_screened_commit_by_commit() {
     place.git(&["add", "."]);
     place.git(&["commit", "-qm", "The agent's"]);
     let guilty = place.head();
-    // It stands in the history, though no file has it any more.
+    // It is in the history, though no file contains it any more.
     place.git(&["rm", "-q", "a b.toml"]);
     place.git(&["commit", "-qm", "The agent's second thoughts"]);
     place.write("src/a.rs", "changed\n");
@@ -90,7 +91,7 @@ fn an_allowed_file_is_committed_and_told_and_a_new_mark_allows_nothing() {
         format!("tests/fixtures/a.toml of commit {}: line 1 looks like a GitHub token", commit.short())
     );
 
-    // The agent's own commits go by the same rules.
+    // The same rules apply to the agent's own commits.
     place.write("tests/fixtures/b.toml", token('E'));
     place.git(&["add", "tests"]);
     place.git(&["commit", "-qm", "The agent's"]);
@@ -106,7 +107,8 @@ fn a_mark_counts_where_the_base_has_its_line() {
     place.git(&["add", "."]);
     place.git(&["commit", "-qm", "Before the loop"]);
     let base = place.survey();
-    // The agent takes the line away and puts it back: a person allowed it, but not another, nor the same elsewhere.
+    // The agent removes the line and adds it again: the user allowed this one, but no other, nor the same one
+    // elsewhere.
     place.git(&["rm", "-q", "old.toml"]);
     place.git(&["commit", "-qm", "The agent's"]);
     place.write("old.toml", marked('A'));
@@ -134,7 +136,7 @@ fn a_name_that_is_a_secret_is_left_out_and_told() {
     assert_eq!(place.committed("HEAD"), ["A fine.txt"]);
     let names = [format!("{name}.large"), format!("{name}.txt"), format!("{name}/a.txt")];
     assert_eq!(left_out(&report), names.map(|name| format!("{name}: it looks like a GitHub token")));
-    // A repository of that name, which the agent commits itself.
+    // A repository with that name, which the agent commits itself.
     let sub = format!("{name}-sub");
     place.git(&["init", "-q", &sub]);
     place.git(&["-C", &sub, "commit", "-q", "--allow-empty", "-m", "inside"]);

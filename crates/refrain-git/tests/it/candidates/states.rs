@@ -1,4 +1,4 @@
-//! Every odd state of a repository has a result, and none of them costs the person anything.
+//! Every unusual state of a repository has a result, and none of them loses work of the user.
 
 use refrain_core::git::{CommitResult, Operation, Skipped};
 use refrain_git::{GitError, Repository};
@@ -6,7 +6,7 @@ use rstest::rstest;
 
 use crate::place::{Place, made, skipped};
 
-/// A person's dirty, staged and new files, to be found again byte for byte.
+/// The user's dirty, staged and new files, which must stay byte for byte.
 const PERSONS: &[&str] = &["README.md", "staged.rs", "notes.txt"];
 
 fn make_dirty(place: &Place) {
@@ -134,7 +134,7 @@ fn a_lock_is_whole_from_the_beginning_and_nothing_is_left_beside_it() {
     let place = Place::new();
     let base = place.survey();
     place.write("src/a.rs", "changed\n");
-    // As a kill leaves them: before the lock was there, and after, when both are one file.
+    // Leftovers of a kill: before the lock existed, and after, when both are one file.
     let (lock, beside) = (place.git_path("index.lock"), place.git_path("index.refrain-the-loop"));
     place.write_at(&beside, "");
     made(&place.commit(&base, 1));
@@ -230,7 +230,7 @@ fn a_commit_that_was_made_before_a_crash_is_found_again() {
     place.write("src/a.rs", "changed\n");
     let index = std::fs::read(place.git_path("index")).unwrap();
     let first = place.commit(&base, 1);
-    // As if it had been killed before the index was brought up to date, holding the lock.
+    // As if it had been killed before the index was updated, holding the lock.
     place.write_at(place.git_path("index"), index);
     place.write_at(place.git_path("index.lock"), "refrain loop the-loop\n");
     let before = place.snapshot(PERSONS);
@@ -318,7 +318,7 @@ fn a_commit_with_copied_trailers_is_not_taken_for_the_loops_own() {
     let base = place.survey();
     place.write("src/a.rs", "one\n");
     let first = place.commit(&base, 1);
-    // Nobody of the loop has begun to commit iteration 2, whatever the agent writes and whoever looks first.
+    // The loop has not begun to commit iteration 2: a commit of the agent with its trailers does not count.
     place.write("src/a.rs", "two\n");
     let copied = "copied\n\nRefrain-Loop: the-loop\nRefrain-Iteration: 2";
     place.git(&["commit", "-qam", copied]);

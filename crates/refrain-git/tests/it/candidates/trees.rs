@@ -1,4 +1,4 @@
-//! What a commit would have, as a tree.
+//! The content of a future commit, as a tree.
 
 use refrain_core::git::{Base, CommitResult, Oid};
 use refrain_git::{CommitRequest, TreeRequest};
@@ -91,7 +91,7 @@ fn who_asks_again_is_told_of_every_change_and_a_commit_takes_what_was_told() {
         assert!(matches!(report.result, CommitResult::Made { .. }), "{report:?}");
     };
     for round in 0..20_u32 {
-        // As long as before.
+        // The same length as before.
         place.write("src/a.rs", format!("fn a() {{ {round:04} }}\n"));
         let now = tree();
         assert_ne!(now, last, "{round}");
@@ -105,7 +105,7 @@ fn who_asks_again_is_told_of_every_change_and_a_commit_takes_what_was_told() {
         }
         last = now;
     }
-    // What is staged by somebody, and a head that moved, are seen too.
+    // Changes staged by others and a moved head are detected too.
     place.write("other.rs", "other\n");
     let with_other = tree();
     place.git(&["add", "other.rs"]);

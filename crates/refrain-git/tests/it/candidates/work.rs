@@ -10,7 +10,7 @@ use rustix::fs::{Timespec, Timestamps};
 
 use crate::place::Place;
 
-/// No test takes so long.
+/// A time limit that no test reaches.
 fn late() -> Instant {
     Instant::now() + Duration::from_secs(600)
 }
@@ -19,7 +19,7 @@ fn look(snapshot: &mut WorkSnapshot, place: &Place) -> WorkDigest {
     snapshot.look(Some(&place.repository()), place.root(), late()).unwrap()
 }
 
-/// A repository that has all that is special, and was there for a while.
+/// A repository with every special kind of file, older than the clock tick.
 fn place() -> Place {
     let place = Place::new();
     place.write(".gitignore", "*.log\nbuild/\n");
@@ -34,7 +34,7 @@ fn place() -> Place {
     place
 }
 
-/// What is done to the worktree, and whether that is work.
+/// A change of the worktree, and whether it counts as work.
 type Case = (&'static str, bool, fn(&Place));
 
 fn touch(place: &Place, path: &str) {

@@ -216,7 +216,7 @@ fn neither_a_submodule_nobody_fetched_nor_a_folder_of_ours_keeps_a_worktree() {
     let path = place.top().join("state/one");
     let first = place.head();
     repository.add_worktree(&path, "one", &first).unwrap();
-    // The agent took its .gitignore away.
+    // The agent deleted its .gitignore.
     place.write_at(path.join(".refrain/notes.md"), "notes\n");
     assert_eq!(repository.remove_worktree(&path, "one", &first).unwrap(), Removal::Removed);
     place.git(&["submodule", "add", "-q", sub.root().as_str(), "sub"]);
@@ -227,8 +227,8 @@ fn neither_a_submodule_nobody_fetched_nor_a_folder_of_ours_keeps_a_worktree() {
     assert!(!path.exists());
 }
 
-/// What git leaves when it is killed while it makes a worktree: before its `.git` file, with it, and while it writes the
-/// files.
+/// Leftovers of a git that is killed while it makes a worktree: before its `.git` file, with it, and while it writes
+/// the files.
 #[rstest]
 #[case(true, false)]
 #[case(false, false)]
@@ -322,7 +322,7 @@ fn a_hook_that_hangs_while_a_place_is_made_can_be_ended() {
 fn a_hook_of_one_worktree_holds_no_other_up() {
     let place = Place::new();
     let (told, go) = (place.top().join("told"), place.top().join("go"));
-    // What git gives it is what `git worktree add` gives it.
+    // Git passes it the same arguments as `git worktree add`.
     let hook = format!("echo $* >> {told}; while test -e one -a ! -e {go}; do sleep 0.01; done");
     place.hook("post-checkout", &hook);
     let began = place.head();
@@ -361,13 +361,13 @@ fn a_worktree_whose_folder_is_gone_is_made_anew_from_its_branch() {
         repository.restore_worktree(&path, "loop/one", None).unwrap();
         assert_eq!(there.read("src/a.rs"), "done\n");
         assert_eq!(there.git(&["branch", "--show-current"]), "loop/one");
-        // The next time git has forgotten it.
+        // The next time git no longer lists it.
         fs::remove_dir_all(&path).unwrap();
         place.git(&["worktree", "prune"]);
         repository.restore_worktree(&path, "loop/one", None).unwrap();
     }
 
-    // A crash while it was made anew.
+    // A crash while it was recreated.
     fs::remove_dir_all(&path).unwrap();
     place.git(&["worktree", "prune"]);
     let add = ["worktree", "add", "-q", "--no-checkout", "--lock", "--reason", "initializing"];

@@ -1,4 +1,4 @@
-//! A checkout for gates: exactly a tree, with caches kept, and nothing of the worktree's.
+//! A checkout for gates: exactly a tree, with caches kept, and nothing else of the worktree.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -70,7 +70,7 @@ impl<'a> Clean<'a> {
         self.path(path).symlink_metadata().is_ok()
     }
 
-    /// What a tool that asks git there is told.
+    /// The answer to a tool that runs git there.
     #[track_caller]
     fn git(&self, args: &[&str]) -> String {
         let tool = Tool::new("git", self.folder.as_std_path()).env(&self.place.env).args(args);
@@ -79,7 +79,7 @@ impl<'a> Clean<'a> {
     }
 }
 
-/// A repository that ignores what tools keep.
+/// A repository that ignores the caches of tools.
 fn place() -> Place {
     let place = Place::new();
     place.write(".gitignore", "/target\nnode_modules\n*.gen\n");
@@ -135,7 +135,7 @@ fn what_ran_there_is_undone_but_for_what_is_ignored() {
 #[test]
 fn a_file_whose_time_was_set_back_is_found_out() {
     let place = place();
-    // Whoever compares less than everything would believe it.
+    // A comparison of fewer file attributes would not notice it.
     for setting in [["core.trustctime", "false"], ["core.checkStat", "minimal"]] {
         place.git(&["config", setting[0], setting[1]]);
     }
@@ -335,7 +335,7 @@ fn what_a_gate_made_of_it_never_keeps_it_from_being_made() {
     assert_eq!(clean.read("src/a.rs"), "fn a() {}\n");
 }
 
-/// Git reads what the file of an object has, whatever its name says.
+/// Git reads the content of an object's file without checking it against its name.
 #[rstest]
 #[case::blob("blob", "HEAD:src/a.rs", "src/a.rs")]
 #[case::tree("tree", "HEAD:src", "src")]
@@ -362,7 +362,7 @@ fn a_forged_object_is_found_out_and_leaves_nothing(
     put(&forged);
     let error = clean.try_make(&[]).unwrap_err();
     assert!(matches!(&error, GitError::ForgedObject(path) if path == named), "{error:?}");
-    // With the object as it was, nothing of the other is taken for it.
+    // With the original object, the other file is not taken for it.
     put(&real);
     clean.make();
     assert_eq!(clean.read("src/a.rs"), "fn a() {}\n");
@@ -379,7 +379,7 @@ fn honest_objects_are_taken_for_what_they_are() {
     std::os::unix::fs::symlink("a/b", place.path("link")).unwrap();
     place.git(&["add", "."]);
     place.git(&["commit", "-qm", "Files"]);
-    // Neither git's conversion here nor the one back gives what the object has.
+    // Git's conversion changes the content in both directions.
     place.write(".git/info/attributes", "*.txt text eol=crlf\n");
     Clean::of(&place).make();
 
@@ -404,7 +404,7 @@ fn honest_objects_are_taken_for_what_they_are() {
     assert_eq!(clean.read("dos.txt"), "one\r\ntwo\r\n");
 }
 
-/// The tree that `git ls-tree` printed so, with the modes that it has there.
+/// The content of a tree from the output of `git ls-tree`, with the same modes.
 fn tree_object(listed: &str) -> Vec<u8> {
     let mut object = Vec::new();
     for line in listed.lines() {

@@ -1,4 +1,4 @@
-//! Where references and worktrees are is read from git's files where those say it, and asked of git where they do not.
+//! Positions of references and worktrees are read from git's files if these show them, and otherwise asked of git.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ fn references_are_found_wherever_git_keeps_them(#[case] how: &[&str]) {
         place.git(&["update-ref", name, head.as_str()]);
     }
     place.git(&["symbolic-ref", "refs/heads/other", "refs/heads/topic/one"]);
-    // Only newer gits keep references in tables.
+    // Only newer gits support reftable.
     place.try_git(how);
     let repository = place.repository();
     for name in
@@ -50,7 +50,7 @@ fn a_linked_worktree_is_where_it_was_until_something_says_else() {
     let place = Place::new();
     let linked = linked(&place);
     assert!(linked.is_where_it_was());
-    // Of what all worktrees are configured to do this is only heeded in the main one.
+    // Set for all worktrees, this setting is only respected in the main one.
     place.git(&["config", "core.worktree", place.top().as_str()]);
     let again = Repository::open(linked.root(), &place.env).unwrap();
     assert_eq!((again.root(), again.git_dir()), (linked.root(), linked.git_dir()));
@@ -74,7 +74,7 @@ fn one_that_leads_to_another_repository_is_not_where_it_was() {
     assert!(!linked.is_where_it_was());
 }
 
-/// The folder of this slot of the pool, made ready on a branch.
+/// The folder of this slot of the pool, prepared on a branch.
 #[track_caller]
 fn ready_in(place: &Place, repository: &Repository, number: u32, branch: &str, at: &Oid) -> Utf8PathBuf {
     let beside: Utf8PathBuf = place.top().join(format!("state/_pool/{number}"));
@@ -109,10 +109,10 @@ fn branches_that_were_prepared_are_begun_on_and_belong_to_nobody_else() {
         assert!(!beside.join("begun").exists());
     };
     ready(1, &branches[0].0);
-    // Somebody took it away again.
+    // The branch was deleted again.
     place.git(&["update-ref", "-d", "refs/heads/refrain/plan/two"]);
     ready(2, &branches[1].0);
-    // One of them is there: none is made, and each is made with its worktree.
+    // One of them exists: none is made, and each is made with its worktree.
     let more = ["one", "three"].map(|name| (format!("refrain/plan/{name}"), at.clone()));
     repository.prepare_branches(&more).unwrap();
     assert_eq!(repository.reference("refs/heads/refrain/plan/three").unwrap(), None);
@@ -149,7 +149,7 @@ fn a_worktree_that_is_begun_without_git_is_as_git_makes_it() {
     assert!(listed.contains(&format!("worktree {own}\nHEAD {at}\nbranch refs/heads/ours")), "{listed}");
     there.git(&["fsck", "--no-dangling"]);
 
-    // One whose folder is gone is known to git, which begins it anew.
+    // Git still lists a worktree whose folder is gone; it is recreated.
     fs::remove_dir_all(&own).unwrap();
     assert_eq!(begin(1, "again"), own);
     assert_eq!(there.git(&["worktree", "list"]).lines().count(), 3);

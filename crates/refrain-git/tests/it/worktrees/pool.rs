@@ -1,5 +1,5 @@
-//! Worktrees that tasks work in one after the other: nothing is lost, nothing is written that is right, and whatever state
-//! one is found in, it is mended or held.
+//! Worktrees that tasks use one after the other: nothing is lost, correct files are not written again, and a worktree
+//! in any state is repaired or held.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -45,7 +45,7 @@ impl<'a> Slot<'a> {
         })
     }
 
-    /// Makes it ready for a task that begins at a commit; what had to be saved for that.
+    /// Prepares it for a task that begins at a commit; returns what had to be saved for that.
     #[track_caller]
     fn ready(&self, branch: &str, at: &Oid) -> Option<Saved> {
         let saved = match self.try_ready(branch, at, None).unwrap_or_else(|error| panic!("{error}")) {
@@ -103,7 +103,7 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// A repository that ignores what tools keep.
+/// A repository that ignores the caches of tools.
 fn place() -> Place {
     let place = Place::new();
     place.write(".gitignore", "/target\n/.refrain\n");
@@ -313,7 +313,7 @@ fn one_that_git_forgot_is_tied_to_it_again_and_what_differs_is_saved() {
     place.git(&["worktree", "prune"]);
     assert!(!git_dir.exists());
     fs::rename(slot.beside.join("away"), slot.folder()).unwrap();
-    // Whoever was killed while mending it left this.
+    // Left by a repair that was killed.
     let mending = slot.beside.join("mending");
     place.git(&["worktree", "add", "-q", "--no-checkout", "--detach", mending.as_str()]);
     let saved = slot.ready("refrain/plan/2", &at).unwrap();
@@ -460,7 +460,7 @@ fn a_branch_is_moved_only_where_that_was_said() {
     assert_eq!(ready, ReadySlot::Ready { saved: None });
     assert_eq!(slot.standing(), Standing::On { branch: None, head: Some(work) });
     slot.ready("refrain/plan/2", &at);
-    // The person's own.
+    // The user's own branch.
     let main = place.head();
     let taken = slot.try_ready("main", &main, None);
     assert!(matches!(taken, Err(GitError::BranchElsewhere { .. })), "{taken:?}");
