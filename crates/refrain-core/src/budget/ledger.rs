@@ -30,11 +30,11 @@ pub struct Ledger {
     open: Vec<Reservation>,
 }
 
-/// Money that nobody else may spend.
+/// Money set aside for one run of an agent; no other run can use it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reservation {
-    /// Whose: the loop's folder.
+    /// The folder of the loop that holds it.
     pub of: Utf8PathBuf,
     /// What for: the how many-th agent that this loop runs, from 0 ([`LoopState::costs`](crate::LoopState::costs)).
     pub run: u64,
@@ -42,7 +42,7 @@ pub struct Reservation {
     pub project: String,
     /// The day on which it was made, and for which it counts.
     pub day: Date,
-    /// Who will settle it; where that process is gone, anybody may.
+    /// The process that will settle it. If that process is gone, any other may settle it.
     pub runner: Identity,
     pub amount: Usd,
 }
@@ -102,10 +102,10 @@ impl Ledger {
         sum(self.open.iter().filter(counts).map(|it| &it.amount))
     }
 
-    /// Reserves as much of `wish.amount` as every cap leaves, and says what came of it: nothing is reserved where nothing is
-    /// left. Where there is no cap nothing has to be reserved; it is on record all the same that something is being spent.
+    /// Reserves as much of `wish.amount` as every cap leaves and returns the result; reserves nothing if nothing is
+    /// left. Without a cap nothing has to be reserved, but the spending is recorded all the same.
     ///
-    /// One that was made for the same before is gone: whoever asks again has settled it.
+    /// An earlier reservation for the same run is dropped: the caller has settled it.
     pub fn reserve(&mut self, wish: Reservation, caps: &Caps) -> Option<Allowance> {
         self.open.retain(|it| !it.is(&wish.of, wish.run));
         self.forget(wish.day);
@@ -129,8 +129,8 @@ impl Ledger {
         Some(Allowance { amount, ..left })
     }
 
-    /// Takes a reservation back: what was used in truth is spent. Where nobody told, that is as much as was reserved. One
-    /// that is settled already stays so. Says whether anything changed.
+    /// Settles a reservation: what was really used is spent, or the whole reservation if the usage is unknown. A
+    /// settled one stays as it is. Returns whether anything changed.
     pub fn settle(&mut self, of: &Utf8Path, run: u64, used: Option<Usd>) -> bool {
         let Some(at) = self.open.iter().position(|it| it.is(of, run)) else { return false };
         let Reservation { project, day, amount, .. } = self.open.swap_remove(at);

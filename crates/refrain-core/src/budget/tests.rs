@@ -145,7 +145,7 @@ enum Happens {
     Uses(u64),
     /// Its attempt ends, and is settled.
     Ends,
-    /// Its runner dies. Whoever asks for money next takes back what is left, by what the journal knows.
+    /// Its runner dies. The next loop to ask for money takes back what is left, according to the journal.
     Crashes,
 }
 
@@ -172,7 +172,7 @@ fn happens() -> impl Strategy<Value = (usize, Happens)> {
 }
 
 proptest! {
-    /// Whatever many loops do at once, and whenever their runners die: the cap is overshot by one event of each at most,
+    /// Whatever many loops do at once, and whenever their runners die: each overshoots the cap by at most one event,
     /// and every billionth that was used is in the ledger in the end.
     #[test]
     fn no_money_is_spent_twice_and_none_is_lost(

@@ -16,8 +16,8 @@ pub(super) const ROOM: Usd = Usd(5_000_000_000);
 const LAST: usize = 5;
 
 impl AgentSpec {
-    /// Whether it keeps to a budget that it is told, which is then all that stops it in time. Where its cost is known as it
-    /// goes, its reservation grows instead.
+    /// Whether it keeps to a budget that it is given, which is then the only thing that stops it in time. If its cost
+    /// is known while it runs, its reservation grows instead.
     #[must_use]
     pub fn keeps_a_budget(&self) -> bool {
         self.kind == AgentKind::Claude && self.price.is_none()
@@ -35,7 +35,7 @@ impl LoopState {
     #[must_use]
     pub fn costs_of(&self, step: &Step) -> Option<&AgentSpec> {
         match step {
-            // What a session costs is its own, and nobody tells.
+            // A session pays for itself and does not report its cost.
             Step::BeginIteration { .. } | Step::Start(ChildId::Attempt(_)) => {
                 self.session.is_none().then_some(&self.spec.agent)
             }

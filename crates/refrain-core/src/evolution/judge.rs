@@ -1,4 +1,4 @@
-//! The gates of a proposal. Each fails closed: what it cannot tell is refused, and nobody is asked twice.
+//! The gates of a proposal. Each fails closed: a gate that cannot decide refuses, and does not ask again.
 
 use super::edit::changed;
 use super::safety::{self, Unsafe};
@@ -15,7 +15,7 @@ const LONGEST_LINE: usize = 400;
 /// How long a reason may be, in characters.
 const LONGEST_REASON: usize = 500;
 
-/// What marks the lines that `init` wrote, and goes on writing.
+/// The markers around the lines that `init` writes and keeps up to date.
 const MARKED: (&str, &str) = ("<!-- refrain:begin", "<!-- refrain:end");
 
 /// What is known of the loop.
@@ -138,7 +138,7 @@ fn is_marked(lines: &[&str], change: &Change) -> bool {
     from <= end && until > begin && !(from == begin && until == begin)
 }
 
-/// What will stand around a change: with a line before it and one behind.
+/// The new text around a change: with one line before it and one after.
 fn around(new: &[String], change: &Change, changes: &[Change]) -> Vec<String> {
     let before = changes.iter().take_while(|other| other.line < change.line);
     let shift = before

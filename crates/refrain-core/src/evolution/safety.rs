@@ -1,5 +1,5 @@
-//! What no instruction that a model wrote may say. Words, which stand here in lists, are looked for without regard to case, white space and signs, and
-//! whatever might be meant otherwise is refused: a person can still write it.
+//! What no instruction that a model wrote may say. The words are listed here and matched without regard to case, white
+//! space and punctuation. Ambiguous text is refused: a person can still write it.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ pub enum Unsafe {
     Hidden,
     /// Letters of another script pass for Latin ones.
     LookAlike,
-    /// It is longer than anybody reads.
+    /// Too long for a person to read.
     Long,
     /// What comes from elsewhere would be run, or files deleted.
     Runs,
@@ -61,7 +61,7 @@ const ACTS: &str = "\
     add adding write writing keep fix fixing wait bother worry look heed follow obey trust use call start be care \
     mind test check review verify lint";
 
-/// How many words behind a [`NOT`] belong to it.
+/// How many words after a [`NOT`] belong to it.
 const REACH: usize = 4;
 
 /// What must not be made less.

@@ -14,8 +14,8 @@
 //! What it cannot know: a number that nothing names (a bare process id) is taken for a value, a date never is one, and a
 //! runner that stops at the first failure shows another one whenever its tests run in another order.
 //!
-//! A reading takes time in proportion to the text (and to sort its lines), and memory of a few times its size: whoever
-//! calls cuts a log to 256 KiB first, with [`crate::text::cut_middle`].
+//! A reading takes time in proportion to the text (and to sort its lines), and memory of a few times its size: the
+//! caller cuts a log to 256 KiB first, with [`crate::text::cut_middle`].
 
 mod failing;
 mod normal;
@@ -41,8 +41,8 @@ const RULES: &str = "refrain fingerprint 2";
 /// rules stay, in every version: it stands in journals.
 pub type Fingerprint = Hex<16>;
 
-/// The fingerprint of a failure of `gate` (or of whatever else failed, by a name of its own) that printed `output`. How it
-/// ended, by an exit code or by its time limit, counts only where the caller writes it as a line into `output`.
+/// The fingerprint of a failure of `gate` (or of another step, under its own name) that printed `output`. How it ended,
+/// by an exit code or by its time limit, counts only if the caller writes it as a line into `output`.
 #[must_use]
 pub fn of(gate: &str, output: &str) -> Fingerprint {
     let mut hasher = blake3::Hasher::new();

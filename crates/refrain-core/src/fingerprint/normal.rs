@@ -15,7 +15,7 @@ enum Rule {
     Stands(&'static str),
     /// The word in front of the number stays.
     Word,
-    /// The word behind the number stays.
+    /// The word after the number stays.
     Count,
     /// The folders that two checkouts have in common, and no line.
     Path,
@@ -124,7 +124,7 @@ fn is_hash(text: &str) -> bool {
         || text.len() == 17
 }
 
-/// A name that nobody would give: digits in it, or capitals behind a small letter.
+/// A name that no person would choose: digits in it, or capitals after a small letter.
 fn is_random(text: &str) -> bool {
     let inner = text.bytes().zip(text.bytes().skip(1));
     text.bytes().any(|byte| byte.is_ascii_digit())
@@ -163,7 +163,7 @@ fn last<'a, 'b>(parts: &'a [&'b str], most: usize) -> &'a [&'b str] {
     &parts[parts.len().saturating_sub(most)..]
 }
 
-/// The path less the line and the column that stand behind it.
+/// The path without the line and column that follow it.
 fn without_position(text: &str) -> &str {
     let text = text.trim_end_matches([')', ']']);
     let end = text.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, ':' | ',' | '(' | '['));

@@ -167,7 +167,7 @@ impl Reading {
     }
 }
 
-/// What goes on below a line that neither begins nor ends anything.
+/// What continues after a line that neither begins nor ends anything.
 fn stays(within: Within) -> Within {
     match within {
         Within::File(_) | Within::Headline => within,

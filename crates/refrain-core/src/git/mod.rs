@@ -1,5 +1,5 @@
-//! What the core knows of a loop's repository: what was there before the loop (its [`Base`]), what each iteration added,
-//! and what was left out of a commit and why. How git is asked lives in `refrain-git`.
+//! What the core knows of a loop's repository: what was there before the loop (its [`Base`]), what each iteration
+//! added, and what was omitted from a commit and why. How git is asked is in `refrain-git`.
 
 mod conflict;
 mod names;
@@ -205,7 +205,7 @@ pub struct LeftOut {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
-    /// It was dirty before the start, and the agent changed it: nobody can tell the person's part from the agent's.
+    /// It was dirty before the start, and the agent changed it: the person's part cannot be told from the agent's.
     DirtyBefore,
     /// It looks like a secret.
     Secret {
@@ -302,7 +302,7 @@ pub enum Skipped {
     IndexLocked,
     /// Git is in the middle of something.
     InProgress(Operation),
-    /// Another branch is checked out than the loop began on: what would end up there nobody asked for.
+    /// Another branch is checked out than the loop began on: a commit there was not asked for.
     OtherBranch {
         /// What is checked out now; none where the head is detached.
         now: Option<String>,
@@ -404,7 +404,7 @@ fn is_none_left(count: &u64) -> bool {
 }
 
 impl CommitReport {
-    /// How many paths are named that are left out: a journal is no place for a list of thousands.
+    /// How many omitted paths are named: a journal is no place for a list of thousands.
     const NAMED: usize = 200;
 
     /// No commit, and nothing else to tell.
@@ -431,7 +431,7 @@ impl CommitReport {
         self
     }
 
-    /// The same with what was left out, named as far as a journal has room for.
+    /// The same with what was omitted, named as far as a journal has room for.
     #[must_use]
     pub fn leaving_out(mut self, mut left_out: Vec<LeftOut>) -> Self {
         self.left_out_more = left_out.len().saturating_sub(Self::NAMED) as u64;

@@ -119,7 +119,7 @@ enum Name {
     Timestamp,
 }
 
-/// What a template is made of. There is no escape: nobody needs a brace in a subject line or a branch.
+/// What a template is made of. There is no escape: a subject line or a branch name needs no brace.
 fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, TemplateError>> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -1,5 +1,5 @@
 //! How one event changes the state. The only place that writes it, and the only place that says which event can follow
-//! which: whatever else a journal holds is damage, told as such and never guessed around.
+//! which: any other order in a journal is damage, reported as such and never guessed around.
 
 mod attempt;
 mod base;
@@ -91,8 +91,8 @@ impl LoopState {
     pub fn apply(&mut self, record: &Record) -> Result<(), Damage> {
         let Record { seq, at, event } = record;
         self.check_order(*seq, *at)?;
-        // Between two runners nobody drives the loop: that time is not its own. A torn tail is the first thing that the
-        // next writer finds.
+        // Between two runners the loop is not driven: that time does not count. The next writer finds a torn tail
+        // first.
         let undriven = matches!(event, Event::RunnerStarted { .. } | Event::JournalTorn { .. });
         let stretch = if undriven { Duration::ZERO } else { self.running_stretch(*at) };
         self.change(event, *at).map_err(|what| Damage::Order { seq: *seq, what })?;
@@ -112,14 +112,14 @@ impl LoopState {
                 match (&self.phase, interrupted) {
                     (Phase::InFlight(flight), Some(id)) if flight.id == *id => {
                         let flight = flight.clone();
-                        // When it ended nobody saw: the last that is known of it is the last event.
+                        // When it ended was not seen: the last that is known of it is the last event.
                         self.settle(flight, self.updated_at, adopted.clone());
                     }
                     (Phase::Idle { .. } | Phase::Begun { .. } | Phase::Publishing(_), None)
                         if adopted.is_none() =>
                     {
                         if let Phase::Publishing(publishing) = &mut self.phase {
-                            // Whoever does it again looks first whether it was done.
+                            // The next runner checks whether it was done before it does it again.
                             publishing.running = None;
                         }
                     }
@@ -400,12 +400,12 @@ impl LoopState {
         }
     }
 
-    /// Whether somebody drives it, as far as the journal knows.
+    /// Whether a runner or a session drives it, as far as the journal knows.
     pub(crate) fn is_driven(&self) -> bool {
         (self.runner.is_some() || self.session.is_some()) && self.ended.is_none()
     }
 
-    /// Whether all is known that the loop did to the history: what is added while it stands still is somebody else's.
+    /// Whether all that the loop did to the history is known: what is added while it is stopped is not the loop's.
     fn has_told_all(&self) -> bool {
         let is_idle = matches!(self.phase, Phase::Idle { uncommitted: false, .. } | Phase::Publishing(_));
         let told = self.git.last.as_ref().map_or(self.spec.carried(), |last| last.iteration);

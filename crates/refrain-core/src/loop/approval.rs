@@ -1,5 +1,5 @@
-//! The last gate of a claim, where it is asked for: a person. While they think nobody runs, and nothing is committed of what
-//! the last iteration claims; what they approve of is looked at once more, as anybody may have worked there meanwhile.
+//! The last gate of a claim, if asked for: a person. While they decide no agent runs, and nothing that the last
+//! iteration claims is committed. What they approve is checked once more, because the work may have changed meanwhile.
 
 use jiff::Timestamp;
 
@@ -22,7 +22,7 @@ impl LoopState {
         self.spec.approval && self.ends_by_claim()
     }
 
-    /// What a person said of this candidate already, behind this attempt or elsewhere.
+    /// What a person said of this candidate already, after this attempt or elsewhere.
     pub(super) fn approval_of(&self, of: AttemptId, candidate: &Candidate) -> Option<Approval> {
         let (approved, at) = self.approved.as_ref()?;
         let is_shown = candidate.tree.is_some() && !candidate.partial;
@@ -52,7 +52,7 @@ impl LoopState {
                 proving.hindered = None;
                 match &proving.candidate {
                     Some(shown) if shown.is_same(shown) => proving.to_check = true,
-                    // Nobody can tell whether it is another by now: the gates are asked once more.
+                    // Whether it has changed is unknown: the gates are asked once more.
                     Some(_) | None => {
                         proving.candidate = None;
                         proving.results.clear();

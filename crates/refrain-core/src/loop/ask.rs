@@ -103,12 +103,12 @@ impl LoopState {
         child.stopping.map(|_| child.killed)
     }
 
-    /// The event that lets the loop go on under new totals; a total that is not named stays. None is needed for a loop
-    /// whose runner died, as it has not stopped, unless it is to get more or was about to pause. One that was about to be
-    /// cancelled gets no more: whoever takes it over finishes that.
+    /// The event that resumes the loop under new totals; a total that is not named stays. A loop whose runner died
+    /// needs none, because it has not stopped, unless it gets more or was about to pause. One that was about to be
+    /// cancelled gets no more: the next runner finishes the cancel.
     ///
     /// # Errors
-    /// A [`Refusal`] where it is final, or where it would stop again at once.
+    /// A [`Refusal`] if it is final, or if it would stop again at once.
     pub fn resume(&self, grant: &Grant) -> Result<Option<Event>, Refusal> {
         self.let_go_on(grant, None)
     }

@@ -24,8 +24,8 @@ pub const MAX_REFUNDS: u32 = 3;
 /// How many iterations in a row may be cut off before their agent said what it cost, where there is a cap on money: each of
 /// them may have cost as much as the cap.
 const MAX_UNTOLD: u32 = 2;
-/// Iterations in a row that leave `status: blocked` behind and end a loop so: an agent that says it is granted one more, in
-/// which it is told that (issue 8).
+/// Iterations in a row that end with `status: blocked` in `state.md` and so end a loop: an agent that says it gets one
+/// more, whose prompt says so (issue 8).
 const MAX_BLOCKED: u32 = 2;
 /// Instant failures in a row that end a loop as blocked (design.md, "Errors are classified").
 pub const MAX_CHURN: u32 = 3;
@@ -49,7 +49,7 @@ pub enum Step {
     Intend(Effect),
     /// Do this outside, unless it is done already, and record what came of it.
     Publish(Effect),
-    /// Record that the loop goes on with its other agent.
+    /// Record that the loop continues with its other agent.
     ChangeAgent,
     /// Keep what the loop did on a failure branch, beside the worktree, and record what came of it.
     SaveWork,
@@ -64,12 +64,12 @@ pub enum Step {
     Wait(Wait),
     /// Nothing until then, or until an event.
     Await {
-        /// When to ask again, whatever happens.
+        /// When to ask again at the latest.
         until: Option<Timestamp>,
     },
     /// Record the end.
     Finish(End),
-    /// Nothing, ever: the loop stands still until somebody asks something of it.
+    /// Nothing, ever: the loop is stopped until a request arrives.
     Rest,
 }
 
@@ -82,7 +82,7 @@ pub fn next_step(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     short.map_or(step, Step::Finish)
 }
 
-/// The same, whatever the caps that all loops share leave of money.
+/// The same, regardless of what the shared caps leave.
 fn unfunded(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     if state.is_final() {
         return Step::Rest;
@@ -105,7 +105,7 @@ fn unfunded(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     }
 }
 
-/// Between two gates. Behind an attempt they are a part of its iteration; before the first there is none to be finished.
+/// Between two gates. After an attempt they are part of its iteration; before the first there is none to finish.
 fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
     // A reviewer's provider may be waited for, for hours: that is no iteration that is about to be finished.
     let waits = state.trouble.next.is_some();
@@ -141,7 +141,7 @@ fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
     }
 }
 
-/// Behind a commit: what is done outside is a part of its iteration, unless it has to be waited for.
+/// After a commit: publishing is part of its iteration, unless it has to be waited for.
 fn publishing_next(state: &LoopState, publishing: &Publishing, now: Timestamp) -> Step {
     // Of a loop that is cancelled nothing more is made known, and nothing is merged.
     if state.cancel.is_some_and(|urgency| urgency == Urgency::Now || publishing.running.is_none()) {
@@ -164,7 +164,7 @@ fn publishing_next(state: &LoopState, publishing: &Publishing, now: Timestamp) -
             after(state, publishing.next, now, Step::Intend(effect))
         }
         Some(effect) => after(state, publishing.next, now, Step::Publish(effect)),
-        // It is over then: whoever applied the last event has said so.
+        // It is over then: applying the last event has recorded that.
         None => Step::Await { until: None },
     }
 }
@@ -203,7 +203,8 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
         && state.cancel != Some(Urgency::Now)
         && state.pause != Some(Urgency::Now)
     {
-        // What the agent left running may still write. The commit ends the iteration: whatever ends the loop comes behind it.
+        // What the agent left running may still write. The commit ends the iteration: any end of the loop comes after
+        // it.
         return match state.sweeping {
             true => Step::Await { until: None },
             false => Step::Commit { iteration: state.iteration },
@@ -251,7 +252,7 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
         return Step::Finish(End::BudgetExceeded { by: None });
     }
     match phase {
-        // Nobody is started beside what the last attempt left behind. An end is recorded all the same.
+        // Nothing is started while processes of the last attempt still run. An end is recorded all the same.
         Phase::Begun { .. } if state.sweeping => Step::Await { until: None },
         // Another loop of the account found that its provider works again.
         Phase::Begun { next, .. }
@@ -272,7 +273,7 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     }
 }
 
-/// An end for good: the loop's own worktree is given back first, once nobody is left who may write there.
+/// An end for good: the loop's own worktree is given back first, once no process is left that may write there.
 fn finish(state: &LoopState, end: End) -> Step {
     match state.holds_worktree() {
         true if state.sweeping => Step::Await { until: None },
@@ -281,8 +282,8 @@ fn finish(state: &LoopState, end: End) -> Step {
     }
 }
 
-/// An end without a proof: what the loop did is kept first, where the end asks for that and once nobody is left who may
-/// still write.
+/// An end without a proof: the loop's work is saved first, if the end asks for that and once no process is left that
+/// may still write.
 fn unproven(state: &LoopState, end: End) -> Step {
     match state.is_kept_at(end) {
         true if state.sweeping => Step::Await { until: None },

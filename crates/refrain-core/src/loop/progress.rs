@@ -76,7 +76,7 @@ impl LoopState {
         self.progress.stuck.record(&IterationResult { failure: Some(failure), ..result });
     }
 
-    /// What a claim that was proven comes to: the end, unless the loop goes on all the same.
+    /// The result of a proven claim: the end, unless the loop continues all the same.
     pub(super) fn weigh_claim(&mut self) {
         let ends = self.ends_by_claim();
         let claim = match &mut self.phase {
@@ -107,8 +107,8 @@ impl LoopState {
         self.spec.until == Until::Count && is_idle && self.given_up.is_none() && self.ends_by_claim()
     }
 
-    /// What completes it from here: a claim that stands, or the count; not the count where a person has to approve of the work,
-    /// who was not asked or said no.
+    /// What completes it from here: a claim that stands, or the count; not the count if a person has to approve the
+    /// work and was not asked or said no.
     pub(super) fn completes_by(&self) -> Option<ClaimSource> {
         match self.phase {
             Phase::Idle { claim: Some(claim), uncommitted: false } => Some(claim),

@@ -5,8 +5,8 @@ use super::state::{GateFailure, GateResult, LoopState};
 use crate::event::Exit;
 use crate::gate::{Check, GateSpec, NOT_EXECUTABLE, NOT_FOUND, shows_output};
 
-/// How often the gates are asked behind one attempt because they, or a commit hook, changed what they had proven. A
-/// candidate that never comes to rest is not proven.
+/// How often the gates are asked after one attempt because they, or a commit hook, changed what they had proven. A
+/// candidate that keeps changing is not proven.
 pub const MAX_ROUNDS: u32 = 3;
 
 /// How many paths are named that gates changed.

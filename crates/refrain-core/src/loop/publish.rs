@@ -1,9 +1,9 @@
-//! What is done outside behind an iteration that is charged, proven as far as it is, and committed: which effect comes next, what
-//! is waited for, and when a person is needed. The one place where that is decided; what effects there are stands in
+//! What is published after an iteration that is charged, proven as far as possible, and committed: which effect comes
+//! next, what is waited for, and when a person is needed. This is the one place that decides it; the effects are in
 //! [`crate::git::Effect`].
 //!
-//! Behind an iteration that claims nothing, what does not go now is tried again behind the next. Behind one that does, the
-//! loop is not completed before all of it went: it waits for what passes by itself, and parks where a person is needed.
+//! After an iteration without a claim, an effect that fails now is tried again after the next. After a claim, the loop
+//! is completed only when all effects are done: it waits for what passes by itself, and parks if a person is needed.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ impl LoopState {
         self.publishing().and_then(|publishing| self.effect(publishing.claim.is_some()))
     }
 
-    /// What comes next outside; nothing where all is done that can be done behind this iteration.
+    /// The next effect outside; none if all is done that can be done after this iteration.
     fn effect(&self, claims: bool) -> Option<Effect> {
         let (workflow, done) = (self.spec.git.workflow, &self.git.published);
         let head = Some(self.git.head.as_ref()?);
@@ -77,7 +77,7 @@ impl LoopState {
         }
     }
 
-    /// Where a loop goes behind an iteration that is charged, proven as far as it is, and committed.
+    /// The phase after an iteration that is charged, proven as far as possible, and committed.
     pub(super) fn settled(&mut self, claim: Option<ClaimSource>) -> Phase {
         // What it claims is not what would be published.
         let skipped = self.uncommitted().filter(|_| claim.is_some()).map(ToString::to_string);
@@ -206,7 +206,7 @@ impl LoopState {
         }
     }
 
-    /// The remote went another way: the agent is told, a few times.
+    /// The remote went another way: the agent is told so, a few times.
     fn meet_conflict(&mut self, theirs: &Oid, paths: &[Conflict], at: Timestamp) {
         self.git.published.conflicts += 1;
         if self.git.published.conflicts > MAX_CONFLICTS {
@@ -247,7 +247,7 @@ impl LoopState {
         self.leave_if_published();
     }
 
-    /// Nothing is left to be done outside behind this iteration.
+    /// Leaves the phase if no effect is left after this iteration.
     pub(super) fn leave_if_published(&mut self) {
         if let Phase::Publishing(publishing) = &self.phase
             && !self.needs_person()
@@ -257,15 +257,15 @@ impl LoopState {
         }
     }
 
-    /// The claim does not stand: the next iteration is told why.
+    /// The claim does not stand: the next prompt says why.
     fn object(&mut self, objection: Objection, at: Timestamp) {
         self.git.published.objection = Some((self.iteration, objection));
         self.phase = Phase::Idle { claim: None, uncommitted: false };
         self.rested_since = Some(at);
     }
 
-    /// Whether gates decide about what is to be published: what an agent left that gave up nobody asks them about,
-    /// nor what is merged already.
+    /// Whether gates decide about what is to be published. They are not asked about the work of an agent that gave up,
+    /// nor about what is merged already.
     fn has_to_be_proven_again(&self) -> bool {
         self.spec.proves() && self.given_up.is_none() && self.git.published.merged.is_none()
     }
@@ -328,7 +328,7 @@ impl LoopState {
         }
     }
 
-    /// Whether what is published next waits for a person: all else that was refused is tried again behind the next iteration.
+    /// Whether the next effect waits for a person: any other refused effect is tried again after the next iteration.
     pub(super) fn needs_person(&self) -> bool {
         self.git.published.refused.is_some()
     }
@@ -378,7 +378,7 @@ impl PublishReport {
             PublishResult::Conflict { .. } => matches!(self.effect, Effect::Push | Effect::Merge),
             PublishResult::Requested(_) => matches!(self.effect, Effect::Open | Effect::Ready),
             PublishResult::Checked(_) => self.effect == Effect::Look,
-            // A look finds out that somebody merged it.
+            // A look can find that another user merged it.
             PublishResult::Merged { .. } => matches!(self.effect, Effect::Merge | Effect::Look),
             PublishResult::Returned { .. } => self.effect == Effect::Return,
             PublishResult::Later { .. } | PublishResult::Refused { .. } => true,

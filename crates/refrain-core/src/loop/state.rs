@@ -56,21 +56,21 @@ pub struct LoopState {
     pub session: Option<Session>,
     /// What all attempts used.
     pub spent: Usage,
-    /// What each agent cost that ran, in their order; none where nobody told.
+    /// What each agent cost that ran, in their order; none if unknown.
     pub costs: Vec<Option<Usd>>,
     /// What each agent used that judged the work: a reviewer, or a critic.
     pub judged: Vec<Judged>,
     /// What it did in its repository.
     pub git: GitState,
-    /// What the gates said before the first iteration: whatever failed then is none of its doing.
+    /// What the gates said before the first iteration: a failure then is not the loop's doing.
     pub baseline: Option<Proof>,
     /// What the gates said last.
     pub proof: Option<Proof>,
-    /// What the last attempt, or gate, left behind is being ended: nothing is started before that is over.
+    /// Processes of the last attempt, or gate, are being ended: nothing is started before that is over.
     pub sweeping: bool,
     /// Where its iterations lead.
     pub progress: Progress,
-    /// How many iterations in a row said that there was nothing to do, in a loop that goes on all the same.
+    /// How many iterations in a row said that there was nothing to do, in a loop that continues all the same.
     pub unneeded: u32,
     /// What critics said.
     pub feedback: Feedback,
@@ -80,13 +80,13 @@ pub struct LoopState {
     pub blocked: u32,
     /// What a person approved of last, and when.
     pub approved: Option<(Approved, Timestamp)>,
-    /// What the signatures of its journal come to, as whoever read it found: not folded.
+    /// What its reader found of the journal's signatures: not folded.
     pub signatures: Signatures,
     pub(super) refunds_in_a_row: u32,
-    /// What sessions had used when they were last heard of, as far as they said.
+    /// What sessions had used when they last reported, as far as they said.
     pub(super) sessions: BTreeMap<String, (Option<Tokens>, Option<Usd>)>,
     pub(super) trouble: Trouble,
-    /// Somebody asked to wait no longer: the next attempt is started whatever there is to wait for.
+    /// A request ended the wait: the next attempt starts at once.
     pub(super) hurried: bool,
     /// An agent did not say what it cost: with a cap on money that needs a person.
     pub(super) cost_unknown: bool,
@@ -97,7 +97,7 @@ pub struct LoopState {
     pub(super) churn: u32,
     /// How many turns of its session in a row came to nothing but words.
     pub(super) idle_turns: u32,
-    /// How often the gates were asked behind the last attempt.
+    /// How often the gates were asked after the last attempt.
     pub(super) rounds: u32,
     /// When the rest between iterations began to count.
     pub(super) rested_since: Option<Timestamp>,
@@ -110,12 +110,12 @@ pub struct GitState {
     pub base: Option<Base>,
     /// Where the head was before its first iteration; none on a branch without a commit.
     pub began: Option<Oid>,
-    /// It stood still, and all that it had done to the history was known then: what is added by now is somebody else's; and
-    /// so is what is changed, if nothing of its own was uncommitted.
+    /// It was stopped, and all that it had done to the history was known then: what is added by now is not the loop's;
+    /// nor is what is changed, if nothing of its own was uncommitted.
     pub stale: bool,
-    /// Nobody watched for a while since the history was last looked at.
+    /// No runner has watched for a while since the history was last looked at.
     pub(super) unwatched: bool,
-    /// So it was before the last attempt to commit: what that found was done by the agent, or by somebody else.
+    /// It was unwatched before the last attempt to commit: the agent or another process may have made what that found.
     pub mixed: bool,
     /// Why that could not be told, or its branch or worktree not be made.
     pub refused: Option<String>,
@@ -125,9 +125,9 @@ pub struct GitState {
     pub commits: Vec<Oid>,
     /// What came of the last attempt to commit.
     pub last: Option<CommitReport>,
-    /// What that left out and the one before it did not: what a person has not been told yet.
+    /// What that omitted and the one before it did not: what a person has not been told yet.
     pub newly_left_out: Vec<LeftOut>,
-    /// What looks like a secret and is in commits of the agent's own, without anybody having allowed it.
+    /// What looks like a secret and is in commits of the agent's own, without having been allowed.
     pub exposed: Vec<Exposed>,
     /// Why its own worktree is kept, where it is for good.
     pub kept: Option<String>,
@@ -142,7 +142,6 @@ pub struct GitState {
 pub struct Steering {
     /// The words.
     pub text: String,
-    /// Who said them.
     pub by: Asker,
 }
 
@@ -210,7 +209,7 @@ pub struct Attempt {
     /// Whether it counts against the cap; else it was refunded.
     pub charged: bool,
     pub claim: Option<ClaimSource>,
-    /// What it left behind; nothing where it was not seen to end.
+    /// Its end; nothing if it was not seen.
     pub finished: Option<Box<AttemptFinished>>,
     /// Why it could not be started.
     pub error: Option<String>,
@@ -223,8 +222,8 @@ pub struct Attempt {
 }
 
 impl Attempt {
-    /// Whether its provider, or the way there, failed it: so it does all loops of the same account. What another run of the
-    /// program had of the user's home is nobody else's trouble.
+    /// Whether its provider, or the way there, failed it, as that affects all loops of the account. A home that another
+    /// run of the program holds affects this loop alone.
     #[must_use]
     pub fn met_its_provider(&self) -> bool {
         let fault = self.finished.as_ref().and_then(|finished| finished.report.as_ref()?.fault.as_ref());
@@ -236,11 +235,11 @@ impl Attempt {
 /// What an agent used that judged the work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// When the loop was last heard of before it was over: a gate's, or a critic's, start.
+    /// When the loop was last known to run before it was over: a gate's, or a critic's, start.
     pub at: Timestamp,
     /// The model that it used, as it said or was told.
     pub model: Option<String>,
-    /// Who pays for it, where that is known.
+    /// The account that pays for it, if known.
     pub pool: Option<String>,
     /// What it used.
     pub usage: Usage,
@@ -430,8 +429,8 @@ impl LoopState {
         Some(!self.baseline.as_ref()?.of_gate(gate)?.passed())
     }
 
-    /// What is to be said behind a gate's failure of how it was before the first iteration, or `run` as the agent calls it;
-    /// empty where it was not asked then.
+    /// What follows a gate's failure: how the gate was before the first iteration, or in `run` as the agent calls it;
+    /// empty if it was not asked then.
     #[must_use]
     pub fn said_before(&self, failed: &GateResult, iteration: &str) -> String {
         match self.baseline.as_ref().and_then(|proof| proof.of_gate(failed.gate)) {

@@ -13,7 +13,7 @@ use crate::spec::Millis;
 /// The first wait for an outage, or for something to do; each further one is twice as long, up to the longest.
 const FIRST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(600);
-/// How long one loop waits for a provider in a row, unless it is told otherwise.
+/// How long one loop waits for a provider in a row by default.
 const LIMIT_BOUND: Millis = Millis(24 * 3600 * 1000);
 pub(super) const OUTAGE_BOUND: Millis = Millis(2 * 3600 * 1000);
 /// The longest delay that a program may sleep through by itself before it tries again.
@@ -141,7 +141,7 @@ impl Trouble {
     }
 }
 
-/// The wait behind so many others in a row.
+/// The wait after so many others in a row.
 pub(super) fn doubled(times: u32) -> Duration {
     FIRST.saturating_mul(1 << times.min(10)).min(LONGEST)
 }

@@ -64,8 +64,8 @@ pub(super) const SCRIPTS: &[&str] = &[
     "bin/test",
 ];
 
-/// A repository's paths and the texts of some of its files. Paths are relative to its top and have slashes; ignored files
-/// are best left out.
+/// A repository's paths and the texts of some of its files. Paths are relative to its top and use slashes. Omit ignored
+/// files.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     paths: BTreeSet<String>,
@@ -96,7 +96,8 @@ impl Listing {
         self.texts.get(&join(folder, name)).map(String::as_str)
     }
 
-    /// Folders that have a file whose name matches, the nearest to the top first; not those of somebody else.
+    /// Folders that have a file whose name matches, the nearest to the top first; without hidden folders, [`THEIRS`]
+    /// and [`INPUTS`].
     pub(super) fn folders(&self, is_one: impl Fn(&str) -> bool) -> Vec<&str> {
         let mut folders: Vec<_> = self
             .paths
@@ -118,7 +119,7 @@ impl Listing {
         self.paths.iter().filter(is_input).map(String::as_str).collect()
     }
 
-    /// Paths below a folder, relative to it, without what lies below one of `apart` or is somebody else's.
+    /// Paths below a folder, relative to it, without those below one of `apart`, a hidden folder or one of [`THEIRS`].
     pub(super) fn below<'a>(&'a self, folder: &'a str, apart: &'a [&str]) -> impl Iterator<Item = &'a str> {
         let is_apart = move |path: &str| {
             apart.iter().any(|other| *other != folder && contains(folder, other) && contains(other, path))

@@ -112,7 +112,7 @@ const ALL: &[Ecosystem] = &[
     },
     Ecosystem {
         is_manifest: |name| name == "CMakeLists.txt",
-        // Whatever a test is called there, it is declared.
+        // CMake declares its tests, under any file name.
         is_test: |_| true,
         gates: ctest,
         protect: &["**/CTestConfig.cmake", "**/CTestCustom.*", "**/.clang-tidy", "**/.clang-format"],

@@ -55,7 +55,7 @@ struct Config<'a> {
 struct Backend {
     backend_type: &'static str,
     prompt_mode: &'static str,
-    /// Values of variables are nobody else's.
+    /// The values of variables are private.
     environment: BTreeMap<String, String>,
     output_format: &'static str,
 }
@@ -199,7 +199,7 @@ fn summary(attempt: &Attempt, spec: &Spec) -> Summary {
     }
 }
 
-/// What is read of it. What may be left out there may be left out here.
+/// What is read of it. Fields that are optional there are optional here.
 #[derive(Deserialize)]
 struct Read {
     version: String,

@@ -1,5 +1,5 @@
-//! What a file of another system says of a loop: data that somebody else wrote, none of which is believed. A value outside of
-//! its format is refused, never guessed around, and a program that it names is only ever shown.
+//! What a file of another system says of a loop. It is untrusted data: a value outside its format is refused, never
+//! guessed around, and a program that it names is only shown.
 
 use std::fmt;
 
@@ -41,7 +41,7 @@ pub struct ForeignLoop {
     pub began: Option<Timestamp>,
     /// What it is to do.
     pub prompt: Prompt,
-    /// What it ran, as it could be typed; none where its system knows one agent only. Nobody runs it because it stands here.
+    /// What it ran, as a command line; none if its system knows only one agent. It is shown, never run.
     pub command: Option<String>,
     /// The words that claim the work done.
     pub promised: Promised,
@@ -78,7 +78,7 @@ pub enum Promised {
 /// Why a file cannot be gone on with.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
-    /// Nobody's.
+    /// No known system wrote it.
     #[error(
         "no system that is known writes such a file; accepted are the loop states of Synthex, Descartes, Randroid, Conclave and the Ralph loop"
     )]
@@ -86,7 +86,7 @@ pub enum Unread {
     /// It lacks something, or a value is of the wrong kind.
     #[error("it is no state of {system}'s: {why}")]
     Damaged {
-        /// Whose it seems to be.
+        /// The system that seems to have written it.
         system: System,
         /// What is wrong with it.
         why: String,
@@ -137,7 +137,7 @@ pub enum NotNow {
     },
 }
 
-/// More iterations nobody counted; fewer than would overflow a counter.
+/// A larger count is implausible; a smaller one cannot overflow a counter.
 const MOST_COUNTED: u32 = 1_000_000;
 
 /// How much of what stands in a file a refusal repeats, in bytes.
@@ -210,8 +210,8 @@ pub(super) fn counted(iteration: u32) -> Result<u32, Unread> {
     Some(iteration).filter(|iteration| *iteration <= MOST_COUNTED).ok_or_else(accepted)
 }
 
-/// A task that stands in such a file. It reaches the agent as an argument, and must not be one of its options; and a person
-/// who looks at it must see all of it.
+/// A task from such a file. It reaches the agent as an argument, so it must not be one of its options; and a person who
+/// looks at it must see all of it.
 pub(super) fn prompt(text: &str) -> Result<Prompt, Unread> {
     if text.trim().is_empty() {
         return Ok(Prompt::Unsaid);

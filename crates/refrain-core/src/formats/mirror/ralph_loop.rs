@@ -42,7 +42,7 @@ pub(super) fn read(matter: &str, body: &str) -> Result<ForeignLoop, Unread> {
         command: None,
         promised: match read.completion_promise.as_deref().map(words).transpose()? {
             Some(text) => Promised::Words(text),
-            // It goes on until its iterations are used up, whatever its agent says.
+            // It continues until its iterations are used up, regardless of what its agent says.
             None => Promised::Unsaid,
         },
         cap: Some(read.max_iterations).filter(|cap| *cap > 0),

@@ -61,7 +61,7 @@ pub(super) fn document(state: &LoopState, standing: Standing, mark: Mark) -> Str
     };
     let over = standing != Standing::Running;
     let exited = state.ended.map_or(state.updated_at, |ended| ended.at);
-    // One that has no promise has one that nobody makes.
+    // A loop without a promise gets one that no agent makes.
     let promise =
         spec.promise.as_ref().map_or_else(|| format!("ALLDONE-{}", spec.id), |it| it.text.to_string());
     let state = State {

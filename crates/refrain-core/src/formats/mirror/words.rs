@@ -1,4 +1,4 @@
-//! What a person typed behind a session's command, less what only the loop around it was told.
+//! What a person typed after a session's command, without the parts that only concern the loop.
 
 /// Options of a loop, and whether a value follows each.
 const OPTIONS: [(&str, bool); 12] = [
@@ -65,7 +65,7 @@ fn option(text: &str) -> Option<(&'static str, bool)> {
     })
 }
 
-/// The first word, as a shell has it, and what stands behind it. A quotation that has no end is all that there is.
+/// The first word, as a shell reads it, and the text after it. An unclosed quotation takes all the rest.
 fn value(text: &str) -> (String, &str) {
     let (mut said, mut quote, mut chars) = (String::new(), None, text.char_indices());
     while let Some((at, c)) = chars.next() {

@@ -144,7 +144,8 @@ impl LoopState {
     }
 }
 
-/// How an attempt ended whose last word counts: one that had to be stopped says nothing, whatever it printed on the way.
+/// How an attempt ended whose last word counts: one that had to be stopped says nothing, regardless of what it printed
+/// before.
 fn speaks(finished: &AttemptFinished, cause: Cause) -> Option<Exit> {
     let Cause::Itself(exit) = cause else { return None };
     let is_whole = finished.report.as_ref().is_none_or(|report| report.is_final && report.fault.is_none());

@@ -23,7 +23,7 @@ impl LoopState {
                     true => (new.protected, new.programs, new.hidden),
                     false => (before.protected, before.programs, before.hidden),
                 };
-                // What it could not commit is its own still, and nobody can tell a person's part from it.
+                // What it could not commit is still its own; a person's part cannot be told from it.
                 let dirty =
                     if is_all_new { self.dirty_again(new.dirty, &before.dirty) } else { before.dirty };
                 // The branch that it began on stays the one that it commits to.
@@ -35,8 +35,8 @@ impl LoopState {
         self.publish_from_here(moved);
     }
 
-    /// The user's changes now. A file with changes of both was left out of the commit and keeps its stamp of the start, which
-    /// shows that the loop changed it.
+    /// The user's changes now. A file with changes of both was omitted from the commit and keeps its stamp of the
+    /// start, which shows that the loop changed it.
     fn dirty_again(&self, now: Vec<Dirty>, before: &[Dirty]) -> Vec<Dirty> {
         let left_out = self.git.last.iter().flat_map(|last| &last.left_out);
         let left_out: HashSet<_> = left_out.map(|left| &left.path).collect();

@@ -23,19 +23,19 @@ use crate::spec::{Millis, Until};
 enum Word {
     /// It passed, or it did not.
     Said(Option<GateFailure>),
-    /// Nothing, as it was ended for somebody else's sake.
+    /// Nothing, as it was stopped for another reason.
     None,
-    /// Nothing, as nobody saw it end.
+    /// Nothing, as its end was not seen.
     Lost,
     /// Nothing, as an agent's provider failed it, or it needs a person: no more than an attempt in that state is it the work's
     /// fault.
     Unable,
-    /// Nobody knows, as not all that it printed was kept.
+    /// Unknown, as not all that it printed was kept.
     Unkept,
 }
 
 impl Word {
-    /// In format 1 a reviewer that was stopped at its time limit failed, whatever its provider had said.
+    /// In format 1 a reviewer that was stopped at its time limit failed, regardless of its provider's state.
     fn of(finished: &GateFinished, stopping: Option<StopReason>, format: u32) -> Self {
         match (stopping, finished.exit) {
             _ if finished.output_error.is_some() => Self::Unkept,
@@ -93,7 +93,7 @@ impl Word {
 }
 
 impl LoopState {
-    /// Where a loop goes behind an attempt that is charged. What an agent left that gave up is not asked about.
+    /// The phase after a charged attempt. The work of an agent that gave up is not proven.
     pub(super) fn behind(&mut self, of: AttemptId, claim: Option<ClaimSource>) -> Phase {
         self.rounds = 1;
         let proving = Proving::new(Some(of), claim, &self.spec.gates);
@@ -168,7 +168,7 @@ impl LoopState {
         Ok(())
     }
 
-    /// What an agent changed that ended well without a word is a claim, where such claims are heard.
+    /// Treats work as a claim if the agent ended well without a word and changed something, when such claims count.
     fn hear_result(&mut self, candidate: &Candidate) {
         let is_same = self.proof.as_ref().is_some_and(|last| last.candidate.is_same(candidate));
         let Phase::Proving(proving) = &mut self.phase else { return };
@@ -342,7 +342,7 @@ impl LoopState {
         Ok(())
     }
 
-    /// What an agent that reviews used is spent, whatever it said.
+    /// What an agent that reviews used is spent, regardless of its verdict.
     fn reviewed(&mut self, running: &Running, finished: &GateFinished) -> Usage {
         let reviewer = self.spec.gates.get(running.gate).and_then(GateSpec::reviewer).cloned();
         let Some(reviewer) = reviewer else { return Usage::default() };
@@ -408,7 +408,7 @@ impl LoopState {
             usage,
         });
         if gate.is_some_and(|gate| gate.hard) && proving.results.last().is_some_and(|last| !last.passed()) {
-            // It is refused anyway: nobody is paid to say so once more.
+            // The claim is refused anyway: do not pay a reviewer to say so again.
             let answered = proving.results.len();
             let is_left = |(at, place): (usize, usize)| {
                 let review = self.spec.gates.get(place).is_some_and(GateSpec::is_review);

@@ -10,7 +10,8 @@ impl LoopState {
         let Some(report) = report else {
             return Usage::of_run(None, None, false);
         };
-        // Of a session that began with this attempt nothing was used before; of another one only what was heard is known.
+        // A session that began with this attempt used nothing before; of another session only what it reported is
+        // known.
         let known = report.session.id.as_ref().and_then(|id| self.sessions.get(id)).copied();
         let fresh = !report.resumed && known.is_none();
         let tokens_before = known.and_then(|(tokens, _)| tokens).or(fresh.then(Tokens::default));

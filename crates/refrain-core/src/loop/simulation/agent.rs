@@ -39,7 +39,7 @@ enum Role {
     WorksSlowly,
     LosesItsKeeper,
     CannotStart,
-    /// Prints more than the disk holds, and goes on.
+    /// Prints more than the disk holds, and continues.
     FillsTheDisk,
     MeetsALimit,
     MeetsAnOutage,
@@ -95,7 +95,7 @@ pub(super) struct Agent {
     starts: bool,
     fills: bool,
     fault: Option<(FaultKind, Option<Millis>)>,
-    /// What it says that it tries again for, behind its first event.
+    /// What it says that it tries again for, after its first event.
     retry: Option<(FaultKind, Option<Millis>)>,
     /// It printed something.
     has_printed: bool,
@@ -103,7 +103,7 @@ pub(super) struct Agent {
     uses: Option<u64>,
     used: u64,
     is_cut_off: bool,
-    /// How long it takes to end whom it leaves behind, where it does.
+    /// How long it takes to end the processes that it leaves, if it leaves any.
     leaves: Option<u64>,
     spawned: bool,
     prints: Vec<u64>,
@@ -112,7 +112,7 @@ pub(super) struct Agent {
     promises: bool,
     writes: Option<WorkStatus>,
     pub(super) gives_up: bool,
-    /// How long it goes on after it was told to stop.
+    /// How long it continues after the stop request.
     stubborn: u64,
 }
 
@@ -126,7 +126,7 @@ pub(super) enum Sign {
     Filled,
     /// It waits for its provider by itself.
     Retries(FaultKind, Option<Until>),
-    /// And how long it takes to end whom it left behind, where it did.
+    /// And how long it takes to end the processes that it left, if any.
     Finished(Box<AttemptFinished>, Option<u64>),
 }
 

@@ -38,7 +38,7 @@ pub(super) fn sample_critic(random: &mut Random, spec: &mut Spec) {
     };
 }
 
-/// What an agent that judges was heard to use, where anything was.
+/// What an agent that judges reported as used, if anything.
 pub(super) fn judged(random: &mut Random) -> Option<Box<AgentReport>> {
     let used = random.maybe(2, 1, 200)?;
     Some(Box::new(AgentReport {

@@ -20,7 +20,7 @@ use crate::stuck::Verdict;
 
 /// A run that takes more of these turns spins.
 const MANY_TURNS: u32 = 3_000;
-/// After so many events somebody loses patience, and cancels: without limits nothing else need end a run.
+/// After so many events a person loses patience, and cancels: without limits nothing else need end a run.
 const MANY_EVENTS: u64 = 250;
 
 impl World {
@@ -110,7 +110,7 @@ impl World {
         Ok(true)
     }
 
-    /// A person approves of what the loop waits with; now and then somebody worked there meanwhile.
+    /// A person approves what the loop waits with; now and then the work was changed meanwhile.
     fn approve(&mut self, tally: &mut Tally) -> Result<(), Crash> {
         self.real += self.random.below(1_000_000);
         let Ok(Some(event)) = self.state.approve(&Grant::default(), None) else { return Ok(()) };
@@ -181,7 +181,7 @@ impl World {
                 self.append(event)?;
             }
             match step {
-                // The runner stays until nobody is left of the last attempt.
+                // The runner stays until no process of the last attempt is left.
                 Step::Rest if self.swept_at.is_some() => self.wait(None, tally)?,
                 Step::Rest => return Ok(()),
                 Step::Await { until } => self.wait(until, tally)?,
@@ -240,14 +240,14 @@ impl World {
         let able = self.boasts || u64::from(id.iteration) >= self.able_from;
         let whether = (able, self.despairs);
         let mut agent = Agent::sample(&mut self.random, self.temper, self.real, whether);
-        // Nobody listens for it elsewhere.
+        // A loop outside a plan ignores it.
         agent.gives_up &= self.state.spec.task.is_some();
         self.agent = Some(agent);
         self.live = Live::default();
         tally.add("agent", "started");
     }
 
-    /// Waits for whatever comes first, and takes it.
+    /// Waits for the first thing to happen, and takes it.
     fn wait(&mut self, until: Option<Timestamp>, tally: &mut Tally) -> Result<(), Crash> {
         let now = self.now();
         assert!(until.is_none_or(|until| until > now), "it awaits what has passed");
@@ -365,7 +365,7 @@ impl World {
         }
     }
 
-    /// Nobody is let run past a limit: what was not told to stop has ended before it had to.
+    /// No agent runs past a limit: one that got no stop request has ended before its limit.
     fn assert_in_time(&self, exit: Exit) {
         let flight = self.state.in_flight().expect("what ended was there");
         let Some((_, since)) =
@@ -382,7 +382,7 @@ impl World {
         self.inbox.push_back((request(format!("r{}-{}", self.real, self.written)), ask));
     }
 
-    /// Takes what is in the inbox: heard and told, or refused; a request leaves the inbox only then.
+    /// Takes what is in the inbox: recorded and answered, or refused; a request leaves the inbox only then.
     fn hear(&mut self, tally: &mut Tally) -> Result<bool, Crash> {
         let found = !self.inbox.is_empty();
         while let Some((request, ask)) = self.inbox.front().cloned() {

@@ -10,7 +10,7 @@ use crate::simulation::random::Random;
 use crate::simulation::tally::Tally;
 use crate::spec::Spec;
 
-/// What is really there, whatever the loop knows of it.
+/// What is really there, regardless of what the loop knows.
 #[derive(Debug, Default)]
 pub(super) struct Outside {
     requests: u32,
@@ -27,7 +27,7 @@ pub(super) fn sample_workflow(seed: u64, spec: &mut Spec) {
 }
 
 impl World {
-    /// What is in the repository: now and then somebody worked while the loop stood still.
+    /// What is in the repository: now and then another person worked while the loop was stopped.
     pub(super) fn base(&mut self) -> Event {
         let worked = self.state.spec.git.workflow.publishes() && self.random.once_in(4);
         let head = match &self.state.git.head {

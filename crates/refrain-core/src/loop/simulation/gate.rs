@@ -20,7 +20,7 @@ pub(super) struct Gate {
     ends_at: Option<u64>,
     finished: GateFinished,
     starts: bool,
-    /// How long it takes to end whom it leaves behind, where it does.
+    /// How long it takes to end the processes that it leaves, if it leaves any.
     leaves: Option<u64>,
     /// It changes what it is asked about.
     writes: bool,

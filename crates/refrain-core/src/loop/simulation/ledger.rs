@@ -46,15 +46,15 @@ pub(super) struct Ledger {
     waiting: bool,
     ended: Option<End>,
     driven: bool,
-    /// Somebody drove it since it was last let go on.
+    /// A runner drove it since it was last resumed.
     had_runner: bool,
-    /// What the last attempt left behind is not gone.
+    /// Processes of the last attempt are still there.
     sweeping: bool,
     tokens: u64,
     has_base: bool,
     /// The last iteration whose commit was settled.
     settled: u32,
-    /// It stood still with everything committed, and somebody let it go on.
+    /// It was stopped with everything committed, and a person resumed it.
     stale: bool,
     /// The last iteration is still to be committed.
     uncommitted: bool,
@@ -75,13 +75,13 @@ pub(super) struct Ledger {
     criticised: u32,
     /// The last candidate touched what is protected.
     touched: bool,
-    /// The agent said that it cannot be done, and nobody let the loop go on since.
+    /// The agent said that it cannot be done, and the loop was not resumed since.
     gave_up: bool,
-    /// How many iterations in a row said that a person is needed, since nobody let the loop go on.
+    /// How many iterations in a row said that a person is needed, since the loop was last resumed.
     blocked: u32,
     /// What the gates are asked about has more to it than its tree shows.
     partial: bool,
-    /// The next candidate is the first one behind an attempt or a commit.
+    /// The next candidate is the first one after an attempt or a commit.
     fresh: bool,
     /// The last attempt ended well without a word.
     silent: bool,
@@ -170,7 +170,7 @@ impl Ledger {
         }
     }
 
-    /// The ledger of a whole journal, whose runners died right behind the records `deaths`.
+    /// The ledger of a whole journal, whose runners died right after the records `deaths`.
     pub(super) fn of(records: &[Record], deaths: &BTreeSet<u64>) -> Self {
         let (first, rest) = records.split_first().expect("a loop has a first record");
         let mut ledger = Self::new(first);
@@ -186,7 +186,7 @@ impl Ledger {
         ledger
     }
 
-    /// Nobody drives the loop from here on.
+    /// The loop has no runner from here on.
     pub(super) fn crashed(&mut self) {
         self.driven = false;
     }
@@ -311,7 +311,7 @@ impl Ledger {
                 assert_eq!(report.iteration, self.iteration);
                 (self.settled, self.fresh) = (report.iteration, true);
                 self.outside.commit(report.head.as_ref());
-                // What is to be published is looked at once more where somebody else may have worked.
+                // What is to be published is checked once more if others may have worked.
                 let again = self.has_hard_gates()
                     || self.proves() && self.spec.git.workflow.publishes()
                     || self.spec.approval && self.claims();
@@ -545,7 +545,7 @@ impl Ledger {
         }
     }
 
-    /// Whether something is looked at behind an attempt.
+    /// Whether anything is checked after an attempt.
     fn proves(&self) -> bool {
         !self.spec.gates.is_empty() || !self.spec.protect.is_empty() || self.spec.approval
     }

@@ -30,14 +30,14 @@ const MANY_CRASHES: u32 = 4;
 pub(super) struct World {
     pub(super) random: Random,
     pub(super) aloud: bool,
-    /// Milliseconds since the run began, whatever the wall clock says.
+    /// Milliseconds since the run began, regardless of the wall clock.
     pub(super) real: u64,
     /// How far the wall clock was set wrong.
     pub(super) skew: i64,
     /// What is on disk; the first `synced` of it even after a power loss.
     pub(super) records: Vec<Record>,
     pub(super) synced: usize,
-    /// A part of a line stands behind the records.
+    /// A partial line follows the records.
     pub(super) torn: bool,
     pub(super) inbox: VecDeque<(RequestId, Ask)>,
     pub(super) state: LoopState,
@@ -54,7 +54,7 @@ pub(super) struct World {
     pub(super) tree: u32,
     /// The same, with what git does not know; by numbers of its own, so that all else stays as it is.
     pub(super) work: Work,
-    /// When nobody is left of the last attempt.
+    /// When no process of the last attempt is left.
     pub(super) swept_at: Option<u64>,
     pub(super) person: Person,
     pub(super) temper: Temper,
@@ -63,7 +63,7 @@ pub(super) struct World {
     /// Agents claim in every iteration, and the gates fail in the same way.
     pub(super) boasts: bool,
     pub(super) ledger: Ledger,
-    /// Attempts for which an agent was started, and requests whose askers were told that they were heard.
+    /// Attempts for which an agent was started, and requests that were answered as recorded.
     pub(super) started: Vec<AttemptId>,
     pub(super) told: Vec<RequestId>,
     pub(super) deaths: BTreeSet<u64>,
@@ -112,7 +112,7 @@ fn sample_approval(seed: u64, spec: &mut Spec) {
     // Loops that gates alone end are few already.
     let by_gates = spec.promise.is_none() && spec.gates.iter().any(|gate| gate.hard);
     spec.approval = random.once_in(if by_gates { 32 } else { 8 });
-    // Without a repository nobody knows of a candidate whether it is another.
+    // Without a repository it is unknown whether a candidate has changed.
     spec.git.candidates |= spec.approval && !random.once_in(4);
 }
 
@@ -248,7 +248,7 @@ impl World {
         self.synced = self.records.len();
     }
 
-    /// Whoever wrote last is gone, and time passes.
+    /// The last writer is gone, and time passes.
     pub(super) fn is_left_alone(&mut self) {
         self.deaths.insert(self.state.seq);
         self.ledger.crashed();

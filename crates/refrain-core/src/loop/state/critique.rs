@@ -5,7 +5,7 @@ use super::child::Child;
 /// A critic in flight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Critiquing {
-    /// Behind which iteration.
+    /// The iteration that it follows.
     pub iteration: u32,
     pub child: Child,
 }
@@ -13,7 +13,7 @@ pub struct Critiquing {
 /// What critics said.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Feedback {
-    /// Behind which iteration the last one was started.
+    /// The iteration after which the last one was started.
     pub(in crate::r#loop) asked: u32,
     /// What it said, until an iteration that was told it is charged.
     pub said: Option<String>,

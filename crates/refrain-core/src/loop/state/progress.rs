@@ -16,7 +16,7 @@ pub struct Progress {
     pub(in crate::r#loop) last_recorded: u32,
     /// What it was recorded in, and as what: checks may fail it later.
     pub(in crate::r#loop) before: Option<Box<(Stuck, IterationResult)>>,
-    /// It goes on with another agent already: there is no second change.
+    /// It has changed its agent already: there is no second change.
     pub changed: bool,
     /// What is kept of its work, since it went on last.
     pub saved: Option<Saved>,

@@ -15,7 +15,7 @@ use crate::protect::Touched;
 use crate::spec::{Millis, Spec};
 use crate::text::{clip, squeeze};
 
-/// How much of what a reviewer found is told on one line, in bytes.
+/// How much of a reviewer's findings fits on one line, in bytes.
 const LONGEST_FINDINGS: usize = 160;
 
 /// What is to be proven.
@@ -58,7 +58,7 @@ pub enum Approval {
     Awaited,
     /// That it is good; and when.
     Given(Timestamp),
-    /// That the loop goes on without that; and when.
+    /// The loop continues without it; and when.
     Refused(Timestamp),
 }
 
@@ -105,9 +105,9 @@ impl Proof {
 /// What one gate said.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateResult {
-    /// Which, as its place in the specification.
+    /// Its place in the specification.
     pub gate: usize,
-    /// Behind which attempt it ran; of iteration 0 where that was before the first.
+    /// The attempt that it followed; of iteration 0 if it ran before the first.
     pub of: AttemptId,
     pub run: u32,
     /// Why it did not pass.
@@ -177,10 +177,10 @@ impl fmt::Display for GateFailure {
     }
 }
 
-/// Candidate and gates behind an attempt, or before the first one.
+/// Candidate and gates after an attempt, or before the first one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proving {
-    /// Behind which attempt; none before the first.
+    /// The attempt that it follows; none before the first.
     pub of: Option<AttemptId>,
     pub claim: Option<ClaimSource>,
     /// The gates that are asked, as their places in the specification.
@@ -204,8 +204,8 @@ pub struct Proving {
 }
 
 impl Proving {
-    /// What is asked of which gates behind this attempt, or before the first: of some only where there is a claim to prove.
-    /// An agent that reviews has nothing to review before the first.
+    /// Which gates are asked after this attempt, or before the first: some only if there is a claim to prove. A
+    /// reviewer has nothing to review before the first.
     pub(in crate::r#loop) fn new(
         of: Option<AttemptId>,
         claim: Option<ClaimSource>,
@@ -241,7 +241,7 @@ impl Proving {
         }
     }
 
-    /// Whose folder the logs are in: the attempt's, or that of iteration 0.
+    /// The attempt whose folder has the logs; that of iteration 0 before the first.
     #[must_use]
     pub fn folder(&self) -> AttemptId {
         self.of.unwrap_or(AttemptId::BEFORE)
@@ -258,7 +258,7 @@ impl Proving {
 /// A gate in flight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Running {
-    /// Which, as its place in the specification.
+    /// Its place in the specification.
     pub gate: usize,
     pub run: u32,
     pub child: Child,

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use crate::event::{ClaimSource, Wait};
 use crate::git::{Checks, Conflict, Effect, Oid, PullRequest, Refusal};
 
-/// What is to be done outside behind an iteration.
+/// What is to be published after an iteration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Publishing {
     /// What the iteration claimed, and its gates proved.
@@ -44,7 +44,7 @@ pub struct Published {
     pub refused: Option<(Refusal, String)>,
     /// Why the last effect is to be tried again.
     pub later: Option<String>,
-    /// The tree of the head behind this iteration, where that lies on what the remote had since its commit was made.
+    /// The tree of the head after this iteration, if it lies on what the remote gained since its commit was made.
     pub(in crate::r#loop) rebased: Option<(u32, Oid)>,
     /// How many of its commits the remote has.
     pub(in crate::r#loop) commits: usize,

@@ -1,5 +1,5 @@
-//! What must hold where a person has the last word: nothing is completed, merged or committed of a claim without their yes to
-//! that very tree, and nobody takes silence for an answer.
+//! What must hold if a person has the last word: nothing of a claim is completed, merged or committed without their yes
+//! to that very tree, and silence is no answer.
 
 use crate::event::{Approved, Blocked, End};
 use crate::git::Oid;
@@ -14,7 +14,7 @@ pub(super) struct Approval {
 }
 
 impl Approval {
-    /// Somebody lets the loop go on that ended like this, with this tree.
+    /// A person resumes the loop that ended like this, with this tree.
     pub(super) fn hear(&mut self, end: Option<End>, approved: Option<&Approved>, tree: Option<&Oid>) {
         if end != Some(End::Blocked { why: Blocked::Approval }) {
             return assert_eq!(approved, None, "nobody was asked");

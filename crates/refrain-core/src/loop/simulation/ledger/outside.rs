@@ -32,7 +32,7 @@ impl Outside {
         self.objected = false;
     }
 
-    /// Its runner is gone, or it stands still: nobody knows of an intent what came of it.
+    /// Its runner is gone, or it is stopped: the result of an intent is unknown.
     pub(super) fn forget(&mut self) {
         (self.intent, self.waits) = (None, false);
     }
