@@ -1,5 +1,5 @@
-//! What a loop and a plan have in common, whatever they do: a journal adds up to them, a runner drives them, they are asked to
-//! stop, and go on when they are resumed. The reader and the only writer of journals (refrain-store) know no more of either.
+//! What a loop and a plan have in common: both are the fold of a journal, have a runner, take stop requests, and
+//! continue when they are resumed. refrain-store, which reads and writes journals, knows nothing else of them.
 
 mod damage;
 mod refusal;
@@ -28,13 +28,12 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
     /// How it can stop.
     type End: MachineEnd;
 
-    /// The state behind the first record.
+    /// The state after the first record.
     fn begin(record: &Record<Self::Event>) -> Result<Self, Damage>;
 
-    /// The state behind one more record; unchanged where that cannot follow.
+    /// The state after one more record; unchanged if the record cannot follow.
     ///
-    /// # Errors
-    /// [`Damage`] that says why not.
+    /// # Errors [`Damage`] with the reason.
     fn apply(&mut self, record: &Record<Self::Event>) -> Result<(), Damage>;
 
     /// What the journal is of.
@@ -62,7 +61,7 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
 /// An event of every machine; each has its own name for it in the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SharedEvent<E> {
-    /// Something was asked of it, and heard.
+    /// A request was made and recorded.
     Asked {
         /// The request's id; none where it was a signal.
         request: Option<RequestId>,
@@ -112,15 +111,15 @@ pub struct Lifecycle<E> {
     pub started_at: Timestamp,
     /// When the last event happened.
     pub updated_at: Timestamp,
-    /// Who drives it, or drove it last.
+    /// The process that drives it, or drove it last.
     pub runner: Option<Identity>,
     /// A stop for good was asked for. Never taken back.
     pub cancel: Option<Urgency>,
     /// A stop for now was asked for; `resume` takes it back.
     pub pause: Option<Urgency>,
-    /// Who asked for the end, a person where several did.
+    /// Who asked for the end; a person if several did.
     pub cancelled_by: Option<Asker>,
-    /// Who asked for the pause, a person where several did.
+    /// Who asked for the pause; a person if several did.
     pub paused_by: Option<Asker>,
     /// How it stopped, while it is stopped.
     pub ended: Option<Ended<E>>,
@@ -222,7 +221,7 @@ impl<E: MachineEnd> Lifecycle<E> {
         }
     }
 
-    /// It goes on; answers with how it had stopped.
+    /// Resumes it; returns how it had stopped.
     pub(crate) fn resume(&mut self) -> Option<E> {
         (self.pause, self.paused_by) = (None, None);
         self.ended.take().map(|ended| ended.end)

@@ -71,7 +71,7 @@ pub enum Refusal {
 /// count characters, say the same number.
 pub const MAX_STEERING: usize = 8 << 10;
 
-/// Whether this text can steer any loop: whatever the loop's state, a longer one cannot.
+/// Whether this text can steer any loop: a longer one cannot, in any state of the loop.
 pub fn check_steering(text: &str) -> Result<(), Refusal> {
     match text.len() {
         asked if asked > MAX_STEERING => Err(Refusal::SteeringTooLong { asked }),

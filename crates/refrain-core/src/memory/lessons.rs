@@ -19,7 +19,7 @@ const LONGEST_ANSWER: usize = 16 << 10;
 const MOST: usize = 8;
 /// The longest part of the question, in bytes.
 const LONGEST_PART: usize = 4 << 10;
-/// No judge makes anything matter more than that: only what a person says is told whatever the goal.
+/// No judge rates anything higher: only a person's words reach loops of every goal.
 const MOST_IMPORTANT: f64 = 0.8;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -27,7 +27,7 @@ const MOST_IMPORTANT: f64 = 0.8;
 struct Answer {
     /// What holds beyond this loop: about the project, its tools, what the person wants. None where there is nothing.
     facts: Vec<Said>,
-    /// Which way led to the goal, or away from it, for whoever has a goal like it. None where there is nothing.
+    /// Which way led to the goal, or away from it, for a loop with a similar goal. None if there is no lesson.
     lessons: Vec<Said>,
 }
 

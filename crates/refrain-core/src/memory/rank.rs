@@ -1,4 +1,4 @@
-//! Which memories matter to a goal, and in which order: what words and vectors say, fused by reciprocal rank, weighed by how
+//! Which memories matter to a goal, and in which order: words and vectors, fused by reciprocal rank, weighed by how
 //! durable and how recent each is (seed 003). Memories of the goal's own project come before all others.
 
 use std::collections::BTreeSet;
@@ -40,9 +40,9 @@ pub struct Hit {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranked {
     pub memory: Memory,
-    /// It has something to do with the goal: what has not is told to no loop.
+    /// It has something to do with the goal; no loop gets one that has not.
     pub is_relevant: bool,
-    /// It fits the words that were looked for, however little: what a person sees who looks.
+    /// It matches the search words, however little: shown to a person who searches.
     pub fits: bool,
     /// How much it matters, against the others of the same ranking.
     pub score: f64,

@@ -1,4 +1,4 @@
-//! How a loop's agent is told what was recalled for it: the same words in every iteration, behind the person's prompt.
+//! How a prompt shows recalled memories: the same words in every iteration, after the person's prompt.
 
 use std::fmt::Write;
 
@@ -22,11 +22,11 @@ pub fn section(recalled: &[Recalled]) -> Option<String> {
         }
         let _ = writeln!(text, "{}:", heading(kind));
         for it in of_kind {
-            // Once more: it is pinned in a journal that anybody may have written.
+            // Checked again: it is pinned in a journal that any process may have written.
             let Some(words) = fit(&it.text, kind) else { continue };
             let elsewhere = it.elsewhere.as_ref().and_then(|folder| fit(folder, Kind::Fact));
             let from = elsewhere.map(|folder| format!(", in {folder}")).unwrap_or_default();
-            // Something stands behind the words, so that they are never the last of their line.
+            // Text follows the words, so that they are never the last of their line.
             let _ = writeln!(text, "> {words} ({}{from})", it.at.strftime("%Y-%m-%d"));
         }
     }

@@ -1,4 +1,4 @@
-//! How much of what matters is told: by kind, within the budget (seed 003).
+//! How much of what matters is given: by kind, within the budget (seed 003).
 
 use camino::Utf8Path;
 
@@ -16,8 +16,8 @@ const MOST_EPISODES: usize = 10;
 const LEFT_FOR_EPISODES: usize = 500;
 const LEFT_FOR_PROCEDURE: usize = 200;
 
-/// What a loop is told of all that was ranked: facts first, then what came of earlier loops where there is room, then the best
-/// procedure. What does not fit is passed over.
+/// What a loop gets of all that was ranked: facts first, then the results of earlier loops if there is room, then the
+/// best procedure. What does not fit is skipped.
 #[must_use]
 pub fn select(ranked: &[Ranked], budget: u32, project: &str) -> Vec<Recalled> {
     let mut left = usize::try_from(budget).unwrap_or(usize::MAX).saturating_sub(FRAME);

@@ -1,5 +1,5 @@
-//! What agents say, whatever their dialect: one vocabulary of events, and what a whole attempt's events come to. How a
-//! program's own stream maps to it is the business of its adapter; what follows from it is decided by the loop.
+//! What agents say, in any dialect: one vocabulary of events, and what a whole attempt's events come to. An adapter
+//! maps a program's own stream to it; the loop decides what follows.
 
 use std::fmt;
 
@@ -24,7 +24,6 @@ pub enum AgentEvent {
         text: String,
         /// It is a part of a text: what comes next continues it, on the same line.
         part: bool,
-        /// Who said it.
         by: Speaker,
     },
     /// It thought aloud. Shown, never scanned.
@@ -35,7 +34,6 @@ pub enum AgentEvent {
         name: String,
         /// What it does with it, in one line: a command, a path.
         about: String,
-        /// Who uses it.
         by: Speaker,
     },
     /// A tool is done.
@@ -125,7 +123,6 @@ pub struct Session {
     pub version: Option<String>,
 }
 
-/// Who speaks in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Speaker {
@@ -206,8 +203,8 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What a run used that was started. Whatever it did not say makes every sum incomplete that it is part of: this is the
-    /// one place where that is decided. `is_whole` where its program came to its own end.
+    /// The usage of a started run. Anything that it did not report makes every sum that includes it incomplete: this is
+    /// the one place that decides it. `is_whole` if its program came to its own end.
     #[must_use]
     pub fn of_run(tokens: Option<Tokens>, cost: Option<Usd>, is_whole: bool) -> Self {
         let tokens = tokens.unwrap_or_default();

@@ -124,7 +124,8 @@ pub enum Event {
     AttemptSwept {
         /// How many processes were ended.
         killed: u32,
-        /// Those that were killed and did not go: another user's, or hung in the system. Nobody waits for them any more.
+        /// Those that were killed and did not go: another user's, or hung in the system. The loop no longer waits for
+        /// them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         survivors: Vec<i32>,
         /// What they were: the names of their programs, some of them.
@@ -239,7 +240,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<String>,
     },
-    /// Somebody asked something of the loop, and was heard.
+    /// A request to the loop was recorded.
     #[serde(rename = "asked")]
     Asked {
         /// The request's id; none where it was a signal.
@@ -471,7 +472,7 @@ pub enum ClaimSource {
     ExitCode,
     /// The gates alone: the agent ended well and there is no promise, or `--success-command` passed.
     Gates,
-    /// Nobody but the gates, as a task's agent ended well without a word, and changed something.
+    /// The gates alone, as a task's agent ended well without a word, and changed something.
     Result,
     /// No agent: the number of iterations that was asked for is done (`--exact N`).
     Count,

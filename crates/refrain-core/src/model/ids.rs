@@ -50,8 +50,8 @@ impl LoopId {
         Self(format!("{slug}-{suffix:04x}"))
     }
 
-    /// The id of the loop that is this round of a plan's task: begins with the plan's id and the task's, as far as there is
-    /// room, and ends with what tells it from all others. Who knows the three knows the id.
+    /// The id of the loop that is this round of a plan's task: begins with the plan's id and the task's, as far as
+    /// there is room, and ends with what makes it unique. It follows from plan, task and round alone.
     #[must_use]
     pub fn of_task(plan: &Self, task: &TaskId, round: u32) -> Self {
         let whole = blake3::hash(format!("{plan} {task} {round}").as_bytes()).to_hex();
@@ -120,7 +120,7 @@ pub struct AttemptId {
 }
 
 impl AttemptId {
-    /// Whose gates come before the first iteration: no attempt has this number.
+    /// The number of the gates before the first iteration: no attempt has it.
     pub const BEFORE: Self = Self { iteration: 0, attempt: 1 };
 
     /// The name of its folder: `0003`, `0003.2`; sorts by iteration.

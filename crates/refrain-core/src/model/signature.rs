@@ -98,7 +98,7 @@ pub struct Objection {
 }
 
 impl Objection {
-    /// Whether no key made the signature: then the record is not believed, and whoever takes the loop over puts it aside.
+    /// Whether no key made the signature: the record is not believed then, and the next runner sets it aside.
     #[must_use]
     pub fn is_forged(&self) -> bool {
         matches!(self.check, Check::Missing | Check::Invalid)

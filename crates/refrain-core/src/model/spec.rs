@@ -107,7 +107,7 @@ pub struct Spec {
     /// The mode that its prompt was put together from; none where the person wrote the whole of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// The span that it is a part of: that of a plan's task, or of whoever started it.
+    /// The parent span: that of a plan's task, or of the process that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Parent>,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
@@ -138,7 +138,7 @@ impl Spec {
         self.gates.iter().any(|gate| gate.completes)
     }
 
-    /// Whether nothing but the exit code of a known agent would complete the loop. Such an agent exits with 0 whatever it did.
+    /// Whether only the exit code of a known agent would complete the loop. Such an agent exits with 0 in any case.
     #[must_use]
     pub fn trusts_exit_code(&self) -> bool {
         self.promise.is_none()
@@ -204,7 +204,7 @@ impl Spec {
         critic.into_iter().chain(self.gates.iter().filter_map(GateSpec::reviewer))
     }
 
-    /// Whether there is something to be looked at behind attempts.
+    /// Whether anything is checked after attempts.
     #[must_use]
     pub fn proves(&self) -> bool {
         !self.gates.is_empty() || !self.protect.is_empty() || self.approval

@@ -1,5 +1,5 @@
-//! Text that somebody else wrote, made fit to be shown, compared or quoted. Whatever an agent printed passes through
-//! [`printable`] before it is scanned or reaches a terminal.
+//! Foreign text, made fit to be shown, compared or quoted. All output of an agent passes through [`printable`] before
+//! it is scanned or reaches a terminal.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -77,8 +77,8 @@ fn skip_one(rest: &mut std::str::Chars<'_>, is: impl Fn(char) -> bool) {
     }
 }
 
-/// The text with the characters spelled out that turn the direction of writing round (`[U+202E]`): what is shown stands in
-/// the order in which it was written, whatever it wants to look like.
+/// The text with the characters spelled out that reverse the direction of writing (`[U+202E]`): it is shown in the
+/// order in which it was written.
 #[must_use]
 pub fn in_order(text: &str) -> Cow<'_, str> {
     let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -121,7 +121,7 @@ pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// Both ends of the text, about `max` bytes in all, with a line between them that says how much is left out.
+/// Both ends of the text, about `max` bytes in total, with a line between them that says how much is omitted.
 #[must_use]
 pub fn cut_middle(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {

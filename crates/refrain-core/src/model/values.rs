@@ -1,5 +1,5 @@
-//! What people write, turned into values: the same on the command line, in variables and in configuration. A refusal says
-//! what is accepted; who calls names the value and where it stands.
+//! What people write, turned into values: the same on the command line, in variables and in configuration. A refusal
+//! says what is accepted; the caller names the value and where it is.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -108,7 +108,7 @@ impl TryFrom<String> for GateVariable {
 
 /// No limit of a loop is longer: beyond it there is none.
 const LONGEST: Duration = Duration::from_hours(366 * 24);
-/// More than anybody means to spend on a loop, in US dollars.
+/// More than a user plans to spend on a loop, in US dollars.
 const MOST_MONEY: f64 = 1_000_000.0;
 
 /// A duration: a bare number is seconds, else like `90s`, `5m`, `1h 30m`.

@@ -1,4 +1,4 @@
-//! How events change a plan. Whatever a journal holds, each prefix of it is a plan that can go on.
+//! How events change a plan. Each prefix of any journal is a plan that can continue.
 
 mod landing;
 mod rounds;
@@ -24,8 +24,7 @@ use crate::signature::{Signatures, Signed, SignedKind};
 /// How often a task comes back although its own gates had passed, before a person is needed.
 pub const MAX_RETURNS: u32 = 2;
 
-/// So many tasks in a row whose agents fail in one way, before any work, are enough: whoever else is started would meet the
-/// same.
+/// So many tasks in a row whose agents fail in one way, before any work, are enough: the next task would meet the same.
 const MAX_IN_VAIN: u32 = 3;
 
 impl Machine for PlanState {
@@ -71,7 +70,7 @@ impl Machine for PlanState {
         self.check_order(*seq, *at)?;
         let was_ended = self.ended.is_some();
         self.change(event, *at).map_err(|what| Damage::Order { seq: *seq, what })?;
-        // Between two runners nobody drives it, and nobody does once it has stopped: that time is not its own.
+        // The time between two runners, and after it has stopped, does not count.
         let is_driven = self.runner.is_some()
             && !was_ended
             && !matches!(
@@ -247,7 +246,7 @@ impl PlanState {
         self.arrange();
     }
 
-    /// What rests goes on with whoever drives the plan from here on.
+    /// A resting task continues with the plan's next runner.
     fn wake(&mut self) {
         for task in &self.running {
             if let Stage::Running(running) = &mut self.tasks[*task].stage {

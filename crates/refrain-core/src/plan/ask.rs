@@ -35,7 +35,7 @@ impl PlanState {
         }
     }
 
-    /// Whether the loops, which were told to stop at once, are told again: each then kills what it is stopping.
+    /// Whether the loops, which were asked to stop at once, are asked again: each then kills what it is stopping.
     #[must_use]
     pub fn is_told_again(&self, live: &PlanLive, ask: &Ask) -> bool {
         live.told == Some(Urgency::Now) && matches!(ask, Ask::Pause(Urgency::Now) | Ask::Cancel(Urgency::Now))

@@ -242,7 +242,7 @@ pub enum TaskEnd {
         /// The tree that its gates proved; none where no gate decides.
         tree: Option<Oid>,
     },
-    /// It is not done, and nobody tries again by itself.
+    /// It is not done, and is not tried again automatically.
     Stopped(Stop),
     /// The money that it was given is spent.
     OutOfMoney,

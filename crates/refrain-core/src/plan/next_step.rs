@@ -53,7 +53,7 @@ pub enum PlanStep {
     Abandon,
     /// Nothing until then, or until an event.
     Await {
-        /// When to ask again, whatever happens.
+        /// When to ask again at the latest.
         until: Option<Timestamp>,
     },
     /// Record the end.
@@ -79,7 +79,7 @@ pub struct PlanLive {
 #[must_use]
 pub fn next_step(state: &PlanState, live: &PlanLive, now: Timestamp) -> PlanStep {
     if state.ended.is_some() {
-        // It stands still, and somebody wants no more of it.
+        // It is stopped, and a cancel was requested since.
         let is_unwanted = state.cancel.is_some() && !state.is_final();
         return if is_unwanted { PlanStep::Finish(PlanEnd::Cancelled) } else { PlanStep::Rest };
     }
@@ -156,7 +156,7 @@ fn needs_a_person(task: &TaskState) -> bool {
 /// Why everything is to come to rest, if so, and how fast.
 fn stopping(state: &PlanState, until: Option<Timestamp>, now: Timestamp) -> Option<(Urgency, PlanEnd)> {
     if let Some(urgency) = state.cancel {
-        // Whoever cannot wait for it says so by a signal.
+        // A signal makes the cancel more urgent.
         return Some((urgency.max(state.pause.unwrap_or(urgency)), PlanEnd::Cancelled));
     }
     if let Some(urgency) = state.pause {
@@ -205,8 +205,8 @@ fn landing(state: &PlanState) -> Option<PlanStep> {
     is_over(state, wave).then(|| PlanStep::CompleteWave { wave: u32::try_from(wave + 1).unwrap_or(u32::MAX) })
 }
 
-/// Whether nothing of a wave is to be done any more. Where nothing of it has landed, and nothing can behind it, it is left
-/// open, for when it is resumed.
+/// Whether a wave has nothing left to do. If nothing of it has landed, and nothing after it can, it is left open, for
+/// when it is resumed.
 fn is_over(state: &PlanState, wave: usize) -> bool {
     let has_landed = |task: &usize| matches!(state.tasks[*task].stage, Stage::Landed { .. });
     let Some((first, behind)) = state.waves.get(wave..).and_then(<[_]>::split_first) else { return false };

@@ -6,12 +6,12 @@ use crate::git::{CommitResult, Skipped};
 use crate::r#loop::{LoopState, Outcome};
 use crate::text::clip;
 
-/// How much of an agent's last line is told, in bytes.
+/// How much of an agent's last line is shown, in bytes.
 const LAST_LINE: usize = 200;
 
 impl TaskEnd {
-    /// What a loop that nobody drives any more came to. `reason` is what its view says about that, `needs` what it asks a person
-    /// to do.
+    /// The result of a loop that has no runner any more. `reason` is what its view says about that, `needs` what it
+    /// asks a person to do.
     #[must_use]
     pub fn of(state: &LoopState, reason: &str, needs: Option<&str>) -> Self {
         let hindered = || Self::Hindered {
@@ -41,7 +41,7 @@ impl TaskEnd {
             End::Blocked {
                 why: Blocked::Session | Blocked::Idle | Blocked::StateFile | Blocked::Approval,
             } => Self::Stopped(Stop::Other { reason: reason.to_owned() }),
-            // Whoever else is started now meets the same.
+            // The next task would meet the same.
             End::BudgetExceeded { by: Some(_) }
             | End::Blocked {
                 why:

@@ -25,7 +25,7 @@ pub enum Problem {
         /// The task that was probably meant.
         nearest: Option<TaskId>,
     },
-    /// A dependency that nobody is going to do.
+    /// A dependency that will not be done.
     WaitsOn {
         task: TaskId,
         /// What it waits on.

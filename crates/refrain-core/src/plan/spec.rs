@@ -55,13 +55,13 @@ impl PlanSpec {
         format!("refrain/{}/{}{round}", self.id, task.slug())
     }
 
-    /// Where the line of what has landed is kept, for as long as it is on nobody's branch.
+    /// The ref that keeps the line of what has landed, until a branch has it.
     #[must_use]
     pub fn line(&self) -> String {
         format!("refs/refrain/plans/{}/line", self.id)
     }
 
-    /// Where the last wave is kept, for as long as it is on nobody's branch.
+    /// The ref that keeps the last wave, until a branch has it.
     #[must_use]
     pub fn last_wave(&self) -> String {
         format!("refs/refrain/plans/{}/wave", self.id)
@@ -85,7 +85,7 @@ pub struct BriefSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub files: Vec<Utf8PathBuf>,
-    /// How long all of it may be before somebody is told, in tokens (`--max-spec-tokens`).
+    /// The most tokens in total before a warning (`--max-spec-tokens`).
     #[serde(default = "max_tokens")]
     pub max_tokens: u64,
     /// How it is put together (`--spec-template`).
@@ -125,7 +125,7 @@ impl Default for PlanLimits {
     }
 }
 
-/// How many tasks are worked on at a time where nobody says: one a core, as far as there is memory for their agents, and
+/// How many tasks are worked on at a time by default: one per core, as far as there is memory for their agents, and
 /// never more than 8, as they also share a provider.
 #[must_use]
 pub fn jobs(cores: usize, free_memory: u64) -> u32 {

@@ -12,11 +12,11 @@ pub enum Standing {
     ToDo,
     /// Its subtasks are to be done in its place.
     InParts,
-    /// Nobody is going to do it as it stands; what depends on it waits.
+    /// It will not be done as it stands; what depends on it waits.
     Stopped,
 }
 
-/// How each task stands. What it is a part of decides with it: nobody does the parts of what is done, or given up.
+/// How each task stands. Its parent decides too: the parts of a task that is done, or given up, are not done.
 pub(super) fn standings(tasks: &[Task], parents: &[Option<usize>]) -> Vec<Standing> {
     let own = |task: &Task| match task.status {
         TaskStatus::Done | TaskStatus::Review => Standing::Done,
@@ -52,7 +52,7 @@ pub(super) fn standings(tasks: &[Task], parents: &[Option<usize>]) -> Vec<Standi
     standing
 }
 
-/// Every task behind the one that it is a part of.
+/// Every task after its parent.
 fn from_the_top(parents: &[Option<usize>]) -> Vec<usize> {
     let below = Edges::new(
         parents.len(),

@@ -103,7 +103,7 @@ pub struct TaskState {
     pub cost_at_least: bool,
     /// Why there is another round.
     pub again: Option<Return>,
-    /// How long its rounds that are over took, less the time in which nobody drove the plan.
+    /// How long its finished rounds took, without the time in which the plan had no runner.
     pub worked: Duration,
     /// When it landed, or stopped.
     pub settled_at: Option<Timestamp>,
@@ -149,14 +149,14 @@ pub struct Running {
     pub started_at: Timestamp,
     /// How long the plan had been driven then.
     pub since: Duration,
-    /// Why nobody drives it, although it is not over.
+    /// Why it has no runner, although it is not over.
     pub halt: Option<Halt>,
 }
 
 /// Why a loop is left alone for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halt {
-    /// A person has it rest: it goes on with the plan's next runner.
+    /// A person paused it: it continues with the plan's next runner.
     Rests,
     /// It has spent what it was given, and there was no more to give.
     OutOfMoney,
@@ -245,8 +245,8 @@ impl PlanState {
         })
     }
 
-    /// What stands in the task file, where the plan has a say: as long as it has not touched a task, the file's own word
-    /// stays. What a crash left behind is no work of anybody's.
+    /// The status in the task file, if the plan decides it: until the plan has touched a task, the file's own word
+    /// stays. After a crash a task is not in progress.
     #[must_use]
     pub fn status_of(&self, task: &TaskState) -> TaskStatus {
         match &task.stage {
@@ -255,7 +255,7 @@ impl PlanState {
             Stage::Running(_) | Stage::Proven { .. } if task.is_withdrawn => task.card.status,
             Stage::Running(_) | Stage::Proven { .. } if self.is_final() => TaskStatus::Pending,
             Stage::Running(_) | Stage::Proven { .. } => TaskStatus::InProgress,
-            // What of a plan that was cancelled is on nobody's branch is still to be done.
+            // Landed work of a cancelled plan that is on no branch is still to be done.
             Stage::Landed { .. } if self.is_final() && !self.is_handed_over(&task.card.id) => {
                 TaskStatus::Pending
             }
@@ -272,7 +272,7 @@ impl PlanState {
         !self.line.iter().chain(due).any(|(id, _)| id == task)
     }
 
-    /// Whether a person is to tell how a task goes on: it was tried in vain, and that was asked for.
+    /// Whether a person has to say how a task continues: it was tried in vain, and the plan asks for that.
     #[must_use]
     pub fn awaits_tune(&self, task: &TaskState) -> bool {
         let in_vain = matches!(task.stage, Stage::Stopped(Stop::UsedUp | Stop::Stuck | Stop::Unfit));

@@ -1,4 +1,4 @@
-//! One task, whatever file it stands in (seed 001, SCUD; seed-systems.md section 4.3).
+//! One task, from any kind of file (seed 001, SCUD; seed-systems.md section 4.3).
 
 pub(crate) mod taken;
 pub(crate) mod task_loop;
@@ -64,7 +64,7 @@ impl TaskId {
         let lower = self.0.to_ascii_lowercase();
         let slug = lower.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let slug = slug.trim_matches('-');
-        // What was replaced, or cut, is told apart by what it was.
+        // A replaced or cut id is made unique by the original.
         if slug == self.0 && slug.len() <= Self::SLUG {
             return slug.to_owned();
         }
@@ -159,7 +159,7 @@ pub enum TaskStatus {
     /// To be done.
     #[default]
     Pending,
-    /// Somebody is at it.
+    /// It is being worked on.
     InProgress,
     /// Done.
     Done,
@@ -228,8 +228,8 @@ impl TaskStatus {
         matches!(self, Self::Pending | Self::InProgress)
     }
 
-    /// Whether only a person, or whoever works beside the plan, says so of a task that is not done: there is nothing to be done
-    /// about it any more.
+    /// Whether only a person, or another writer, sets this status of a task that is not done: the plan has nothing left
+    /// to do.
     #[must_use]
     pub(super) fn is_off(self) -> bool {
         match self {
@@ -292,7 +292,7 @@ pub struct Task {
 }
 
 impl Task {
-    /// A task of which nothing else is known: to be done, behind nothing.
+    /// A task of which nothing else is known: to be done, after nothing.
     #[must_use]
     pub fn new(id: TaskId, title: String) -> Self {
         Self {
@@ -313,7 +313,7 @@ impl Task {
     }
 }
 
-/// Why a task stands where it stands, for whoever reads its file.
+/// Why a task has its status, for the reader of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// In one line.

@@ -50,12 +50,12 @@ pub struct TriedGate {
     pub printed: String,
 }
 
-/// The mark behind which the words that count stand (seed 001).
+/// The mark before the words that count (seed 001).
 const MARK: &str = "REFINEMENT:";
 /// How much of a text is passed on, in bytes.
 const EXCERPT: usize = 6 << 10;
 
-/// What an agent is asked that is to propose how the task goes on.
+/// The prompt of an agent that proposes how the task continues.
 #[must_use]
 pub fn question(tried: &Tried) -> String {
     let Tried { task, title, reason, told, attempts, diff, .. } = tried;

@@ -1,8 +1,9 @@
-//! Whose turn it is: which task is started next, and in which order what is proven lands.
+//! Which task is started next, and in which order proven work lands.
 //!
-//! A task that came back, as what it made did not fit what others had landed, goes before the fresh ones of its wave, and is
-//! one of its kind at a time: else those that change the same lines would send each other back until all but one are
-//! blocked. In its last round before that nothing lands but it. What fits what had landed when that began so lands.
+//! A task that came back, because its work did not fit what others had landed, goes before the fresh ones of its wave,
+//! and is the only one of its kind at a time: else those that change the same lines would send each other back until
+//! all but one are blocked. In its last round before that nothing else lands, so what fits the line at its begin still
+//! fits when it lands.
 
 use std::cmp::Reverse;
 
@@ -54,12 +55,12 @@ impl PlanState {
         if self.is_another_back() {
             return its_turn.find(|ready| ready.is_fresh).map(|ready| ready.task);
         }
-        // Whoever began meanwhile would only make it wait for longer.
+        // A task that began meanwhile would only make it wait longer.
         let is_settling = self.batch.is_some() || !self.proven.is_empty();
         (!is_settling || !self.tasks[first.task].has_last_chance()).then_some(first.task)
     }
 
-    /// Those that run, but for those that rest: these keep nobody waiting.
+    /// Those that run, without those that rest, which block no other task.
     fn at_work(&self) -> impl Iterator<Item = (usize, &Running)> {
         self.running().filter(|(_, running)| running.halt.is_none())
     }

@@ -111,7 +111,7 @@ pub struct InWave {
     pub complexity: u32,
     /// What has to be done first, and is not yet: inherited from its parent too, and its own subtasks.
     pub depends_on: Vec<TaskId>,
-    /// The task that it cannot begin for, as nobody is going to do that one; null where there is none.
+    /// The task that keeps it from beginning because it will not be done; null if there is none.
     pub waits_on: Option<TaskId>,
 }
 

@@ -39,7 +39,7 @@ fn a_person_comes_before_proof_and_proof_before_what_forbids_to_go_on() {
     journal.state.pause = None;
     assert_eq!(journal.next(), Step::Finish(End::TimedOut));
     journal.state.active = Duration::from_millis(59_999);
-    // An iteration that has begun is tried again whatever the cap says: it is within it.
+    // An iteration that has begun is tried again regardless of the cap: it is within it.
     assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(5, 2))));
     journal.state.phase = Phase::Idle { claim: None, uncommitted: false };
     assert_eq!(journal.next(), Step::Finish(End::IterationCap));
@@ -192,7 +192,7 @@ fn nobody_is_started_beside_what_an_attempt_left_behind_but_an_end_is_recorded()
     assert_eq!(journal.then(swept()).next(), Step::Start(ChildId::Attempt(id(2, 1))));
 
     let journal = Journal::running().spawns().after_ms(3_000).ends(leaves(true));
-    // Recorded before anybody can ask for something else.
+    // Recorded before another request can arrive.
     assert_eq!(journal.next(), Step::Finish(End::Completed { claim: ClaimSource::Promise }));
     assert_eq!(journal.obey().then(swept()).next(), Step::Rest);
 }

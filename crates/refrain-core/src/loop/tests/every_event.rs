@@ -150,7 +150,7 @@ pub(super) fn samples() -> Vec<Journal> {
     };
     vec![
         sample(),
-        // Gates: at the baseline, stopped at the time limit, and behind a claim.
+        // Gates: at the baseline, stopped at the time limit, and after a claim.
         Journal::gated([true, false])
             .takes(0)
             .gates_end(&[1, 0])
@@ -176,7 +176,7 @@ pub(super) fn samples() -> Vec<Journal> {
                 .runs(3_000, Exit::Code(0))
                 .asks(Ask::Cancel(Urgency::Now)),
         ),
-        // No progress: another agent goes on, or the loop ends.
+        // No progress: another agent continues, or the loop ends.
         Journal::stuck(OnStuck::Change(Box::new(other_agent()))).obey(),
         Journal::ended(End::Stuck),
     ]

@@ -1,5 +1,5 @@
-//! Where journals for properties come from: *obedient* ones, in which somebody does what [`next_step`](super::super::next_step)
-//! says while the world goes on, and *loose* ones, made of whatever the fold accepts.
+//! Journals for properties: *obedient* ones, in which a runner does what [`next_step`](super::super::next_step) says
+//! while the world continues, and *loose* ones, made of any events that the fold accepts.
 
 use jiff::Timestamp;
 use proptest::collection::vec;
@@ -277,7 +277,7 @@ pub(super) fn loose() -> impl Strategy<Value = Journal> {
     })
 }
 
-/// Something that happens to a loop while its runner does what it is told.
+/// An event from outside while the runner obeys.
 #[derive(Clone, Debug)]
 pub(super) enum Happening {
     Nothing,
@@ -337,7 +337,7 @@ pub(super) fn happens(journal: Journal, happening: Happening) -> Journal {
     }
 }
 
-/// A runner, and others after it, obey; the world goes on between any two of their steps.
+/// A runner, and others after it, obey; events happen between any two of their steps.
 pub(super) fn obedient() -> impl Strategy<Value = Journal> {
     (any_spec(), vec((happening(), 0..20_000i64), 0..80)).prop_map(|(spec, happenings)| {
         happenings.into_iter().fold(Journal::of(spec).taken_over(), |journal, (happening, ms)| {

@@ -1,4 +1,4 @@
-//! Which event can follow which. Whatever else a journal holds is damage, and changes nothing.
+//! Which event can follow which. Any other order in a journal is damage, and changes nothing.
 
 use std::collections::BTreeSet;
 
@@ -218,7 +218,7 @@ fn a_loop_ends_as(#[case] journal: Journal, #[case] names: &[&str], #[case] clai
 #[test]
 fn a_request_is_heard_once() {
     let journal = Journal::running().then(heard("a", Ask::Steer("left".into())));
-    // Whatever it asks the second time, and whoever hears it.
+    // Whatever it asks the second time, and whichever runner reads it.
     for journal in [journal.clone(), journal.clone().taken_over(), journal.starts()] {
         for ask in [Ask::Steer("left".into()), Ask::Proceed, CANCEL] {
             let damage = journal.refuses(heard("a", ask));

@@ -180,7 +180,7 @@ pub enum PromptMode {
     Auto,
     /// One argument, the last.
     Arg,
-    /// Standard input, which is a file: nobody has to feed it.
+    /// Standard input, which is a file, so no process has to feed it.
     Stdin,
     /// The variable `PROMPT`.
     Env,

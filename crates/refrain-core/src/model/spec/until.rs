@@ -12,7 +12,7 @@ pub enum Until {
     Complete,
     /// When as many iterations are done as were asked for: no claim ends it before that, and it needs none then.
     Count,
-    /// For as long as nobody, and no limit, stops it: a claim says that there is nothing to do now, and is waited behind.
+    /// Until it is stopped or reaches a limit: a claim says that there is nothing to do now, and a wait follows it.
     Forever,
 }
 

@@ -16,7 +16,7 @@ impl PlanState {
             old.into_iter().zip(written).map(|(task, word)| (task.card.id.clone(), (task, word))).collect();
         let batch = self.batch.as_ref();
         let lands = |id: &TaskId| batch.is_some_and(|it| it.merged.iter().any(|one| one.task == *id));
-        // Journals of before may name one twice: the first is meant by whatever names it.
+        // Old journals may name one twice: references mean the first.
         let mut named = HashSet::new();
         self.tasks = cards
             .iter()
@@ -133,7 +133,7 @@ impl TaskState {
     /// that.
     pub(super) fn told(mut self, card: &Card, written: TaskStatus, lands: bool) -> Self {
         let is_said = card.status != written;
-        // A plan writes that itself, before it writes how it ended: nobody says by it that it is to be tried again.
+        // Only `pending` asks for another try: the plan itself writes `in-progress` before it writes how a task ended.
         let is_again = card.status == TaskStatus::Pending;
         if is_said {
             self.is_withdrawn = card.status.is_off();

@@ -7,7 +7,7 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use crate::plan::{TaskId, file};
 
-/// How much of a plan is told where no heading of it names the task, in characters (seed 001).
+/// How much of a plan the prompt quotes if no heading of it names the task, in characters (seed 001).
 const BEGINNING: usize = 2_000;
 
 /// A plan's text, read once for all of its tasks.
@@ -105,7 +105,7 @@ fn named(words: &str) -> Option<(bool, &str)> {
     let rest = behind.unwrap_or(words).trim_start().trim_start_matches('#');
     let is_of_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '.' | '-');
     let end = rest.find(|c| !is_of_id(c)).unwrap_or(rest.len());
-    // What goes on behind it is another word, unless something stands between.
+    // A letter or digit right after it makes it another word.
     let is_whole = rest[end..].chars().next().is_none_or(|c| !c.is_alphanumeric());
     (end > 0 && is_whole).then(|| (behind.is_some(), &rest[..end]))
 }

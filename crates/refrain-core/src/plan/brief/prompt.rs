@@ -1,5 +1,5 @@
-//! The prompt of a task's loop: whose task it is, its specification, what happened before, how to give up. How to claim is
-//! told by the loop itself, behind all this.
+//! The prompt of a task's loop: which task it is, its specification, what happened before, how to give up. The loop
+//! itself adds how to claim, after all this.
 
 use super::spec::RULE;
 use super::{Again, Brief};

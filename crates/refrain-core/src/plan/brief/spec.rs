@@ -25,13 +25,13 @@ pub struct Sources<'a> {
     pub plan: Option<&'a PlanDocument>,
     /// Other files, in their order.
     pub files: &'a [SpecFile],
-    /// The shell commands that prove every task which names none of its own; none where the agent is told its gates anyway.
+    /// The shell commands that prove every task which names none of its own; none if the prompt names its gates anyway.
     pub verification: Option<&'a [String]>,
     /// What stands around the parts; none is nothing but rules between them.
     pub template: Option<&'a SpecTemplate>,
 }
 
-/// A file that is told as it is.
+/// A file that is included unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecFile {
     pub name: String,
@@ -39,7 +39,7 @@ pub struct SpecFile {
     pub text: String,
 }
 
-/// The specification of a task. What it is made of is somebody's text: no control character of it is left.
+/// The specification of a task. Its sources are untrusted text: it keeps no control character of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brief {
     pub(super) parts: Vec<Part>,
@@ -73,8 +73,8 @@ pub enum PartKind {
 }
 
 impl Brief {
-    /// The specification of the task that stands there in the graph. Of the tasks that it is a part of all is told that they
-    /// say themselves, as nobody else is told it; of those before it the titles and nothing else.
+    /// The specification of the task at this place in the graph. It quotes all that the task's parents say, because no
+    /// other prompt does; of the tasks before it only the titles.
     #[must_use]
     pub fn of(graph: &Graph, at: usize, sources: Sources<'_>) -> Self {
         let task = &graph.tasks()[at];

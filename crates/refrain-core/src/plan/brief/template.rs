@@ -27,7 +27,7 @@ pub enum SpecTemplateError {
          the word in braces"
     )]
     Unknown(String),
-    /// Whoever is told it is not told the task.
+    /// Its reader would not learn the task.
     #[error("it does not name {{task}}, so the agent would not be told what to do")]
     NoTask,
 }

@@ -118,7 +118,7 @@ fn members(text: &str) -> Result<Vec<(String, Raw<'_>)>, FileError> {
     Ok(parse::<Members<'_>>(json, text, at)?.0)
 }
 
-/// The text behind the byte order mark, and where that begins.
+/// The text after the byte order mark, and where that begins.
 fn without_mark(text: &str) -> (usize, &str) {
     let json = text.strip_prefix('\u{feff}').unwrap_or(text);
     (text.len() - json.len(), json)
@@ -139,7 +139,7 @@ fn group<'a>(text: &'a str, tag: Option<&str>) -> Result<Group<'a>, FileError> {
     }
 }
 
-/// Every task of the file's tag, subtasks behind their parents.
+/// Every task of the file's tag, subtasks after their parents.
 pub(super) fn entries<'a>(text: &'a str, tag: Option<&str>) -> Result<Vec<Entry<'a>>, FileError> {
     let tasks = group(text, tag)?.tasks.read::<Vec<Raw<'_>>>(text)?;
     let mut entries = Vec::with_capacity(tasks.len());

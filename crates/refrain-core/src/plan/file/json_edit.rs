@@ -1,5 +1,5 @@
-//! Statuses in the JSON shapes: values are replaced where they stand, and keys of our own (`blocked_reason`, `attempts`) are
-//! put behind the status in the manner of what stands there.
+//! Statuses in the JSON shapes: values are replaced in place, and keys of our own (`blocked_reason`, `attempts`) are
+//! added after the status, in the style of the file.
 
 use std::collections::HashMap;
 
@@ -72,7 +72,7 @@ struct Manner<'a> {
     before: &'a str,
     /// What stands between a key and its value.
     between: &'a str,
-    /// Where the value ends that others are put behind.
+    /// Where the value ends that others are added after.
     end: usize,
 }
 

@@ -60,7 +60,7 @@ impl<'a> Raw<'a> {
         self.as_type::<String>().map(Cow::Owned)
     }
 
-    /// What is in it, as a type that borrows from it. What is wrong is told with its place in the whole.
+    /// Its content, as a type that borrows from it. An error has its place in the whole.
     pub(super) fn read<T: Deserialize<'a>>(self, whole: &str) -> Result<T, FileError> {
         read(self.text(), whole, self.span(whole).start)
     }

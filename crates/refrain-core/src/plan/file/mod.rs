@@ -1,5 +1,5 @@
-//! Task files: text in, tasks out; and text in, text out, with some statuses changed and all else as it was, byte for byte.
-//! Which file it is, and how it is replaced, is the store's.
+//! Task files: text in, tasks out; and text in, text out, with some statuses changed and all else as it was, byte for
+//! byte. Which file it is, and how it is replaced, is in refrain-store.
 //!
 //! Four shapes are known ([`Shape`]). SCUD's three are those of seed-systems.md section 4.3; the fourth is a plan or a
 //! checklist in Markdown.
@@ -51,10 +51,10 @@ impl Shape {
     }
 }
 
-/// Reads the tasks of `tag`; a shape that holds but one tag is read whatever it is called.
+/// Reads the tasks of `tag`; a shape with only one tag is read under any name.
 ///
 /// # Errors
-/// [`FileError`] where the text is malformed, or the tag is not there.
+/// [`FileError`] if the text is malformed, or the tag is not there.
 pub fn read(text: &str, shape: Shape, tag: &str) -> Result<Tasks, FileError> {
     match shape {
         Shape::TagJson => json::read(text, None),
@@ -73,7 +73,8 @@ pub fn tags(text: &str, shape: Shape) -> Result<Vec<String>, FileError> {
     }
 }
 
-/// Puts tasks where they are to stand, unless somebody else did so, and leaves every other byte as it was. Costs one pass, however many they are.
+/// Sets the statuses of tasks, unless another writer already changed them, and leaves every other byte as it was. One
+/// pass for any number of changes.
 ///
 /// # Errors
 /// [`FileError`] as for [`read`].
@@ -86,7 +87,7 @@ pub fn set(text: &str, shape: Shape, tag: &str, changes: &[Change]) -> Result<Ch
     }
 }
 
-/// Whether a Markdown text has headings of tasks: then it is a task file, whatever else there is.
+/// Whether a Markdown text has headings of tasks: then it is a task file, whatever else it holds.
 #[must_use]
 pub fn has_task_headings(text: &str) -> bool {
     markdown::has_headings(text)

@@ -110,7 +110,7 @@ fn parts(text: &str) -> Vec<Range<usize>> {
     parts
 }
 
-/// The tag of a part, and what stands behind the line that names it; none where the part is blank.
+/// The tag of a part, and the text after the line that names it; none if the part is blank.
 fn tag_of(text: &str, part: Range<usize>) -> Result<Option<(&str, Range<usize>)>, FileError> {
     let is_first = text[..part.start].trim_start_matches('\u{feff}').is_empty();
     if text[part.clone()].trim().is_empty() && !is_first {

@@ -82,7 +82,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A detail, as it stands behind the end of a line.
+    /// A detail, as it is written after the end of a line.
     fn row(&self, task: &str, field: &str, value: &str) -> String {
         let end = self.line_end();
         let lines: String = value.lines().map(|line| format!("{end}  {line}")).collect();

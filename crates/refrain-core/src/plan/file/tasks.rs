@@ -19,7 +19,7 @@ pub struct Tasks {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub task: TaskId,
-    /// Where it stood when that was decided: what says otherwise by now was written by somebody else, and is left.
+    /// Its status when that was decided: any other by now comes from another writer, and is left.
     pub from: TaskStatus,
     pub status: TaskStatus,
     /// Why, where a person has to look at it. Without one, what the file said before is taken out.
@@ -37,7 +37,7 @@ pub struct Changed {
 }
 
 impl Change {
-    /// Whether nobody else wrote where the task stands, or wrote the same.
+    /// Whether no other writer changed the status, or wrote the same.
     pub(super) fn fits(&self, found: TaskStatus) -> bool {
         found == self.from || found == self.status
     }

@@ -10,7 +10,7 @@ use crate::plan::{Problem, Task};
 
 /// Takes the parent from the first task of each ring of parents, and tells the ring.
 pub(crate) fn cut_parents(tasks: &[Task], parents: &mut [Option<usize>], problems: &mut Vec<Problem>) {
-    // Who came by here last: a walk that meets itself is a ring.
+    // The last walk that passed here: a walk that meets itself is a ring.
     let mut seen = vec![usize::MAX; tasks.len()];
     for start in 0..tasks.len() {
         let mut at = start;

@@ -52,7 +52,7 @@ pub(crate) fn parents(
     parents
 }
 
-/// What each task, and behind all tasks each gate, is behind.
+/// What each task, and after all tasks each gate, depends on.
 pub(crate) fn needs(
     tasks: &[Task],
     index: &HashMap<TaskId, usize>,
@@ -63,7 +63,7 @@ pub(crate) fn needs(
     let mut pairs = Vec::with_capacity(2 * count);
     for (at, task) in tasks.iter().enumerate() {
         if let Some(parent) = parents[at] {
-            // It is behind its parent's gate, and so is its own gate; the parent is done after it.
+            // It comes after its parent's gate, and so does its own gate; the parent is done after it.
             pairs.extend([(at, count + parent), (count + at, count + parent), (parent, at)]);
         }
         for named in &task.dependencies {

@@ -226,7 +226,7 @@ fn comes_before(tasks: &[Task], task: usize, on: usize) -> bool {
 }
 
 prop_compose! {
-    /// Plans without cycles, as whatever depends on something comes behind it, and with parts of up to two levels.
+    /// Plans without cycles, as a task comes after all that it depends on, and with parts of up to two levels.
     fn plans()(rows in prop::collection::vec((0..12_usize, prop::collection::vec(any::<prop::sample::Index>(), 0..3), 0..4_usize), 1..14)) -> Vec<Task> {
         let mut tasks: Vec<Task> = Vec::new();
         for (at, (parent, dependencies, status)) in rows.into_iter().enumerate() {

@@ -8,7 +8,7 @@ use crate::simulation::random::Random;
 struct Row {
     card: Card,
     number: u64,
-    /// A person wrote its status, and nobody has read that yet.
+    /// A person wrote its status, and no runner has read that yet.
     is_touched: bool,
 }
 
@@ -18,7 +18,7 @@ pub(super) struct TaskFile {
     next: u64,
     /// It can be read.
     pub(super) is_valid: bool,
-    /// Somebody else than the plan changed it since it was read.
+    /// Another writer than the plan changed it since it was read.
     pub(super) is_changed: bool,
 }
 
@@ -98,7 +98,7 @@ impl TaskFile {
         }
     }
 
-    /// The plan's own words stand in it, where nobody wrote another.
+    /// The file has the plan's own status, unless another writer changed it.
     pub(super) fn assert_says(&self, id: &TaskId, status: TaskStatus) {
         let row = self.rows.iter().find(|row| row.card.id == *id && !row.is_touched);
         if let Some(row) = row.filter(|_| self.is_valid && !self.is_changed) {
@@ -134,7 +134,7 @@ impl TaskFile {
                 "dependencies changed"
             }
             3 => {
-                // Whoever sorts a file moves a task to another place.
+                // A person who sorts a file moves a task to another place.
                 let row = self.rows.remove(place);
                 self.rows.push(row);
                 "a task moved"

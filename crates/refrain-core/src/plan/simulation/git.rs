@@ -98,7 +98,7 @@ impl Git {
         rate > 0 && mixed([self.salt, what as u64, one, other]).is_multiple_of(rate)
     }
 
-    /// Two pieces of tasks that nobody saw together before. What a person commits gets on with everything.
+    /// Whether neither of two pieces was made on top of the other. What a person commits gets on with everything.
     fn strangers(&self, one: u64, other: u64) -> bool {
         let knows = |one: u64, other| {
             usize::try_from(one)

@@ -532,7 +532,7 @@ impl Ledger {
         assert!(!self.is_last_chance(state), "another lands while a task has its last chance");
     }
 
-    /// Whoever can begin, and has room, has begun; what can land is on its way.
+    /// Every task that can begin, and has room, has begun; what can land is on its way.
     pub(super) fn assert_nobody_starves(&self, state: &PlanState, is_git_at_work: bool) {
         let has_room = self.running().count() < self.spec.jobs as usize;
         let has_means = self.iterations_left() > 0 && state.slice() != Some(Usd(0));
@@ -542,7 +542,8 @@ impl Ledger {
             let wave = waves[&id];
             self.spec.pipeline || state.waves.iter().position(|wave| wave.open > 0) == wave
         };
-        // Who came back waits for the others that did; for one that has its last chance all wait until nothing lands.
+        // A task that came back waits for the others that did; for one that has its last chance all wait until nothing
+        // lands.
         let is_one_back = self.is_one_back(state);
         let is_settling = !is_one_back && self.lands();
         let is_last = |id| is_its_turn(id) && self.tasks[&id].returns >= 2;

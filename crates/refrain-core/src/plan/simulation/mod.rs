@@ -3,7 +3,7 @@
 //!
 //! The [`runner`] does what the engine's does, and no more: it records, folds, asks for the next step and executes it. A
 //! [`ledger`] reads every event as it is written, by rules of its own, and says what must hold. Every seed is run twice: once
-//! undisturbed, to learn how many events it has, and once with a crash right before or right behind one of them.
+//! undisturbed, to learn how many events it has, and once with a crash right before or right after one of them.
 
 mod file;
 mod git;

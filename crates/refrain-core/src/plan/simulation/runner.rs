@@ -22,7 +22,7 @@ use crate::spec::Millis;
 
 /// A plan that takes more steps than this while no time passes spins.
 const MANY_STEPS: u32 = 1_500;
-/// After so many events somebody loses patience, and cancels.
+/// After so many events a person loses patience, and cancels.
 const MANY_EVENTS: u64 = 2_500;
 
 /// What git, or the verification, is doing.
@@ -51,7 +51,7 @@ impl World {
         Ok(true)
     }
 
-    /// What a person does with a plan that has stopped; answers whether it goes on.
+    /// What a person does with a stopped plan; returns whether it continues.
     fn stands_still(&mut self, tally: &mut Tally) -> Result<bool, Crash> {
         let random = &mut self.random;
         if self.person.patience == 0 {
@@ -66,7 +66,7 @@ impl World {
         while self.state.tasks.iter().any(|task| self.state.awaits_tune(task)) && self.random.once_in(2) {
             self.tune(tally)?;
         }
-        // Whoever died behind the request is asked for nothing else any more.
+        // A requested cancel is finished first: its runner died after the request.
         let is_cancelled = self.state.cancel.is_some();
         if is_cancelled || self.random.once_in(12) {
             if !is_cancelled {

@@ -36,16 +36,16 @@ pub(super) struct TaskLoop {
     price: u64,
     pub(super) iterations: u32,
     pub(super) cost: u64,
-    /// How it stands while nobody drives it.
+    /// How it stands while it has no runner.
     pub(super) end: Option<TaskEnd>,
     /// The piece of work that it left, and the tree that its gates proved.
     pub(super) work: Option<u64>,
-    /// When its runner hears of it next; none while nobody drives it.
+    /// When its runner gets the next news of it; none while it has no runner.
     pub(super) at: Option<u64>,
     wish: Option<(Urgency, bool)>,
 }
 
-/// What a runner hears of a loop.
+/// The news of a loop for a runner.
 pub(super) enum News {
     /// An iteration is over, and the next one begins.
     Nothing,
@@ -94,7 +94,7 @@ impl TaskLoop {
         }
     }
 
-    /// Somebody drives it from now on, and it may spend so much.
+    /// A runner drives it from now on, and it may spend so much.
     pub(super) fn drive(&mut self, random: &mut Random, now: u64, money: Option<Usd>) {
         self.wish = None;
         let is_settled = matches!(self.end, Some(TaskEnd::Proven { .. } | TaskEnd::Stopped(_)));

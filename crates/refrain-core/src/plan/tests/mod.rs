@@ -151,7 +151,7 @@ impl Plan {
         })))
     }
 
-    /// Starts whatever is to be started.
+    /// Starts every task that can start.
     fn starts(self) -> Self {
         self.started().0
     }

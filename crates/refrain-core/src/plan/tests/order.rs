@@ -1,4 +1,4 @@
-//! Which event can follow which. Whatever else a journal holds is damage, and changes nothing.
+//! Which event can follow which. Any other order in a journal is damage, and changes nothing.
 
 use std::collections::BTreeSet;
 

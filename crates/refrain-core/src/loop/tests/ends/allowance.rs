@@ -43,7 +43,7 @@ fn nothing_is_begun_without_money() {
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 1 });
     journal.live.allowance = left(0);
     assert_eq!(journal.next(), exceeded());
-    // Somebody else may take the last of it between the one and the other.
+    // Another loop may take the last of it between the two steps.
     journal.live.allowance = left(1);
     let mut journal = journal.obey();
     assert!(matches!(journal.next(), Step::Start(ChildId::Attempt(_))));

@@ -119,7 +119,7 @@ fn outages_are_waited_for_longer_and_longer_and_never_count_as_refunds_in_a_row(
     for (waited, base) in waited.iter().zip(bases) {
         assert!((base..=base * 6 / 5).contains(waited), "{waited} for {base}");
     }
-    // Whoever works again begins anew.
+    // A run that works starts the backoff anew.
     let journal = journal.runs(3_000, Exit::Code(0)).spawns().ends(failing(FaultKind::Overloaded));
     assert!(seconds(time(journal.now), wait(journal.next()).until) <= 6);
 }

@@ -161,7 +161,7 @@ fn the_count_ends_with_a_proof(#[case] journal: Journal, #[case] next: Step, #[c
     }
 }
 
-/// A journal of 0.1.0 that stopped there as used up goes on if it is granted more.
+/// A journal of 0.1.0 that stopped there as used up continues if it is granted more.
 #[test]
 fn a_loop_that_stopped_at_its_cap_before_can_be_granted_more() {
     let journal = once(gates([true]), |_| ()).attempts(ends_well()).takes(1).gates_end(&[0]);

@@ -253,7 +253,7 @@ fn a_candidate_that_never_comes_to_rest_is_not_proven() {
         (1..=MAX_ROUNDS).fold(claims().takes(1), |journal, round| journal.gates_end(&[0]).takes(round + 1));
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
     assert!(journal.state.proof.as_ref().unwrap().restless);
-    // Its results are not kept, whatever it is then.
+    // Its results are not kept, whatever they are.
     let journal = journal.attempts(finished(Exit::Code(0))).takes(MAX_ROUNDS + 1);
     assert!(matches!(journal.next(), Step::Start(ChildId::Gate { .. })));
 }

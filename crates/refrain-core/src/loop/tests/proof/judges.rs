@@ -51,7 +51,7 @@ fn worked(cost: u64, used: Tokens) -> AttemptFinished {
     AttemptFinished { report, ..claiming(ClaimSource::Promise) }
 }
 
-/// What an agent was heard to say that was killed: everything but the end of it.
+/// The report of a killed agent: everything but the end of it.
 fn cut_off() -> AgentReport {
     AgentReport { is_final: false, ..costing(None, tokens(3, 3)) }
 }
@@ -125,7 +125,7 @@ fn a_reviewer_that_keeps_its_cost_to_itself_makes_a_cap_on_money_impossible() {
     assert!(matches!(journal.next(), Step::Finish(End::Blocked { .. })), "{:?}", journal.next());
 }
 
-/// The runner dies under an agent that judges, of which this was heard.
+/// The runner dies during an agent that judges and has reported this.
 fn dies(journal: &Journal, judged: Option<AgentReport>) -> Journal {
     let judged = judged.map(Box::new);
     let event = Event::RunnerStarted { runner: runner(2), interrupted: None, adopted: None, judged };

@@ -1,4 +1,4 @@
-//! What a loop does with its repository: the base before the first iteration, a commit behind each that is charged, its own
+//! What a loop does with its repository: the base before the first iteration, a commit after each charged one, its own
 //! worktree given back at the end.
 
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency};
@@ -154,7 +154,7 @@ fn what_is_changed_while_a_loop_stands_still_is_not_its_own() {
     assert_eq!(journal.state.git.base.as_ref().unwrap().branch.as_deref(), Some("main"));
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
 
-    // What is not committed yet is its own, and nobody can tell a person's part from it.
+    // What is not committed yet is still its own; a person's part cannot be told from it.
     let paused = worked().then(asked(Ask::Pause(Urgency::Now))).obey();
     let resumed = paused.state.resume(&Grant::default()).unwrap().unwrap();
     assert_eq!(paused.then(resumed).taken_over().next(), Step::Commit { iteration: 1 });

@@ -41,7 +41,7 @@ fn completed<'a>(outline: &'a Outline, changed: &HashMap<&TaskId, TaskStatus>) -
         outline.found.iter().map(|it| changed.get(&it.id).copied().unwrap_or_else(|| it.status())).collect();
     let mut parts: Vec<(bool, bool)> = vec![(true, false); outline.found.len()];
     let mut completed = Vec::new();
-    // A part stands behind its whole.
+    // A part comes after its whole.
     for (at, found) in outline.found.iter().enumerate().rev() {
         let (are_done, is_news) = parts[at];
         let is_completed = stands[at] == TaskStatus::Expanded && found.has_parts && are_done && is_news;
@@ -51,7 +51,7 @@ fn completed<'a>(outline: &'a Outline, changed: &HashMap<&TaskId, TaskStatus>) -
         }
         if let Some(parent) = found.parent {
             let is_news = is_completed || changed.contains_key(&found.id);
-            // What nobody does is no reason to wait.
+            // A cancelled part is no reason to wait.
             let is_over = matches!(stands[at], TaskStatus::Done | TaskStatus::Cancelled);
             parts[parent] = (parts[parent].0 && is_over, parts[parent].1 || is_news);
         }

@@ -65,7 +65,7 @@ struct Heading {
 struct Item {
     range: Range<usize>,
     tick: Tick,
-    /// Its first line, behind the box.
+    /// Its first line, after the box.
     line: Range<usize>,
 }
 
