@@ -1,5 +1,5 @@
-//! What the agent is told: the user's prompt, unchanged; how the loop works, in the same words in every iteration, so that a
-//! provider's prompt cache hits; then what is new. The order is the contract's ("What the agent and its gates see").
+//! The agent's prompt: the user's prompt, unchanged; how the loop works, in the same words in every iteration, so that
+//! a provider's prompt cache hits; then what is new. The order is the contract's ("What the agent and its gates see").
 
 pub mod context;
 pub mod excerpt;

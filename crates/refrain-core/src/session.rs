@@ -1,5 +1,5 @@
-//! A loop that an agent's own live session drives: the turns of the session are its attempts. Which session that is, and how
-//! it works. What its hook decides is in `stop`; what that is told, and answers, in the agents' own words, is in
+//! A loop that an agent's own live session drives: the turns of the session are its attempts. Which session that is,
+//! and how it works. What its hook decides is in `stop`; the hook's input and answer in the agents' own formats are in
 //! `refrain-agents`.
 
 mod stop;
@@ -80,8 +80,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Whether a stop of the session of this name is one of this loop's: never another's. One that nobody has named yet is
-    /// recognised by its process, or not at all.
+    /// Whether a stop of the session of this name is a stop of this loop's session, never of another. A session without
+    /// a name yet is recognised by its process, or not at all.
     #[must_use]
     pub fn is(&self, id: &str, process: Option<Process>) -> bool {
         match &self.id {

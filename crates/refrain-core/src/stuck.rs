@@ -1,5 +1,5 @@
-//! Whether a loop still makes progress, judged by what its iterations leave behind (work, failures, claims), never by what an
-//! agent says of them; and the prompt section for an agent that makes none.
+//! Whether a loop still makes progress, judged by the results of its iterations (work, failures, claims), never by what
+//! an agent says of them; and the prompt section for an agent that makes none.
 //!
 //! A small fold: [`Stuck::record`] takes one [`IterationResult`], [`Stuck::verdict`] compares the counts with [`ROWS`]. Only
 //! charged iterations are recorded: neither a refunded attempt nor a baseline run is (contract.md). What follows from a verdict
@@ -18,7 +18,7 @@ pub const MORE: u32 = 2;
 /// How many states of the work are known as earlier ones.
 const STATES: usize = 64;
 
-/// What one charged iteration left behind.
+/// The result of one charged iteration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IterationResult {
     /// What failed: the first failing required gate, the agent itself, or why its claim was refused.
@@ -62,7 +62,7 @@ const ROWS: [Row; 4] = [
     Row { pattern: Pattern::OldFailure, shift: 2, more: None },
 ];
 
-/// The rows of `refrain run` (seed 004): unchanged work, and the same failure whatever was changed or claimed.
+/// The rows of `refrain run` (seed 004): unchanged work, and the same failure regardless of changes and claims.
 const ROWS_BY_FAILURE: [Row; 3] = [
     Row { pattern: Pattern::SameWork, shift: 1, more: Some(MORE) },
     Row { pattern: Pattern::NewFailure, shift: 1, more: Some(MORE) },
@@ -272,7 +272,7 @@ fn attempt(tried: &Tried<'_>) -> String {
     parts.join("; ")
 }
 
-/// Somebody else's text, on one line.
+/// Foreign text, on one line.
 fn one_line(text: &str, most: usize) -> String {
     clip(&squeeze(&printable(text)), most).into_owned()
 }

@@ -22,7 +22,7 @@ pub(super) struct Block {
     fence: Option<(u8, usize)>,
     /// How far the text of the current list item is indented.
     item: usize,
-    /// A paragraph goes on: an indented line is part of it, not code.
+    /// A paragraph continues: an indented line is part of it, not code.
     in_paragraph: bool,
 }
 
@@ -74,7 +74,7 @@ impl Block {
         Place::Text
     }
 
-    /// Steps over the marks of list items; answers how far the text behind the last one stands from it.
+    /// Steps over the marks of list items; returns how far the text after the last one stands from it.
     fn list_item<'a>(&mut self, indent: usize, mut text: &'a [u8]) -> (usize, &'a [u8]) {
         let (mut column, mut offset) = (indent, 0);
         while let Some(mark) = list_mark(text) {

@@ -63,8 +63,8 @@ impl Echo {
         Heard::Whole
     }
 
-    /// Whether the line is the next of the prompt. Something may stand before its first line ("Prompt: …") and behind its
-    /// last one.
+    /// Whether the line is the next of the prompt. Text may come before its first line ("Prompt: …") and after its last
+    /// one.
     fn fits(&self, line: &[u8]) -> bool {
         let expected = &*self.lines[self.matched];
         let (first, last) = (self.matched == 0, self.matched + 1 == self.lines.len());

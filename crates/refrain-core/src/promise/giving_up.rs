@@ -7,13 +7,13 @@ use crate::text::{clip, squeeze};
 /// What such a line begins with.
 pub(crate) const GIVES_UP: &str = "TASK_BLOCKED:";
 
-/// What stands in place of the reason where agents are told of the line.
+/// The placeholder for the reason in the prompt.
 pub(crate) const PLACEHOLDER: &str = "<reason>";
 
 /// How much of the reason is kept, in bytes.
 const LONGEST: usize = 500;
 
-/// The reason, where the line gives up. One that only repeats what agents are told does not.
+/// The reason, if the line gives up. A line that only repeats the prompt does not.
 pub(super) fn given_up(line: &str) -> Option<String> {
     let reason = beginning(line).strip_prefix(GIVES_UP)?;
     let reason = squeeze(reason.trim_matches(|c: char| matches!(c, '*' | '_' | '~') || c.is_whitespace()));

@@ -390,7 +390,7 @@ impl Scanner {
     /// The same for the next part of a line that is too long to be held; `before` bytes of it have passed.
     fn search_overlong(&mut self, before: usize, part: &[u8]) {
         let Some(words) = self.wanted_anywhere() else { return };
-        // What is held is the line's begin, or both its ends: only the end goes on with this part.
+        // The held bytes are the line's begin, or both its ends: only the end continues with this part.
         let seam = if before > LONGEST_HELD { self.held.len().saturating_sub(words.len()) } else { 0 };
         let text = [&self.held[seam..], part].concat();
         if String::from_utf8_lossy(&text).to_lowercase().contains(&words) {

@@ -25,7 +25,7 @@ pub fn context(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
     (!parts.is_empty()).then(|| text(state, state.iteration, &parts, quoted))
 }
 
-/// The state as the next iteration would find it, for what is told of a loop that ends.
+/// The state as the next iteration would find it, for the context of a loop that ends.
 #[must_use]
 pub fn ahead(state: &LoopState) -> LoopState {
     let mut ahead = state.clone();

@@ -69,7 +69,7 @@ fn line(state: &LoopState, result: &GateResult, quoted: Quoted<'_>) -> Option<St
 
 /// How the tests that failed then differ from those that fail now.
 fn compare(now: &FailingTests, then: &FailingTests) -> String {
-    // Where the output does not name all of them nobody knows which are others.
+    // If the output does not name all of them, the others cannot be compared.
     let is_whole = |tests: &FailingTests| tests.names.len() as u64 >= tests.count();
     let mut text = then.count().to_string();
     if !is_whole(now) || !is_whole(then) {
@@ -103,7 +103,7 @@ fn names(all: &BTreeSet<String>, most: usize) -> String {
     }
 }
 
-/// A test's name without the module that unittest puts behind it: `test_day (test_durations.T.test_day)`.
+/// A test's name without the module that unittest adds after it: `test_day (test_durations.T.test_day)`.
 fn shortened(name: &str) -> &str {
     match name.split_once(" (") {
         Some((short, rest)) if rest.ends_with(')') && !short.contains(' ') => short,

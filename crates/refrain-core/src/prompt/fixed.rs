@@ -126,7 +126,7 @@ fn list(spec: &Spec, hard: bool, headline: &str, text: &mut String) -> bool {
     text.len() > before
 }
 
-/// A gate's command, whole, behind its name; one of several lines in a fence of its own.
+/// A gate's command, whole, after its name; one of several lines in a fence of its own.
 fn command_in_full(command: &str) -> String {
     let command = printable(command);
     let command = command.trim();
@@ -157,7 +157,7 @@ fn protected(protect: &ProtectSpec, commits: bool, text: &mut String) {
     }
 }
 
-/// How to claim: the line with the tag is left out if the user's own prompt has it.
+/// How to claim: the line with the tag is omitted if the user's own prompt has it.
 fn claim(spec: &Spec, text: &mut String) {
     let (when, then) = match spec.until {
         Until::Complete => ("everything is done", ""),

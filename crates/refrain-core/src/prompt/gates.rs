@@ -1,4 +1,4 @@
-//! What the agent is told of gates that did not pass.
+//! The part of the prompt on gates that did not pass.
 
 use std::fmt::Write;
 
@@ -103,7 +103,7 @@ fn what_one_gate_said(
         text.push_str(&state.said_before(result, "run"));
     }
     if let GateFailure::Review(findings) = failure {
-        // What is to be done stands there, so it is told whole.
+        // The findings say what to do, so they are quoted whole.
         let _ = write!(text, ". It found:\n\n{}", excerpt.whole(findings.trim()));
         return Some(text);
     }

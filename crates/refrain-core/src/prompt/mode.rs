@@ -26,7 +26,7 @@ pub fn prompt(text: &str, task: Option<&str>) -> String {
     }
 }
 
-/// The prompt with a person's directions behind it, as seed 002 has them.
+/// The prompt followed by a person's directions, as in seed 002.
 #[must_use]
 pub fn directed(prompt: &str, directions: &str) -> String {
     with_section(prompt, "User Directions", directions)
@@ -58,7 +58,7 @@ mod tests {
         assert!(built_in("implement").unwrap().contains("Verify it"));
         assert_eq!(built_in("poetry"), None);
         assert!(SHARED.contains(&format!("{}{}{}", summary::OPEN, summary::PLACEHOLDER, summary::CLOSE)));
-        // How to claim stands behind them, and a tag of theirs would keep it away.
+        // How to claim comes after them, and a tag of theirs would keep it away.
         assert!(
             BUILT_IN.iter().all(|(_, text)| !text.contains("<promise>")) && !SHARED.contains("<promise>")
         );

@@ -1,4 +1,4 @@
-//! What the agent is told that was held against its claim from outside: checks that failed, and a remote that went another way.
+//! The part of the prompt on objections from outside to a claim: failed checks, and a remote that went another way.
 
 use std::fmt::Write;
 

@@ -28,7 +28,7 @@ impl Excerpt {
         fenced(&cut_middle(text, self.most))
     }
 
-    /// The same of what a program printed, behind words that say so.
+    /// The same of a program's output, after words that say so.
     pub(crate) fn printed(self, words: &str, output: &str) -> String {
         match without_noise(output).filter(|_| !self.is_verbatim) {
             Some(rest) => {

@@ -112,7 +112,7 @@ fn earlier_runs(state: &LoopState) -> Vec<String> {
         let came_to = clip(&came_to, LONGEST_OUTCOME);
         let mut line = format!("Run {}: {came_to}.", attempt.id.iteration);
         if let Some(said) = words(attempt) {
-            // Something stands behind the words, so that they are never the last of their line.
+            // Text follows the words, so that they are never the last of their line.
             let _ = write!(line, " It said: \"{said}\"");
         }
         line

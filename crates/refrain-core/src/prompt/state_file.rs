@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::LoopId;
 use crate::text::{clip, printable, squeeze};
 
-/// How much is told of what an agent needs, in bytes.
+/// How much of an agent's need is quoted, in bytes.
 const LONGEST_NEED: usize = 300;
 
 /// What the agent says of its work.
@@ -135,7 +135,7 @@ fn drop_empty_section(lines: &mut Vec<&str>) {
     }
 }
 
-/// What stands behind the front matter; all of it where it has none.
+/// The text after the front matter; all of it if there is none.
 #[must_use]
 pub fn body(text: &str) -> &str {
     front_matter(text).map_or(text, |(_, body)| &text[body..])

@@ -8,7 +8,7 @@ use crate::text::{in_order, printable, squeeze};
 pub(crate) const OPEN: &str = "<iteration-summary>";
 /// What it ends with.
 pub(crate) const CLOSE: &str = "</iteration-summary>";
-/// What stands between them where agents are told of it: one that repeats only that said nothing.
+/// The placeholder between them in the prompt: a summary that only repeats it says nothing.
 pub(crate) const PLACEHOLDER: &str = "what this iteration did";
 
 /// The longest summary, in characters; one that is longer is cut.
@@ -20,7 +20,7 @@ const MOST_HELD: usize = 4 << 10;
 /// Listens to the lines of one message. The last summary counts.
 #[derive(Debug, Default)]
 pub(crate) struct Listener {
-    /// What stands behind a tag that no line has closed yet.
+    /// The text after a tag that no line has closed yet.
     open: Option<String>,
     found: Option<String>,
 }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::promise::Scanner;
 
-    /// What is heard in one message. S and E stand for the tags.
+    /// The summary found in one message. S and E stand for the tags.
     fn heard(message: &str) -> Option<String> {
         let message = message.replace('S', OPEN).replace('E', CLOSE);
         let mut scanner = Scanner::new(None, "");

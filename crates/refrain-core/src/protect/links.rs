@@ -1,4 +1,4 @@
-//! Symbolic links that lead out of the worktree: what is behind one is in no tree, and elsewhere it is something else.
+//! Symbolic links that lead out of the worktree: their target is in no tree, and differs from machine to machine.
 
 use std::fmt;
 

@@ -130,8 +130,8 @@ impl Protected {
             || modules::hidden(path, kind, &self.modules).is_some()
     }
 
-    /// Whether a rule is bound to this folder or to one in it: `ci/**` to `ci` and `.`, but not to `ci/cache`. What git
-    /// ignores as a whole is looked into only where somebody meant it.
+    /// Whether a rule is bound to this folder or to one in it: `ci/**` to `ci` and `.`, but not to `ci/cache`. A folder
+    /// that git ignores as a whole is read only if a rule names it.
     #[must_use]
     pub fn is_bound_to(&self, folder: &RepoPath) -> bool {
         let folder = format!("{}/", String::from_utf8_lossy(&folder.to_bytes()).to_lowercase());

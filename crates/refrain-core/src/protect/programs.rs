@@ -88,7 +88,7 @@ const BUILTINS: &[&str] = &[
     "wait",
 ];
 
-/// Words behind which another command begins.
+/// Words after which another command begins.
 const BEFORE: &[&str] =
     &["!", "do", "elif", "else", "if", "then", "time", "until", "while", "{", "command", "exec"];
 
@@ -205,7 +205,7 @@ pub(crate) fn simple_commands(command: &str) -> Vec<Simple> {
             }
             (None, '\'' | '"') => quote = Some(c),
             (Some(open), c) if open == c => quote = None,
-            // `2>&1` goes on.
+            // `2>&1` continues.
             (None, '&') if current.ends_with('>') => {}
             (None, ';' | '&' | '|' | '(' | ')' | '\n') => {
                 all.push(Simple { text: std::mem::take(&mut current), end: Some(c) });

@@ -11,7 +11,7 @@ use crate::gate::Verdict;
 use crate::promise::plain_lines;
 use crate::text::{cut_middle, printable};
 
-/// How much of what a reviewer found is kept, in bytes: it is told to the agent, and stands in the journal.
+/// How much of a reviewer's findings is kept, in bytes: they go to the agent and into the journal.
 const LONGEST_FINDINGS: usize = 4096;
 
 /// Your verdict on the work.

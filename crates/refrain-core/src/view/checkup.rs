@@ -91,7 +91,7 @@ pub enum Subject {
     Agent,
     /// Whether an agent is logged in, as far as its program says.
     Login,
-    /// What would make an agent ask, or refuse, where nobody is there to answer.
+    /// What would make an agent ask, or refuse, although no person is there to answer.
     Permissions,
     /// Git and the repository.
     Git,
@@ -152,7 +152,7 @@ pub enum Grade {
     Ok,
     /// It may hinder a loop.
     Warning,
-    /// It will hinder one, or somebody's work is at risk.
+    /// It will hinder one, or work is at risk.
     Problem,
 }
 

@@ -9,8 +9,8 @@ use crate::view::usage::{By, Group, Report, Series, Sum};
 /// A label of a metric: its name, and its value.
 type Label<'a> = (&'static str, &'a str);
 
-/// The report, what of it each part used, and how many of the listed loops stand how, in the text format of Prometheus (version
-/// 0.0.4). What nobody told has no sample, as it is not 0.
+/// The report, each part's usage, and the number of listed loops by status, in the text format of Prometheus (version
+/// 0.0.4). An unknown value has no sample, as it is not 0.
 #[must_use]
 pub fn prometheus(
     report: &Report,
@@ -137,8 +137,8 @@ const DRAWN: usize = 40;
 const NAME: usize = 30;
 const TITLE: usize = 80;
 
-/// What each group cost, as bars: a picture in SVG that shows itself in light and dark. Where nobody told any cost, bars are
-/// of attempts.
+/// What each group cost, as bars: a picture in SVG that shows itself in light and dark. If no cost is known, the bars
+/// are of attempts.
 #[must_use]
 pub fn picture(report: &Report) -> String {
     let has_cost = report.groups.iter().any(|group| group.used.usage.cost_usd.is_some());

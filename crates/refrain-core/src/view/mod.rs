@@ -122,7 +122,7 @@ pub struct Status {
     pub caps: Vec<Standing>,
     /// The last result of each gate.
     pub gates: Vec<Gate>,
-    /// What a person says of what it claims, who is asked last of all; left out where nobody was asked.
+    /// A person's answer to its claim, asked for last of all; left out if no person was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// What failed last, and how often in a row.
@@ -251,7 +251,7 @@ impl From<agent::Usage> for Usage {
 }
 
 impl Usage {
-    /// What it cost, in words; none where nobody said.
+    /// What it cost, in words; none if unknown.
     #[must_use]
     pub fn cost(&self) -> Option<String> {
         money(self.cost_usd, self.cost_at_least)
@@ -324,7 +324,7 @@ pub struct Iteration {
     /// When it was over; null while it runs.
     #[schemars(with = "Option<String>")]
     pub ended_at: Option<Timestamp>,
-    /// The agent's exit code; null where a signal ended it or nobody saw its end.
+    /// The agent's exit code; null if a signal ended it or its end was not seen.
     pub exit_code: Option<i32>,
     /// The signal that ended the agent.
     pub signal: Option<i32>,
@@ -399,7 +399,7 @@ pub struct Alive {
 }
 
 impl Alive {
-    /// Of a loop that nobody drives any more.
+    /// Of a loop that has no runner any more.
     pub const NOBODY: Self = Self { runner: Some(false), orphan: None, stopped: false };
     /// Of a loop that is driven.
     pub const DRIVEN: Self = Self { runner: Some(true), orphan: None, stopped: false };
@@ -521,7 +521,7 @@ fn driver(state: &LoopState) -> Option<(Option<i32>, &str)> {
     session.map(|session| (session.process.map(|process| process.pid), session.host.as_str())).or_else(runner)
 }
 
-/// A loop that has not stopped is driven by somebody, or it has crashed: a dead owner never shows as running.
+/// A loop that has not stopped has a runner, or it has crashed: a dead owner never shows as running.
 fn word(state: &LoopState, alive: Option<bool>) -> StatusWord {
     match state.ended.map(|ended| ended.end) {
         // Its runner is at work and has ended nothing.

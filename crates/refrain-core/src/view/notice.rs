@@ -1,6 +1,6 @@
-//! What a person is told of who looks elsewhere: that a loop, or a plan, came to an end or needs them, and that a loop waits
-//! for longer than they want to hear nothing. Decided here, from the events of a journal alone, so that whoever reads them again finds the same; how
-//! it is told is the business of others.
+//! Notices for a person who is not watching: that a loop, or a plan, came to an end or needs them, and that a loop
+//! waits for longer than they accept. Decided here, from the events of a journal alone, so that a second reading gives
+//! the same notices; sending them is not done here.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ pub enum NoticeKind {
     PlanEnded,
 }
 
-/// What has a journal that people are told of.
+/// A journal that notices are made from.
 pub trait NoticeCheck: Machine {
     /// What there is to tell of the record, of which this is the state.
     fn notice(&self, record: &Record<Self::Event>, lookout: &mut NoticeWatch) -> Option<Notice>;
@@ -80,10 +80,10 @@ pub trait NoticeCheck: Machine {
     fn spec(&self) -> &Spec;
 }
 
-/// What was seen of a loop's events, in their order, that bears on what a person is told.
+/// What was seen of a loop's events, in their order, that affects its notices.
 #[derive(Clone, Copy, Debug)]
 pub struct NoticeWatch {
-    /// Waits that are longer are told.
+    /// Longer waits make a notice.
     longest: Option<Duration>,
     /// When the first of the waits in a row began.
     waits_since: Option<Timestamp>,
@@ -156,7 +156,7 @@ impl NoticeCheck for PlanState {
     }
 }
 
-/// The same however often it is told, and of nothing else: a name can be given again once a loop is archived.
+/// A key of one notice, equal for each delivery of it: a name can be given again once a loop is archived.
 fn key(id: &LoopId, started_at: Timestamp, seq: u64) -> String {
     format!("{id}_{}_{seq}", started_at.as_millisecond())
 }

@@ -80,7 +80,7 @@ pub enum PartState {
     Present,
     /// As another version had it, or for another place of the program.
     Older,
-    /// As somebody else made it.
+    /// Changed by the user or another program.
     Changed,
     /// It is not there.
     Missing,

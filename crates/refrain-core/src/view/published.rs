@@ -112,7 +112,7 @@ pub(super) fn cure(state: &LoopState) -> &'static str {
     state.git.published.refused.as_ref().map_or(Refusal::Other, |(why, _)| *why).cure()
 }
 
-/// Where the work of a loop that stopped is, to be said behind why it did.
+/// Where the work of a stopped loop is, to be said after the reason.
 pub(super) fn whereabouts(state: &LoopState) -> Option<String> {
     let done = &state.git.published;
     state.ended.filter(|_| state.spec.git.workflow.publishes())?;

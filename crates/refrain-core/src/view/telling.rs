@@ -90,7 +90,7 @@ fn kept(state: &LoopState) -> String {
     }
 }
 
-/// Who asked for a stop: a person's in these words.
+/// The source of a stop request; `person` are the words for a person.
 pub(super) fn asked_by(by: Option<Asker>, person: &'static str) -> &'static str {
     match by {
         Some(Asker::Agent) => "by an agent",
@@ -237,7 +237,7 @@ fn all_passed(spec: &Spec) -> &'static str {
     }
 }
 
-/// Which gate cannot run, and what of it is missing.
+/// The gate that cannot run, and what it lacks.
 fn cannot_run(state: &LoopState) -> Option<String> {
     let result = state.missing_gate()?;
     let name = &result.spec(&state.spec)?.name;
@@ -289,7 +289,7 @@ fn proven(state: &LoopState) -> String {
     })
 }
 
-/// Who had the last word, where that is a person.
+/// Says so if a person approved it.
 fn approved(state: &LoopState) -> &'static str {
     match state.proof.as_ref().and_then(|proof| proof.approval) {
         Some(Approval::Given(_)) => "; a person approved it",
@@ -319,7 +319,7 @@ fn awaits_approval(state: &LoopState) -> String {
         }
 }
 
-/// What a person does who is asked to approve.
+/// What the person does who has to approve.
 fn decide(state: &LoopState, resume: &str) -> String {
     let id = &state.spec.id;
     let tree = state.awaits_approval().and_then(|awaited| awaited.tree);
@@ -352,7 +352,6 @@ fn touched(state: &LoopState) -> Option<String> {
     })
 }
 
-/// Which gates that decide fail.
 fn failing(state: &LoopState) -> Option<String> {
     let proof = state.proof.as_ref()?;
     let names: Vec<&str> =
@@ -398,7 +397,7 @@ fn is_unresponsive(state: &LoopState) -> bool {
     state.attempts.last().is_some_and(|last| last.outcome == Outcome::Unresponsive)
 }
 
-/// Which cap is used up, or would be.
+/// The cap that is used up, or would be.
 fn budget(state: &LoopState) -> String {
     let (tokens, money) = (state.spent.tokens.counted(), state.spent.cost.unwrap_or_default());
     let used = sum(&format!("{tokens}"), state.spent.at_least);
@@ -415,7 +414,7 @@ fn budget(state: &LoopState) -> String {
     }
 }
 
-/// Which of the caps that loops share is used up, and when there is more.
+/// The shared cap that is used up, and when there is more.
 fn shared_budget(by: &Standing) -> String {
     let reserved = match by.reserved {
         Usd(0) => String::new(),

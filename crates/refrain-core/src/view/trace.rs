@@ -1,15 +1,15 @@
-//! What happened to a loop or a plan, as spans of OpenTelemetry: made from its journal after the fact, so that whoever reads
-//! that again finds the same ones. Their ids follow from the loop and from what they are of, not from chance: an agent can be
-//! told of its own before anything of it is sent, and the loop of a task of the plan's span that it is a part of.
+//! What happened to a loop or a plan, as spans of OpenTelemetry: made from its journal after the fact, so a second
+//! reading gives the same spans. Their ids follow from the loop and from what they are of, not from chance: an agent
+//! can get its own before anything of it is sent, and so can the loop of a task that of the plan's span.
 //!
-//! The loop (from each start or resumption to its stop) holds its iterations, an iteration its agents and its gates; a plan
-//! holds its tasks, and each of them its loop. Metrics are sums over spans (`metrics`). Names and attributes of agents are
-//! those of the GenAI conventions, which are in development; they stand in this folder and nowhere else, and for people in
+//! The loop (from each start or resumption to its stop) holds its iterations, an iteration its agents and its gates; a
+//! plan holds its tasks, and each of them its loop. Metrics are sums over spans (`metrics`). Names and attributes of
+//! agents are those of the GenAI conventions, which are in development; they are in this folder only, and for people in
 //! `docs/telemetry.md`.
 //!
-//! The crates of OpenTelemetry are not used: their SDK measures what happens in its own process now, with its own clock and
-//! ids, and its metrics are taken at fixed intervals from instruments that live as long as the process; here times, ids and
-//! sums are given by a journal, by whoever reads it, maybe later. What is left is an encoder, which is short (`otlp`).
+//! The crates of OpenTelemetry are not used: their SDK measures its own process now, with its own clock and ids, at
+//! fixed intervals. Here times, ids and sums come from a journal, maybe later. What is left is an encoder, which is
+//! short (`otlp`).
 
 mod ids;
 mod metrics;
@@ -75,7 +75,7 @@ pub enum Value {
     Flag(bool),
 }
 
-/// Whoever makes spans of a journal's records, one after the other.
+/// Makes spans of a journal's records, one after the other.
 pub trait Traced: Sized + Send + 'static {
     /// What happens to what it is the journal of.
     type Event;

@@ -1,7 +1,8 @@
-//! What loops used, added up: by day, project, agent or model; how many iterations it took to be done; how loops stopped.
+//! What loops used, added up: by day, project, agent or model; how many iterations it took to be done; how loops
+//! stopped.
 //!
-//! An attempt counts where it ended, because only then it is known what it used. What nobody told is unknown and never 0:
-//! beside a sum stands how many attempts it knows nothing of.
+//! An attempt counts when it ends, because only then its usage is known. An unknown value is never 0: beside a sum is
+//! the number of attempts that it lacks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -165,16 +166,16 @@ pub struct Sum {
     pub attempts: u64,
     /// What is known to be used; null where nothing is known.
     pub usage: Usage,
-    /// Attempts whose cost nobody told: it is not in `cost_usd`.
+    /// Attempts of unknown cost: it is not in `cost_usd`.
     pub without_cost: u64,
-    /// Attempts whose tokens nobody told: they are not in the tokens.
+    /// Attempts with an unknown number of tokens: they are not in the tokens.
     pub without_tokens: u64,
 }
 
 /// A group.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Group {
-    /// The day (`2026-11-21`), the project's folder, the agent, the model or the pool; null where nobody told it.
+    /// The day (`2026-11-21`), the project's folder, the agent, the model or the pool; null if unknown.
     pub key: Option<String>,
     /// What it used.
     pub used: Sum,
@@ -213,14 +214,14 @@ pub struct Stop {
 /// An attempt that ended, as far as it matters here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spent {
-    /// Which loop it belongs to, by any number that no other one has.
+    /// The loop that it belongs to, by any unique number.
     pub of: u64,
     /// That loop's project.
     pub project: String,
     /// That loop's agent.
     pub agent: AgentKind,
     pub model: Option<String>,
-    /// Who pays.
+    /// The account that pays.
     pub pool: Option<String>,
     /// When it ended.
     pub at: Timestamp,
@@ -237,7 +238,7 @@ pub struct Series {
     pub agent: String,
     /// The model, where it was told.
     pub model: Option<String>,
-    /// Who pays, where that is known.
+    /// The account that pays, if known.
     pub pool: Option<String>,
 }
 
@@ -340,7 +341,7 @@ impl Tally {
         if let End::Completed { .. } = end {
             self.done.push(charged);
         }
-        // Who claimed it, or which cap it was, does not matter here.
+        // The source of the claim and the kind of cap do not matter here.
         let same = |other: End| match (end, other) {
             (End::Completed { .. }, End::Completed { .. })
             | (End::BudgetExceeded { .. }, End::BudgetExceeded { .. }) => true,

@@ -354,7 +354,7 @@ proptest! {
     }
 }
 
-/// The loop in its n-th iteration: its gates are asked of nothing, and what it does with git is left out of its events.
+/// The loop in its n-th iteration: its gates are not asked, and its events omit what it does with git.
 fn iteration_without_gates(n: usize, wanted: &Spec) -> crate::r#loop::LoopState {
     let plain = spec(&wanted.prompt);
     let mut state = if n == 1 {

@@ -1,4 +1,4 @@
-//! Prompts, word for word: what the agent is told is a contract.
+//! Prompts, word for word: the agent's prompt is a contract.
 
 mod fixed;
 
@@ -270,8 +270,8 @@ fn said(gates: &[(usize, String)]) -> Vec<(Quote, String)> {
     gates.iter().map(|(gate, text)| (quote(*gate), text.clone())).collect()
 }
 
-/// A loop with a gate that decides and one that informs: what they ended with before the first iteration, then behind
-/// it, where the agent claimed or not.
+/// A loop with a required and an advisory gate: their exit codes before the first iteration, then after it, and whether
+/// the agent claimed.
 fn gated(claims: bool, before: [i32; 2], behind: [i32; 2]) -> LoopState {
     let gate = |name: &str, command: &str, hard| GateSpec {
         name: name.parse().unwrap(),

@@ -9,8 +9,8 @@ use super::Estimate;
 use crate::plan::{PlanState, Stage, TaskState};
 use crate::spec::Millis;
 
-/// The estimate, where something has landed and something is left that will be done by itself. `is_driven` says whether
-/// somebody drives the plan, where it has not stopped.
+/// The estimate, if something has landed and something is left that will be done without a person. `is_driven` says
+/// whether a plan that has not stopped has a runner.
 pub(super) fn of(state: &PlanState, is_driven: bool, now: Timestamp) -> Option<Estimate> {
     let is_driven = is_driven && state.ended.is_none();
     let landed = || {

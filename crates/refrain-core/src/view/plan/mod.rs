@@ -124,7 +124,7 @@ pub struct PlanUsage {
 }
 
 impl PlanUsage {
-    /// What it cost, in words; none where nobody said.
+    /// What it cost, in words; none if unknown.
     #[must_use]
     pub fn cost(&self) -> Option<String> {
         money(self.cost_usd, self.at_least)
@@ -136,7 +136,7 @@ impl PlanUsage {
 pub struct Estimate {
     /// How long it still takes, driven without a pause.
     pub left_ms: Millis,
-    /// When it is through; null while nobody drives it.
+    /// When it is through; null while it has no runner.
     #[schemars(with = "Option<String>")]
     pub at: Option<Timestamp>,
     /// From how many tasks that have landed this is concluded.
@@ -264,7 +264,7 @@ impl PlanStatus {
     }
 }
 
-/// A plan that has not stopped is driven by somebody, or it has crashed. It waits where all that it does is to wait.
+/// A plan that has not stopped has a runner, or it has crashed. It waits if all that it does is to wait.
 fn word(state: &PlanState, loops: &BTreeMap<TaskId, TaskLoop>, alive: Option<bool>) -> StatusWord {
     let waits = |n: usize| loops.get(&state.tasks[n].card.id).is_some_and(|it| it.wait.is_some());
     let mut running = state.running().map(|(n, _)| n).peekable();

@@ -1,4 +1,4 @@
-//! A report that somebody gives, compared with the one that the journal makes.
+//! A given report, compared with the one that the journal makes.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::object::{JournalMark, Report};
 use crate::ids::LoopId;
 use crate::view::StatusWord;
 
-/// A report that somebody gives.
+/// A report from a file.
 #[derive(Clone, Debug)]
 pub struct Given {
     /// The loop that it is on.

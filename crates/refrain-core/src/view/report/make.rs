@@ -56,9 +56,9 @@ pub enum Work<'a> {
     Gone,
 }
 
-/// What shows what a loop has changed so far. Behind its last attempt a candidate was taken, or the folder is looked at, as
-/// long as nobody else had it since: a worktree of its own that was given back, or one of a plan's tasks, or the one that
-/// everybody works in, once the loop ended there.
+/// What shows what a loop has changed so far: the candidate after its last attempt, or its folder, if no other loop can
+/// have had it since. Others can have had a worktree of its own that was given back, one of a plan's tasks, or the
+/// shared one after the loop ended there.
 #[must_use]
 pub fn work<'a>(state: &'a LoopState, trail: &'a Trail) -> Work<'a> {
     let is_over = state.ended.is_some();
@@ -183,7 +183,7 @@ fn claim(state: &LoopState, status: &Status) -> Option<ClaimMade> {
     Some(ClaimMade { source: claim.source, iteration: last.id.iteration, at: claim.at, said })
 }
 
-/// Why what an attempt claimed did not count. Where gates alone decide, nobody claimed anything.
+/// Why what an attempt claimed did not count. If only gates decide, there was no claim.
 fn refused(spec: &Spec, attempt: &Attempt) -> Option<Refused> {
     let is_made = |source: &ClaimSource| source.is_said() || *source == ClaimSource::ExitCode;
     let source = attempt.claim.filter(is_made)?;

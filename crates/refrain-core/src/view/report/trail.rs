@@ -1,5 +1,5 @@
-//! What a journal's events say and its state does not: who started the loop and who worked on it, which files were sealed,
-//! which commits have which trees, who used how much.
+//! What a journal's events say and its state does not: what started the loop and which agents worked on it, which files
+//! were sealed, which commits have which trees, and the usage of each.
 
 use super::object::{AgentUsed, Critique};
 use crate::agent::{AgentReport, Usage};
@@ -9,7 +9,7 @@ use crate::git::{CommitResult, LeftOut, Oid, PublishResult};
 use crate::ids::AttemptId;
 use crate::spec::AgentSpec;
 
-/// What a loop left behind, as its events have it.
+/// The traces of a loop, from its events.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trail {
     /// The version of Refrain that started it.
@@ -18,9 +18,10 @@ pub struct Trail {
     pub agents: Vec<AgentUsed>,
     /// Every file whose hash is on record, in the order in which they were sealed.
     pub files: Vec<KeptFile>,
-    /// Every commit that was recorded, oldest first: the commit, its tree where Refrain made it, behind which iteration.
+    /// Every commit that was recorded, oldest first: the commit, its tree if Refrain made it, and the iteration before
+    /// it.
     pub commits: Vec<(Oid, Option<Oid>, u32)>,
-    /// What the last commit left out, and how much more than is named.
+    /// What the last commit omitted, and how much more than is named.
     pub left_out: (Vec<LeftOut>, u64),
     /// What critics said, oldest first.
     pub critiques: Vec<Critique>,
@@ -33,9 +34,8 @@ pub struct Trail {
 /// A file that was kept and sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFile {
-    /// Behind which attempt; of iteration 0 where that was before the first.
+    /// The attempt that it followed; of iteration 0 before the first.
     pub of: AttemptId,
-    /// Which of its files.
     pub kept: Kept,
     /// What it was when it was whole.
     pub seal: Seal,
@@ -171,7 +171,7 @@ impl Trail {
         }
     }
 
-    /// What an agent that judged used, whoever saw it end.
+    /// What an agent that judged used, whether or not its end was seen.
     fn pay(&mut self, judge: Option<Judge<'_>>, report: Option<&AgentReport>) {
         if let Some(Judge(agent, sum)) = judge {
             let sum = sum(self);

@@ -94,7 +94,7 @@ pub enum Outcome {
     Agrees,
     /// It is not as the journal says, or not there where it has to be.
     Differs,
-    /// It is not there any more, and need not be; or nobody can tell.
+    /// It is not there any more, and need not be; or that cannot be checked.
     Unchecked,
 }
 

@@ -1,5 +1,5 @@
-//! What spans add up to, as metrics of OpenTelemetry. Each batch says what came to its end in it and nothing of before (delta
-//! temporality): who sends it lives as long as one loop, and has no total that it could go on with.
+//! What spans add up to, as metrics of OpenTelemetry. Each batch covers only what ended in it (delta temporality): the
+//! sender lives as long as one loop, and has no total to continue.
 
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
@@ -153,7 +153,7 @@ fn tokens(span: &Span) -> Vec<Added> {
 /// One series of a metric: its attributes, and what was added to it.
 type Series = (Vec<Attribute>, Vec<f64>);
 
-/// One request with all that these spans add up to, which ended behind `since`; none where that is nothing.
+/// One request with the sums of these spans, which ended after `since`; none if there is nothing.
 #[must_use]
 pub fn otlp_metrics(spans: &[Span], since: Timestamp, resource: &Resource) -> Option<String> {
     let until = spans.iter().map(|span| span.end).max()?;

@@ -9,7 +9,7 @@ use crate::text::{clip, printable};
 /// The longest text of an attribute, in bytes.
 const LONGEST: usize = 1000;
 
-/// Who tells it.
+/// The sender of the telemetry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resource {
     /// Refrain's version.

@@ -32,7 +32,7 @@ fn trace_of(plan: &PlanSpec, own: TraceId) -> TraceId {
 pub struct PlanTracer {
     state: PlanState,
     own: TraceId,
-    /// Since when it goes on, and which of its runs that is.
+    /// When it was started or resumed last, and the span of that run.
     since: Option<(Timestamp, SpanId)>,
     /// Rounds that are not over: since when, and in which run they began.
     rounds: BTreeMap<TaskId, (u32, Timestamp, Option<SpanId>)>,
@@ -61,7 +61,7 @@ impl Traced for PlanTracer {
             let run = self.since.map(|(_, id)| id);
             self.rounds.insert(started.task.clone(), (started.round, record.at, run));
         } else if let PlanEvent::TaskEnded(ended) = &record.event {
-            // One that only rests goes on later.
+            // A task that only rests continues later.
             if !self.is_running(&ended.task) {
                 spans.extend(self.end_round(&ended.task, Some(&ended.end), record.at));
             }
