@@ -1,9 +1,9 @@
 //! Whether a loop still makes progress, judged by the results of its iterations (work, failures, claims), never by what
 //! an agent says of them; and the prompt section for an agent that makes none.
 //!
-//! A small fold: [`Stuck::record`] takes one [`IterationResult`], [`Stuck::verdict`] compares the counts with [`ROWS`]. Only
-//! charged iterations are recorded: neither a refunded attempt nor a baseline run is (contract.md). What follows from a verdict
-//! (`--on-stuck`) is decided in `loop`; what makes two failures the same is [`crate::fingerprint`]'s.
+//! A small fold: [`Stuck::record`] takes one [`IterationResult`], [`Stuck::verdict`] compares the counts with [`ROWS`].
+//! Only charged iterations are recorded: neither a refunded attempt nor a baseline run is (contract.md). What follows
+//! from a verdict (`--on-stuck`) is decided in `loop`; what makes two failures the same, in [`crate::fingerprint`].
 
 use std::collections::VecDeque;
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! What a loop makes of the money that loops share: which steps cost some, how much is reserved for them, and when there is
-//! too little.
+//! How a loop uses the shared money: which steps cost money, how much is reserved for them, and when too little is
+//! left.
 
 use super::Allowance;
 use crate::agent::{Usage, Usd};

@@ -1,4 +1,4 @@
-//! Changes put into a text, and shown as a patch. They are known to lie inside, in order and apart.
+//! Applies changes to a text and shows them as a patch. The changes are known to be in range, in order and apart.
 
 use std::fmt::Write;
 

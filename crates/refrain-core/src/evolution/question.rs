@@ -1,4 +1,4 @@
-//! What an agent is asked that reflects on a loop, and how its answer is read: the form, and nothing else.
+//! The prompt of the agent that reflects on a loop, and the parser of its answer.
 
 use std::fmt::Write;
 

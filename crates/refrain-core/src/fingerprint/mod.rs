@@ -8,8 +8,8 @@
 //! *kept*: an agent that moves from one wrong value to another has moved, and a loop that is stopped too early is worse
 //! than one that is stopped late.
 //!
-//! `shapes` knows what the lines of real tools look like, `reading` folds a text over it, `normal` writes one line
-//! the way it is compared. Where nothing is known to be a runner's verdict, the last lines are compared as they are.
+//! `shapes` knows what the lines of real tools look like, `reading` folds a text over it, `normal` writes one line the
+//! way it is compared. If no line is known to be a runner's verdict, the last lines are compared as they are.
 //!
 //! What it cannot know: a number that nothing names (a bare process id) is taken for a value, a date never is one, and a
 //! runner that stops at the first failure shows another one whenever its tests run in another order.

@@ -1,4 +1,4 @@
-//! One line the way it is compared: what differs between two runs of the same failure stands for itself no more.
+//! One line the way it is compared: placeholders replace what differs between two runs of the same failure.
 //!
 //! All rules are one expression, so that a line is passed over once and no rule feeds another.
 

@@ -1,5 +1,5 @@
-//! A gate: a check that Refrain runs itself on what an agent claims. What a gate is and what its results add up to; how it
-//! is run lives in the engine.
+//! A gate: a check that Refrain runs itself on what an agent claims. What a gate is and what its results add up to;
+//! refrain-engine runs it.
 
 mod outcome;
 mod summary;

@@ -1,6 +1,6 @@
-//! What a gate's output says of whether it proved anything: a runner that found no test, and a gate that could not run,
-//! are failures whatever their exit code is (issue 5). Recognised by the runners' own words, which are data here and
-//! nothing else; whether a gate passed is decided from its exit code and these two.
+//! Whether a gate's output proves anything: a runner that found no test, and a gate that could not run, are failures
+//! whatever their exit code is (issue 5). Both are recognized by the runners' own words, which are a table here.
+//! Whether a gate passed follows from its exit code and these two.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,5 @@
-//! What a loop does with its commits outside its own repository, and what came of it: pushes, pull requests, their checks and
-//! merges. What comes next is decided in `loop/publish.rs`; how a remote or a forge is asked lives in `refrain-git`.
+//! The effects of a loop outside its own repository, and their results: pushes, pull requests, their checks and merges.
+//! What comes next is decided in `loop/publish.rs`; `refrain-git` talks to remotes and forges.
 
 use std::fmt;
 

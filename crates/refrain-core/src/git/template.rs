@@ -1,4 +1,4 @@
-//! Texts with names in braces: messages of commits, names of branches.
+//! Templates with names in braces: commit messages, branch names.
 
 use std::fmt;
 use std::str::FromStr;

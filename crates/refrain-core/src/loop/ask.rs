@@ -1,4 +1,4 @@
-//! What may be asked of a loop as it is, and what a runner says when it takes one over.
+//! Which requests a loop accepts in its present state, and the event of a runner that takes it over.
 
 use super::state::{LoopState, Phase, is_over};
 use crate::agent::Usd;

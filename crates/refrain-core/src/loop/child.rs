@@ -1,4 +1,4 @@
-//! The child process of a loop: an attempt, a gate or a critic, one at a time. They differ in what bounds them and in the
+//! The child process of a loop: an attempt, a gate or a critic, one at a time. They differ in their limits and in the
 //! names of their events; all else is the same for each.
 
 use jiff::Timestamp;

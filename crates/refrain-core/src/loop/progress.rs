@@ -1,5 +1,5 @@
-//! Whether the loop makes progress, and what follows where it does not: its iterations as [`IterationResult`]s, the answer that
-//! `--on-stuck` gives, and what is kept of work that was not proven. What makes no progress is said in [`crate::stuck`].
+//! What follows if the loop makes no progress: its iterations as [`IterationResult`]s, the answer of `--on-stuck`, and
+//! what is kept of unproven work. The rules of no progress are in [`crate::stuck`].
 
 use super::state::{Attempt, LoopState, Outcome, Phase, Saved};
 use super::trouble;

@@ -1,5 +1,5 @@
-//! What a loop holds its gates against. What they said is in the state, how events change that is in `apply`, what comes next in
-//! `next_step`.
+//! What the gates of a loop are asked about. Their results are in the state, how events change that is in `apply`, what
+//! comes next in `next_step`.
 
 use super::state::{GateFailure, GateResult, LoopState};
 use crate::event::Exit;

@@ -1,5 +1,5 @@
-//! Trouble with the provider, or with what the agent needs: what a loop answers to a fault, and how long it waits (the
-//! table "Errors are classified" of the design).
+//! Faults of the provider, or of what the agent needs: how a loop reacts to a fault, and how long it waits (the table
+//! "Errors are classified" of the design).
 
 use std::time::Duration;
 

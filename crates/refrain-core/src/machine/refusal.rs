@@ -1,4 +1,4 @@
-//! Why something is not done that a machine is asked for.
+//! Why a machine refuses a request.
 
 use crate::spec::{AgentKind, Limits};
 

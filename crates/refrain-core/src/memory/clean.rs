@@ -1,5 +1,5 @@
-//! What is fit to be remembered: one line of plain words, in which nothing claims, leaves its quotation or looks like a part
-//! of our own prompts; and whether words want to talk a later agent out of what it was asked to do.
+//! What is fit to be remembered: one line of plain words, which cannot claim, leave its quotation or look like a part
+//! of our own prompts; and whether words try to talk a later agent out of its task.
 
 use std::sync::LazyLock;
 

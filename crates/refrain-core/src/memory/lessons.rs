@@ -1,5 +1,5 @@
-//! What an agent is asked that looks back on a loop, and what of its answer is taken: the object that the schema describes, of
-//! that size, and of it only what is fit to be remembered.
+//! The prompt of the agent that looks back on a loop, and what of its answer is taken: an object that fits the schema
+//! and the size, and of it only what is fit to be remembered.
 
 use std::fmt::Write;
 

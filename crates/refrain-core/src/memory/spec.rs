@@ -1,4 +1,4 @@
-//! What a specification says of memories, and how memories are named.
+//! The part of a specification on memories, and the names of memories.
 
 use std::fmt;
 use std::str::FromStr;

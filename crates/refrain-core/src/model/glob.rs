@@ -1,4 +1,4 @@
-//! Globs: which paths a text stands for, below the worktree's root. Every option and key that takes one reads it here.
+//! Globs: which paths a pattern matches, below the worktree's root. Every option and key that takes one is read here.
 //!
 //! The dialect is globset's (`*` and `?` stay within a folder's name, `**` does not, `{a,b}`, `[abc]`). As in `.gitignore`,
 //! a glob without a slash in its middle holds at any depth (`/conftest.py` does not), one that ends in a slash covers what

@@ -1,4 +1,4 @@
-//! The names of things: loops, attempts, requests. Validated once, at the border, because ids become paths.
+//! The ids of loops, attempts and requests. They are validated once, on input, because they become paths.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! What a model's tokens cost, where the agent itself does not say: a price from the configuration, pinned in the
+//! What a model's tokens cost, if the agent itself does not say: a price from the configuration, pinned in the
 //! specification, and exact sums. Which loop may have a cap on money is decided in [`crate::spec::AgentSpec::admits`].
 
 use schemars::JsonSchema;

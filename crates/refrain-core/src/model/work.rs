@@ -1,4 +1,4 @@
-//! The work: what the worktree holds that git does not ignore, as one digest. Only its equality says anything.
+//! The work: what the worktree holds that git does not ignore, as one digest. Digests are only compared for equality.
 
 use crate::hex::Hex;
 

@@ -1,4 +1,4 @@
-//! What may be asked of a plan as it is.
+//! Which requests a plan accepts in its present state.
 
 use super::event::{PlanEnd, PlanEvent};
 use super::next_step::PlanLive;

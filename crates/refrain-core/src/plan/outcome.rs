@@ -1,4 +1,4 @@
-//! What came of a round, by how its loop stands.
+//! The result of a round, from the state of its loop.
 
 use super::event::{AgentFault, Stop, TaskEnd};
 use crate::event::{Blocked, End, Exit};

@@ -1,4 +1,5 @@
-//! What is wrong with a plan, in words that say where and what to do. All of it is found at once; nothing was spent yet.
+//! What is wrong with a plan; each message says where and what to do. All problems are found at once, before any money
+//! is spent.
 
 use std::fmt;
 

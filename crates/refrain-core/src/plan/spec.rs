@@ -1,4 +1,4 @@
-//! What a plan was asked to do: pinned in its journal's first event, like a loop's specification.
+//! The specification of a plan: pinned in its journal's first event, like a loop's.
 
 use camino::Utf8PathBuf;
 use schemars::JsonSchema;

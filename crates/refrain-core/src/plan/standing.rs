@@ -1,4 +1,4 @@
-//! How each task of a plan stands, with what it is a part of and what it has subtasks for.
+//! How each task of a plan stands, given its parent and its subtasks.
 
 use super::graph::edges::Edges;
 use super::{Task, TaskStatus};

@@ -1,4 +1,4 @@
-//! How a plan stands: the fold of its events. What each event changes is in `apply`, what comes next in `next_step`.
+//! The state of a plan: the fold of its events. What each event changes is in `apply`, what comes next in `next_step`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Tuning a task that was tried in vain (seed 001, "tune"): what was told, what came out and what failed, what another agent is
-//! asked about that, and which of its words count.
+//! Tuning a task that was tried in vain (seed 001, "tune"): its prompt, its output and its failures, the question for
+//! another agent, and which words of the answer count.
 
 use std::fmt::Write;
 

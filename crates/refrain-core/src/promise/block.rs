@@ -1,5 +1,5 @@
-//! Where a line stands: in plain text, or in code or a quotation, where nothing counts. CommonMark's block rules as far as
-//! they matter here, one line at a time, on bytes, because every line of a long message passes through.
+//! The block that a line is in: plain text, or code or a quotation, where nothing counts. CommonMark's block rules as
+//! far as they matter here, one line at a time, on bytes, because every line of a long message passes through.
 
 /// What kind of place a line stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

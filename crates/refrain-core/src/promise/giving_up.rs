@@ -1,5 +1,5 @@
-//! Giving up: the line by which a task's agent says that it cannot be done (seed 001). It counts where the promise counts,
-//! at the beginning of a line.
+//! Giving up: the line by which a task's agent says that it cannot be done (seed 001). It counts in the same places as
+//! the promise, at the beginning of a line.
 
 use super::line::beginning;
 use crate::text::{clip, squeeze};

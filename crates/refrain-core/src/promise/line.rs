@@ -1,4 +1,4 @@
-//! What one line says about the promise, once it is known to stand in plain text.
+//! What one line says about the promise, once it is known to be plain text.
 
 use super::block::list_mark;
 use super::{CLOSE, NearMiss, OPEN};

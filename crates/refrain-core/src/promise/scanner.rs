@@ -1,5 +1,5 @@
-//! Reading a message as it streams by: lines out of chunks that are cut anywhere, in bounded memory. Most lines of a long
-//! message cannot hold a promise, and are only asked where they stand.
+//! Reads a message as it streams by: lines out of chunks that are cut anywhere, in bounded memory. Most lines of a long
+//! message cannot hold a promise; for them only the block is tracked.
 
 use std::borrow::Cow;
 

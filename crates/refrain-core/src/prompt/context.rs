@@ -1,4 +1,4 @@
-//! What `context.md` says: what failed, verbatim, with more of it than the prompt has room for, what failed in the iterations
+//! The content of `context.md`: what failed, verbatim and longer than in the prompt, what failed in the iterations
 //! before, and what was tried (seed 004, `.ralph_context.md`). Written by Refrain alone, never by a model.
 
 use std::fmt::Write;

@@ -1,5 +1,5 @@
-//! What is worth quoting of a failure's output: without the tests that passed, and without the frames of code that is not the
-//! project's (a language's own library, its test runner, dependencies). Every line that is kept is kept as it is.
+//! Which lines of a failure's output are quoted: not the tests that passed, nor frames of code outside the project (a
+//! language's own library, its test runner, dependencies). Every quoted line is unchanged.
 
 use std::sync::LazyLock;
 

@@ -1,6 +1,6 @@
-//! Modes: ways of working that a person names in place of writing them down (seed 002). The built-in texts have their one
-//! home here, for every agent and for the plugins' commands; how a prompt is put together from one is said here too. Which
-//! text a name of the configuration stands for is the binary's business.
+//! Modes: ways of working that a person names instead of writing them down (seed 002). The built-in texts are only
+//! here, for every agent and for the plugins' commands, and so is how a prompt is built from one. The binary resolves
+//! names of the configuration to texts.
 
 /// The modes that are built in, sorted by name, each with its text.
 pub const BUILT_IN: [(&str, &str); 2] =

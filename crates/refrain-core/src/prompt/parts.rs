@@ -1,4 +1,4 @@
-//! What several sections of a prompt have in common: how texts are quoted, and what became of an iteration.
+//! What several sections of a prompt have in common: how texts are quoted, and the result of an iteration.
 
 use crate::event::ClaimSource;
 use crate::r#loop::{Attempt, LoopState, Outcome};

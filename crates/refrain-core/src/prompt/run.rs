@@ -1,4 +1,5 @@
-//! What is new in this run: its number, what is left of its limits, what earlier runs came to, and which tests still fail.
+//! What is new in this run: its number, what is left of its limits, the results of earlier runs, and which tests still
+//! fail.
 
 use std::fmt::Write;
 

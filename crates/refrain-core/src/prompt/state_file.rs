@@ -1,6 +1,6 @@
-//! `state.md`, the contract with the agent: front matter that Refrain reads, a body that is the agent's. Written once by
-//! Refrain; afterwards only the values of `status` and `iteration` are ever touched, and every other byte is kept (seed 003,
-//! section 6.3).
+//! `state.md`, the contract with the agent: front matter that Refrain reads, a body that is the agent's. Refrain writes
+//! it once; later it changes only the values of `status` and `iteration` and keeps every other byte (seed 003, section
+//! 6.3).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

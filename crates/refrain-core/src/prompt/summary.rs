@@ -1,6 +1,6 @@
-//! What an agent says of its iteration in one line: `<iteration-summary>...</iteration-summary>` in its final message (seed
-//! 002). It is for people and decides nothing. Where a line stands that counts, and what is an echo, is the business of
-//! [`crate::promise`], which hands the lines on.
+//! An agent's summary of its iteration in one line: `<iteration-summary>...</iteration-summary>` in its final message
+//! (seed 002). It is for people and decides nothing. Which lines count, and what is an echo, is decided in
+//! [`crate::promise`], which passes the lines on.
 
 use crate::text::{in_order, printable, squeeze};
 

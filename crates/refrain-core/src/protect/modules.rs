@@ -1,5 +1,5 @@
-//! Modules of a test runner that a new file would hide: `python -m unittest` imports `difflib` from the folder that it stands
-//! in, if one is there, before it looks among the standard modules.
+//! Modules of a test runner that a new file would hide: `python -m unittest` imports `difflib` from the current folder,
+//! if one is there, before it looks among the standard modules.
 
 use crate::git::RepoPath;
 

@@ -1,9 +1,9 @@
-//! Which programs a gate's command has looked up in `PATH`, and which it starts with: a conservative reading of it, as no
-//! shell runs for that. What is not understood is no program: a word too few is a pin too few, a word too many would refuse
-//! honest work.
+//! Which programs a gate's command looks up in `PATH`, and which one it starts with: a conservative reading of it,
+//! without a shell. An unclear word is no program: a word too few is a pin too few, a word too many would refuse honest
+//! work.
 //!
-//! Where they are found, and what they are, is pinned at the start: a program of the same name that stands earlier in
-//! `PATH` proves nothing. What lies in the worktree is part of the work, and protected by its path, or not at all.
+//! Where they are found, and their content, is pinned at the start: a program of the same name that comes earlier in
+//! `PATH` proves nothing. A program in the worktree is part of the work, and protected by its path, or not at all.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a reviewer's final message amounts to. Fail-safe: a pass is only what can be nothing else.
+//! The verdict in a reviewer's final message. Fail-safe: only an unambiguous pass is a pass.
 
 use std::fmt::Write;
 

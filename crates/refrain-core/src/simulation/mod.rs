@@ -1,5 +1,5 @@
-//! The frame of a simulation: seeds, the line that repeats one, people by the clock. What happens in a run is each world's own:
-//! that of a loop, and that of a plan.
+//! The frame of a simulation: seeds, the line that repeats one, people by the clock. What happens in a run is in the
+//! world of a loop, and in that of a plan.
 
 pub(crate) mod random;
 pub(crate) mod tally;

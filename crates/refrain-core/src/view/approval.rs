@@ -1,4 +1,4 @@
-//! What a person says, or is asked to say, of what a loop claims to have done, as shown.
+//! A person's answer, or the open question, about what a loop claims to have done, as shown.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
-//! What `refrain doctor` finds: the object that `doctor --json` prints and every surface reads. How things are looked at is
-//! the engine's business.
+//! The findings of `refrain doctor`: the object that `doctor --json` prints and every surface reads. refrain-engine
+//! makes the checks.
 
 use schemars::JsonSchema;
 use serde::Serialize;

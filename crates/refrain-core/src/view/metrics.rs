@@ -1,4 +1,4 @@
-//! What loops used, for machines that draw curves: the text format of Prometheus; and as a picture.
+//! The usage of loops for monitoring: the text format of Prometheus; and as a picture.
 
 use std::fmt::Write;
 

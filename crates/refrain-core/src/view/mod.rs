@@ -1,4 +1,4 @@
-//! What is shown of a loop: the object that `status --json` prints and every surface reads (contract.md). Made from the
+//! The view of a loop: the object that `status --json` prints and every surface reads (contract.md). Made from the
 //! state and from what only the shell can know; never stored, never read back.
 
 pub mod notice;

@@ -1,4 +1,4 @@
-//! How the plugins of agents stand: what `plugin status --json` prints.
+//! The state of agents' plugins: what `plugin status --json` prints.
 
 use camino::Utf8PathBuf;
 use schemars::JsonSchema;

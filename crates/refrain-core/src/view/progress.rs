@@ -1,4 +1,4 @@
-//! How far something is, and what its parts are called: said here once, so that no two surfaces say it differently.
+//! Progress and the names of its parts, in one place, so that all surfaces use the same words.
 
 use super::{Iteration, Status};
 use crate::ids::AttemptId;

@@ -1,5 +1,4 @@
-//! What is shown of what a loop has outside its repository: its branch at a remote, its pull request, the checks; as an object and
-//! in words.
+//! The view of a loop's publication: its branch at a remote, its pull request, the checks; as an object and in words.
 
 use schemars::JsonSchema;
 use serde::Serialize;

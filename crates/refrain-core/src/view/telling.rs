@@ -1,4 +1,4 @@
-//! Words for people: why a loop stands where it stands, and what they have to do.
+//! Sentences for people: why a loop has its status, and what they have to do.
 
 use super::{StatusWord, published, sum, with_yours};
 use crate::agent::Usd;

@@ -1,4 +1,4 @@
-//! An offer while it is put together: every ecosystem adds what it knows, then names are given and doubles dropped.
+//! An offer under construction: every ecosystem adds its gates, then they get names and duplicates are dropped.
 
 use std::collections::BTreeSet;
 

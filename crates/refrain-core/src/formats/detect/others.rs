@@ -1,5 +1,5 @@
-//! Ecosystems that one manifest and one command say all of. A folder below another one of the same ecosystem belongs to that:
-//! their runners know their modules.
+//! Ecosystems that one manifest and one command describe. A folder below another of the same ecosystem belongs to that
+//! one: its runner knows its modules.
 
 use super::draft::Draft;
 use super::listing::{Listing, contains, has_line, join, split};

@@ -1,4 +1,5 @@
-//! Python: pytest, unittest, Django, hatch, tox, nox; run in the environment of uv, Poetry, PDM or Pipenv where one is used.
+//! Python: pytest, unittest, Django, hatch, tox, nox; run in the environment of uv, Poetry, PDM or Pipenv if one is
+//! used.
 
 use toml::{Table, Value};
 

@@ -1,6 +1,6 @@
-//! Runners of any language: make, just, scripts. At the top of a repository they stand beside the gates of its ecosystems,
-//! because they may do more than those; one that runs the very same command is no second gate. In folders they stand in
-//! where nothing else covers the folder: there, they are mostly called from the top.
+//! Runners of any language: make, just, scripts. At the top of a repository they are offered beside the gates of its
+//! ecosystems, because they may do more; a runner with the very same command is no second gate. In a folder they are
+//! offered only if nothing else covers it: there, they are mostly called from the top.
 
 use super::draft::Draft;
 use super::listing::{SCRIPTS, join, split};

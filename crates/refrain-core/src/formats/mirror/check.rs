@@ -1,4 +1,4 @@
-//! What checked the work of a loop of another system. A command that its file names is only ever shown.
+//! The check that another system ran on a loop's work. A command from its file is only shown.
 
 use crate::prompt::state_file::front_matter;
 

@@ -1,4 +1,4 @@
-//! Reads a file of another system: which one it is follows from what the file holds, not from its name.
+//! Reads a file of another system, which is recognized by its content, not by its name.
 
 use super::found::{ForeignLoop, Unread};
 use super::parts::Mark;

@@ -1,5 +1,5 @@
-//! Seed 001's `.scud/loop-state.json`: how far it got with the tasks of a tag. The tasks say themselves what is left, so that
-//! only the words are read that go on with them.
+//! Seed 001's `.scud/loop-state.json`: how far it got with the tasks of a tag. The task file says what is left, so only
+//! the words that continue it are read.
 
 use serde::Deserialize;
 

@@ -1,5 +1,4 @@
-//! What is written against the schemas of the seeds, told here in words of their own; what is read, case by case; and both
-//! ways at once.
+//! What is written, against the schemas of the seeds in words of our own; what is read, case by case; and round trips.
 
 use proptest::prelude::*;
 use rstest::rstest;

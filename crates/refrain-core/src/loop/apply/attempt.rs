@@ -1,4 +1,4 @@
-//! How an attempt's end changes the state: what it amounts to, whether it counts, what may come next.
+//! How an attempt's end changes the state: its outcome, whether it counts, what may come next.
 
 use std::time::Duration;
 

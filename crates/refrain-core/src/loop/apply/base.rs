@@ -1,4 +1,5 @@
-//! What was there before the loop: taken at its start, and once more where a person may have worked while it stood still.
+//! The state of the repository before the loop: taken at its start, and again if a person may have worked while it was
+//! stopped.
 
 use std::collections::HashSet;
 

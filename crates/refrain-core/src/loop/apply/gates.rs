@@ -1,5 +1,5 @@
-//! How candidates and gates change the state: what a gate's end amounts to, when the gates are asked once more, and what
-//! comes of it all.
+//! How candidates and gates change the state: a gate's result, when the gates are asked once more, and what follows
+//! from all of it.
 
 use std::mem;
 

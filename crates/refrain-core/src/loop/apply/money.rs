@@ -1,4 +1,4 @@
-//! What agents used, as it is counted: attempts, reviewers and critics alike.
+//! How the usage of agents is counted: attempts, reviewers and critics alike.
 
 use super::super::state::{Judged, LoopState};
 use crate::agent::{AgentReport, Scope, Tokens, Usage, Usd};

@@ -1,4 +1,5 @@
-//! Critics that follow a script: most say something, some nothing, some never end. Nothing of the loop's may depend on them.
+//! Critics that follow a script: most say something, some nothing, some never end. No result of the loop may depend on
+//! them.
 
 use super::world::World;
 use crate::agent::{AgentReport, Scope};

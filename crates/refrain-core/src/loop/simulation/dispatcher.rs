@@ -1,5 +1,5 @@
-//! What the engine's dispatcher does, in numbers: record, fold, ask for the next step, execute it; and what askers do where
-//! no runner is alive.
+//! What the engine's dispatcher does, in numbers: record, fold, ask for the next step, execute it; and what a client
+//! does if no runner is alive.
 
 use jiff::Timestamp;
 

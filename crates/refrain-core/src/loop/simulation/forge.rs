@@ -1,4 +1,4 @@
-//! What is outside of the loop's repository: a remote that others push to, and a forge that has its own mind.
+//! What is outside the loop's repository: a remote that others push to, and a forge with random answers.
 
 use super::world::World;
 use crate::event::Event;

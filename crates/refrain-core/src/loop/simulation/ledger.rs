@@ -1,5 +1,5 @@
-//! What must hold of a journal, kept by rules of its own: simpler than the core's, and written from the words of the
-//! contract, so that the same mistake would have to be made twice.
+//! What must hold of a journal, by rules that are simpler than the core's and written from the words of the contract,
+//! so that the same mistake would have to be made twice.
 
 mod approval;
 mod ending;

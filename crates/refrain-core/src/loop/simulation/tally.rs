@@ -1,4 +1,4 @@
-//! What the seeds of loops have to show.
+//! What the seeds of loops have to cover.
 
 use crate::event::{Blocked, ClaimSource, End};
 use crate::stuck::Pattern;

@@ -1,4 +1,4 @@
-//! The world of one run: its clock, its disk, who is in it; and how a runner dies.
+//! The world of one run: its clock, its disk, its people and processes; and how a runner dies.
 
 use std::collections::{BTreeSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! What a state holds of critics.
+//! The part of a loop's state on critics.
 
 use super::child::Child;
 

@@ -1,4 +1,4 @@
-//! What an attempt's end is put down to, and what it amounts to.
+//! The cause and the outcome of an attempt's end.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What a state holds of the progress of its loop.
+//! The part of a loop's state on progress.
 
 use crate::event::Pushed;
 use crate::git::{Oid, RepoPath};

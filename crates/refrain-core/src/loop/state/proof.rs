@@ -1,4 +1,4 @@
-//! What the gates said of a candidate, and where a loop is while they are asked.
+//! The gates' results on a candidate, and the state while they run.
 
 use std::fmt;
 

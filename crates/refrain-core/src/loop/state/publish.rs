@@ -1,4 +1,4 @@
-//! What a state holds of effects outside.
+//! The part of a loop's state on effects outside.
 
 use jiff::Timestamp;
 

@@ -1,4 +1,4 @@
-//! What may be asked of a loop, and what lets a stopped one go on.
+//! Which requests a loop accepts, and what resumes a stopped one.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What holds for every journal. What is promised to people holds for the obedient ones; what must never panic holds for the
-//! loose ones too.
+//! What holds for every journal. What users are promised holds for the obedient ones; what must never panic holds for
+//! the loose ones too.
 
 use std::collections::{BTreeMap, BTreeSet};
 

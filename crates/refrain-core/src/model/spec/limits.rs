@@ -1,4 +1,4 @@
-//! Where a loop and its attempts stop, in numbers.
+//! The limits of a loop and its attempts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

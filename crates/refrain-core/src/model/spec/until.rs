@@ -1,4 +1,4 @@
-//! When a loop is over by itself.
+//! When a loop ends by itself.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

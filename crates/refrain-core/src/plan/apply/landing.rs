@@ -1,4 +1,4 @@
-//! How what tasks made comes to land, and what that makes of the plan: batches, the line of what has landed, waves.
+//! How the work of tasks lands, and what that changes in the plan: batches, the line of what has landed, waves.
 
 use std::collections::HashSet;
 

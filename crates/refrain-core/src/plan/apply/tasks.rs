@@ -1,4 +1,4 @@
-//! What a task file says, and what that makes of a plan: its tasks, its graph, its waves.
+//! How the content of a task file changes a plan: its tasks, its graph, its waves.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! How large a specification is, and what is said where it is too large: which part is, never a cut.
+//! How large a specification is, and the warning if it is too large: it names the large part and never cuts.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -1,5 +1,5 @@
-//! A specification's template (seed 001, `spec_template`): a person's words around the parts. What is filled in is data: a
-//! name in braces there stays as it is.
+//! A specification's template (seed 001, `spec_template`): a person's words around the parts. Inserted texts are data:
+//! a name in braces there stays as it is.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Whole specifications and prompts: what stands in them, what is said of large ones, and that what others wrote stays data.
+//! Whole specifications and prompts: their content, the warnings on large ones, and that foreign text stays data.
 
 use proptest::prelude::*;
 

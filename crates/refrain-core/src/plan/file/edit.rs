@@ -1,4 +1,4 @@
-//! Changes of a text that leave every other byte as it was, and its lines with where they stand.
+//! Changes of a text that leave every other byte as it was, and its lines with their places.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Values of a JSON text that know where in it they stand.
+//! Values of a JSON text that know their place in it.
 
 use std::borrow::Cow;
 use std::fmt;

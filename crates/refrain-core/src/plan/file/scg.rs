@@ -1,11 +1,11 @@
-//! SCUD's graph format (seed-systems.md section 4.3): phases that a line `---` parts, in each of them sections of lines.
+//! SCUD's graph format (seed-systems.md section 4.3): phases separated by a line `---`, each with sections of lines.
 //!
-//! Unlike SCUD's own reader this one takes nothing for granted that is not there: a letter that is no status, a row that
-//! lacks a column and an edge of a task that is not there are errors, and blank lines in details stay.
+//! Unlike SCUD's own reader this one assumes nothing: a letter that is no status, a row that lacks a column and an edge
+//! of an unknown task are errors, and blank lines in details stay.
 //!
-//! It has no letters for `failed` and `awaiting-tune`, and no column for a reason. A task that stands so is `B` there, which
-//! SCUD understands, and what else there is to say stands in fields of its details, which SCUD passes over: `blocked_as`,
-//! `blocked_reason`, `attempts`.
+//! The format has no letters for `failed` and `awaiting-tune`, and no column for a reason. Such a task is `B`, which
+//! SCUD understands, and the rest is in fields of its details, which SCUD skips: `blocked_as`, `blocked_reason`,
+//! `attempts`.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Statuses in SCUD's graph format: a letter in its column, and what else there is to say in details of our own.
+//! Statuses in SCUD's graph format: a letter in its column, and the rest in details of our own.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What is read of a task file, and what is changed in it.
+//! The tasks read from a task file, and the changes to it.
 
 use crate::plan::{Note, Problem, Task, TaskId, TaskStatus};
 

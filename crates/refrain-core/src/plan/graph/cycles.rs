@@ -1,4 +1,4 @@
-//! Tasks that wait for each other, or are parts of each other: which, and by what path.
+//! Tasks that wait for each other, or are parts of each other, and the path of each cycle.
 
 use std::collections::{HashMap, VecDeque};
 

@@ -1,4 +1,4 @@
-//! What tasks name, found among them; and what names nothing, told.
+//! Resolves the ids that tasks name; reports the unknown ones.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! Graphs: what is found wrong with them, and what follows from them; by hand, and against a slow and simple model.
+//! Graphs: their problems, and what follows from them; by hand, and against a slow and simple model.
 
 use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
-//! What a wave is called in the history, and what is not in it. Waves are completed one after the other, and numbered as
-//! they are; what was blocked and is done later comes in one more, which is called after the wave that it had been left
-//! out of.
+//! The name of a wave in the history, and what it lacks. Waves are completed one after the other and numbered in that
+//! order; a task that was blocked and is done later comes in one more wave, which is named after the one that it was
+//! missing from.
 
 use crate::plan::state::{PlanState, Stage, TaskState};
 

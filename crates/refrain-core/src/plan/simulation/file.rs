@@ -1,4 +1,4 @@
-//! The task file: what stands in it at first, and what people make of it.
+//! The task file: its first content, and the edits of people.
 
 use crate::plan::{Card, Priority, TaskId, TaskStatus};
 use crate::simulation::random::Random;

@@ -1,4 +1,4 @@
-//! A repository in which a commit is the set of the pieces of work that are in it.
+//! A repository in which a commit is the set of its pieces of work.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,4 +1,4 @@
-//! What must hold of a plan's journal, kept by rules of its own: simpler than the core's, and written from the words of the
+//! What must hold of a plan's journal, by rules that are simpler than the core's and written from the words of the
 //! issue, so that the same mistake would have to be made twice.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! The loop of one task: how long it takes, and how it ends. What it has done outlives its runner, as it has a journal.
+//! The loop of one task: how long it takes, and how it ends. Its work outlives its runner, as it has a journal.
 
 use super::git::Content;
 use crate::agent::Usd;

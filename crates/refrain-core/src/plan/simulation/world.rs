@@ -1,4 +1,4 @@
-//! The world of one plan: its clock, its journal, its task file, its git, the loops of its tasks, who is in it; and how a
+//! The world of one plan: its clock, its journal, its task file, its git, the loops of its tasks, its people; and how a
 //! runner dies.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! What a task file that was read comes to for its plan: taken as it stands, or refused where it cannot be run so. Why it
-//! cannot be read at all is the store's to say.
+//! The tasks of a task file that a plan takes, or why it refuses them. Why a file cannot be read at all is
+//! refrain-store's to report.
 
 use crate::plan::graph::Graph;
 use crate::plan::task::Card;

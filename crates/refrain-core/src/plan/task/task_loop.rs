@@ -1,4 +1,4 @@
-//! The loop that works on a task, as its specification says it.
+//! The loop that works on a task, in its specification.
 
 use camino::Utf8Path;
 

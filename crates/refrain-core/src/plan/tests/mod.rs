@@ -1,4 +1,4 @@
-//! The rules of a plan, by example. What a whole plan does among people, crashes and a git that hinders is in `simulation`.
+//! The rules of a plan, by example. Whole plans with people, crashes and a failing git are in `simulation`.
 
 mod ending;
 mod landing;

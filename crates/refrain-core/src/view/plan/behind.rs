@@ -1,4 +1,4 @@
-//! What has landed, and the branch that the plan began on has not got.
+//! What has landed, and is not yet on the branch that the plan began on.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
-//! When a plan is likely to be through: from how long its tasks took that have landed, by their complexity, from how many
-//! are worked on at a time, and from what follows on what in the rest of it.
+//! When a plan is likely to be through: from how long its landed tasks took, by their complexity, from how many run at
+//! a time, and from the dependencies among the rest.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What is shown of a plan: the object that `plan status --json` prints and every surface reads. Made from the plan's state,
-//! from what the loops of its tasks say, and from what only the shell can know; never stored, never read back.
+//! The view of a plan: the object that `plan status --json` prints and every surface reads. Made from the plan's state,
+//! from the loops of its tasks, and from what only the shell can know; never stored, never read back.
 
 mod behind;
 mod estimate;

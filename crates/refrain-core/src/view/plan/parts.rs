@@ -1,4 +1,4 @@
-//! The parts of what is shown of a plan: its waves, its tasks, what is worked on and what is blocked.
+//! The parts of a plan's view: its waves, its tasks, what is worked on and what is blocked.
 
 use std::collections::BTreeMap;
 

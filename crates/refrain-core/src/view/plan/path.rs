@@ -1,4 +1,4 @@
-//! The critical path: what decides how long a plan still takes, however many of its tasks are worked on at a time.
+//! The critical path: what limits how long a plan still takes, however many tasks run at a time.
 
 use std::collections::HashMap;
 

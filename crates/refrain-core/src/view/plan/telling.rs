@@ -1,4 +1,4 @@
-//! Words for people: why a plan stands where it stands, and what they have to do.
+//! Sentences for people: why a plan has its status, and what they have to do.
 
 use crate::machine::Refusal;
 use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskState};

@@ -1,4 +1,4 @@
-//! The report, made from a loop's events, its state, and what was found outside of both.
+//! Makes the report from a loop's events, its state, and what was found outside of both.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What checking a loop's evidence came to.
+//! The results of checking a loop's evidence.
 
 use schemars::JsonSchema;
 use serde::Serialize;

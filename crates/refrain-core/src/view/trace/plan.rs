@@ -1,5 +1,5 @@
-//! The spans of a plan: the plan itself, from each start or resumption to its stop, and the rounds of its tasks. What a round
-//! holds is its loop's to tell, which is in the same trace.
+//! The spans of a plan: the plan itself, from each start or resumption to its stop, and the rounds of its tasks. The
+//! spans within a round are made by its loop, in the same trace.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What must hold of what a loop does outside, from the words of the issue: only what is committed is pushed, only what is
-//! claimed, proven and green is merged, with exactly that head, and an intent comes before every effect.
+//! What must hold of a loop's effects outside, from the words of the issue: only committed work is pushed, only
+//! claimed, proven and green work is merged, with exactly that head, and an intent comes before every effect.
 
 use crate::event::End;
 use crate::git::{ChecksVerdict, Effect, Oid, PublishReport, PublishResult, Workflow};

@@ -1,5 +1,5 @@
-//! What must hold of progress, from the table of the issue: an agent that does nothing is noticed, and none is stopped that
-//! neither stood still, nor claimed in vain, nor failed for long.
+//! What must hold of progress, from the table of the issue: an idle agent is noticed, and no agent is stopped that
+//! neither made no progress, nor claimed in vain, nor failed for long.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;

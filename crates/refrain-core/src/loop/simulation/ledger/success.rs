@@ -1,4 +1,4 @@
-//! What must hold where a command completes the loop by itself, and where a gate cannot run before the first iteration.
+//! What must hold if a command completes the loop by itself, and if a gate cannot run before the first iteration.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The money that loops share, as one loop sees it: what is left is a value, and what follows from it is decided here.
+//! The shared money, as one loop sees it: what is left is a value, and what follows from it is decided here.
 
 use jiff::civil::date;
 use rstest::rstest;

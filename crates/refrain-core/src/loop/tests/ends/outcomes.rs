@@ -1,4 +1,4 @@
-//! What an attempt amounts to, and what it counts.
+//! The outcome of an attempt, and what it counts.
 
 use rstest::rstest;
 

@@ -1,4 +1,4 @@
-//! Programs that wait for their provider by themselves, attempts that end before the first event, and the account's gate.
+//! Programs that wait for their provider themselves, attempts that end before the first event, and the account's gate.
 
 use rstest::rstest;
 

@@ -1,4 +1,4 @@
-//! A person has the last word: when they are asked, what their yes is worth, and what it means to go on without.
+//! A person has the last word: when they are asked, what their yes covers, and what it means to continue without.
 
 use rstest::rstest;
 

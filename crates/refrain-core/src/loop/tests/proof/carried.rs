@@ -1,4 +1,4 @@
-//! Loops that go on where another system counted to.
+//! Loops that continue the count of another system.
 
 use crate::event::{End, Event, Exit};
 use crate::formats::mirror::Carried;

@@ -1,4 +1,4 @@
-//! Agents that judge, reviewers and critics: what they cost is the loop's, and what befalls them is not its fault.
+//! Agents that judge, reviewers and critics: their cost is the loop's, their failures are not its fault.
 
 use rstest::rstest;
 

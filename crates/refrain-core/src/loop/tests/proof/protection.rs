@@ -1,4 +1,4 @@
-//! What a touched protection decides, and whose doing a change is while a loop stands still.
+//! What a touched protection decides, and to whom a change counts while a loop is stopped.
 
 use rstest::rstest;
 

@@ -1,4 +1,5 @@
-//! What the next prompt says of the runs before it: how they ended, what became of their changes, which tests still fail.
+//! What the next prompt says of the runs before it: how they ended, what happened to their changes, which tests still
+//! fail.
 
 use rstest::rstest;
 

@@ -1,4 +1,4 @@
-//! Reports on journals: what they say, that each prefix has one, and that a changed one is found out.
+//! Reports on journals: what they say, that each prefix has one, and that a changed one is detected.
 
 use std::collections::BTreeMap;
 

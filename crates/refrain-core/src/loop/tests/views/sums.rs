@@ -1,4 +1,4 @@
-//! Sums of what was used: what makes them incomplete, and how that is shown.
+//! Sums of usage: what makes them incomplete, and how that is shown.
 
 use rstest::rstest;
 

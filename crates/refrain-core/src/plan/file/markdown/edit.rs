@@ -1,4 +1,4 @@
-//! Statuses in Markdown: boxes are ticked, and what they cannot say is put at the end of the title.
+//! Statuses in Markdown: boxes are ticked, and other statuses are written at the end of the title.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The mark at the end of a title that says what a box cannot.
+//! The mark at the end of a title for a status that a box cannot express.
 
 use std::ops::Range;
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! Where in a Markdown text its tasks stand: what the parser says of headings, items and code, put together.
+//! The places of tasks in a Markdown text: the parser's headings, items and code, put together.
 
 use std::collections::HashSet;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! What people write of a task: its name, and lines that say what it depends on, which files it is about and what proves it.
+//! How people write tasks: the name, and lines with the dependencies, the files and the verification.
 
 use std::ops::Range;
 use std::sync::LazyLock;

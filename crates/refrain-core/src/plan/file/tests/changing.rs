@@ -1,4 +1,4 @@
-//! Statuses that are written: read again they are what was written, and every other byte is as it was.
+//! Written statuses: read again they are the same, and every other byte is as it was.
 
 use proptest::prelude::*;
 use rstest::rstest;
