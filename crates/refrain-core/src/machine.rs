@@ -48,7 +48,7 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
     /// The kind of a record with this event, if it is signed.
     fn signed(event: &Self::Event) -> Option<SignedKind>;
 
-    /// Whether an end may stand on what this event says: a forged end needs a forged result.
+    /// Whether an end may rest on what this event says: a forged end needs a forged result.
     fn is_result(event: &Self::Event) -> bool;
 
     /// What the signatures of its journal come to.
@@ -63,7 +63,7 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
 pub enum SharedEvent<E> {
     /// A request was made and recorded.
     Asked {
-        /// The request's id; none where it was a signal.
+        /// The request's id; none if it was a signal.
         request: Option<RequestId>,
         ask: Ask,
         by: Asker,
@@ -227,7 +227,7 @@ impl<E: MachineEnd> Lifecycle<E> {
         self.ended.take().map(|ended| ended.end)
     }
 
-    /// Where this duration is used up: how much is, and the option that grants twice that.
+    /// If this duration is used up: how much is, and the option that grants twice that.
     pub(crate) fn more_time(&self, max_duration: Option<Millis>) -> Option<(String, String)> {
         let active = Millis::from(self.active);
         let enough = (active.0.saturating_mul(2) / 1000).max(60);

@@ -98,7 +98,7 @@ pub fn assemble(state: &LoopState, quoted: Quoted<'_>) -> String {
     prompt
 }
 
-/// What stands on a line of its own before each iteration: `[loop mend iteration 3/20]` (seed 000).
+/// The line before each iteration: `[loop mend iteration 3/20]` (seed 000).
 #[must_use]
 pub fn marker(state: &LoopState, iteration: u32) -> String {
     format!("[loop {} iteration {}]", state.spec.id, progress(iteration, state.limits.max_iterations))
@@ -115,14 +115,14 @@ fn blocked(state: &LoopState) -> Option<String> {
     (state.blocked > 0).then_some(text)
 }
 
-/// What the agent noted, less what stands in the prompt anyway.
+/// The agent's notes, without what the prompt says anyway.
 fn notes(state: &LoopState, text: Option<&str>) -> Option<String> {
     let notes = state_file::notes(text?, &state.spec.prompt)?;
     let notes = fenced(&cut_middle(&notes, NOTES_EXCERPT));
     Some(format!("Notes in {}:\n\n{notes}", inline_code(state_file_path(&state.spec).as_str())))
 }
 
-/// Where all of what failed is.
+/// Where the rest of the failures is.
 fn where_more_is(state: &LoopState) -> String {
     let file = inline_code(seen(&state.spec, &state.spec.context_file()).as_str());
     match charged(state).next() {

@@ -31,7 +31,7 @@ pub struct SessionSpec {
     pub isolation: Isolation,
 }
 
-/// How long a session waits where nothing can be done: longer each time in a row, in seconds (seed 000).
+/// How long a session waits if nothing can be done: longer each time in a row, in seconds (seed 000).
 pub const IDLE_WAITS: [u64; 4] = [60, 120, 300, 540];
 
 impl SessionSpec {

@@ -175,7 +175,7 @@ impl Stuck {
 /// What fails, for the [`directive`].
 #[derive(Clone, Copy, Debug)]
 pub struct Failing<'a> {
-    /// The gate, or none where the agent itself failed.
+    /// The gate, or none if the agent itself failed.
     pub gate: Option<&'a str>,
     /// What it says.
     pub essence: &'a Essence,

@@ -66,7 +66,7 @@ impl Ledger {
         &self.open
     }
 
-    /// How every cap stands that there is.
+    /// The standing of every cap that is set.
     #[must_use]
     pub fn standings(&self, caps: &Caps, project: &str, day: Date) -> Vec<Standing> {
         let standing = |which| {
@@ -76,7 +76,7 @@ impl Ledger {
         Which::ALL.into_iter().filter_map(standing).collect()
     }
 
-    /// What is left under every cap; none where there is no cap.
+    /// What is left under every cap; none if there is no cap.
     #[must_use]
     pub fn left(&self, caps: &Caps, project: &str, day: Date) -> Option<Allowance> {
         let by = self.standings(caps, project, day).into_iter().min_by_key(Standing::left)?;
@@ -117,8 +117,9 @@ impl Ledger {
         Some(Allowance { amount, ..left? })
     }
 
-    /// Lets a reservation grow up to `to`, as far as every cap leaves room, and says what it allows then. It never shrinks.
-    /// None where there is no cap, or no such reservation.
+    /// Lets a reservation grow up to `to`, as far as every cap leaves room, and returns what it allows then. It never
+    /// shrinks.
+    /// None if there is no cap, or no such reservation.
     pub fn grow(&mut self, of: &Utf8Path, run: u64, to: Usd, caps: &Caps) -> Option<Allowance> {
         let at = self.open.iter().position(|it| it.is(of, run))?;
         let Reservation { project, day, amount, .. } = &self.open[at];

@@ -157,7 +157,7 @@ struct Attempt {
     used: u64,
 }
 
-/// The most that one event tells, in the property below.
+/// The most that one event reports, in the property below.
 const EVENT: u64 = 400_000_000;
 const LOOPS: usize = 5;
 

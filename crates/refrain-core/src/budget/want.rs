@@ -7,12 +7,12 @@ use crate::event::{Blocked, End};
 use crate::r#loop::{ChildId, Live, LoopState, Step};
 use crate::spec::{AgentKind, AgentSpec};
 
-/// What is reserved where nothing is known yet, and by how much a reservation grows.
+/// What is reserved if nothing is known yet, and by how much a reservation grows.
 pub(super) const STEP: Usd = Usd(1_000_000_000);
 /// The least that is reserved for an agent that is handed its reservation as a budget of its own and says what it cost
 /// only at its end: it can ask for no more on the way, and one that is stopped half-way has cost its money for nothing.
 pub(super) const ROOM: Usd = Usd(5_000_000_000);
-/// How many of the agents that ran last tell what the next is likely to cost.
+/// How many of the last agents are used to estimate the cost of the next.
 const LAST: usize = 5;
 
 impl AgentSpec {
@@ -31,7 +31,7 @@ impl AgentSpec {
 }
 
 impl LoopState {
-    /// The agent that costs money if this step is done, where there is one.
+    /// The agent that costs money if this step is done, if there is one.
     #[must_use]
     pub fn costs_of(&self, step: &Step) -> Option<&AgentSpec> {
         match step {

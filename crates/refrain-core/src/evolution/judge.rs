@@ -8,7 +8,7 @@ use super::{Change, Reflection};
 const LONGEST: usize = 200;
 /// How many lines it may gain.
 const MOST_GAINED: usize = 40;
-/// How much of what stood there has to stay, in hundredths.
+/// How much of the old text has to stay, in hundredths.
 const KEPT: usize = 70;
 /// How long a line may be, in characters.
 const LONGEST_LINE: usize = 400;
@@ -33,13 +33,13 @@ pub enum Fault {
     /// Nothing would be another.
     #[error("it changes nothing")]
     Nothing,
-    /// A change lies outside of the file, or two do not lie apart.
+    /// A change is outside the file, or two overlap.
     #[error("the change at line {0} lies outside of the file, or in front of the one before it")]
     Place(usize),
     /// The file would become too long.
     #[error("the file would have {0} lines; accepted are {LONGEST}, and {MOST_GAINED} more than now")]
     Size(usize),
-    /// Too little of what stood there would stay.
+    /// Too little of the old text would stay.
     #[error("only {0} of 100 lines would stay as they are; accepted are {KEPT}")]
     Drift(usize),
     /// A change says nothing that could be looked up.
@@ -110,7 +110,7 @@ pub fn judge(
     if kept < KEPT {
         return Err(Fault::Drift(kept));
     }
-    // What is harmless line by line may not be so together, nor beside what stands there.
+    // What is harmless line by line may not be so together, nor beside the old lines.
     let all: Vec<String> = new.lines().map(str::to_owned).collect();
     for change in &reflection.changes {
         let near = around(&all, change, &reflection.changes);
@@ -129,7 +129,7 @@ fn evidence(change: &Change, history: History<'_>) -> Result<(), Fault> {
     if is_told && is_shown { Ok(()) } else { Err(Fault::Evidence(change.line)) }
 }
 
-/// Whether a change touches the lines between the marks, or would come to stand between them.
+/// Whether a change touches the lines between the marks, or would be between them.
 fn is_marked(lines: &[&str], change: &Change) -> bool {
     let begin = lines.iter().position(|line| line.contains(MARKED.0));
     let Some(begin) = begin else { return false };

@@ -21,7 +21,7 @@ use crate::LoopId;
 use crate::event::{Blocked, End};
 use crate::r#loop::LoopState;
 
-/// The version of [`Proposal`]; goes up where a reader of the last one would be misled.
+/// The version of [`Proposal`]; it rises when a reader of the last one would be misled.
 pub const SCHEMA: u32 = 1;
 
 /// What an agent that reflected on a loop answers.

@@ -29,8 +29,8 @@ pub fn schema() -> serde_json::Value {
     schema.to_value()
 }
 
-/// What the agent is asked. `old` is the text of `file`, none where there is no such file; `clean` takes secrets out of the
-/// texts of others.
+/// The question for the agent. `old` is the text of `file`, none if there is no such file; `clean` removes secrets from
+/// foreign texts.
 #[must_use]
 pub fn question(state: &LoopState, file: &str, old: Option<&str>, clean: impl Fn(&str) -> String) -> String {
     let quoted = |text: &str, most: usize| fenced(&cut_middle(clean(&printable(text)).trim_end(), most));

@@ -109,7 +109,7 @@ pub(super) fn look(inserted: &[String], removed: &[&str], longest: usize) -> Opt
     said(&all).or_else(|| removed.iter().find(is_rule).map(|_| Unsafe::Unrules))
 }
 
-/// The same for what will stand beside each other, of which some is there already: only what the new words have a part in.
+/// The same for lines that will be adjacent, some of which exist already: only matches that include new words.
 pub(super) fn together(near: &[String], inserted: &[String]) -> Option<Unsafe> {
     let (mine, all) = (words(&inserted.join(" ")), words(&near.join(" ")));
     let touches = has(&mine, LESS) || has(&mine, NOT) || has(&mine, GUARDS);

@@ -38,7 +38,7 @@ use reading::Reading;
 const RULES: &str = "refrain fingerprint 2";
 
 /// A failure, as 16 hexadecimal digits in lower case. The same failure has the same one on every machine and, while the
-/// rules stay, in every version: it stands in journals.
+/// rules stay, in every version, because journals store it.
 pub type Fingerprint = Hex<16>;
 
 /// The fingerprint of a failure of `gate` (or of another step, under its own name) that printed `output`. How it ended,

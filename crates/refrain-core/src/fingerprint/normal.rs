@@ -172,7 +172,7 @@ fn without_position(text: &str) -> &str {
     position.find([':', '(', '[']).map_or(text, |at| &text[..end.len() + at])
 }
 
-/// What of a path lies in a folder for temporary files.
+/// The part of a path below a folder for temporary files.
 fn below_temporary<'a, 'b>(parts: &'a [&'b str]) -> Option<&'a [&'b str]> {
     match parts {
         ["private", rest @ ..] => below_temporary(rest),

@@ -6,7 +6,7 @@ use super::shapes::{self, Shape};
 use super::{Essence, normal};
 use crate::text::{clip, printable};
 
-/// How many of the last lines stand for an output in which nothing is known to be a runner's verdict.
+/// How many of the last lines are compared if no line is known to be a runner's verdict.
 const TAIL: usize = 40;
 
 /// What an output says.
@@ -72,7 +72,7 @@ impl Reading {
         };
         let text = text.as_deref().unwrap_or(line);
         match shape {
-            // Only brackets may stand between two lines of a message.
+            // Only brackets may come between two lines of a message.
             Shape::Noise if matches!(within, Within::Headline) && line.contains(char::is_alphanumeric) => {
                 return Within::Nothing;
             }

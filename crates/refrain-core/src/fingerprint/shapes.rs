@@ -7,9 +7,9 @@ use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Nothing that tells two failures apart.
+    /// Nothing that distinguishes two failures.
     Noise,
-    /// It names a failing test, as `n`; and what is wrong, as `e`, where it says so.
+    /// It names a failing test, as `n`; and what is wrong, as `e`, if it says so.
     Test,
     /// A compiler's or linter's own complaint, as `e` or all of it. How many there are counts: one less is progress.
     Diagnostic,
@@ -17,7 +17,7 @@ pub(super) enum Shape {
     Message,
     /// It may be what is wrong, or may belong to it.
     Detail,
-    /// What is wrong stands in the lines below it, up to an empty one.
+    /// What is wrong is in the lines below it, up to an empty one.
     Headline,
     /// A warning: it and what belongs to it are passed over.
     Warning,
@@ -223,7 +223,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     Table { any, rows }
 });
 
-/// What a line is, with the name and the message in it. None where it fits no row.
+/// What a line is, with the name and the message in it. None if it fits no row.
 pub(super) fn of(line: &str) -> Option<(Shape, Option<String>, Option<String>)> {
     let at = TABLE.any.matches(line.as_bytes()).iter().next()?;
     let (shape, row) = TABLE.rows.get(at)?;

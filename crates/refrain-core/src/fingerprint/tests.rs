@@ -112,7 +112,7 @@ const BLOCKS: &[&str] = &[
     "FAILED tests/test_a.py::test_b - AssertionError: assert 3 == 4\n",
 ];
 
-/// Lines that say nothing of a failure, wherever they stand between such blocks.
+/// Lines that say nothing of a failure, in any place between such blocks.
 const NOISE: &[&str] = &[
     "test tests::one ... ok\n",
     "   Compiling libc v0.2.1\n",

@@ -43,7 +43,8 @@ use parts::Mark;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirrored {
     pub mirror: Mirror,
-    /// Each by its name below [`Mirror::root`], and what it holds; none where it is to go. The first says whose they all are.
+    /// Each by its name below [`Mirror::root`], and its content; none if it is deleted. The first says which loop owns
+    /// them all.
     pub files: Vec<(Utf8PathBuf, Option<String>)>,
     mark: Mark,
 }
@@ -98,7 +99,7 @@ impl Mirror {
         }
     }
 
-    /// The files of a loop that stands like this; `context` is what `context.md` says.
+    /// The files of a loop in this standing; `context` is the content of `context.md`.
     #[must_use]
     pub fn files(self, state: &LoopState, standing: Standing, context: Option<&str>) -> Mirrored {
         // Seed 004: a successful loop leaves no file. Seed 002's file has no word for an end.
@@ -131,7 +132,7 @@ impl Mirrored {
     }
 }
 
-/// The loop of Refrain's that a file shows, in another system's format or as `status --json` does; none where Refrain did not
+/// The Refrain loop that a file shows, in another system's format or as `status --json` does; none if Refrain did not
 /// write it.
 #[must_use]
 pub fn shown_by(text: &str) -> Option<LoopId> {

@@ -55,7 +55,7 @@ impl GateName {
         Self(if name.is_empty() { "gate".to_owned() } else { name.to_owned() })
     }
 
-    /// The same name, told from `taken` ones by a number.
+    /// The same name, made different from `taken` ones by a number.
     #[must_use]
     pub fn apart_from(self, taken: &[Self]) -> Self {
         let numbered = |n: u32| {
@@ -197,7 +197,7 @@ impl GateSpec {
     /// How long a gate may take unless something else is said: 10 minutes.
     pub const TIMEOUT: Millis = Millis(10 * 60 * 1000);
 
-    /// The agent that it is, where it is one.
+    /// The agent that it is, if it is one.
     #[must_use]
     pub fn reviewer(&self) -> Option<&AgentSpec> {
         match &self.check {
@@ -206,7 +206,7 @@ impl GateSpec {
         }
     }
 
-    /// Whether it is an agent: it costs, and is asked only where the gates before it leave something to ask.
+    /// Whether it is an agent: it costs money, and is asked only if the gates before it leave something to ask.
     #[must_use]
     pub fn is_review(&self) -> bool {
         match self.check {

@@ -87,7 +87,7 @@ impl LoopState {
     /// The state after one more record.
     ///
     /// # Errors
-    /// [`Damage`] where the record cannot follow; the state is then unchanged.
+    /// [`Damage`] if the record cannot follow; the state is then unchanged.
     pub fn apply(&mut self, record: &Record) -> Result<(), Damage> {
         let Record { seq, at, event } = record;
         self.check_order(*seq, *at)?;

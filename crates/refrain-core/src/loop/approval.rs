@@ -9,7 +9,7 @@ use crate::event::{Approved, Blocked, End};
 use crate::ids::AttemptId;
 
 impl LoopState {
-    /// What a person is asked to approve of; none where they are not.
+    /// What a person is asked to approve; none if they are not asked.
     #[must_use]
     pub fn awaits_approval(&self) -> Option<Approved> {
         let is_asked = self.ended.is_some_and(|ended| ended.end == End::Blocked { why: Blocked::Approval });
@@ -41,7 +41,7 @@ impl LoopState {
         self.keep_proof(of, proof);
     }
 
-    /// A person lets the loop go on: where it waited for their approval they give it, or do not.
+    /// A person resumes the loop: if it waited for their approval they give it, or do not.
     pub(super) fn hear_of_approval(&mut self, approved: Option<&Approved>, at: Timestamp) {
         let Some(Approved { attempt, .. }) = self.awaits_approval() else { return };
         let Some(mut proof) = self.proof.take() else { return };

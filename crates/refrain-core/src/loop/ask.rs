@@ -22,7 +22,7 @@ pub struct Grant {
 }
 
 impl AgentSpec {
-    /// Whether caps on money and on tokens can be kept with this agent: on money also where it says what it uses, and its
+    /// Whether caps on money and on tokens can be kept with this agent: on money also if it reports its tokens, and its
     /// model has a price.
     pub fn admits(&self, cost: bool, tokens: bool) -> Result<(), Refusal> {
         let untold = |what, flag| Err(Refusal::Unreported { agent: self.kind, what, flag });
@@ -113,11 +113,11 @@ impl LoopState {
         self.let_go_on(grant, None)
     }
 
-    /// The same, where a person approves of what the loop waits with: of the tree that begins with this name, where one is
-    /// named.
+    /// The same, with a person's approval of what the loop waits with: of the tree whose name begins like this, if one
+    /// is named.
     ///
     /// # Errors
-    /// A [`Refusal`] where it waits for no approval, or with another tree, or would stop again at once.
+    /// A [`Refusal`] if it waits for no approval, or with another tree, or would stop again at once.
     pub fn approve(&self, grant: &Grant, named: Option<&str>) -> Result<Option<Event>, Refusal> {
         let end = self.ended.map(|ended| ended.end);
         let Some(approved) = self.awaits_approval() else {

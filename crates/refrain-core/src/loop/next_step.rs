@@ -21,8 +21,8 @@ use crate::stuck::Verdict;
 /// Refunds in a row, none of them a provider's wait, that end a loop as blocked (design.md, "A loop's life").
 pub const MAX_REFUNDS: u32 = 3;
 
-/// How many iterations in a row may be cut off before their agent said what it cost, where there is a cap on money: each of
-/// them may have cost as much as the cap.
+/// How many iterations in a row may be cut off before their agent said what it cost, if there is a cap on money: each
+/// of them may have cost as much as the cap.
 const MAX_UNTOLD: u32 = 2;
 /// Iterations in a row that end with `status: blocked` in `state.md` and so end a loop: an agent that says it gets one
 /// more, whose prompt says so (issue 8).
@@ -35,25 +35,25 @@ pub const CHURN_WITHIN: Duration = Duration::from_secs(2);
 /// The smallest thing a loop does next. `docs/architecture/core.md` says whether it may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// Make the loop's branch or worktree where it is not there yet, and record what is in the repository.
+    /// Make the loop's branch or worktree if it is not there yet, and record what is in the repository.
     TakeBase,
-    /// Tell what the gates are to prove, and record it.
+    /// Determine what the gates are to prove, and record it.
     TakeCandidate,
     /// Record, then do: start a child.
     Start(ChildId),
     /// Record, then do: end the child by its stop ladder.
     Stop(StopReason),
-    /// Commit what this iteration changed, unless that is done already, and record what came of it.
+    /// Commit what this iteration changed, unless that is done already, and record the result.
     Commit { iteration: u32 },
     /// Record that this is about to be done outside.
     Intend(Effect),
-    /// Do this outside, unless it is done already, and record what came of it.
+    /// Do this outside, unless it is done already, and record the result.
     Publish(Effect),
     /// Record that the loop continues with its other agent.
     ChangeAgent,
-    /// Keep what the loop did on a failure branch, beside the worktree, and record what came of it.
+    /// Keep what the loop did on a failure branch, beside the worktree, and record the result.
     SaveWork,
-    /// Remove the loop's own worktree if nothing is lost by that, and record what came of it.
+    /// Remove the loop's own worktree if nothing is lost by that, and record the result.
     ReleaseWorktree,
     /// Record that this iteration begins.
     BeginIteration {
@@ -180,12 +180,12 @@ fn is_review(state: &LoopState, proving: &Proving) -> bool {
     next.is_some_and(GateSpec::is_review)
 }
 
-/// The first deadline, and what it is; of two at the same time the one that stands first.
+/// The first deadline, and what it is; of two at the same time the first in the list.
 pub(super) fn first_of(deadlines: &[(Option<Timestamp>, StopReason)]) -> Option<(Timestamp, StopReason)> {
     deadlines.iter().filter_map(|(at, because)| Some(((*at)?, *because))).min_by_key(|(at, _)| *at)
 }
 
-/// When the loop would have begun if it had never stood still: its time runs on while a process of its own does.
+/// When the loop would have begun if it had never been stopped: its time runs on while a process of its own does.
 pub(super) fn began(state: &LoopState, now: Timestamp) -> Timestamp {
     let from = now.min(state.updated_at);
     from.checked_sub(state.active(from)).unwrap_or(Timestamp::MIN)
@@ -196,7 +196,7 @@ fn is_over(state: &LoopState, now: Timestamp) -> bool {
     state.limits.max_duration.is_some_and(|all| remaining(all, state.active(now)) == Millis(0))
 }
 
-/// Between attempts. The order is the rule: what a person asked, then what is proven, then what forbids to go on.
+/// Between attempts. The order is the rule: a person's request, then what is proven, then what forbids to continue.
 fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     let phase = &state.phase;
     if let Phase::Idle { uncommitted: true, .. } = phase

@@ -101,7 +101,7 @@ impl LoopState {
         }
     }
 
-    /// Whether the number of iterations is done that was asked for (`--exact N`), and no claim of the last one stands.
+    /// Whether the requested number of iterations is done (`--exact N`), and the last one has no open claim.
     pub(super) fn is_counted(&self) -> bool {
         let is_idle = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false });
         self.spec.until == Until::Count && is_idle && self.given_up.is_none() && self.ends_by_claim()

@@ -41,7 +41,7 @@ impl LoopState {
         }
     }
 
-    /// What comes next outside, where something does.
+    /// The next effect outside, if there is one.
     #[must_use]
     pub fn next_effect(&self) -> Option<Effect> {
         self.publishing().and_then(|publishing| self.effect(publishing.claim.is_some()))
@@ -206,7 +206,7 @@ impl LoopState {
         }
     }
 
-    /// The remote went another way: the agent is told so, a few times.
+    /// The remote has diverged: the agent is told so, a few times.
     fn meet_conflict(&mut self, theirs: &Oid, paths: &[Conflict], at: Timestamp) {
         self.git.published.conflicts += 1;
         if self.git.published.conflicts > MAX_CONFLICTS {
@@ -257,7 +257,7 @@ impl LoopState {
         }
     }
 
-    /// The claim does not stand: the next prompt says why.
+    /// The claim is rejected: the next prompt says why.
     fn object(&mut self, objection: Objection, at: Timestamp) {
         self.git.published.objection = Some((self.iteration, objection));
         self.phase = Phase::Idle { claim: None, uncommitted: false };
@@ -282,8 +282,8 @@ impl LoopState {
         self.git.published.rebased.as_ref().is_some_and(|(_, tree)| Some(tree) != seen)
     }
 
-    /// A person may have worked while it stood still, or the remote gained something last that no gate has seen: then what is
-    /// to be published is proven anew.
+    /// A person may have worked while it was stopped, or the remote gained something last that no gate has seen: then
+    /// what is to be published is proven anew.
     pub(super) fn publish_from_here(&mut self, moved: bool) {
         let Some(claim) = self.publishing().map(|publishing| publishing.claim) else { return };
         match (moved || self.is_unseen()) && self.has_to_be_proven_again() {
@@ -337,13 +337,13 @@ impl LoopState {
     fn need_person(&mut self, why: Refusal, said: String) {
         self.git.published.refused = Some((why, said));
         let claims = self.publishing().is_some_and(|publishing| publishing.claim.is_some());
-        // An agent that was told of the conflict and left it will not do better.
+        // An agent that knew of the conflict and left it will not do better.
         if !claims && why != Refusal::Conflict {
             self.phase = Phase::Idle { claim: None, uncommitted: false };
         }
     }
 
-    /// A person lets it go on: all is tried again.
+    /// A person resumes it: all is tried again.
     pub(super) fn publish_again(&mut self) {
         let done = &mut self.git.published;
         (done.conflicts, done.rebases, done.later) = (0, 0, None);
@@ -359,7 +359,7 @@ impl LoopState {
 }
 
 impl Publishing {
-    /// One more wait; none where it would be too long in a row.
+    /// One more wait; none if it would be too long in a row.
     fn wait(&mut self, kind: WaitKind, until: Timestamp, at: Timestamp, bound: Millis) -> bool {
         let (since, times) = self.waited.unwrap_or((at, 0));
         self.waited = Some((since, times + 1));

@@ -41,7 +41,7 @@ pub struct LoopState {
     pub spec: Spec,
     /// The limits in force: the specification's, or what the last `resume` granted.
     pub limits: Limits,
-    /// Where it is between two attempts.
+    /// Its phase: between two attempts, or in one.
     pub phase: Phase,
     /// Every attempt that is over, oldest first.
     pub attempts: Vec<Attempt>,
@@ -50,7 +50,7 @@ pub struct LoopState {
     /// Iterations that count against the cap.
     pub charged: u32,
     pub wait: Option<Wait>,
-    /// Words for the next prompt, until an iteration that was told them is charged.
+    /// Words for the next prompt, until an iteration that got them is charged.
     pub steering: Vec<Steering>,
     /// The agent's own session that drives it: a runner only does what is to be done between two of its turns.
     pub session: Option<Session>,
@@ -68,15 +68,15 @@ pub struct LoopState {
     pub proof: Option<Proof>,
     /// Processes of the last attempt, or gate, are being ended: nothing is started before that is over.
     pub sweeping: bool,
-    /// Where its iterations lead.
+    /// The progress of its iterations.
     pub progress: Progress,
     /// How many iterations in a row said that there was nothing to do, in a loop that continues all the same.
     pub unneeded: u32,
     /// What critics said.
     pub feedback: Feedback,
-    /// Why the agent gave the task up, until a person lets the loop go on.
+    /// Why the agent gave the task up, until a person resumes the loop.
     pub given_up: Option<String>,
-    /// How many iterations in a row ended with `status: blocked` in `state.md`, until a person lets the loop go on.
+    /// How many iterations in a row ended with `status: blocked` in `state.md`, until a person resumes the loop.
     pub blocked: u32,
     /// What a person approved of last, and when.
     pub approved: Option<(Approved, Timestamp)>,
@@ -117,19 +117,19 @@ pub struct GitState {
     pub(super) unwatched: bool,
     /// It was unwatched before the last attempt to commit: the agent or another process may have made what that found.
     pub mixed: bool,
-    /// Why that could not be told, or its branch or worktree not be made.
+    /// Why the base could not be read, or its branch or worktree not be made.
     pub refused: Option<String>,
     /// Where the head was when it was last looked at.
     pub head: Option<Oid>,
     /// The commits made in it, by Refrain or by the agent, oldest first.
     pub commits: Vec<Oid>,
-    /// What came of the last attempt to commit.
+    /// The result of the last attempt to commit.
     pub last: Option<CommitReport>,
     /// What that omitted and the one before it did not: what a person has not been told yet.
     pub newly_left_out: Vec<LeftOut>,
     /// What looks like a secret and is in commits of the agent's own, without having been allowed.
     pub exposed: Vec<Exposed>,
-    /// Why its own worktree is kept, where it is for good.
+    /// Why its own worktree is kept, if it is for good.
     pub kept: Option<String>,
     /// Its own worktree was removed, or is kept for good.
     pub released: bool,
@@ -145,7 +145,7 @@ pub struct Steering {
     pub by: Asker,
 }
 
-/// Where a loop is between two attempts, or in one.
+/// The phase of a loop: between two attempts, or in one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Phase {
     /// The last iteration is charged and settled, or there was none yet.
@@ -215,7 +215,7 @@ pub struct Attempt {
     pub error: Option<String>,
     /// What it used.
     pub usage: Usage,
-    /// What the gates said of what it left; nothing where they were not asked.
+    /// What the gates said of what it left; nothing if they were not asked.
     pub proof: Option<Proof>,
     /// Its prompt asked for another strategy.
     pub shifted: bool,
@@ -237,7 +237,7 @@ impl Attempt {
 pub struct Judged {
     /// When the loop was last known to run before it was over: a gate's, or a critic's, start.
     pub at: Timestamp,
-    /// The model that it used, as it said or was told.
+    /// The model that it used, as it said or was configured.
     pub model: Option<String>,
     /// The account that pays for it, if known.
     pub pool: Option<String>,
@@ -260,8 +260,8 @@ pub struct Live {
     pub account: Option<Wait>,
     /// The account's gate was looked at, and is open: what was waited for its sake is over.
     pub is_account_open: bool,
-    /// What the caps that all loops share allow the agent that runs, or leave to the one that would be started; none where
-    /// there is no such cap.
+    /// What the shared caps allow the agent that runs, or leave to the one that would be started; none if there is no
+    /// such cap.
     pub allowance: Option<Allowance>,
 }
 
@@ -289,8 +289,8 @@ impl LoopState {
         self.stretch(now)
     }
 
-    /// Whether the money or the tokens granted are used up, with what the agent that runs has used so far; or, where none runs
-    /// and they say so only at their end, whether another attempt like the last would use them up.
+    /// Whether the money or the tokens granted are used up, with what the agent that runs has used so far; or, if none
+    /// runs and agents report only at their end, whether another attempt like the last would use them up.
     #[must_use]
     pub fn is_over_budget(&self, live: &Usage) -> bool {
         match self.runs() {
@@ -304,7 +304,7 @@ impl LoopState {
         is_over(&self.limits, self.spent, Usage::default())
     }
 
-    /// What one more iteration is likely to use, where the agent says only at its end what it used.
+    /// What one more iteration is likely to use, if the agent reports its usage only at its end.
     pub(crate) fn likely_use(&self) -> Usage {
         let last = self.last_charged().filter(|_| self.spec.agent.kind.tells_usage_at_end());
         last.map(|last| last.usage).unwrap_or_default()
@@ -316,7 +316,7 @@ impl LoopState {
         self.trouble.next
     }
 
-    /// How many hours it must be allowed to wait for its provider (`--retry-for`), where that was too long.
+    /// How many hours it must be allowed to wait for its provider (`--retry-for`), if that was too long.
     #[must_use]
     pub fn hours_to_wait(&self) -> u64 {
         self.trouble.hours()
@@ -332,7 +332,7 @@ impl LoopState {
         said.or_else(printed).map(str::trim).filter(|said| !said.is_empty())
     }
 
-    /// What is left to be spent, where there is a cap on money.
+    /// What is left to spend, if there is a cap on money.
     #[must_use]
     pub fn budget(&self) -> Option<Usd> {
         let cap = self.limits.max_cost?;
@@ -423,7 +423,7 @@ impl LoopState {
         self.spec.has_hard_gates() && self.phase.claim().is_some() && self.signatures.objection().is_none()
     }
 
-    /// Whether this gate failed before the first iteration; none where it was not asked then.
+    /// Whether this gate failed before the first iteration; none if it was not asked then.
     #[must_use]
     pub fn failed_before(&self, gate: usize) -> Option<bool> {
         Some(!self.baseline.as_ref()?.of_gate(gate)?.passed())

@@ -81,7 +81,7 @@ pub(super) fn ends_sleep(retrying: &Retrying) -> Option<Timestamp> {
 pub struct Retrying {
     /// What the provider failed it with.
     pub kind: FaultKind,
-    /// When it tries again, where it says so.
+    /// When it tries again, if it says so.
     pub until: Option<Until>,
     /// When it said so.
     pub since: Timestamp,
@@ -121,7 +121,7 @@ impl Trouble {
         self.times += 1;
         let earliest = plus(at, backoff + spread(id, attempt, backoff));
         let until = match until {
-            // Those who were told the same time do not all come at that time.
+            // Loops with the same reset time must not all come at that time.
             Some(Until::At(reset)) => plus(reset, spread(id, attempt, LONGEST / 10)),
             Some(Until::After(after)) => plus(at, Duration::from(after)),
             None => earliest,

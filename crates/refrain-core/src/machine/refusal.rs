@@ -8,7 +8,7 @@ pub enum Refusal {
     /// What is completed or cancelled stays so.
     #[error("it is {0}")]
     Final(&'static str),
-    /// It stands still already.
+    /// It is stopped already.
     #[error("it has stopped already ({0})")]
     Stopped(&'static str),
     /// It stopped at a limit, and that or another limit would stop it again.
@@ -29,7 +29,7 @@ pub enum Refusal {
     /// Only a loop can be asked this.
     #[error("it is a plan; its tasks are loops, which can")]
     NotALoop,
-    /// A cap on what the agent does not tell.
+    /// A cap on a value that the agent does not report.
     #[error("{agent} does not say {what}, so {flag} could not be kept")]
     Unreported {
         /// Which adapter.

@@ -92,7 +92,7 @@ impl Outcome {
     }
 }
 
-/// What was asked, and what came of it.
+/// The goal and the result.
 fn episode(state: &LoopState) -> String {
     let status = view::status(state, Alive::NOBODY);
     let times = if state.charged == 1 { "iteration" } else { "iterations" };
@@ -117,7 +117,7 @@ fn episode(state: &LoopState) -> String {
     text
 }
 
-/// The person's words, as far as they can be told again: they may come from anywhere.
+/// The person's words, as far as they can be repeated: they may come from anywhere.
 fn goal(state: &LoopState) -> String {
     let goal = fit(&super::goal(&state.spec), Kind::Procedure).unwrap_or_default();
     harmless(&clip(&goal, LONGEST_GOAL))

@@ -90,10 +90,10 @@ pub fn question(state: &LoopState, said: &[&str], last: Option<&str>) -> String 
     text
 }
 
-/// What of the answer is to be remembered.
+/// The part of the answer that is remembered.
 ///
 /// # Errors
-/// Where it is not what was asked for; then nothing of it is taken.
+/// If it does not fit the question; then nothing of it is taken.
 pub fn lessons(state: &LoopState, answer: &str) -> Result<Vec<Memory>, String> {
     let Some(ended) = state.ended else { return Err("the loop goes on".to_owned()) };
     let text = answer.trim();

@@ -135,8 +135,8 @@ impl Memory {
         Self { id: own, source: Some(id), ..self }
     }
 
-    /// What becomes of it where the same is remembered once more. What is said twice matters more; but not what one loop says
-    /// when it ends for the second time: that takes the place of what it said before.
+    /// The result of remembering the same once more. What is said twice matters more; but what one loop says when it
+    /// ends for the second time replaces what it said before.
     #[must_use]
     pub fn again(self, new: Self) -> Self {
         let is_same_loop = new.source.is_some() && new.source == self.source;

@@ -14,8 +14,8 @@ const K: f64 = 60.0;
 /// The place that a standing fact has at least.
 const STANDING_PLACE: f64 = 20.0;
 
-/// How like a goal a memory is that shares no word with it, to be told; the same for one of another project. Models differ in
-/// what they call alike: these are above what the usual ones give to texts that have nothing in common.
+/// How similar a memory without a common word must be to a goal, to be given; the same for one of another project.
+/// Models differ in what they call similar: these are above what the usual ones give to unrelated texts.
 const ALIKE: f32 = 0.6;
 const ALIKE_ELSEWHERE: f32 = 0.7;
 
@@ -30,9 +30,9 @@ const MANY_USES: f64 = 20.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
     pub memory: Memory,
-    /// How well its words fit the goal's: lower is better, as SQLite's BM25 has it. None where they do not.
+    /// How well its words fit the goal's: lower is better, as SQLite's BM25 has it. None if they do not.
     pub bm25: Option<f64>,
-    /// How like the goal it is by its vector, from -1 to 1; none where nothing tells.
+    /// How similar it is to the goal by its vector, from -1 to 1; none if unknown.
     pub likeness: Option<f32>,
 }
 
@@ -138,7 +138,7 @@ fn faded(since: Timestamp, now: Timestamp, within: f64) -> f64 {
     (-age.as_secs_f64() / within).exp()
 }
 
-/// How like two vectors are; none where that cannot be told: of other lengths, or of no direction.
+/// How similar two vectors are; none if they have other lengths, or no direction.
 #[must_use]
 pub fn cosine(a: &[f32], b: &[f32]) -> Option<f32> {
     if a.len() != b.len() {

@@ -44,7 +44,7 @@ pub fn select(ranked: &[Ranked], budget: u32, project: &str) -> Vec<Recalled> {
     told
 }
 
-/// Of what came of loops only that which mattered, was of use, or is worth something still.
+/// Of loops' results only those that mattered, were useful, or are still worth something.
 fn is_worth_it(it: &Ranked) -> bool {
     match it.memory.kind {
         Kind::Fact | Kind::Procedure => true,

@@ -38,7 +38,7 @@ pub enum AgentEvent {
     },
     /// A tool is done.
     ToolResult {
-        /// Whether it worked; none where the agent does not say.
+        /// Whether it worked; none if the agent does not say.
         ok: Option<bool>,
         /// What came out of it, cut to some lines.
         output: String,
@@ -183,7 +183,7 @@ impl From<Usd> for f64 {
 }
 
 impl fmt::Display for Usd {
-    /// As a person would say it: `$0.42`, and four digits where two would hide it.
+    /// In words: `$0.42`, and four digits if two would hide it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dollars = f64::from(*self);
         if self.0 > 0 && dollars < 0.1 { write!(f, "${dollars:.4}") } else { write!(f, "${dollars:.2}") }

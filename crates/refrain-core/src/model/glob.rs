@@ -79,7 +79,7 @@ fn unreadable(glob: &str, error: &globset::Error) -> GlobError {
     GlobError::Unreadable { glob: glob.to_owned(), why: error.kind().to_string() }
 }
 
-/// What a glob stands for, in full.
+/// The patterns that a glob means, in full.
 fn patterns(text: &str) -> Result<Vec<String>, GlobError> {
     if text.starts_with('!') {
         return Err(GlobError::Exception(text.to_owned()));
@@ -143,7 +143,7 @@ mod tests {
             let error = bad.parse::<PathGlob>().unwrap_err().to_string();
             assert!(error.starts_with(why), "{error}");
         }
-        // A journal of an earlier version is read, and what is no glob stands for nothing.
+        // A journal of an earlier version is read, and an invalid glob matches nothing.
         let stored: PathGlob = serde_json::from_str("\"../*\"").unwrap();
         assert!(!stored.matches(b"a"));
     }

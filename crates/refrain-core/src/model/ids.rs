@@ -39,8 +39,8 @@ impl LoopId {
         &self.0
     }
 
-    /// An id from any words: lower-cased, other characters squeezed to hyphens, `loop` where nothing is left; then the
-    /// suffix. This is how a loop without `--name` is called (seed 000: `<command>-<4 hex>`).
+    /// An id from any words: lower-cased, other characters squeezed to hyphens, `loop` if nothing is left; then the
+    /// suffix. It names a loop without `--name` (seed 000: `<command>-<4 hex>`).
     #[must_use]
     pub fn derived(words: &str, suffix: u16) -> Self {
         let slug = match slug(words, Self::MAX - 5) {

@@ -10,7 +10,7 @@ use crate::ids::{LoopId, RequestId};
 /// An Ed25519 public key.
 pub type PublicKey = Hex<64>;
 
-/// The signature of a record, as it stands in the record's line.
+/// The signature of a record, as in the record's line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
     /// The key that it is made with.

@@ -148,8 +148,8 @@ impl Spec {
             && self.until != Until::Forever
     }
 
-    /// Whether an agent that ends well without a word claims by what it changed: a task's does, where gates decide about it
-    /// (seed 001: unknown, so that verification decides).
+    /// Whether an agent that ends well without a word claims by what it changed: a task's does, if gates decide about
+    /// it (seed 001: unknown, so that verification decides).
     #[must_use]
     pub fn hears_results(&self) -> bool {
         self.task.is_some() && self.promise.is_some() && self.has_hard_gates()
@@ -210,7 +210,7 @@ impl Spec {
         !self.gates.is_empty() || !self.protect.is_empty() || self.approval
     }
 
-    /// Whether what was proven, and no other tree, is what counts: gates, or a person where something is claimed, say so of it.
+    /// Whether only the proven tree counts: gates, or a person if there is a claim, decide about it.
     #[must_use]
     pub fn is_held_to_its_tree(&self, claims: bool) -> bool {
         self.has_hard_gates() || self.approval && claims

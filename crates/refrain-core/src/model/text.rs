@@ -102,7 +102,7 @@ pub fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The beginning of the text, at most `max` bytes, with an ellipsis where something was cut off.
+/// The beginning of the text, at most `max` bytes, with an ellipsis if something was cut off.
 #[must_use]
 pub fn clip(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
@@ -112,7 +112,7 @@ pub fn clip(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", &text[..end]))
 }
 
-/// The beginning of the text, at most so many characters, with an ellipsis where there is more.
+/// The beginning of the text, at most so many characters, with an ellipsis if there is more.
 #[must_use]
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {

@@ -196,7 +196,7 @@ impl PlanState {
         Ok(())
     }
 
-    /// What has stopped is let go on before anything more is done, and what is over stays over.
+    /// A stopped plan must be resumed before anything more is done, and one that is over stays over.
     fn may_follow(&self, event: &PlanEvent) -> Result<(), &'static str> {
         let Some(_) = self.ended else { return Ok(()) };
         match event {
@@ -269,8 +269,8 @@ impl PlanState {
         self.waves.partition_point(|wave| wave.completed.is_some())
     }
 
-    /// What a loop may spend next: what is left, shared by as many as may run at a time, and never so little that it is not
-    /// worth a start. None where money is not limited.
+    /// What a loop may spend next: what is left, shared by as many as may run at a time, and never so little that it is
+    /// not worth a start. None if money is not limited.
     pub(super) fn slice(&self) -> Option<Usd> {
         const LEAST: u64 = 100;
         let Usd(all) = self.limits.max_cost?;

@@ -41,10 +41,10 @@ impl PlanState {
         live.told == Some(Urgency::Now) && matches!(ask, Ask::Pause(Urgency::Now) | Ask::Cancel(Urgency::Now))
     }
 
-    /// The event that lets the plan go on under new totals. None is needed for one whose runner died, unless it gets more.
+    /// The event that resumes the plan under new totals. None is needed for one whose runner died, unless it gets more.
     ///
     /// # Errors
-    /// A [`Refusal`] where it is final, or where it would stop again at once.
+    /// A [`Refusal`] if it is final, or if it would stop again at once.
     pub fn resume(&self, grant: &PlanGrant) -> Result<Option<PlanEvent>, Refusal> {
         if !self.may_resume(*grant != PlanGrant::default())? {
             return Ok(None);

@@ -35,7 +35,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The graph of these tasks, and all that is wrong with it. Where a problem is an error, tasks that it concerns may stand
+    /// The graph of these tasks, and all that is wrong with it. If a problem is an error, tasks that it concerns may be
     /// in no wave.
     #[must_use]
     pub fn build(tasks: Vec<Task>) -> (Self, Vec<Problem>) {
@@ -72,7 +72,7 @@ impl Graph {
         &self.tasks
     }
 
-    /// Where a task stands among [`Self::tasks`]. Of several that are called so, the first.
+    /// The place of a task in [`Self::tasks`]. Of several with this id, the first.
     #[must_use]
     pub fn index(&self, id: &TaskId) -> Option<usize> {
         self.index.get(id).copied()
@@ -97,7 +97,7 @@ impl Graph {
         self.wave_of[task]
     }
 
-    /// How it stands, with what it has subtasks for.
+    /// How it stands, given its subtasks.
     #[must_use]
     pub fn standing(&self, task: usize) -> Standing {
         self.standing[task]
@@ -165,7 +165,7 @@ impl Graph {
         self.waits_on[task]
     }
 
-    /// The tasks to do that nothing would prove done where the plan has no verification of its own.
+    /// The tasks to do that nothing would prove done if the plan has no verification of its own.
     #[must_use]
     pub fn unverified(&self) -> Option<Problem> {
         let lacks = |(task, standing): &(&Task, &Standing)| {

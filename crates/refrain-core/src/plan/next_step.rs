@@ -18,27 +18,27 @@ use crate::spec::Millis;
 pub enum PlanStep {
     /// Record what the repository has checked out.
     TakeBase,
-    /// Read the task file, and record what stands in it.
+    /// Read the task file, and record its content.
     TakeTasks,
     /// Record, then do: start a loop for a task, in a worktree of the pool.
     Start {
         task: usize,
         /// How many iterations it may take.
         granted: u32,
-        /// How much money it may spend, where that is limited.
+        /// How much money it may spend, if that is limited.
         money: Option<Usd>,
     },
     /// Drive the loop that a task has already, or record how it ended.
     Drive { task: usize },
-    /// Tell the loops that run to rest, or to end.
+    /// Ask the loops that run to rest, or to end.
     Quiet {
         /// How fast.
         urgency: Urgency,
         for_good: bool,
     },
-    /// Merge the work of these tasks, one after the other, onto what has landed, and record what came of it.
+    /// Merge the work of these tasks, one after the other, onto what has landed, and record the result.
     Merge { tasks: Vec<usize> },
-    /// Run the verification on what so many of the batch come to, and record what came of it.
+    /// Run the verification on the first tasks of the batch, up to this many, and record the result.
     Verify { upto: usize },
     /// Put so many of the batch onto the line of what has landed, and record it.
     Land { upto: usize },
@@ -47,7 +47,7 @@ pub enum PlanStep {
         /// Which, from 1.
         wave: u32,
     },
-    /// Bring the branch that the plan began on to the last complete wave, and record what came of it.
+    /// Bring the branch that the plan began on to the last complete wave, and record the result.
     HandOver,
     /// What git is doing is not wanted any more: end it.
     Abandon,
@@ -67,7 +67,7 @@ pub enum PlanStep {
 pub struct PlanLive {
     /// The loops that it drives.
     pub driven: BTreeSet<LoopId>,
-    /// What they were told last.
+    /// The last stop request that they got.
     pub told: Option<Urgency>,
     /// A step that asks git, or runs the verification, is being done.
     pub working: bool,

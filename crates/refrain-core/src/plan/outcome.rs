@@ -66,7 +66,7 @@ impl TaskEnd {
 }
 
 impl AgentFault {
-    /// How the last agent of a loop failed, of those whose iterations count; none where it did not.
+    /// How the last agent of a loop failed, of those whose iterations count; none if it did not fail.
     #[must_use]
     pub fn of(state: &LoopState) -> Option<Self> {
         let last = state.attempts.iter().rev().find(|attempt| attempt.charged)?;

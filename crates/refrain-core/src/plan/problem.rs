@@ -9,9 +9,9 @@ use crate::text::grouped;
 /// One thing that is wrong, or odd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// Tasks that wait for each other. The first stands at the end again.
+    /// Tasks that wait for each other. The first is repeated at the end.
     Cycle(Vec<TaskId>),
-    /// A task that is a part of itself. The first stands at the end again.
+    /// A task that is a part of itself. The first is repeated at the end.
     PartOfItself(Vec<TaskId>),
     /// A task that waits for itself.
     OnItself(TaskId),
@@ -31,14 +31,14 @@ pub enum Problem {
         task: TaskId,
         /// What it waits on.
         on: TaskId,
-        /// How that stands.
+        /// The status of that one.
         status: TaskStatus,
     },
     /// A task whose subtasks are to be done in its place, and that has none.
     NothingInItsPlace(TaskId),
     /// Tasks that nothing would prove done: neither they nor the plan say how.
     Unverified(Vec<TaskId>),
-    /// What the agent would be told of a task is longer than it may be.
+    /// The prompt of a task is longer than it may be.
     OverBudget {
         task: TaskId,
         /// How long it is, in tokens.

@@ -3,7 +3,7 @@
 use super::graph::edges::Edges;
 use super::{Task, TaskStatus};
 
-/// How a task stands, with what it has subtasks for.
+/// How a task stands, given its subtasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Done: what depends on it may begin.
@@ -38,7 +38,8 @@ pub(super) fn standings(tasks: &[Task], parents: &[Option<usize>]) -> Vec<Standi
             standing[at] = decided;
         }
     }
-    // What is done in parts is done once each part is done or given up, and stopped where nothing of it was, or will be, done.
+    // A task done in parts is done once each part is done or given up, and stopped if nothing of it was, or will be,
+    // done.
     let mut parts = vec![(0_usize, 0_usize); tasks.len()];
     for &at in down.iter().rev() {
         if standing[at] == Standing::InParts && parts[at].1 == 0 {

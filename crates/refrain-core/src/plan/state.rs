@@ -27,10 +27,10 @@ pub struct PlanState {
     pub base: Option<(Oid, Option<String>)>,
     /// What has landed, the commits of waves included.
     pub tip: Option<Oid>,
-    /// What the commit of the next wave follows: that of the last complete wave, or what the branch has since it was handed
-    /// over. The same as `tip`, but where something landed that belongs to no complete wave.
+    /// What the commit of the next wave follows: that of the last complete wave, or what the branch has since it was
+    /// handed over. The same as `tip`, unless something landed that belongs to no complete wave.
     pub trunk: Option<Oid>,
-    /// What the branch that the plan began on has of it: where it began, or what was handed over last.
+    /// What the branch that the plan began on has of it: its start, or what was handed over last.
     pub handed: Option<Oid>,
     /// What has landed on top of the trunk, in order.
     pub line: Vec<(TaskId, Oid)>,
@@ -55,7 +55,7 @@ pub struct PlanState {
     pub spent_at_least: bool,
     /// How many tasks in a row ended without any work, as their agents failed in one way; and in which.
     pub(super) in_vain: Option<(u32, AgentFault)>,
-    /// Why it cannot go on by itself.
+    /// Why it cannot continue by itself.
     pub hindered: Option<String>,
     /// Tasks that could be started, the one to start first in front.
     pub(super) ready: BTreeSet<Ready>,
@@ -73,9 +73,9 @@ pub struct PlanState {
 pub struct TaskState {
     /// What its file says.
     pub card: Card,
-    /// Its wave, from 0; none where it is not for this plan to do.
+    /// Its wave, from 0; none if it is not for this plan to do.
     pub wave: Option<usize>,
-    /// Where it stands.
+    /// Its stage.
     pub stage: Stage,
     /// It waits for something that will not be done by itself.
     pub is_hopeless: bool,
@@ -87,7 +87,7 @@ pub struct TaskState {
     pub iterations: u32,
     /// Iterations that count, of the last round that is over.
     pub of_round: u32,
-    /// How the last agent of that round failed; none where it ended well.
+    /// How the last agent of that round failed; none if it ended well.
     pub fault: Option<AgentFault>,
     /// How often it came back although its own gates had passed.
     pub returns: u32,
@@ -109,7 +109,7 @@ pub struct TaskState {
     pub settled_at: Option<Timestamp>,
 }
 
-/// Where a task stands.
+/// The stage of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// It is not for this plan to do: done before, or not to be done.
@@ -124,7 +124,7 @@ pub enum Stage {
         tree: Option<Oid>,
     },
     Landed {
-        /// Its commit; none where nothing was to be changed.
+        /// Its commit; none if nothing was to be changed.
         commit: Option<Oid>,
     },
     /// It is not done.
@@ -169,9 +169,9 @@ pub enum Return {
     Conflict(Vec<RepoPath>),
     /// With what others had landed, a gate failed.
     Failed(FailedGate),
-    /// A person said how to go on.
+    /// A person said how to continue.
     Tuned(String),
-    /// A person had it go on.
+    /// A person resumed it.
     Resumed,
 }
 
@@ -181,7 +181,7 @@ pub struct Wave {
     pub tasks: Vec<usize>,
     /// How many of them are neither done, nor stopped, nor waiting for what is stopped.
     pub open: usize,
-    /// Its commit, once it is complete; none inside where nothing was changed.
+    /// Its commit, once it is complete; the inner one is none if nothing was changed.
     pub completed: Option<Option<Oid>>,
     pub completed_at: Option<Timestamp>,
 }
@@ -208,7 +208,7 @@ pub struct Batch {
 
 impl Batch {
     /// With how many of its tasks the verification is to be run next: the middle between what is known to be well and what is
-    /// known not to be. None where it is known how many may land.
+    /// known not to be. None if it is known how many may land.
     #[must_use]
     pub fn question(&self) -> Option<usize> {
         match &self.bad {
@@ -307,7 +307,7 @@ impl PlanState {
 }
 
 impl TaskState {
-    /// The iterations of its last round, and of all where there were more rounds.
+    /// The iterations of its last round, and in total if there were more rounds.
     #[must_use]
     pub fn tries(&self) -> String {
         let last = iterations(self.of_round);

@@ -29,8 +29,8 @@ impl TaskId {
     /// How much of a text makes an id, in bytes.
     const FROM_WORDS: usize = 48;
 
-    /// An id made from what a task is called, for one that was given none: its words in small letters, or a hash where they
-    /// have no letters of ASCII.
+    /// An id made from a task's title, for one without an id: its words in small letters, or a hash if they have no
+    /// letters of ASCII.
     #[must_use]
     pub fn from_words(text: &str) -> Self {
         let mut id = String::new();
@@ -193,7 +193,7 @@ impl TaskStatus {
         Self::AwaitingTune,
     ];
 
-    /// The word that stands in a task file.
+    /// The word in a task file.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -273,9 +273,8 @@ pub struct Task {
     pub details: Option<String>,
     /// How it is seen that it is done, in words.
     pub test_strategy: Option<String>,
-    /// The shell command that proves it, where the file names one of its own.
+    /// The shell command that proves it, if the file names one of its own.
     pub verification: Option<String>,
-    /// Where it stands.
     pub status: TaskStatus,
     /// How hard it is: 0, or one of Fibonacci's numbers up to 89 (SCUD).
     pub complexity: u32,
@@ -287,7 +286,7 @@ pub struct Task {
     pub parent: Option<TaskId>,
     /// The files that it is about, as its file names them.
     pub files: Vec<String>,
-    /// What stands in the file beside a status that a person has to look at.
+    /// What the file says beside a status that a person has to look at.
     pub note: Option<Note>,
 }
 

@@ -93,7 +93,7 @@ fn excerpt(text: &str) -> String {
     fenced_as("", &cut_middle(printable(text).trim(), EXCERPT))
 }
 
-/// The words that an answer proposes; none where it has none.
+/// The words that an answer proposes; none if it has none.
 #[must_use]
 pub fn proposal(answer: &str) -> Option<String> {
     let answer = printable(answer);
@@ -103,7 +103,7 @@ pub fn proposal(answer: &str) -> Option<String> {
     (!words.is_empty()).then(|| words.to_owned())
 }
 
-/// Whether nothing but marks of emphasis stands before it on its line.
+/// Whether only marks of emphasis come before it on its line.
 fn begins_line(before: &str) -> bool {
     let begin = before.rsplit('\n').next().unwrap_or_default();
     begin.chars().all(|c| matches!(c, '*' | '#' | '`' | '_' | ' '))

@@ -18,7 +18,8 @@ const BATCH: usize = 16;
 pub(super) struct Ready {
     wave: usize,
     is_fresh: bool,
-    /// What hangs on more goes first; the same for all where one task follows another, as then the file's order counts.
+    /// A task with more work after it goes first; equal for all if one task follows another, as then the file's order
+    /// counts.
     rank: Reverse<u64>,
     /// Its place.
     pub(super) task: usize,

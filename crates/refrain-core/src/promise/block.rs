@@ -1,10 +1,10 @@
 //! The block that a line is in: plain text, or code or a quotation, where nothing counts. CommonMark's block rules as
 //! far as they matter here, one line at a time, on bytes, because every line of a long message passes through.
 
-/// What kind of place a line stands in.
+/// The kind of block that a line is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Nothing stands on it.
+    /// The line is empty.
     Blank,
     /// Words that the agent says.
     Text,

@@ -123,7 +123,7 @@ fn marks_off(mut line: &str) -> &str {
 pub(super) struct Visible {
     /// What is left.
     pub(super) text: String,
-    /// A promise tag stood in what is gone.
+    /// A promise tag was in the removed text.
     pub(super) hidden: Option<NearMiss>,
 }
 
@@ -158,7 +158,7 @@ pub(super) fn visible(line: &str, in_comment: &mut bool) -> Visible {
                 match closing_ticks(body, ticks) {
                     Some(end) => {
                         hide(&mut seen, &body[..end], NearMiss::InCode);
-                        // Something stood here: what is beside it is not alone on its line.
+                        // Removed text leaves a mark: what is beside it is not alone on its line.
                         seen.text.push('\u{fffc}');
                         rest = &body[end + ticks..];
                     }

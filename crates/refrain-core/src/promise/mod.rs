@@ -61,7 +61,7 @@ impl PromiseText {
     /// The words of a promise.
     ///
     /// # Errors
-    /// [`PromiseTextError`] where there are none, or one could never be found in a message.
+    /// [`PromiseTextError`] if there are none, or one could never be found in a message.
     pub fn try_new(text: &str) -> Result<Self, PromiseTextError> {
         let text = squeeze(text);
         match text.chars().find(|c| matches!(c, '<' | '>' | '`') || c.is_control()) {
@@ -121,7 +121,7 @@ impl Promise {
         format!("{OPEN}{}{CLOSE}", self.text)
     }
 
-    /// Whether a prompt tells the agent of the tag already.
+    /// Whether a prompt names the tag already.
     #[must_use]
     pub fn is_tagged_in(&self, prompt: &str) -> bool {
         let tags = prompt.split(OPEN).skip(1);
@@ -178,7 +178,7 @@ pub enum NearMiss {
 }
 
 impl NearMiss {
-    /// Tells an agent what to do about it.
+    /// What the agent should do about it.
     #[must_use]
     pub fn hint(self) -> &'static str {
         match self {

@@ -81,7 +81,7 @@ struct LastLine {
     number: u64,
     bytes: Vec<u8>,
     says: Option<Says>,
-    /// It stands in plain text.
+    /// It is in plain text.
     counts: bool,
 }
 
@@ -247,7 +247,7 @@ impl Scanner {
         }
     }
 
-    /// Reads the line by `read`, and takes back what was said where it turns out to end an echo of the prompt.
+    /// Reads the line by `read`, and takes back what it said if it ends an echo of the prompt.
     fn hear_echo(&mut self, bytes: &[u8], read: impl FnOnce(&mut Self)) {
         let before = (self.block, self.in_comment);
         let heard = if is_blank(bytes) { None } else { Some(self.echo.hear(bytes)) };

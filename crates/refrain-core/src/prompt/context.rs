@@ -18,7 +18,7 @@ const NAMED: usize = 20;
 /// How much of what an agent said of an iteration is repeated, in bytes.
 const SAID: usize = 200;
 
-/// The text of `context.md`; none where nothing failed.
+/// The text of `context.md`; none if nothing failed.
 #[must_use]
 pub fn context(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
     let parts = what_failed_last(state, quoted);
@@ -33,7 +33,7 @@ pub fn ahead(state: &LoopState) -> LoopState {
     ahead
 }
 
-/// The same text of a loop that ends, from its state [`ahead`]; there is one also where nothing failed.
+/// The same text of a loop that ends, from its state [`ahead`]; there is one even if nothing failed.
 #[must_use]
 pub fn at_the_end(ahead: &LoopState, quoted: Quoted<'_>) -> String {
     text(ahead, ahead.iteration - 1, &what_failed_last(ahead, quoted), quoted)

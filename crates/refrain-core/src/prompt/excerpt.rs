@@ -75,7 +75,7 @@ fn fits(row: Option<&Regex>, line: &str) -> bool {
     row.is_some_and(|row| row.is_match(line.as_bytes()))
 }
 
-/// The output without passing tests and foreign frames; none where it has neither, or nothing would be left.
+/// The output without passing tests and foreign frames; none if it has neither, or nothing would be left.
 #[must_use]
 pub fn without_noise(output: &str) -> Option<String> {
     let lines: Vec<&str> = output.lines().collect();

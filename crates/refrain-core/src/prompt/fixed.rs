@@ -65,7 +65,7 @@ fn runs(spec: &Spec, in_session: bool) -> String {
 fn earlier_work(spec: &Spec) -> String {
     let commits = spec.git.workflow.commits();
     let is_there = spec.working_dir.starts_with(&spec.worktree);
-    // What it changes where it is started is in no repository, as far as is known.
+    // What it changes in the folder it was started in is in no repository, as far as is known.
     if !spec.is_in_repository() || !is_there && !commits {
         return "Earlier runs' changes are in the files.".to_owned();
     }

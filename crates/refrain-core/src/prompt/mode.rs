@@ -15,8 +15,8 @@ pub fn built_in(name: &str) -> Option<&'static str> {
     BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// The prompt of a loop in a mode: how to work, what holds in every mode, and what it is about, where that is said. What is
-/// the same in all loops stands first, so that a provider's cache of prompts hits.
+/// The prompt of a loop in a mode: how to work, what holds in every mode, and the task, if there is one. What is the
+/// same in all loops comes first, so that a provider's cache of prompts hits.
 #[must_use]
 pub fn prompt(text: &str, task: Option<&str>) -> String {
     let prompt = format!("{}\n\n{}", text.trim_end(), SHARED.trim_end());

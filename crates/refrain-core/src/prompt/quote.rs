@@ -43,7 +43,7 @@ impl From<&GateResult> for GateRun {
     }
 }
 
-/// Where the text of a quote may stand.
+/// A place that may have the text of a quote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     /// What the agent of an attempt printed on standard error.
@@ -78,8 +78,8 @@ impl Quote {
     }
 }
 
-/// All that the prompt of the next attempt, and its `context.md`, quote, and where each text may stand: the first source that
-/// has one counts.
+/// All that the prompt of the next attempt, and its `context.md`, quote, and where each text may be: the first source
+/// that has one counts.
 #[must_use]
 pub fn quotes(state: &LoopState) -> Vec<(Quote, Vec<Source>)> {
     let is_failure = |outcome| matches!(outcome, Outcome::Failed | Outcome::TimeLimit | Outcome::Silence);
@@ -105,8 +105,8 @@ pub fn quotes(state: &LoopState) -> Vec<(Quote, Vec<Source>)> {
 /// How many iterations are quoted, the last one included (seed 004: the last three attempts).
 const QUOTED: usize = 3;
 
-/// The iterations before the last one whose failures are quoted too, the newest first: each with the required gate that
-/// failed first in it; none where the agent itself failed.
+/// The iterations before the last one whose failures are quoted too, the newest first: each with the first required
+/// gate that failed in it; none if the agent itself failed.
 fn earlier(state: &LoopState) -> impl Iterator<Item = (AttemptId, Option<GateRun>)> {
     let failed = |attempt: &Attempt| {
         let gate = attempt.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());

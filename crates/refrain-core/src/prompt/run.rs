@@ -57,7 +57,7 @@ fn left(state: &LoopState) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
-/// That the run before this one did not come to its own end, and where what it did is.
+/// Says that the run before this one was cut off, and where its work is.
 fn cut_off(state: &LoopState) -> Option<String> {
     let of_this_iteration = |attempt: &&Attempt| attempt.id.iteration == state.iteration;
     let mut refunded = state.attempts.iter().rev().take_while(of_this_iteration).filter(|it| !it.charged);

@@ -47,8 +47,8 @@ fn goal_section(goal: &str) -> String {
     format!("# Goal\n\n{}", goal.trim_end())
 }
 
-/// What the file says; nothing where it has no front matter of this loop that can be read. Tolerant, because a model
-/// wrote it: quotes, comments, other keys and their order are fine.
+/// What the file says; nothing if it has no readable front matter of this loop. Tolerant, because a model wrote it:
+/// quotes, comments, other keys and their order are fine.
 #[must_use]
 pub fn status(text: &str, id: &LoopId) -> Option<WorkStatus> {
     let (matter, _) = front_matter(text)?;
@@ -56,8 +56,7 @@ pub fn status(text: &str, id: &LoopId) -> Option<WorkStatus> {
     matter.loop_id.is_none_or(|named| named == id.as_str()).then_some(matter.status)
 }
 
-/// What an agent that is blocked says that it needs: its notes, else its next action, on one line; none where it wrote
-/// neither.
+/// What a blocked agent says that it needs: its notes, else its next action, on one line; none if it wrote neither.
 #[must_use]
 pub fn needs(text: &str) -> Option<String> {
     let body = front_matter(text).map_or(text, |(_, body)| &text[body..]);
@@ -74,7 +73,7 @@ pub fn needs(text: &str) -> Option<String> {
     section("Notes").or_else(|| section("Next Action"))
 }
 
-/// The file with another status, every other byte as it was; nothing where there is no status line.
+/// The file with another status, every other byte as it was; nothing if there is no status line.
 #[must_use]
 pub fn with_status(text: &str, status: WorkStatus) -> Option<String> {
     let word = match status {
@@ -85,8 +84,8 @@ pub fn with_status(text: &str, status: WorkStatus) -> Option<String> {
     with_value(text, "status:", word)
 }
 
-/// The file with the number of the iteration that is about to begin, every other byte as it was; nothing where it has no such
-/// line, or says so already.
+/// The file with the number of the iteration that is about to begin, every other byte as it was; nothing if it has no
+/// such line, or says so already.
 #[must_use]
 pub fn with_iteration(text: &str, iteration: u32) -> Option<String> {
     with_value(text, "iteration:", &iteration.to_string()).filter(|changed| changed != text)
@@ -106,8 +105,8 @@ fn with_value(text: &str, key: &str, value: &str) -> Option<String> {
     None
 }
 
-/// What the agent noted: the body, without a goal that is still the one that it was given, and without empty sections; none
-/// where nothing is left.
+/// The agent's notes: the body, without a goal that is still the original one, and without empty sections; none if
+/// nothing is left.
 #[must_use]
 pub fn notes(text: &str, goal: &str) -> Option<String> {
     let body = body(text).replace("\r\n", "\n");
@@ -141,7 +140,7 @@ pub fn body(text: &str) -> &str {
     front_matter(text).map_or(text, |(_, body)| &text[body..])
 }
 
-/// Where the front matter stands, and where the body begins.
+/// The place of the front matter, and the begin of the body.
 pub(crate) fn front_matter(text: &str) -> Option<(std::ops::Range<usize>, usize)> {
     let skip = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut at = skip;

@@ -179,7 +179,7 @@ impl Protected {
         Some(Violation { path: path.clone(), change, rule, glob: glob.to_owned() })
     }
 
-    /// The glob that freezes the path; where it `hides` a folder, also one that is bound to what is in that.
+    /// The glob that freezes the path; if it `hides` a folder, also one that is bound to a path in that folder.
     fn freezes(&self, path: &[u8], hides: bool) -> Option<&str> {
         let below = || if hides { self.frozen.first_below(path) } else { None };
         self.frozen.first(path).or_else(below)
@@ -192,7 +192,7 @@ struct Globs {
     set: GlobSet,
     of: Vec<usize>,
     given: Vec<String>,
-    /// The folder that each given one is bound to, in lower case; empty where it may hold anywhere.
+    /// The folder that each given one is bound to, in lower case; empty if it may hold anywhere.
     folders: Vec<String>,
 }
 
@@ -216,7 +216,7 @@ impl Globs {
         matched.iter().map(|at| self.of[*at]).min().map(|at| self.given[at].as_str())
     }
 
-    /// The first that is bound to a folder which the path would stand for: a link `.github` hides a new
+    /// The first that is bound to a folder which the path would replace: a link `.github` hides a new
     /// `.github/workflows/x.yml`.
     fn first_below(&self, path: &[u8]) -> Option<&str> {
         let path = String::from_utf8_lossy(path).to_lowercase();
@@ -226,7 +226,7 @@ impl Globs {
     }
 }
 
-/// The folder that everything a pattern matches lies in; empty where there is none.
+/// The folder that contains all matches of a pattern; empty if there is none.
 fn fixed_folder(pattern: &str) -> &str {
     let fixed = pattern.find(['*', '?', '[', '{', '\\']).map_or(pattern, |end| &pattern[..end]);
     fixed.rfind('/').map_or("", |end| &fixed[..=end])

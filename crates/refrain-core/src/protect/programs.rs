@@ -132,7 +132,7 @@ const LEADS: &[&str] = &["!", "{", "exec", "command", "time"];
 /// Words of a compound whose rest is no command.
 const OTHERS: &[&str] = &["case", "done", "esac", "fi", "for", "function", "in", "select", "}"];
 
-/// The programs by their names, each once, in the order in which they stand.
+/// The programs by their names, each once, in order.
 #[must_use]
 pub fn programs(command: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
@@ -146,8 +146,9 @@ pub fn programs(command: &str) -> Vec<String> {
     found
 }
 
-/// The program that a shell looks up first when it runs the command, as a name or a path; none where a builtin, a condition or
-/// an expansion decides about it. After assignments, and after builtins that always succeed, as in `cd web && npm test`.
+/// The program that a shell looks up first when it runs the command, as a name or a path; none if a builtin, a
+/// condition or an expansion decides about it. After assignments, and after builtins that always succeed, as in `cd web
+/// && npm test`.
 #[must_use]
 pub fn first_program(command: &str) -> Option<String> {
     let mut has_moved = false;
@@ -186,7 +187,7 @@ pub(crate) struct Simple {
     pub(crate) end: Option<char>,
 }
 
-/// What stands between operators.
+/// The commands between operators.
 pub(crate) fn simple_commands(command: &str) -> Vec<Simple> {
     let (mut all, mut current) = (Vec::new(), String::new());
     let mut quote = None;
@@ -219,7 +220,7 @@ pub(crate) fn simple_commands(command: &str) -> Vec<Simple> {
     all
 }
 
-/// The programs at the head of one simple command: it, and where it runs another, that.
+/// The programs at the head of one simple command: the first one, and the one that it runs.
 fn names(simple: &str) -> Vec<String> {
     let mut found = Vec::new();
     let words = shlex::split(simple).unwrap_or_default();
@@ -245,7 +246,7 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// Whether a word that is split by the shell's rules stands for itself: nothing expands it, and it is no redirection.
+/// Whether the shell takes a word literally: nothing expands it, and it is no redirection.
 fn is_literal(word: &str) -> bool {
     !word.is_empty()
         && !word.starts_with(['~', '-'])

@@ -15,7 +15,7 @@ pub use critique::{critique, feedback};
 pub use prompt::{Changes, LONGEST_SPEC, prompt};
 pub use verdict::{judge, schema};
 
-/// What a reviewer prints alone on a line where the work meets the specification (contract.md).
+/// What a reviewer prints alone on a line if the work meets the specification (contract.md).
 pub const PASS: &str = "SPEC_PASS";
-/// What it prints where it does not.
+/// What it prints if it does not.
 pub const FAIL: &str = "SPEC_FAIL";

@@ -13,7 +13,7 @@ const OWN_WORDS: usize = 4 << 10;
 /// How much of the list of changed files the prompt quotes, in bytes.
 const LONGEST_STAT: usize = 8 << 10;
 
-/// What the loop changed, as far as that can be told.
+/// What the loop changed, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// The changed files, a line each, with how much of each changed.
@@ -75,7 +75,7 @@ fn mention_what_is_missing(text: &mut String, changes: &Changes) {
     }
 }
 
-/// Both words stand in code here: a reviewer that repeats what it was told says nothing by that.
+/// Both words are in code here: a reviewer that repeats its prompt says nothing by that.
 fn how_to_answer(by_schema: bool) -> String {
     match by_schema {
         true => format!(

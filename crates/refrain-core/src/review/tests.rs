@@ -150,7 +150,7 @@ fn a_long_diff_is_cut_in_the_middle_with_a_mark() {
 }
 
 proptest! {
-    /// An agent that repeats what it was told, as `cat` does, has not said a word.
+    /// An agent that repeats its prompt, as `cat` does, has not said a word.
     #[test]
     fn what_a_reviewer_is_told_is_no_verdict(
         spec in "(SPEC_PASS|SPEC_FAIL|\n|```|~~~|    |> |<!--|-->|\\{|[a-z `*+-]){0,40}",

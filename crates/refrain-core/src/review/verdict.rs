@@ -93,7 +93,7 @@ fn kept(findings: &str) -> String {
     cut_middle(findings.trim(), LONGEST_FINDINGS).into_owned()
 }
 
-/// What failed, a line each; all that was found where nothing is said to have failed.
+/// What failed, a line each; all findings if nothing is said to have failed.
 fn listed(answer: &Answer) -> String {
     let failing = answer.findings.iter().filter(|finding| finding.verdict == Word::Fail);
     let mut text = String::new();

@@ -23,7 +23,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Whether a turn is over with it; where not, the session does as it likes, and nothing is counted.
+    /// Whether a turn is over with it; if not, the session may stop, and nothing is counted.
     #[must_use]
     pub fn ends_a_turn(self) -> bool {
         let Self { is_own, is_inside, has_background, asks, has_spoken } = self;
@@ -84,7 +84,7 @@ pub enum Answer {
     GoOn(String),
 }
 
-/// How one of its loops stands when a session ends its turn.
+/// The state of one of its loops when a session ends its turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Stands<'a> {
     /// Its next turn begins.

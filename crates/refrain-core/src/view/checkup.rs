@@ -120,7 +120,6 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// As it stands in JSON and on a screen.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -157,7 +156,6 @@ pub enum Grade {
 }
 
 impl Grade {
-    /// As it stands in JSON and on a screen.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

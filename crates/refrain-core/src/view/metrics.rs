@@ -68,7 +68,7 @@ pub fn prometheus(
 
 const INCOMPLETE: &str = "1 if an agent was cut off, or did not report all: the true value is larger.";
 
-/// What was used only grows, but where loops are thrown away: to a scraper that looks like a start from nothing.
+/// Usage only grows, unless loops are deleted: a scraper takes that for a new start from 0.
 fn used(text: &mut Text, series: &[(Series, Sum)]) {
     type Amount = fn(&Sum) -> Option<f64>;
     #[expect(clippy::cast_precision_loss, reason = "nobody uses so much")]
@@ -133,7 +133,7 @@ const NAMES: u32 = 250;
 const SUMS: u32 = 110;
 /// So many groups are drawn: of days the last, of all else the dearest.
 const DRAWN: usize = 40;
-/// How long a name may be, and the title, in characters: of more, the end tells more.
+/// How long a name may be, and the title, in characters: the end of a longer one says more.
 const NAME: usize = 30;
 const TITLE: usize = 80;
 

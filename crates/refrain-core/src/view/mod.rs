@@ -258,13 +258,13 @@ impl Usage {
     }
 }
 
-/// A sum in words: `at least 12k` where it is incomplete.
+/// A sum in words: `at least 12k` if it is incomplete.
 #[must_use]
 pub fn sum(words: &str, at_least: bool) -> String {
     format!("{}{words}", if at_least { "at least " } else { "" })
 }
 
-/// An amount of money in words; none where it is unknown.
+/// An amount of money in words; none if it is unknown.
 #[must_use]
 pub fn money(usd: Option<f64>, at_least: bool) -> Option<String> {
     usd.map(|usd| sum(&agent::Usd::from(usd).to_string(), at_least))
@@ -390,7 +390,7 @@ impl fmt::Display for Runner {
 /// What only the machine knows of a loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Alive {
-    /// Whether its runner lives; none where that cannot be known.
+    /// Whether its runner lives; none if that cannot be known.
     pub runner: Option<bool>,
     /// An agent that outlived its runner: its process.
     pub orphan: Option<i32>,
@@ -413,7 +413,7 @@ fn say_stopped(runner: Option<&mut Runner>, reason: &mut String, needs: &mut Opt
     *needs = runner.pid.map(to_continue);
 }
 
-/// The model that the agent says it uses, or was told to.
+/// The model that the agent says it uses, or was configured to use.
 fn model(state: &LoopState) -> Option<String> {
     let said = |attempt: &Attempt| attempt.finished.as_ref()?.report.as_ref()?.session.model.clone();
     state.attempts.iter().rev().find_map(said).or_else(|| state.spec.agent.model.clone())
@@ -514,7 +514,7 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
     status
 }
 
-/// The process that drives it, where it is known, and its machine: the session's, unless a runner has something to do.
+/// The process that drives it, if known, and its machine: the session's, unless a runner has something to do.
 fn driver(state: &LoopState) -> Option<(Option<i32>, &str)> {
     let runner = || state.runner.as_ref().map(|runner| (Some(runner.process.pid), runner.host.as_str()));
     let session = state.session.as_ref().filter(|_| state.is_in_session());
@@ -632,7 +632,7 @@ impl Status {
         Self { iterations: None, ..self }
     }
 
-    /// Whether it is over: nothing more happens unless a person lets it go on.
+    /// Whether it is over: nothing more happens unless a person resumes it.
     #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.status.has_stopped()
@@ -640,7 +640,7 @@ impl Status {
 }
 
 impl StatusWord {
-    /// Whether it is over: nothing more happens unless a person lets it go on.
+    /// Whether it is over: nothing more happens unless a person resumes it.
     #[must_use]
     pub fn has_stopped(self) -> bool {
         !matches!(self, Self::Running | Self::Waiting)

@@ -16,7 +16,7 @@ use crate::spec::{Millis, Spec};
 use crate::view::{self, Alive, StatusWord};
 use crate::{Machine, Record};
 
-/// The version of [`Notice`]; goes up where a reader of the last one would be misled.
+/// The version of [`Notice`]; it rises when a reader of the last one would be misled.
 pub const SCHEMA: u32 = 1;
 
 /// What happened, as webhooks get it.
@@ -73,7 +73,7 @@ pub enum NoticeKind {
 
 /// A journal that notices are made from.
 pub trait NoticeCheck: Machine {
-    /// What there is to tell of the record, of which this is the state.
+    /// The notice for the record; `self` is the state after it.
     fn notice(&self, record: &Record<Self::Event>, lookout: &mut NoticeWatch) -> Option<Notice>;
 
     /// What its agents were started with.
@@ -87,12 +87,12 @@ pub struct NoticeWatch {
     longest: Option<Duration>,
     /// When the first of the waits in a row began.
     waits_since: Option<Timestamp>,
-    /// These waits were told of.
+    /// These waits have made a notice.
     is_told: bool,
 }
 
 impl NoticeWatch {
-    /// For waits that are longer than `longest`, where that is asked for; and for every end.
+    /// For waits longer than `longest`, if set; and for every end.
     #[must_use]
     pub fn new(longest: Option<Millis>) -> Self {
         Self { longest: longest.map(Duration::from), waits_since: None, is_told: false }

@@ -29,7 +29,7 @@ pub struct Publication {
 }
 
 impl Publication {
-    /// Of this loop; none where it publishes nothing.
+    /// Of this loop; none if it publishes nothing.
     pub(super) fn of(state: &LoopState) -> Option<Self> {
         let done = &state.git.published;
         let (remote, branch) = done.place.clone().unzip();
@@ -87,7 +87,7 @@ fn request(state: &LoopState) -> String {
     }
 }
 
-/// What it waits for, where its remote failed it.
+/// What it waits for, if its remote failed it.
 pub(super) fn remote(state: &LoopState) -> String {
     match hindrance(state) {
         Some(said) => format!("waits for its remote: {said}"),

@@ -14,7 +14,7 @@ use crate::spec::Spec;
 use crate::stuck::{Pattern, Verdict};
 use crate::text::{printable, squeeze};
 
-/// Why it stands where it stands, in one line; and that its work is not committed, where it was to be.
+/// Why it has its status, in one line; and that its work is not committed, if it was to be.
 pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     match state.signatures.objection() {
         None => reason_in_journal(state, word, orphan),
@@ -427,7 +427,7 @@ fn shared_budget(by: &Standing) -> String {
     format!("{} of {by} ({}) spent {more}", by.spent, by.which.key())
 }
 
-/// What a person has to do for it to go on.
+/// What a person has to do for it to continue.
 pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     let id = &state.spec.id;
     if let Some(objection) = state.signatures.objection() {

@@ -42,7 +42,7 @@ pub struct Span {
     pub end: Timestamp,
     /// What is known of it.
     pub attributes: Vec<Attribute>,
-    /// Why it failed; none where it did not.
+    /// Why it failed; none if it did not.
     pub error: Option<String>,
 }
 
@@ -86,7 +86,7 @@ pub trait Traced: Sized + Send + 'static {
     /// The spans that have come to their end with this record.
     fn see(&mut self, record: &Record<Self::Event>) -> Result<Vec<Span>, Damage>;
 
-    /// What tells it from all other loops and plans of all times.
+    /// Its unique id among all loops and plans of all times.
     fn own(&self) -> TraceId;
 }
 

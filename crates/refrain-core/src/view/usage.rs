@@ -111,10 +111,10 @@ impl FromStr for Since {
 }
 
 impl Since {
-    /// The moment: a date begins with its first one there.
+    /// The moment: a date begins with its first one in this time zone.
     ///
     /// # Errors
-    /// What the calendar said where there is none.
+    /// The calendar's error if there is none.
     pub fn moment(self, now: &Zoned) -> Result<Timestamp, jiff::Error> {
         let moment = match self {
             Self::Date(date) => date.to_zoned(now.time_zone().clone()),
@@ -229,14 +229,14 @@ pub struct Spent {
     pub usage: agent::Usage,
 }
 
-/// What tells what was used apart, but for when.
+/// What distinguishes series of usage, except for the time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Series {
     /// The project's folder.
     pub project: String,
     /// The loop's agent.
     pub agent: String,
-    /// The model, where it was told.
+    /// The model, if known.
     pub model: Option<String>,
     /// The account that pays, if known.
     pub pool: Option<String>,
@@ -250,7 +250,7 @@ pub struct Tally {
     total: Adding,
     groups: BTreeMap<Option<String>, Adding>,
     days: BTreeMap<Date, Adding>,
-    /// Of each series, where that is asked for.
+    /// Of each series, if asked for.
     series: Option<BTreeMap<Series, Adding>>,
     done: Vec<u32>,
     verified: u64,
@@ -335,7 +335,7 @@ impl Tally {
         }
     }
 
-    /// Adds a loop that stopped, after so many iterations that count; `verified` where its gates proved it.
+    /// Adds a loop that stopped, after so many iterations that count; `verified` if its gates proved it.
     pub fn stop(&mut self, end: End, charged: u32, verified: bool) {
         self.verified += u64::from(verified);
         if let End::Completed { .. } = end {
@@ -353,7 +353,7 @@ impl Tally {
         }
     }
 
-    /// What was added, by all that tells it apart but the day; nothing where that was not asked for.
+    /// The sums, by all that distinguishes them but the day; nothing if not asked for.
     #[must_use]
     pub fn series(&self) -> Vec<(Series, Sum)> {
         self.series.iter().flatten().map(|(one, adding)| (one.clone(), adding.sum())).collect()

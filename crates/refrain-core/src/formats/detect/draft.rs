@@ -17,7 +17,7 @@ pub struct Offer {
     pub protect: Vec<String>,
     /// Globs for `--protect-existing`: tests.
     pub protect_existing: Vec<String>,
-    /// Parts of manifests that decide as well, where honest work may change the rest.
+    /// Parts of manifests that decide as well, if honest work may change the rest.
     pub parts: Vec<Part>,
     /// Folders for [`ProtectSpec::modules`](crate::spec::ProtectSpec::modules).
     pub modules: Vec<String>,
@@ -96,7 +96,7 @@ impl<'a> Draft<'a> {
         self.protect.extend(globs.iter().map(|glob| (*glob).to_owned()));
     }
 
-    /// One file that decides, wherever it lies.
+    /// One file that decides, in any folder.
     pub(super) fn protect_file(&mut self, path: &str) {
         self.protect.insert(format!("/{}", globset::escape(path)));
     }
@@ -118,8 +118,8 @@ impl<'a> Draft<'a> {
         self.modules.insert(folder);
     }
 
-    /// What a gate's command names where the name says that it checks (`node test.js`), and what it reads and runs as a shell
-    /// does. Other files on it may be the work itself.
+    /// The file that a gate's command names if the name says that it checks (`node test.js`), and what it reads and
+    /// runs as a shell does. Other files on it may be the work itself.
     pub(super) fn protect_called(&mut self, folder: &str, command: &str) {
         let words = command.split(|c: char| c.is_whitespace() || ";&|()\"'".contains(c));
         for word in words.map(|word| word.trim_start_matches("./")).filter(|word| script::checks(word)) {

@@ -91,7 +91,7 @@ impl Listing {
         names.iter().copied().find(|name| self.has(folder, name))
     }
 
-    /// The text of a file, where it was read.
+    /// The text of a file, if it was read.
     pub(super) fn text(&self, folder: &str, name: &str) -> Option<&str> {
         self.texts.get(&join(folder, name)).map(String::as_str)
     }
@@ -171,7 +171,7 @@ pub(super) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// Whether a path lies below a folder, or is it.
+/// Whether a path is a folder or below it.
 pub(super) fn contains(folder: &str, path: &str) -> bool {
     folder.is_empty()
         || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -39,8 +39,8 @@ const MANIFESTS: &[&str] = &["Cargo.toml", "package.json", "pyproject.toml", "go
 /// How many of those are named.
 const NAMED: usize = 5;
 
-/// The gates and protections that a repository offers; the same listing always makes the same offer. Where no hard gate is
-/// among them, a note says so: nothing would be proven.
+/// The gates and protections that a repository offers; the same listing always makes the same offer. If it has no hard
+/// gate, a note says so: nothing would be proven.
 #[must_use]
 pub fn offer(listing: &Listing) -> Offer {
     let mut draft = Draft::new(listing);

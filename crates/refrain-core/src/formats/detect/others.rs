@@ -7,7 +7,7 @@ use super::listing::{Listing, contains, has_line, join, split};
 struct Ecosystem {
     /// Whether a file of this name makes a folder a project.
     is_manifest: fn(&str) -> bool,
-    /// Whether a path below the folder is a test. Where there is none, no gate is offered.
+    /// Whether a path below the folder is a test. If there is none, no gate is offered.
     is_test: fn(&str) -> bool,
     /// The gates of a folder.
     gates: fn(&mut Draft<'_>, &str),

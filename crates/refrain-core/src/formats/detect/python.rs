@@ -19,7 +19,7 @@ const PROTECT: &[&str] = &[
     "**/sitecustomize.py",
     "**/usercustomize.py",
     "**/*.pth",
-    // `python -m` looks where it stands first.
+    // `python -m` looks in the current folder first.
     "**/pytest.py",
     "**/pytest/__init__.py",
     "**/_pytest/__init__.py",
@@ -88,7 +88,7 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
         // A manifest above may only configure a linter for what has manifests of its own.
         let tests: Vec<&str> = listing.below(folder, &folders).filter(|path| is_python_test(path)).collect();
         is_any |= project.lints(draft);
-        // Also where there is none: a new one may configure pytest.
+        // Even if there is none: a new one may configure pytest.
         draft.protect_part(folder, "pyproject.toml", FROZEN, &[]);
         if tests.is_empty() {
             let declares = listing.has(folder, "setup.py") || project.table.contains_key("project");
@@ -118,7 +118,7 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
 struct Project<'a> {
     listing: &'a Listing,
     folder: &'a str,
-    /// `pyproject.toml`, empty where there is none that can be read.
+    /// `pyproject.toml`, empty if there is none that can be read.
     table: Table,
 }
 
@@ -145,7 +145,7 @@ impl<'a> Project<'a> {
         self.listing.text(self.folder, file).is_some_and(|text| text.lines().any(is_it))
     }
 
-    /// What stands before a command so that it runs in the project's environment.
+    /// The prefix of a command that runs it in the project's environment.
     fn prefix(&self) -> &'static str {
         let at_top = |name| self.has(name) || self.listing.has("", name);
         match () {

@@ -130,7 +130,7 @@ pub(super) fn called(text: &str) -> BTreeSet<Called> {
     found
 }
 
-/// Whether a file that a script calls decides with it, and is not what it tests. `text` is the file's, where it is known,
+/// Whether a file that a script calls decides with it, and is not what it tests. `text` is the file's, if known,
 /// `callers` those of all scripts.
 pub(super) fn decides(called: &Called, path: &str, text: Option<&str>, callers: &[&str]) -> bool {
     let folder = split(path).0;
@@ -267,7 +267,7 @@ fn is_condition(script: &str, function: &str) -> bool {
     script.lines().any(asks)
 }
 
-/// Where a called file may lie: seen from the folder that the gate runs in, and from that of the script.
+/// Where a called file may be: relative to the folder that the gate runs in, and to that of the script.
 pub(super) fn places(called: &Called, folder: &str, script: &str) -> Vec<String> {
     let mut places = vec![join(folder, &called.path), join(split(script).0, &called.path)];
     places.dedup();

@@ -54,7 +54,7 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
 #[derive(Debug, PartialEq, Eq)]
 struct Task<'a> {
     name: &'a str,
-    /// Its only line, where it has no more and depends on nothing.
+    /// Its only line, if it has no more and depends on nothing.
     line: Option<&'a str>,
     /// All its lines.
     recipe: Vec<&'a str>,

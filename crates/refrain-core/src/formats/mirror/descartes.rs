@@ -12,7 +12,7 @@ use crate::machine::MachineEnd;
 use crate::spec::{AgentKind, OutputFormat, PromptMode, Spec};
 use crate::text::clip;
 
-/// Where it lies in a project: there is one.
+/// Its path in a project: there is one.
 pub(super) const FILE: &str = ".descartes/loop-state.json";
 
 const VERSION: &str = "1.0";

@@ -37,7 +37,7 @@ pub struct ForeignLoop {
     pub system: System,
     /// How it is called there.
     pub id: Option<LoopId>,
-    /// When the loop of Refrain's began that it shows; none where Refrain did not write it.
+    /// When the Refrain loop that it shows began; none if Refrain did not write it.
     pub began: Option<Timestamp>,
     /// What it is to do.
     pub prompt: Prompt,
@@ -50,7 +50,7 @@ pub struct ForeignLoop {
     /// How many of them were counted.
     pub iteration: u32,
     pub standing: Standing,
-    /// What checked its work there; none where nothing did. Refrain never runs a command because it stands here.
+    /// What checked its work there; none if nothing did. Refrain never runs a command from it.
     pub check: Option<Check>,
 }
 
@@ -69,7 +69,7 @@ pub enum Prompt {
 pub enum Promised {
     /// These.
     Words(PromiseText),
-    /// None: it ends where its agent ends well.
+    /// None: it ends when its agent ends well.
     Never,
     /// The file does not say, or says that it never ends by itself: Refrain's own.
     Unsaid,
@@ -94,9 +94,9 @@ pub enum Unread {
     /// A value that cannot be taken.
     #[error("{key}: {found}: accepted {accepted}")]
     Value {
-        /// Where it stands.
+        /// The place of the value.
         key: &'static str,
-        /// What stands there.
+        /// The value.
         found: String,
         /// What would be.
         accepted: String,
@@ -105,12 +105,12 @@ pub enum Unread {
     #[error("it is the state of a plan, of tag {tag:?}; what is left of that its tasks say themselves")]
     Plan {
         tag: String,
-        /// The words that go on with it, as they can be typed.
+        /// The words that continue it, as they can be typed.
         words: String,
     },
 }
 
-/// Why a loop that was read does not go on.
+/// Why a loop that was read cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotNow {
     /// It came to its end there.
@@ -140,14 +140,14 @@ pub enum NotNow {
 /// A larger count is implausible; a smaller one cannot overflow a counter.
 const MOST_COUNTED: u32 = 1_000_000;
 
-/// How much of what stands in a file a refusal repeats, in bytes.
+/// How much of a file's content a refusal repeats, in bytes.
 const SHOWN: usize = 400;
 
 impl ForeignLoop {
-    /// How many iterations it may have in all, those that were counted there among them.
+    /// How many iterations it may have in total, with those that were counted there.
     ///
     /// # Errors
-    /// [`NotNow`] where it does not go on with `asked`, or without.
+    /// [`NotNow`] if it cannot continue with `asked`, or without.
     pub fn total(&self, asked: Option<u32>) -> Result<u32, NotNow> {
         match self.standing {
             Standing::Completed => return Err(NotNow::Over("completed")),

@@ -8,7 +8,7 @@ use crate::ids::LoopId;
 use crate::r#loop::LoopState;
 use crate::prompt::state_file::front_matter;
 
-/// How a loop stands, in the words that those systems have: there are no others.
+/// How a loop stands, in the only words that those systems have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {

@@ -6,10 +6,10 @@ use super::Standing;
 use super::found::{ForeignLoop, Promised, System, Unread, counted, prompt, words};
 use crate::prompt::state_file::front_matter;
 
-/// Where it lies in a project.
+/// Its path in a project.
 pub const PATH: &str = ".claude/ralph-loop.local.md";
 
-/// What a session is told that begins a loop beside one of that plugin (seed 000).
+/// The note for a session that begins a loop beside one of that plugin (seed 000).
 pub const ADVISORY: &str = "Note: --loop overrides Ralph Loop. The ralph-loop plugin's state file is unchanged; cancel the ralph loop separately if you want it gone.";
 
 #[derive(Deserialize)]

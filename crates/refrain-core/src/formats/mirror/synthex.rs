@@ -9,7 +9,7 @@ use crate::r#loop::LoopState;
 use crate::session::Isolation;
 use crate::spec::Limits;
 
-/// Where its files lie in a project, one a loop.
+/// The folder of its files in a project, one per loop.
 pub(super) const FOLDER: &str = ".synthex/loops";
 
 /// The only version there is.
@@ -54,7 +54,7 @@ pub(super) fn document(state: &LoopState, standing: Standing, mark: Mark) -> Str
     let most = most.clamp(1, Limits::MAX_GRANT);
     let (command, args, isolation) = match &spec.session {
         Some(begun) => (begun.command.clone(), begun.args.clone(), begun.isolation),
-        // What Synthex itself would go on with: an agent of its own each time, with this prompt.
+        // What Synthex itself would continue with: an agent of its own each time, with this prompt.
         None => {
             ("/synthex:loop".to_owned(), format!("--prompt {}", quoted(&spec.prompt)), Isolation::Subagent)
         }

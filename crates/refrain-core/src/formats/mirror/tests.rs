@@ -93,7 +93,7 @@ fn states() -> Vec<(LoopState, Standing)> {
     ]
 }
 
-/// A key, and whether a value can stand there.
+/// A key, and whether a value is valid there.
 type Check<'a> = (&'a str, &'a dyn Fn(&Value) -> bool);
 
 /// Seed 000's schema, key by key, in the words of its own validator.

@@ -18,7 +18,7 @@ const OPTIONS: [(&str, bool); 12] = [
 
 /// What is left.
 pub(super) struct Line {
-    /// What the loop's agent is to be told.
+    /// The prompt for the loop's agent.
     pub(super) prompt: String,
     /// The file that says it, in its place.
     pub(super) file: Option<String>,

@@ -152,7 +152,8 @@ fn speaks(finished: &AttemptFinished, cause: Cause) -> Option<Exit> {
     (exit != Exit::Lost && finished.output_error.is_none() && is_whole).then_some(exit)
 }
 
-/// Whether its agent says that a person is needed, however it ended: that stands on disk, and the loop can go on from there.
+/// Whether its agent says that a person is needed, however it ended: that is on disk, and the loop can be resumed from
+/// there.
 pub(super) fn says_blocked(finished: Option<&AttemptFinished>) -> bool {
     finished.is_some_and(|finished| finished.state == Some(WorkStatus::Blocked))
 }

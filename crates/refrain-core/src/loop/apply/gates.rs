@@ -74,7 +74,7 @@ fn lacks_verdict(finished: &GateFinished) -> bool {
     finished.review.as_ref().is_some_and(|it| matches!(it.verdict, Verdict::Missing { .. }))
 }
 
-/// What kept an agent that reviews from its verdict, where that was not the work.
+/// What kept an agent that reviews from its verdict, if that was not the work.
 fn trouble(finished: &GateFinished) -> Option<(Answer, &Fault)> {
     let reviewed = finished.review.as_ref().filter(|_| lacks_verdict(finished))?;
     let fault = reviewed.report.as_ref()?.fault.as_ref()?;
@@ -104,7 +104,7 @@ impl LoopState {
         if has_what_to_prove && self.given_up.is_none() {
             return Phase::Proving(Box::new(proving));
         }
-        // What no gate has seen is not committed where a gate, or what is protected, decides.
+        // What no gate has seen is not committed if a gate, or a protection, decides.
         let decides = self.spec.has_hard_gates() || !self.spec.protect.is_empty();
         let uncommitted = self.spec.git.workflow.commits() && !decides;
         Phase::Idle { claim, uncommitted }
@@ -149,7 +149,7 @@ impl LoopState {
         }
         let asked = proving.asked.clone();
         let results = |last: &Proof| {
-            // A reviewer was not asked where something else refused it.
+            // A reviewer was not asked if something else refused it.
             let is_spared = |gate: &usize| self.spec.gates.get(*gate).is_some_and(GateSpec::is_review);
             let refused = last.failing(&self.spec).next().is_some();
             let of = |gate: &usize| match last.of_gate(*gate) {
@@ -503,8 +503,8 @@ impl LoopState {
         }
     }
 
-    /// Whether the tree of a commit that a claim stands on, or that is to be made known outside, is not the proven one, as a
-    /// hook changed it: then it is proven again before that.
+    /// Whether the tree of a commit that a claim rests on, or that is to be published, is not the proven one, as a hook
+    /// changed it: then it is proven again before that.
     pub(super) fn is_another(&mut self, report: &CommitReport) -> bool {
         let Phase::Idle { claim, .. } = self.phase else { return false };
         if claim.is_none() && !self.spec.git.workflow.publishes() {

@@ -58,8 +58,8 @@ impl LoopState {
     }
 }
 
-/// Whether an agent told all that it will, but not what it cost: a cap on money cannot be kept then. One that was cut off
-/// might have.
+/// Whether an agent reported all that it will, but not its cost: a cap on money cannot be kept then. One that was cut
+/// off might have reported it.
 pub(super) fn withholds_cost(report: Option<&AgentReport>, used: Usage) -> bool {
     used.cost.is_none() && report.is_some_and(|report| report.is_final)
 }

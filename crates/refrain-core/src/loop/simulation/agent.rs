@@ -131,8 +131,8 @@ pub(super) enum Sign {
 }
 
 impl Agent {
-    /// An agent that is started at `now`. `able` ones claim, if they work at all; some that do not call for a person where it
-    /// `despairs`.
+    /// An agent that is started at `now`. `able` ones claim, if they work at all; some that do not call for a person if
+    /// it `despairs`.
     pub(super) fn sample(
         random: &mut Random,
         temper: Temper,
@@ -262,7 +262,7 @@ impl Agent {
             };
         }
         let Self { exit, promises, writes, gives_up, leaves, fills, is_cut_off, .. } = *self;
-        // Some programs still tell what they waited for.
+        // Some programs still report what they waited for.
         let slept = self.retry.filter(|_| self.prints.is_empty() && self.stubborn.is_multiple_of(2));
         let fault = self.fault.filter(|_| matches!(exit, Exit::Code(1))).or(slept);
         let report = AgentReport {

@@ -24,7 +24,7 @@ const MANY_TURNS: u32 = 3_000;
 const MANY_EVENTS: u64 = 250;
 
 impl World {
-    /// One runner's life, or what a person does with a loop that stands still; answers whether it may go on.
+    /// One runner's life, or what a person does with a stopped loop; returns whether it may continue.
     pub(super) fn live(&mut self, tally: &mut Tally) -> Result<bool, Crash> {
         self.live = Live::default();
         if std::mem::take(&mut self.torn) {
@@ -39,7 +39,7 @@ impl World {
         if self.state.is_final() {
             return Ok(false);
         }
-        // What is in the inbox of a loop that stands still, its asker does.
+        // Without a runner, the client handles its own request.
         if self.state.ended.is_some() && !self.hear(tally)? {
             let random = &mut self.random;
             match self.person.finds(random, &self.state) {
@@ -79,7 +79,7 @@ impl World {
         } else if self.crashes > 0 && self.state.ended.is_none() && self.random.once_in(6) {
             self.recover(tally)?;
             let more = self.state.charged + 1 + u32::try_from(self.random.below(5)).expect("a small number");
-            // Some grant more; some only say that it shall go on, which takes back a pause that is still to come.
+            // Some grant more; some only resume, which takes back a pending pause.
             let more = self.random.once_in(2).then_some(more);
             let pausing = self.state.pause.is_some();
             if let Ok(event) = self.state.resume(&grant(more, None)) {

@@ -24,7 +24,7 @@ use crate::r#loop::proof::MAX_ROUNDS;
 use crate::prompt::state_file::WorkStatus;
 use crate::spec::{Limits, Spec, Until};
 
-/// What is known of a loop from its records, and from where its runners died.
+/// What is known of a loop from its records, and from when its runners died.
 #[derive(Debug)]
 pub(super) struct Ledger {
     spec: Spec,
@@ -41,7 +41,7 @@ pub(super) struct Ledger {
     asked: BTreeSet<RequestId>,
     cancelled: Option<Urgency>,
     paused: Option<Urgency>,
-    /// Words for the next prompt, and whether an agent was told them.
+    /// Words for the next prompt, and whether an agent got them.
     steering: Vec<(String, bool)>,
     waiting: bool,
     ended: Option<End>,
@@ -85,7 +85,7 @@ pub(super) struct Ledger {
     fresh: bool,
     /// The last attempt ended well without a word.
     silent: bool,
-    /// What the loop did is kept, since it was let go on last.
+    /// The loop's work is saved, since it was last resumed.
     kept: bool,
     /// Another agent took over.
     changed: bool,
@@ -563,14 +563,14 @@ impl Ledger {
         self.spec.until == Until::Count && self.ends_by_claim()
     }
 
-    /// Whether something here may speak against a claim; gates that only inform do so where a person approves of one tree, and
-    /// they change it each time.
+    /// Whether something here may reject a claim; advisory gates do so if a person approves one tree, and the gates
+    /// change it each time.
     fn may_be_refused(&self) -> bool {
         let is_restless = self.spec.approval && self.changes >= MAX_ROUNDS;
         self.has_hard_gates() || self.touched || self.approval.sent_back || is_restless
     }
 
-    /// Where a person has the last word: they said yes to this very tree.
+    /// If a person has the last word: they said yes to this very tree.
     fn assert_approved(&self) {
         let is_given = self.approval.is_given(self.tree.as_ref(), self.iteration);
         assert!(is_given || !self.spec.approval, "nobody approved it");
@@ -709,7 +709,7 @@ impl Ledger {
         self.charged += 1;
         self.approval.sent_back = false;
         self.changes = 0;
-        // What a gate decides about is checked where it is committed.
+        // What a gate decides about is checked when it is committed.
         self.uncommitted = self.spec.git.workflow.commits();
         self.refunds = 0;
         self.last = Some(Last::Charged { claim });

@@ -15,7 +15,7 @@ pub struct Critiquing {
 pub struct Feedback {
     /// The iteration after which the last one was started.
     pub(in crate::r#loop) asked: u32,
-    /// What it said, until an iteration that was told it is charged.
+    /// What it said, until an iteration that got it is charged.
     pub said: Option<String>,
     /// Why it said nothing.
     pub error: Option<String>,

@@ -124,7 +124,7 @@ fn has_no_events(finished: Option<&AttemptFinished>) -> bool {
 pub(in crate::r#loop) enum Cause {
     /// Its own end.
     Itself(Exit),
-    /// The stop that it was told to make.
+    /// The requested stop.
     Stopped(StopReason, Exit),
 }
 

@@ -5,7 +5,7 @@ use crate::git::{Oid, RepoPath};
 use crate::stuck::{IterationResult, Stuck};
 use crate::work::WorkDigest;
 
-/// Where a loop's iterations lead.
+/// The progress of a loop's iterations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     /// What they add up to.

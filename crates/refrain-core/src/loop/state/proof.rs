@@ -21,7 +21,7 @@ const LONGEST_FINDINGS: usize = 160;
 /// What is to be proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its tree; none where there is no repository, and then no candidate is known to be the same as another.
+    /// Its tree; none if there is no repository, and then no candidate is known to be the same as another.
     pub tree: Option<Oid>,
     /// The loop changed something that the tree does not show.
     pub partial: bool,
@@ -47,7 +47,7 @@ pub struct Proof {
     pub restless: bool,
     /// What the gates changed of it the last time they ran: the first [`CHANGED`] paths.
     pub changed: Vec<RepoPath>,
-    /// What a person says of it, where one is asked: last of all.
+    /// A person's answer, if one is asked: last of all.
     pub approval: Option<Approval>,
 }
 
@@ -112,7 +112,7 @@ pub struct GateResult {
     pub run: u32,
     /// Why it did not pass.
     pub failure: Option<GateFailure>,
-    /// How its process ended; none where it could not be started.
+    /// How its process ended; none if it could not be started.
     pub exit: Option<Exit>,
     /// How long it took.
     pub duration: Millis,
@@ -126,7 +126,7 @@ pub struct GateResult {
     pub fingerprint: Option<Fingerprint>,
     /// What is kept of what it printed.
     pub log: Option<Seal>,
-    /// What it used, where it is an agent.
+    /// Its usage, if it is an agent.
     pub usage: Usage,
 }
 

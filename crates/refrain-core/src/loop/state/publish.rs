@@ -10,7 +10,7 @@ use crate::git::{Checks, Conflict, Effect, Oid, PullRequest, Refusal};
 pub struct Publishing {
     /// What the iteration claimed, and its gates proved.
     pub claim: Option<ClaimSource>,
-    /// What is being done: an intent is on record, and what came of it is not.
+    /// The running effect: an intent is on record, and its result is not.
     pub running: Option<Effect>,
     /// What is waited for before the next effect.
     pub next: Option<Wait>,
@@ -23,7 +23,7 @@ pub struct Publishing {
 pub struct Published {
     /// The newest of its commits that its remote has.
     pub pushed: Option<Oid>,
-    /// Where: the remote's name, and the branch there.
+    /// The remote's name, and the branch there.
     pub place: Option<(String, String)>,
     pub request: Option<PullRequest>,
     /// The commit that the pull request says is proven.
@@ -34,7 +34,7 @@ pub struct Published {
     pub is_news: bool,
     /// The head that they said it of.
     pub(in crate::r#loop) checked: Option<Oid>,
-    /// It is merged; and the commit on the base, where the forge says so.
+    /// It is merged; and the commit on the base, if the forge reports it.
     pub merged: Option<Option<Oid>>,
     /// It is done with: the worktree is back on the base, or why not.
     pub returned: Option<Option<String>>,
@@ -61,7 +61,7 @@ pub enum Objection {
     Conflict {
         /// What the remote has.
         theirs: Oid,
-        /// Where both are at odds.
+        /// The paths in conflict.
         paths: Vec<Conflict>,
     },
 }

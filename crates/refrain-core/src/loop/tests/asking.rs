@@ -290,7 +290,7 @@ fn steering_is_taken_as_far_as_the_next_prompt_has_room() {
     let long = Err(Refusal::SteeringTooLong { asked: MAX_STEERING + 1 });
     assert_eq!(journal.state.admits(&words(MAX_STEERING + 1)), long);
     assert_eq!(Journal::ended(COMPLETED).state.admits(&words(MAX_STEERING + 1)), long, "whatever its state");
-    // What an iteration was told makes room.
+    // Words that an iteration got make room.
     assert_eq!(journal.runs(3_000, Exit::Code(0)).state.admits(&words(MAX_STEERING)), Ok(()));
 }
 

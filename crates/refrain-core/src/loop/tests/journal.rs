@@ -232,12 +232,12 @@ pub(in crate::r#loop) fn commit_settled(iteration: u32) -> Event {
     }))
 }
 
-/// What came of an effect.
+/// The result of an effect.
 pub(in crate::r#loop) fn published(effect: Effect, result: PublishResult) -> Event {
     Event::PublishSettled(Box::new(PublishReport { effect, result }))
 }
 
-/// What comes of it where all goes well.
+/// The result if all goes well.
 pub(in crate::r#loop) fn well(effect: Effect) -> PublishResult {
     match effect {
         Effect::Push => PublishResult::Pushed { remote: "origin".into(), branch: "loop/mend".into() },
@@ -250,7 +250,7 @@ pub(in crate::r#loop) fn well(effect: Effect) -> PublishResult {
     }
 }
 
-/// What two checks say, of which one failed where they are red.
+/// The results of two checks, of which one failed if they are red.
 pub(in crate::r#loop) fn checked(verdict: ChecksVerdict) -> PublishResult {
     let failed = FailedCheck { name: "build".into(), url: None };
     let failed = if verdict == ChecksVerdict::Red { vec![failed] } else { Vec::new() };
@@ -276,7 +276,7 @@ pub(crate) fn gates<const N: usize>(hard: [bool; N]) -> Vec<GateSpec> {
     hard.into_iter().enumerate().map(gate).collect()
 }
 
-/// A candidate with the tree of this number; none where there is no repository.
+/// A candidate with the tree of this number; none if there is no repository.
 pub(in crate::r#loop) fn candidate_taken(tree: Option<u32>) -> Event {
     Event::CandidateTaken { tree: tree.map(oid), partial: false, touched: Vec::new(), changed: Vec::new() }
 }
@@ -670,7 +670,7 @@ impl Journal {
         self.spawns().taken_over()
     }
 
-    /// Stops, and is let go on with the same limits.
+    /// Stops, and is resumed with the same limits.
     pub(in crate::r#loop) fn resumes(self) -> Self {
         self.granted(None, None)
     }
@@ -681,7 +681,7 @@ impl Journal {
         self.then(event).taken_over()
     }
 
-    /// Is let go on with other totals.
+    /// Is resumed with other totals.
     pub(in crate::r#loop) fn granted(self, iterations: Option<u32>, duration: Option<Millis>) -> Self {
         let event = self.state.resume(&grant(iterations, duration)).unwrap().expect("something to record");
         self.then(event).taken_over()

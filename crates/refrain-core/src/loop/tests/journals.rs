@@ -164,7 +164,7 @@ fn approved() -> impl Strategy<Value = Approved> {
     ((1..4u32, 1..4u32), tree).prop_map(|((n, k), tree)| Approved { attempt: id(n, k), tree })
 }
 
-/// Any event; numbers are small, so that some of them fit where they are tried.
+/// Any event; numbers are small, so that some of them fit.
 pub(super) fn any_event() -> impl Strategy<Value = Event> {
     let attempt = || (1..4u32, 1..4u32).prop_map(|(n, k)| id(n, k));
     // Few names, so that some are said again.

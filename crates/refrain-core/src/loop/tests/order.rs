@@ -41,7 +41,7 @@ fn after_every_event_each_other_event_either_fits_or_changes_nothing() {
             }
         }
     }
-    // So the samples pass through every phase, and each kind of event was tried where it fits and where it does not.
+    // So the samples pass through every phase, and each kind of event was tried when it fits and when it does not.
     let every: BTreeSet<_> = every_event().iter().map(kind).collect();
     let notes = ["attempt.swept", "journal.restored", "journal.torn"];
     let but = |left: &[&'static str]| every.iter().copied().filter(|kind| !left.contains(kind)).collect();

@@ -49,7 +49,7 @@ impl Limits {
     /// The most that one `start`, or one `resume` on top of what is charged, may grant (seed 000, FR-NL13).
     pub const MAX_GRANT: u32 = 200;
 
-    /// How long an attempt that is stopped for this has to come to an end by itself, where that was said.
+    /// How long an attempt that is stopped for this reason has to end by itself, if configured.
     #[must_use]
     pub fn grace(&self, because: StopReason) -> Option<Millis> {
         self.timeout_grace.filter(|_| because == StopReason::TimeLimit)

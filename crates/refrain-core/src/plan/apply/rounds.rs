@@ -94,7 +94,7 @@ impl PlanState {
         Ok(())
     }
 
-    /// Another task ended; in vain, where there is a `fault`.
+    /// Another task ended; in vain, if there is a `fault`.
     pub(super) fn count_in_vain(&mut self, fault: Option<&AgentFault>) {
         let before = self.in_vain.take();
         let Some(fault) = fault else { return };

@@ -8,7 +8,7 @@ use crate::plan::state::{PlanState, Return, Stage, TaskState, Wave};
 use crate::plan::task::{Card, Task, TaskId, TaskStatus};
 
 impl PlanState {
-    /// The file is as it is now. What this plan made of a task stands, but where a person said otherwise since.
+    /// Takes the file as it is now. What this plan made of a task stays, unless a person changed it since.
     pub(super) fn take(&mut self, cards: &[Card]) {
         let old = std::mem::take(&mut self.tasks);
         let written: Vec<_> = old.iter().map(|task| self.status_of(task)).collect();
@@ -23,7 +23,7 @@ impl PlanState {
             .filter(|card| named.insert(&card.id))
             .map(|card| match known.remove(&card.id) {
                 Some((task, written)) => task.told(card, written, lands(&card.id)),
-                // Each of its loops has a name of its own, also where it was gone from the file for a while.
+                // Each of its loops has a name of its own, even if it was gone from the file for a while.
                 None => TaskState {
                     rounds: self.gone.remove(&card.id).unwrap_or_default(),
                     ..TaskState::new(card)
@@ -40,8 +40,8 @@ impl PlanState {
         self.arrange();
     }
 
-    /// Waves, and what each task waits for, as everything stands. Waves that are complete stay as they were; what is left of
-    /// them, or new, comes with the first that is not.
+    /// Waves, and what each task waits for, as of now. Waves that are complete stay as they were; what is left of them,
+    /// or new, comes with the first that is not.
     pub(super) fn arrange(&mut self) {
         // To the graph all that is, or was, this plan's to do counts.
         self.graph = Graph::build(self.tasks.iter().map(TaskState::counted).collect()).0;
@@ -129,8 +129,8 @@ impl TaskState {
         }
     }
 
-    /// The same with what the file says now, where the plan had `written` how it stands. What `lands` already is not stopped by
-    /// that.
+    /// The same with what the file says now; the plan had `written` its own status. A task that `lands` already is not
+    /// stopped by that.
     pub(super) fn told(mut self, card: &Card, written: TaskStatus, lands: bool) -> Self {
         let is_said = card.status != written;
         // Only `pending` asks for another try: the plan itself writes `in-progress` before it writes how a task ended.
@@ -162,7 +162,7 @@ impl TaskState {
         (self.stage, self.again, self.returns) = (Stage::Waiting(0), Some(why), 0);
     }
 
-    /// The same where its file does not name it any more.
+    /// The same if its file does not name it any more.
     pub(super) fn deleted(mut self, lands: bool) -> Self {
         (self.card.status, self.is_withdrawn) = (TaskStatus::Cancelled, true);
         if matches!(self.stage, Stage::Proven { .. }) && !lands {

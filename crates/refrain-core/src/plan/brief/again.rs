@@ -88,7 +88,7 @@ fn conflict(files: &[String], ours: &str, theirs: &str) -> String {
     text
 }
 
-/// A text under its words, in a fence that it cannot close; nothing where there is none.
+/// A text under its words, in a fence that it cannot close; nothing if it is empty.
 fn quoted(words: &str, text: &str, most: usize) -> String {
     match printable(text).trim_matches('\n') {
         "" => String::new(),

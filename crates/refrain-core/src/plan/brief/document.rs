@@ -14,7 +14,7 @@ const BEGINNING: usize = 2_000;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanDocument {
     text: String,
-    /// Where the section of a task begins and ends, by what its heading calls it.
+    /// Where the section of a task begins and ends, by the task's name in its heading.
     sections: HashMap<String, Section>,
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Excerpt<'a> {
     Section(&'a str),
     /// No heading names it: the whole plan, which is short.
     Whole(&'a str),
-    /// No heading names it: where the plan begins.
+    /// No heading names it: the beginning of the plan.
     Beginning(&'a str),
 }
 
@@ -66,14 +66,14 @@ impl PlanDocument {
         Self { text, sections }
     }
 
-    /// The plan where its headings, or its list, are the tasks themselves: what is written there of how they stand, but for
-    /// what is done, is none of the plan's words.
+    /// The plan if its headings, or its list, are the tasks themselves: the statuses in it are not the plan's words,
+    /// except for what is done.
     #[must_use]
     pub fn of_task_file(text: &str) -> Self {
         Self::read(file::unmarked(text))
     }
 
-    /// What the section of a task says in front of those of its parts; nothing where no heading names it.
+    /// What the section of a task says before those of its parts; nothing if no heading names it.
     pub(super) fn before_parts(&self, task: &TaskId) -> Option<&str> {
         let range = &self.sections.get(task.as_str())?.range;
         let is_part = |name: &str| {

@@ -38,7 +38,7 @@ impl Brief {
         Size { tokens: tokens(self.text()), parts: self.parts().iter().map(of).collect() }
     }
 
-    /// What is wrong with it where it has more than `most` tokens: by how much, and which part is the largest.
+    /// The problem if it has more than `most` tokens: by how much, and which part is the largest.
     #[must_use]
     pub fn over_budget(&self, task: &TaskId, most: u64) -> Option<Problem> {
         let size = Some(self.size()).filter(|size| size.tokens > most)?;

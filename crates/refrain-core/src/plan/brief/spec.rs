@@ -27,7 +27,7 @@ pub struct Sources<'a> {
     pub files: &'a [SpecFile],
     /// The shell commands that prove every task which names none of its own; none if the prompt names its gates anyway.
     pub verification: Option<&'a [String]>,
-    /// What stands around the parts; none is nothing but rules between them.
+    /// The text around the parts; none puts only rules between them.
     pub template: Option<&'a SpecTemplate>,
 }
 
@@ -35,7 +35,7 @@ pub struct Sources<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecFile {
     pub name: String,
-    /// What stands in it.
+    /// Its content.
     pub text: String,
 }
 
@@ -139,7 +139,7 @@ fn joined<'a>(parts: impl Iterator<Item = &'a Part>) -> String {
     parts.map(|part| part.text.as_str()).collect::<Vec<_>>().join(RULE)
 }
 
-/// The shell commands that prove a task: its own, where its file names one, else those of all.
+/// The shell commands that prove a task: its own, if its file names one, else those of all.
 #[must_use]
 pub fn verification<'a>(task: &'a Task, all: &'a [String]) -> &'a [String] {
     task.verification.as_ref().map_or(all, slice::from_ref)
@@ -190,14 +190,14 @@ fn about(graph: &Graph, at: usize) -> String {
 fn whole(graph: &Graph, at: usize, plan: Option<&PlanDocument>) -> String {
     let task = &graph.tasks()[at];
     let own = [task.description.as_deref(), task.details.as_deref()];
-    // Its title stands above.
+    // Its title is above.
     let behind_heading = |text: &'_ str| text.split_once('\n').map(|(_, rest)| rest.to_owned());
     let planned = plan.and_then(|plan| plan.before_parts(&task.id)).and_then(behind_heading);
     let words = own.into_iter().flatten().chain(planned.as_deref()).map(str::trim);
     words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// What the plan says about the task, with a word on where that is from; nothing of an empty plan.
+/// What the plan says about the task, with its source; nothing of an empty plan.
 fn section(plan: &PlanDocument, task: &TaskId) -> Option<String> {
     let (note, text, mark) = match plan.about(task) {
         Excerpt::Section(text) => ("", text, ""),

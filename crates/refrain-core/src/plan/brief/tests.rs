@@ -235,7 +235,7 @@ fn what_happened_before_is_cut_where_it_is_long() {
 
 const ESCAPE: char = '\u{1b}';
 
-/// Texts out of what would break out of where it is quoted.
+/// Texts that try to break out of their quotation.
 fn hostile() -> impl Strategy<Value = String> {
     let pieces = [
         "```",

@@ -7,12 +7,12 @@ use std::ops::Range;
 pub(super) struct Edits(Vec<(Range<usize>, String)>);
 
 impl Edits {
-    /// Puts `text` in place of what lies in the range.
+    /// Replaces the range by `text`.
     pub(super) fn replace(&mut self, range: Range<usize>, text: impl Into<String>) {
         self.0.push((range, text.into()));
     }
 
-    /// Puts `text` in. Of several at one place the first stands first.
+    /// Inserts `text`. Of several at one place the first comes first.
     pub(super) fn insert(&mut self, at: usize, text: impl Into<String>) {
         self.replace(at..at, text);
     }

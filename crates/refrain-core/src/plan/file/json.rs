@@ -67,7 +67,7 @@ pub(super) struct Wire<'a> {
 pub(super) struct Entry<'a> {
     pub(super) id: TaskId,
     pub(super) wire: Wire<'a>,
-    /// The task whose object it stands in.
+    /// The task whose object contains it.
     inside: Option<TaskId>,
     /// The subtasks that it names.
     parts: Vec<TaskId>,
@@ -178,7 +178,7 @@ fn enter<'a>(
     Ok(())
 }
 
-/// The whole name of a task that stands in another one: `1` in `5` is `5.1`, and so is `5.1`.
+/// The full name of a task within another one: `1` in `5` is `5.1`, and so is `5.1`.
 fn within(parent: Option<&TaskId>, id: TaskId) -> Result<TaskId, crate::plan::TaskIdError> {
     match parent {
         Some(parent) if !is_within(parent, &id) => format!("{parent}.{id}").parse(),
@@ -234,7 +234,7 @@ impl Entry<'_> {
         Ok(task)
     }
 
-    /// What stands beside its status. What is none of ours is none.
+    /// The keys of our own beside its status, if they are valid.
     fn note(&self) -> Option<Note> {
         let reason = self.wire.blocked_reason.and_then(Raw::as_text)?.into_owned();
         let attempts = self.wire.attempts.and_then(Raw::as_type).unwrap_or_default();
@@ -287,8 +287,8 @@ fn refused(text: &str, task: &str, field: &'static str, raw: Raw<'_>, accepted: 
     FileError::Field { place: raw.place(text), task, field, found, accepted }
 }
 
-/// Where the waves that a file stores put a task before, or beside, one that it depends on. What is no list of waves says
-/// nothing: they are made from the dependencies anyway.
+/// Where the waves that a file stores put a task before, or beside, one that it depends on. An invalid list of waves
+/// says nothing: they are made from the dependencies anyway.
 fn stored_waves(text: &str, group: &Group<'_>, tasks: &[Task]) -> Vec<Problem> {
     let waves = group.waves.and_then(|raw| raw.read::<Vec<Wave<'_>>>(text).ok()).unwrap_or_default();
     let numbered = |wave: Wave<'_>| {

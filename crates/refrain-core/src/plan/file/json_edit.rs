@@ -30,7 +30,7 @@ pub(super) fn set(text: &str, tag: Option<&str>, changes: &[Change]) -> Result<C
     Ok(Changed { text: edits.apply(text), missing, left })
 }
 
-/// Where a task stands; `null` is taken for pending.
+/// The status of a task; `null` means pending.
 fn status(entry: &Entry<'_>) -> TaskStatus {
     entry.wire.status.and_then(named_status).unwrap_or_default()
 }
@@ -68,9 +68,9 @@ fn write(text: &str, entry: &Entry<'_>, change: &Change, edits: &mut Edits) {
 
 /// How the members of an object are written down.
 struct Manner<'a> {
-    /// What stands before a key.
+    /// The text before a key.
     before: &'a str,
-    /// What stands between a key and its value.
+    /// The text between a key and its value.
     between: &'a str,
     /// Where the value ends that others are added after.
     end: usize,

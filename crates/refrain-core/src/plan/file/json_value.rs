@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::error::{FileError, Place};
 
-/// A value as it stands in the text.
+/// A value as written in the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raw<'a>(&'a RawValue);
 
@@ -31,7 +31,7 @@ impl<'a> Raw<'a> {
         self.0.get()
     }
 
-    /// Where it stands in the whole that it was read from.
+    /// Its place in the whole that it was read from.
     pub(super) fn span(self, whole: &str) -> Range<usize> {
         let begin = self.text().as_ptr() as usize - whole.as_ptr() as usize;
         begin..begin + self.text().len()
@@ -78,7 +78,7 @@ pub(super) fn read<'a, T: Deserialize<'a>>(part: &'a str, whole: &str, at: usize
     })
 }
 
-/// The members of an object, in order. A key that stands there twice is refused.
+/// The members of an object, in order. A duplicate key is refused.
 #[derive(Debug)]
 pub(super) struct Members<'a>(pub(super) Vec<(String, Raw<'a>)>);
 

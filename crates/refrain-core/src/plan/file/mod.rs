@@ -36,10 +36,10 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The shape of a file of that name and text; none where the name is that of no task file.
+    /// The shape of a file of that name and text; none if the name is that of no task file.
     ///
     /// # Errors
-    /// [`FileError`] where the text is malformed, so that it cannot be said.
+    /// [`FileError`] if the text is malformed, so that the shape is unknown.
     pub fn of(name: &str, text: &str) -> Result<Option<Self>, FileError> {
         match name.rsplit_once('.').map(|(_, extension)| extension) {
             Some("json") if json::holds_one_tag(text)? => Ok(Some(Self::TagJson)),
@@ -93,8 +93,8 @@ pub fn has_task_headings(text: &str) -> bool {
     markdown::has_headings(text)
 }
 
-/// A task file in Markdown without what titles say of how the tasks stand, but for what is done; one that cannot be read is
-/// left as it is.
+/// A task file in Markdown without the statuses in titles, except for what is done; one that cannot be read is returned
+/// unchanged.
 #[must_use]
 pub fn unmarked(text: &str) -> String {
     markdown::unmarked(text)

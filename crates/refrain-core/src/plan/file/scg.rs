@@ -24,7 +24,7 @@ pub(super) const STATUS: &str = "blocked_as";
 pub(super) const REASON: &str = "blocked_reason";
 pub(super) const ATTEMPTS: &str = "attempts";
 
-/// A phase as it stands in the text.
+/// A phase as written in the text.
 pub(super) struct Phase<'a> {
     text: &'a str,
     tag: &'a str,
@@ -44,7 +44,7 @@ pub(super) struct Detail {
     pub(super) field: String,
     /// From the end of the line before it to the end of its last line.
     pub(super) whole: Range<usize>,
-    /// Its lines, as they are indented; nothing where there are none.
+    /// Its lines, as they are indented; nothing if there are none.
     pub(super) body: Range<usize>,
 }
 
@@ -152,7 +152,7 @@ impl<'a> Phase<'a> {
         };
         let mut section = "";
         let mut before = part.start;
-        // Places of what names tasks, which may stand before those.
+        // Places of names of tasks, which may come before the tasks.
         let mut named = Vec::new();
         for line in lines(text, part) {
             let words = text[line.clone()].trim();

@@ -35,7 +35,7 @@ pub(super) fn set(text: &str, tag: &str, changes: &[Change]) -> Result<Changed, 
     Ok(Changed { text: writer.finish(), missing, left })
 }
 
-/// Where a task stands: as its letter says, and what is written beside a `B`.
+/// The status of a task: from its letter, and from the details beside a `B`.
 fn status(text: &str, node: &Node, detail: Option<&Detail>) -> TaskStatus {
     let letter = node.task.status;
     let beside = detail.filter(|_| letter == TaskStatus::Blocked);

@@ -24,7 +24,7 @@ impl Edges {
         self.begin.len() - 1
     }
 
-    /// Where the edges of a node lead to.
+    /// The targets of a node's edges.
     pub(crate) fn of(&self, node: usize) -> &[usize] {
         &self.to[self.begin[node]..self.begin[node + 1]]
     }

@@ -9,7 +9,7 @@ use crate::text::nearest;
 /// How many unknown names are answered with the nearest: comparing each with all would not be linear.
 const GUESSED: usize = 20;
 
-/// Where each task stands, by its id.
+/// The place of each task, by its id.
 pub(crate) fn index(tasks: &[Task], problems: &mut Vec<Problem>) -> HashMap<TaskId, usize> {
     let mut index = HashMap::with_capacity(tasks.len());
     let mut told = HashSet::new();

@@ -81,7 +81,7 @@ impl TaskFile {
         self.next += 1;
     }
 
-    /// What stands in it.
+    /// Its content.
     pub(super) fn read(&mut self) -> Option<Vec<Card>> {
         self.is_changed = false;
         self.is_valid.then(|| {
@@ -90,7 +90,7 @@ impl TaskFile {
         })
     }
 
-    /// The plan writes how a task stands, but never over what a person wrote.
+    /// The plan writes the status of a task, but never over what a person wrote.
     pub(super) fn write(&mut self, id: &TaskId, status: TaskStatus) {
         let row = self.rows.iter_mut().find(|row| row.card.id == *id && !row.is_touched);
         if let Some(row) = row.filter(|_| self.is_valid) {

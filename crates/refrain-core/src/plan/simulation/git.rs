@@ -32,7 +32,7 @@ pub(super) struct Git {
     /// What a person has checked out.
     pub(super) branch: Oid,
     foreign: u64,
-    /// What was put onto the line already, by where it stood and what was to be put there.
+    /// Earlier results, by the tip of the line and the commits to put onto it.
     landed: HashMap<(Oid, Vec<Oid>), Landed>,
 }
 

@@ -13,7 +13,7 @@ use crate::plan::{
     TaskStatus,
 };
 
-/// Where a task stands, as far as its plan is concerned.
+/// The phase of a task, as far as its plan is concerned.
 #[derive(Clone, Debug, PartialEq)]
 enum Phase {
     /// Not the plan's.
@@ -173,7 +173,7 @@ impl Ledger {
         self.tasks.get_mut(&id).expect("a task of the plan")
     }
 
-    /// What is to stand in the file.
+    /// The status that the file must have.
     fn word(&self, fact: &Fact) -> TaskStatus {
         let is_over = matches!(self.ended, Some(PlanEnd::Cancelled | PlanEnd::Completed));
         match &fact.phase {

@@ -35,7 +35,7 @@ pub(super) struct Job {
 }
 
 impl World {
-    /// One runner's life, or what a person does with a plan that stands still; answers whether it may go on.
+    /// One runner's life, or what a person does with a stopped plan; returns whether it may continue.
     pub(super) fn live(&mut self, tally: &mut Tally) -> Result<bool, Crash> {
         self.rest();
         self.bring_file_up_to_date();
@@ -62,7 +62,7 @@ impl World {
         if random.once_in(3) {
             self.edit(tally);
         }
-        // What stands in the file is read before what is blocked is let go on.
+        // The file is read before blocked tasks are resumed.
         while self.state.tasks.iter().any(|task| self.state.awaits_tune(task)) && self.random.once_in(2) {
             self.tune(tally)?;
         }
@@ -185,7 +185,7 @@ impl World {
     }
 
     fn take_tasks(&mut self, tally: &mut Tally) -> Result<(), Crash> {
-        // What the plan has to say stands in it before it is read.
+        // The plan's statuses are in it before it is read.
         self.bring_file_up_to_date();
         let event = match self.file.read() {
             Some(tasks) => PlanEvent::TasksTaken { tasks },

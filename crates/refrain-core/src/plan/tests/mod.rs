@@ -14,7 +14,7 @@ use crate::r#loop::tests::journal::{gates, runner, spec, time};
 use crate::machine::Damage;
 use crate::machine::Machine;
 
-/// A plan by hand: events under a clock that stands still, folded as they come.
+/// A plan by hand: events under a stopped clock, folded as they come.
 #[derive(Clone)]
 struct Plan {
     state: PlanState,

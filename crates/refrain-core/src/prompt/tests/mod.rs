@@ -83,7 +83,7 @@ const FIXED: &str = "\
 - When everything is done, end with <promise>COMPLETE</promise> alone on its line.
 - Notes for the next run: `.refrain/mend/state.md`. To ask a person, set `status: blocked` there and say why.";
 
-/// The same where the user's prompt has the tag.
+/// The same if the user's prompt has the tag.
 const FIXED_TAGGED: &str = "\
 ## How this loop works
 - You are started again for each run, until you claim to be done. Earlier runs' changes are in the files.

@@ -178,8 +178,8 @@ impl From<&Status> for TaskLoop {
     }
 }
 
-/// The view of a plan. `loops` has what the loops of the tasks at work say, as far as they can be read; `alive` whether the
-/// plan's runner lives, none where that cannot be known.
+/// The view of a plan. `loops` has what the loops of the tasks at work say, as far as they can be read; `alive` whether
+/// the plan's runner lives, none if unknown.
 #[must_use]
 pub fn status(
     state: &PlanState,

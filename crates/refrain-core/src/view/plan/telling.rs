@@ -14,7 +14,7 @@ fn tasks(count: usize) -> String {
     counted(count, "task", "tasks")
 }
 
-/// Why it stands where it stands, in one line.
+/// Why it has its status, in one line.
 pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
     let landed = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. })).count();
     let all: usize = state.waves.iter().map(|wave| wave.tasks.len()).sum();
@@ -125,7 +125,7 @@ fn waited_for(state: &PlanState, task: &TaskState) -> String {
     format!("of {}, {}", task.card.id, named.collect::<Vec<_>>().join(", "))
 }
 
-/// What a person has to do for it to go on.
+/// What a person has to do for it to continue.
 pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
     let id = &state.spec.id;
     let resume = match state.resume(&PlanGrant::default()) {

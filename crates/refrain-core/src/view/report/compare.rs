@@ -62,11 +62,11 @@ impl Given {
         })
     }
 
-    /// Every place in which it says something else than the report that was `made`, but for those that are `unknown` now:
+    /// Every place in which it differs from the report that was `made`, except those that are `unknown` now:
     /// `proof.tree`, `proof.gates.0.log.end`. A key that only one of both has differs too.
     ///
     /// # Errors
-    /// Where the one that was made is no JSON, which cannot be.
+    /// If the one that was made is no JSON, which cannot be.
     pub fn differences(&self, made: &Report, unknown: &[String]) -> serde_json::Result<Vec<String>> {
         // By way of its text: so amounts of money are read as those of the given one were.
         let made: Value = serde_json::from_str(&serde_json::to_string(made)?)?;

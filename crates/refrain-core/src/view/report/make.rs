@@ -27,14 +27,14 @@ pub struct Found {
     pub refrain: String,
     /// The journal that the events are from.
     pub journal: JournalMark,
-    /// Whether the loop's runner lives; none where that cannot be known.
+    /// Whether the loop's runner lives; none if that cannot be known.
     pub runner: Option<bool>,
     /// The tree of the commit that the loop began at.
     pub base_tree: Option<Oid>,
     /// Which files differ between the base and what the loop made.
     pub files: Option<Files>,
     pub evidence: Vec<SealedFile>,
-    /// Where the log of each gate's last result lies, and the last lines of it, by the gate's place.
+    /// The path of the log of each gate's last result, and the last lines of it, by the gate's place.
     pub gate_logs: BTreeMap<usize, (String, Option<String>)>,
 }
 
@@ -72,7 +72,8 @@ pub fn work<'a>(state: &'a LoopState, trail: &'a Trail) -> Work<'a> {
     }
 }
 
-/// Whether others work in the loop's folder by now: it ended, for more than a pause, where it was started.
+/// Whether others may work in the loop's folder by now: it ended, for more than a pause, in the folder it was started
+/// in.
 #[must_use]
 pub fn is_open(state: &LoopState) -> bool {
     let is_apart = matches!(state.spec.git.checkout, Checkout::Worktree { .. });

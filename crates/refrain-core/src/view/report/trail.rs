@@ -44,7 +44,7 @@ pub struct KeptFile {
 /// Which file of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// What the agent was told.
+    /// The agent's prompt.
     Prompt,
     /// What it printed on standard output.
     Output {
@@ -180,7 +180,7 @@ impl Trail {
     }
 }
 
-/// An agent that judges, and where what it uses is added up.
+/// An agent that judges, and where its usage is added up.
 struct Judge<'a>(&'a AgentSpec, fn(&mut Trail) -> &mut Usage);
 
 /// What an agent used that was started afresh.

@@ -14,7 +14,7 @@ const LONGEST: usize = 1000;
 pub struct Resource {
     /// Refrain's version.
     pub version: String,
-    /// What is known of it besides, and what a person says of it: of a name that stands twice the last one counts.
+    /// What else is known of it, and what a person configured: of a duplicate name the last one counts.
     pub attributes: Vec<(String, String)>,
 }
 

@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use crate::plan::{PlanEvent, PlanSpec, PlanState, Stage, TaskEnd, TaskId};
 use crate::view::StatusWord;
 
-/// The span that the loop of a task is a part of, in its `round`-th round, from 1, where the plan was started then.
+/// The parent span of a task's loop, in its `round`-th round, from 1, if the plan was started then.
 #[must_use]
 pub fn of_task(plan: &PlanSpec, started_at: Timestamp, task: &TaskId, round: u32) -> Parent {
     let own = TraceId::of(&plan.id, started_at);

@@ -24,7 +24,7 @@ impl Approval {
         self.sent_back = approved.is_none();
     }
 
-    /// Whether they said yes to this tree, of this iteration where it has no name.
+    /// Whether they said yes to this tree, or of this iteration if it has no name.
     pub(super) fn is_given(&self, tree: Option<&Oid>, iteration: u32) -> bool {
         let is_it = |given: &Approved| {
             given.tree.as_ref() == tree && (tree.is_some() || given.attempt.iteration == iteration)

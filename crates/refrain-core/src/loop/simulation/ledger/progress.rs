@@ -36,7 +36,7 @@ pub(super) struct Progress {
     other_failures: u32,
     /// The last iteration is in neither of them yet.
     is_pending: bool,
-    /// The gates are asked about it, or what they said stands for it.
+    /// The gates are asked about it, or their earlier results hold for it.
     is_judged: bool,
     /// Its agent failed, or what it published was refused.
     fails: bool,
@@ -82,7 +82,7 @@ impl Progress {
         (gates.map(|gate| (gate.clone(), count(gate))).collect(), others)
     }
 
-    /// It is looked at anew: another agent works, or a person lets it go on.
+    /// Progress is judged anew: another agent works, or a person resumes it.
     pub(super) fn forget(&mut self) {
         *self = Self { red: self.red.take(), ..Self::default() };
     }

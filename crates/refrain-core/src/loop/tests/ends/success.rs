@@ -60,7 +60,7 @@ fn it_completes_the_loop_whatever_the_agent_says(
 fn it_never_ends_a_loop_before_its_first_iteration() {
     let journal = success(&[0, 0], |_| ());
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 1 });
-    // Nothing changed: what was said stands.
+    // Nothing changed: the earlier results hold.
     let journal = journal.attempts(silent()).takes(0);
     assert_eq!(journal.next(), COMPLETED);
 }

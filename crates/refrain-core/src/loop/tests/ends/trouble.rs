@@ -82,7 +82,7 @@ fn a_limit_with_a_reset_time_is_waited_for_and_the_same_iteration_tried_again() 
     assert!((0..=12).contains(&seconds(reset, wait.until)), "soon after it: {}", wait.until);
     let mut journal = journal.obey();
     assert_eq!(journal.next(), Step::Await { until: Some(wait.until) });
-    // A runner that dies and another that takes over: the wait stands.
+    // A runner that dies and another that takes over: the wait stays.
     let journal_after_a_crash = journal.clone().after_ms(1_000_000).taken_over();
     assert_eq!(journal_after_a_crash.next(), Step::Await { until: Some(wait.until) });
     journal.now = 3_700_000;

@@ -25,7 +25,7 @@ fn claimed(workflow: Workflow) -> Journal {
     Journal::publishing(workflow, |_| ()).obey().attempts(claiming(PROMISE)).obey()
 }
 
-/// The effects that come next, one after the other, where all goes well.
+/// The effects that come next, one after the other, if all goes well.
 fn effects(mut journal: Journal) -> (Vec<Effect>, Step) {
     let mut effects = Vec::new();
     while let Step::Intend(effect) | Step::Publish(effect) = journal.next() {

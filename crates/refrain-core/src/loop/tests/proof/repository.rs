@@ -186,7 +186,7 @@ fn what_a_loop_could_not_commit_stays_its_own_and_the_history_is_looked_at_anew(
     assert_eq!(git.head, Some(oid(7)));
     assert_eq!(git.base, Some(Base { head: Some(oid(7)), branch: Some("main".into()), ..Base::default() }));
 
-    // Where all was committed, what is changed by now is a person's.
+    // If all was committed, what is changed by now is a person's.
     let journal = resumed(worked().obey().then(asked(Ask::Pause(Urgency::AfterIteration))).obey());
     let journal = journal.then(base(7, b"a person's"));
     assert_eq!(journal.state.git.base.as_ref().unwrap().dirty.len(), 1);
@@ -257,8 +257,8 @@ fn what_was_never_committed_is_the_loops_own_still_where_the_base_is_taken_anew(
     assert_eq!(journal.then(taken(vec![work])).state.git.base.unwrap().dirty, []);
 }
 
-/// A commit leaves out a file that the user had changed before the start and the agent changed too: its stamp of the start
-/// still tells that the agent did.
+/// A commit omits a file that the user had changed before the start and the agent changed too: its stamp of the start
+/// still shows that the agent did.
 #[test]
 fn a_file_with_changes_of_both_keeps_its_stamp_of_the_start() {
     let dirty = |stamp| Dirty { path: RepoPath::from_bytes(b"notes"), stamp: Some(stamp) };

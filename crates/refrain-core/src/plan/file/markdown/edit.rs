@@ -35,7 +35,7 @@ pub(in crate::plan::file) fn set(text: &str, changes: &[Change]) -> Result<Chang
     Ok(Changed { text: edits.apply(text), missing, left })
 }
 
-/// The tasks whose parts are done in their place, all of them now, where one of them has become so by these changes.
+/// The tasks whose parts are done in their place, with all parts done now, if these changes completed one of them.
 fn completed<'a>(outline: &'a Outline, changed: &HashMap<&TaskId, TaskStatus>) -> Vec<&'a Found> {
     let mut stands: Vec<_> =
         outline.found.iter().map(|it| changed.get(&it.id).copied().unwrap_or_else(|| it.status())).collect();

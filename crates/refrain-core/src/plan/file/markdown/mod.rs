@@ -67,7 +67,7 @@ impl Found {
         task
     }
 
-    /// Where it stands: as its mark says, else by its boxes.
+    /// Its status: from its mark, else from its boxes.
     fn status(&self) -> TaskStatus {
         let natural = || self.by_boxes(self.boxes.iter().all(|tick| tick.is_ticked));
         self.mark.as_ref().map_or_else(natural, |mark| mark.status)

@@ -12,7 +12,7 @@ use crate::plan::file::edit::lines;
 use crate::plan::file::error::FileError;
 use crate::text::squeeze;
 
-/// The tasks of a text, in its order, and what stands around them.
+/// The tasks of a text, in its order, and what is around them.
 pub(super) struct Outline {
     pub(super) by_headings: bool,
     pub(super) name: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Outline {
     pub(super) found: Vec<Found>,
 }
 
-/// A task where it stands.
+/// A task and its place.
 pub(super) struct Found {
     pub(super) id: TaskId,
     pub(super) title: String,
@@ -40,7 +40,7 @@ pub(super) struct Found {
 /// A box.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tick {
-    /// Where what is in it stands.
+    /// The place of its content.
     pub(super) at: usize,
     pub(super) is_ticked: bool,
 }
@@ -206,7 +206,7 @@ impl Seen {
         (with_parts(found), ranges)
     }
 
-    /// Whether what stands there is code or HTML.
+    /// Whether this place is code or HTML.
     fn is_masked(&self, at: usize) -> bool {
         let before = self.masked.partition_point(|(range, _)| range.start <= at);
         before > 0 && self.masked[before - 1].0.end > at
@@ -258,7 +258,7 @@ fn trimmed(text: &str, part: Range<usize>) -> Range<usize> {
     part.start + words.len() - words.trim_start().len()..part.start + words.len()
 }
 
-/// The mark of a title, as a part of the text, and what stands before it.
+/// The mark of a title, as a part of the text, and the text before it.
 fn marked<'a>(text: &'a str, line: &Range<usize>) -> (Option<Mark>, &'a str) {
     let title = &text[line.clone()];
     let mark = Mark::of(title);
@@ -267,8 +267,8 @@ fn marked<'a>(text: &'a str, line: &Range<usize>) -> (Option<Mark>, &'a str) {
     (mark.map(|mark| Mark { range: in_text(mark.range), ..mark }), title.trim_end())
 }
 
-/// The whole text in parts, each with the innermost of these ranges that it lies in. They begin in order, and lie in each
-/// other or apart.
+/// The whole text in parts, each with the innermost of these ranges that contains it. The ranges begin in order, and
+/// are nested or apart.
 fn parts(ranges: &[Range<usize>], end: usize) -> Vec<(Range<usize>, Option<usize>)> {
     let (mut parts, mut open, mut at): (Vec<_>, Vec<usize>, usize) = (Vec::new(), Vec::new(), 0);
     let begins = ranges.iter().enumerate().map(|(owner, range)| (range.start, Some(owner)));
@@ -285,7 +285,7 @@ fn parts(ranges: &[Range<usize>], end: usize) -> Vec<(Range<usize>, Option<usize
     parts
 }
 
-/// What stands below an item's first line, less its indent.
+/// The text below an item's first line, without its indent.
 fn details(lines: &[(Range<usize>, &str)]) -> Option<String> {
     let indent = |line: &&str| line.len() - line.trim_start().len();
     let least =

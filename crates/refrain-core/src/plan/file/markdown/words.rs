@@ -101,12 +101,12 @@ fn path(text: &str) -> &str {
     text.rsplit_once(": ").map_or(text, |(_, path)| path.trim())
 }
 
-/// What stands between single backticks.
+/// The texts between single backticks.
 fn code_spans(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// The command that a line says: what stands in backticks, else all of it, unless it begins as a sentence does.
+/// The command in a line: the text in backticks, else all of it, unless it begins as a sentence does.
 fn command(value: &str) -> Option<&str> {
     if let Some(command) = code_spans(value).next().filter(|command| !command.trim().is_empty()) {
         return Some(command.trim());
