@@ -22,10 +22,8 @@ pub use refusal::{MAX_STEERING, Refusal, check_steering};
 
 /// A loop, or a plan: the state that the records of a journal add up to.
 pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
-    /// What happens to it.
     type Event: Serialize + DeserializeOwned;
 
-    /// How it can stop.
     type End: MachineEnd;
 
     /// The state after the first record.
@@ -36,7 +34,7 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
     /// # Errors [`Damage`] with the reason.
     fn apply(&mut self, record: &Record<Self::Event>) -> Result<(), Damage>;
 
-    /// What the journal is of.
+    /// The id of the loop or plan.
     fn id(&self) -> &LoopId;
 
     /// Whether it can be asked this now.
@@ -51,7 +49,7 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
     /// Whether an end may rest on what this event says: a forged end needs a forged result.
     fn is_result(event: &Self::Event) -> bool;
 
-    /// What the signatures of its journal come to.
+    /// The findings on the signatures of its journal.
     fn judge(&self, records: &[Signed]) -> Signatures;
 
     /// The event that records this.
@@ -86,7 +84,7 @@ pub enum SharedEvent<E> {
     },
 }
 
-/// How a machine can stop.
+/// The ways in which a machine can stop.
 pub trait MachineEnd: Copy {
     /// The status that it leaves the machine in, as `status` spells it.
     fn name(self) -> &'static str;
@@ -98,7 +96,6 @@ pub trait MachineEnd: Copy {
 /// A stop, and when it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ended<E = event::End> {
-    /// How it stopped.
     pub end: E,
     pub at: Timestamp,
 }
@@ -121,7 +118,7 @@ pub struct Lifecycle<E> {
     pub cancelled_by: Option<Asker>,
     /// Who asked for the pause; a person if several did.
     pub paused_by: Option<Asker>,
-    /// How it stopped, while it is stopped.
+    /// Its end, while it is stopped.
     pub ended: Option<Ended<E>>,
     /// Its own duration up to `updated_at`.
     pub active: Duration,
@@ -129,7 +126,7 @@ pub struct Lifecycle<E> {
 }
 
 impl<E: MachineEnd> Lifecycle<E> {
-    /// That of a machine that starts, with a journal of this format.
+    /// The lifecycle of a machine that starts, with a journal of this format.
     pub(crate) fn begin(at: Timestamp, format: u32) -> Result<Self, Damage> {
         if !event::is_readable(format) {
             return Err(Damage::Format { found: format });

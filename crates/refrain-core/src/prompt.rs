@@ -52,8 +52,8 @@ pub fn first(spec: &Spec) -> String {
     assemble(&state, Quoted::default())
 }
 
-/// What every prompt of a loop begins with, as long as the same drives it: the user's prompt, how the loop works, and what was
-/// recalled for it.
+/// The begin of every prompt of a loop, as long as the same agent drives it: the user's prompt, how the loop works, and
+/// what was recalled for it.
 fn beginning(spec: &Spec, in_session: bool) -> String {
     let mut prompt = spec.prompt.clone();
     separate(&mut prompt);
@@ -104,7 +104,7 @@ pub fn marker(state: &LoopState, iteration: u32) -> String {
     format!("[loop {} iteration {}]", state.spec.id, progress(iteration, state.limits.max_iterations))
 }
 
-/// That it said it needs a person, and has one more try.
+/// Says that it asked for a person, and has one more try.
 fn blocked(state: &LoopState) -> Option<String> {
     let file = state_file_path(&state.spec);
     let text = format!(
@@ -141,7 +141,7 @@ fn seen(spec: &Spec, path: &Utf8Path) -> Utf8PathBuf {
     path.strip_prefix(&spec.working_dir).unwrap_or(path).to_owned()
 }
 
-/// That the last run itself failed, and what it printed.
+/// Says that the last run itself failed, and what it printed.
 pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, excerpt: Excerpt) -> Option<String> {
     let exit = last.finished.as_ref().map(|finished| finished.exit);
     let what = match (last.outcome, exit) {
@@ -213,7 +213,7 @@ fn directive(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
     Some(stuck::directive((pattern, &state.progress.stuck), &failing, &tried))
 }
 
-/// What a person said, and apart from it what another agent, or an earlier run of this one, said.
+/// A person's words, and apart from them those of another agent, or of an earlier run of this one.
 fn steering(state: &LoopState) -> Option<String> {
     let headings = [
         (Asker::Person, "STEERING:"),

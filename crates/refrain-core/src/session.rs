@@ -14,8 +14,8 @@ use crate::spec::AgentKind;
 
 pub use stop::{Answer, LoopOwner, Stands, Stop, by_turn, is_heard, reminder};
 
-/// How often in a row a session may end its turn without having done anything: Claude Code lets it go at the eighth time by
-/// itself, and its result is lost then (seed 000; agent-clis.md, "Hooks").
+/// How often in a row a session may end its turn without having done anything: Claude Code itself ends it at the eighth
+/// time, and its result is lost then (seed 000; agent-clis.md, "Hooks").
 pub const MAX_IDLE_TURNS: u32 = 7;
 
 /// What is special about a loop that a session drives, as it was begun.
@@ -35,7 +35,7 @@ pub struct SessionSpec {
 pub const IDLE_WAITS: [u64; 4] = [60, 120, 300, 540];
 
 impl SessionSpec {
-    /// What its command is called, for the loop's name: `loop` of `/refrain:loop`.
+    /// The name of its command, for the loop's name: `loop` of `/refrain:loop`.
     #[must_use]
     pub fn slug(&self) -> &str {
         self.command.rsplit([':', '/']).next().unwrap_or_default()

@@ -22,11 +22,10 @@ const DAYS: i64 = 7;
 #[serde(deny_unknown_fields)]
 pub struct Ledger {
     version: u32,
-    /// What was spent, by day and project.
+    /// Spent money, by day and project.
     days: BTreeMap<Date, BTreeMap<String, Usd>>,
-    /// What was spent, by project, since there is a ledger.
+    /// Spent money, by project, since the ledger exists.
     projects: BTreeMap<String, Usd>,
-    /// What is reserved.
     open: Vec<Reservation>,
 }
 
@@ -36,7 +35,7 @@ pub struct Ledger {
 pub struct Reservation {
     /// The folder of the loop that holds it.
     pub of: Utf8PathBuf,
-    /// What for: the how many-th agent that this loop runs, from 0 ([`LoopState::costs`](crate::LoopState::costs)).
+    /// The number of the agent's run in this loop, from 0 ([`LoopState::costs`](crate::LoopState::costs)).
     pub run: u64,
     /// The loop's project.
     pub project: String,
@@ -60,7 +59,6 @@ impl Ledger {
         self.version
     }
 
-    /// What is reserved.
     #[must_use]
     pub fn open(&self) -> &[Reservation] {
         &self.open
@@ -118,8 +116,7 @@ impl Ledger {
     }
 
     /// Lets a reservation grow up to `to`, as far as every cap leaves room, and returns what it allows then. It never
-    /// shrinks.
-    /// None if there is no cap, or no such reservation.
+    /// shrinks. None if there is no cap, or no such reservation.
     pub fn grow(&mut self, of: &Utf8Path, run: u64, to: Usd, caps: &Caps) -> Option<Allowance> {
         let at = self.open.iter().position(|it| it.is(of, run))?;
         let Reservation { project, day, amount, .. } = &self.open[at];

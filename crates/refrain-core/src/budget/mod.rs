@@ -101,7 +101,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// What is neither spent nor reserved.
+    /// The amount that is neither spent nor reserved.
     #[must_use]
     pub fn left(&self) -> Usd {
         Usd(self.cap.0.saturating_sub(self.spent.0).saturating_sub(self.reserved.0))
@@ -120,7 +120,7 @@ impl fmt::Display for Standing {
     }
 }
 
-/// What the shared caps allow an attempt in all; before it is started, what they leave to it.
+/// What the shared caps allow an attempt in total; before it is started, what they leave to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     pub amount: Usd,

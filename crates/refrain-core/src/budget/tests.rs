@@ -187,7 +187,7 @@ proptest! {
             let Attempt { runs, crashed, .. } = loops[of];
             match what {
                 Happens::Start { wish: amount } if !runs => {
-                    // Those of dead runners are taken back first, each by what it is known to have used.
+                    // Those of dead runners are settled first, each with its known usage.
                     for (dead, attempt) in loops.iter_mut().enumerate().filter(|(_, it)| it.crashed) {
                         ledger.settle(&name(dead), 1, Some(Usd(attempt.used)));
                         *attempt = Attempt::default();

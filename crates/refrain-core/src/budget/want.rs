@@ -9,8 +9,8 @@ use crate::spec::{AgentKind, AgentSpec};
 
 /// What is reserved if nothing is known yet, and by how much a reservation grows.
 pub(super) const STEP: Usd = Usd(1_000_000_000);
-/// The least that is reserved for an agent that is handed its reservation as a budget of its own and says what it cost
-/// only at its end: it can ask for no more on the way, and one that is stopped half-way has cost its money for nothing.
+/// The least that is reserved for an agent that gets its reservation as a budget of its own and reports its cost only
+/// at its end: it can ask for no more on the way, and one that is stopped half-way has cost its money for nothing.
 pub(super) const ROOM: Usd = Usd(5_000_000_000);
 /// How many of the last agents are used to estimate the cost of the next.
 const LAST: usize = 5;
@@ -23,7 +23,7 @@ impl AgentSpec {
         self.kind == AgentKind::Claude && self.price.is_none()
     }
 
-    /// Whether it says what it costs, itself or by a price.
+    /// Whether it reports its cost, itself or by a price.
     #[must_use]
     pub fn tells_cost(&self) -> bool {
         self.admits(true, false).is_ok()
@@ -70,21 +70,20 @@ impl LoopState {
         if agent.keeps_a_budget() { likely.max(ROOM) } else { likely }
     }
 
-    /// What the agent that runs has cost so far, as far as it said.
+    /// The cost of the running agent so far, as far as it reported.
     #[must_use]
     pub fn cost_so_far(&self, used: &Usage) -> Usd {
         self.runs().and_then(|agent| agent.priced(*used).cost).unwrap_or_default()
     }
 
-    /// Whether what the agent that runs has used is all that it may: of the loop's own money and tokens, or of the money
-    /// that loops share.
+    /// Whether the running agent has used all that it may: of the loop's own money and tokens, or of the shared money.
     pub(crate) fn is_overdrawn(&self, live: &Live) -> bool {
         let is_short = |allowance: Allowance| self.cost_so_far(&live.used) >= allowance.amount;
         live.used != Usage::default()
             && (self.is_over_budget(&live.used) || live.allowance.is_some_and(is_short))
     }
 
-    /// What keeps this agent from being started under a cap that loops share.
+    /// What keeps this agent from being started under a shared cap.
     pub(crate) fn shortage(&self, agent: &AgentSpec, left: &Allowance) -> Option<End> {
         if !agent.tells_cost() {
             return Some(End::Blocked { why: Blocked::CostUnknown });

@@ -18,7 +18,7 @@ const LONGEST_REASON: usize = 500;
 /// The markers around the lines that `init` writes and keeps up to date.
 const MARKED: (&str, &str) = ("<!-- refrain:begin", "<!-- refrain:end");
 
-/// What is known of the loop.
+/// The history of the loop.
 #[derive(Clone, Copy, Debug)]
 pub struct History<'a> {
     pub iterations: &'a [u32],
@@ -50,20 +50,10 @@ pub enum Fault {
     Marked(usize),
     /// A line says what no instruction of an agent's may.
     #[error("a line of the change at line {line} {what}")]
-    Unsafe {
-        /// Which change.
-        line: usize,
-        /// What it does.
-        what: Unsafe,
-    },
+    Unsafe { line: usize, what: Unsafe },
     /// A line looks like a secret.
     #[error("a line of the change at line {line} looks like a secret: {what}")]
-    Secret {
-        /// Which change.
-        line: usize,
-        /// What it looks like.
-        what: &'static str,
-    },
+    Secret { line: usize, what: &'static str },
 }
 
 /// The file as the reflection would have it; `secret` says what a line looks like that is one.

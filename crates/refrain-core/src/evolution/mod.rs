@@ -125,8 +125,8 @@ pub fn first_pass(state: &LoopState) -> Option<bool> {
     is_of_use(state).then_some(is_done && is_proven && state.charged == 1)
 }
 
-/// What taking a proposal over at `at` was followed by: of loops that were started at these times, and proven done by their
-/// first iteration or not, those before and those after.
+/// The effect of applying a proposal at `at`: of loops with these start times, which their first iteration proved done
+/// or not, those before and those after.
 #[must_use]
 pub fn measured(at: Timestamp, loops: &[(Timestamp, bool)]) -> (FirstPass, FirstPass) {
     let (mut before, mut after) = (FirstPass::default(), FirstPass::default());

@@ -13,7 +13,7 @@ use crate::view::{self, Alive};
 /// How much of the task is repeated, and of the instructions, in bytes.
 const TASK: usize = 4 << 10;
 const FILE: usize = 32 << 10;
-/// How many iterations are told, the last ones, and how much of what each said, in bytes.
+/// How many iterations the question lists, the last ones, and how much of each one's words it quotes, in bytes.
 const MOST: usize = 40;
 const LINE: usize = 300;
 /// The longest answer that is read, in bytes.
@@ -90,7 +90,7 @@ fn outcome(state: &LoopState, attempt: &Attempt) -> &'static str {
     }
 }
 
-/// What an answer says: the object alone, or alone in one fence.
+/// Reads an answer: the object alone, or alone in one fence.
 pub fn read(answer: &str) -> Result<Reflection, Fault> {
     let form = |why: &str| Fault::Form(why.to_owned());
     if answer.len() > LONGEST {

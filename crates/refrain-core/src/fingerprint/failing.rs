@@ -27,7 +27,7 @@ impl FailingTests {
     }
 }
 
-/// What the output says about failing tests.
+/// The failing tests that the output names.
 #[must_use]
 pub fn failing_tests(output: &str) -> FailingTests {
     let (failed, total) = tally(output);
@@ -74,7 +74,7 @@ static TABLE: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     SUMMARIES.iter().filter_map(compile).collect()
 });
 
-/// How many failed and how many were run, over all runners that say both somewhere.
+/// How many failed and how many were run, over all runners that report both.
 fn tally(output: &str) -> (Option<u64>, Option<u64>) {
     let (mut failed, mut total) = (None, None);
     let add = |sum: &mut Option<u64>, n: u64| *sum = Some(sum.unwrap_or(0_u64).saturating_add(n));

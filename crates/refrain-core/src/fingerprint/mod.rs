@@ -34,7 +34,7 @@ use crate::hex::Hex;
 pub use failing::{FailingTests, failing_tests};
 use reading::Reading;
 
-/// Raised with every change of what is kept or taken away: failures of different rules are never the same.
+/// Raised with every change of the rules: failures under different rules are never the same.
 const RULES: &str = "refrain fingerprint 2";
 
 /// A failure, as 16 hexadecimal digits in lower case. The same failure has the same one on every machine and, while the
@@ -71,7 +71,7 @@ impl Essence {
     pub const LINE: usize = 300;
 }
 
-/// What the output of a failure comes down to.
+/// The essence of a failure's output.
 #[must_use]
 pub fn essence(output: &str) -> Essence {
     Reading::of(output).essence()

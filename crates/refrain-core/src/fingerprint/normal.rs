@@ -8,7 +8,7 @@ use regex::bytes::{Captures, Regex, RegexBuilder};
 
 use crate::text::squeeze;
 
-/// What a rule makes of what it finds.
+/// The replacement for a match.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
     /// The same words for all.
@@ -84,7 +84,7 @@ const RULES: &[(Rule, &str)] = &[
 
 static EXPRESSION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let groups: Vec<_> = RULES.iter().map(|(_, pattern)| format!("({pattern})")).collect();
-    // A test sees that it is one; without it lines are compared as they are.
+    // A test checks that it compiles; without it lines are compared unchanged.
     RegexBuilder::new(&groups.join("|")).unicode(false).build().ok()
 });
 
@@ -146,7 +146,7 @@ fn path(text: &str) -> String {
     if !absolute {
         return parts.iter().map(|part| component(part)).collect::<Vec<_>>().join("/");
     }
-    // A name at the front, so that what is left cannot be taken for anything else.
+    // A name at the front, so that the rest cannot be taken for anything else.
     let (root, kept) = match below_temporary(&parts) {
         None => ("_", last(&parts, ABSOLUTE)),
         Some([inside]) => ("tmp", &[*inside][..]),

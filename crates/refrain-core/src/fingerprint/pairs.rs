@@ -3,7 +3,7 @@
 
 use super::of;
 
-/// What makes the second of a pair from the first.
+/// The changes that turn the first of a pair into the second.
 type Changes = &'static [(&'static str, &'static str)];
 
 const SAME: bool = true;

@@ -4,7 +4,6 @@ use std::sync::LazyLock;
 
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
-/// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
     /// Nothing that distinguishes two failures.
@@ -27,7 +26,7 @@ pub(super) enum Shape {
     File,
     /// A complaint about the [`Shape::File`] above it, as `e`.
     Row,
-    /// What a program says on its way, with the time in front.
+    /// A log line of a program, with the time in front.
     Log,
 }
 
@@ -84,7 +83,7 @@ pub(super) const SHAPES: &[(Shape, &str)] = &[
     (Message, r"^=+ (?P<e>no tests (?:ran|collected))\b"),
     (Noise, r"^=+ .* =+$|^_{3,}.*_{3,}$|^(?:_ )+_$|^!+ .* !+$"),
     (Noise, r"^[.FEsxX]+(?: +\[ *\d+%\])?$|^\S+\.py [.FEsxX]+(?: +\[ *\d+%\])?$"),
-    // What is cut off at the width of the terminal is cut off elsewhere next time.
+    // Text that is cut at the width of the terminal is cut elsewhere next time.
     (Test, r"^(?:FAILED|ERROR) (?P<n>\S+::.+?|\S+\.py) - .*\.\.\.$"),
     (Test, r"^(?:\[gw\d+\] ?(?:\[ *\d+%\] ?)?)?(?:FAILED|ERROR) (?P<n>\S+::.+?|\S+\.py)(?: - (?P<e>.*))?$"),
     (Test, r"^(?P<n>\S+::.+?) (?:FAILED|ERROR)(?: +\[ *\d+%\])?$"),

@@ -166,7 +166,7 @@ proptest! {
     }
 }
 
-/// What lines are made of.
+/// The parts of lines.
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-zA-Z]{1,10}[:,.]?",

@@ -65,8 +65,8 @@ impl Mirror {
     /// The lock of seed 004: the number of the process that works there.
     pub const LOCK: &str = ".ralph.lock";
 
-    /// The folder that its files lie in: the project as a person sees it, which outlives a worktree of the loop's own; for
-    /// seed 004 the one that the agent works in.
+    /// The folder of its files: the project as a person sees it, which outlives a worktree of the loop's own; for seed
+    /// 004 the one that the agent works in.
     #[must_use]
     pub fn root(self, spec: &Spec) -> Utf8PathBuf {
         match (self, &spec.git.checkout) {

@@ -36,7 +36,7 @@ impl GateName {
         &self.0
     }
 
-    /// The name of a gate that was given none: its program's (contract.md), as far as that can be one.
+    /// The default name of a gate: its program's (contract.md), as far as that is a valid one.
     #[must_use]
     pub fn of_command(command: &str) -> Self {
         let word = command.split_whitespace().find(|word| !word.contains('=')).unwrap_or_default();
@@ -146,7 +146,7 @@ pub struct ReviewSpec {
 }
 
 impl fmt::Display for Check {
-    /// What is run, as a person wrote it.
+    /// The command, as a person wrote it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(command) => f.write_str(command),
@@ -194,7 +194,7 @@ pub enum Verdict {
 }
 
 impl GateSpec {
-    /// How long a gate may take unless something else is said: 10 minutes.
+    /// How long a gate may take by default: 10 minutes.
     pub const TIMEOUT: Millis = Millis(10 * 60 * 1000);
 
     /// The agent that it is, if it is one.

@@ -8,9 +8,9 @@ use regex::Regex;
 
 use crate::text::{clip, printable, squeeze};
 
-/// How a shell ends whose command is there, and may not be executed.
+/// The exit code of a shell if the command is there, and may not be executed.
 pub const NOT_EXECUTABLE: i32 = 126;
-/// How a shell ends whose command is not there.
+/// The exit code of a shell if there is no such command.
 pub const NOT_FOUND: i32 = 127;
 
 /// How much of a line is quoted, in bytes.
@@ -189,7 +189,7 @@ const SOME_PATTERNS: &[&str] = &[
     r"^> Task :(?:[\w:-]*:)?(?:test|[\w-]*Test|test[A-Z]\w*)(?: UP-TO-DATE| FROM-CACHE| FAILED)?$",
 ];
 
-/// That tests were begun, or would have been.
+/// Signs that tests were begun, or would have been.
 static BEGAN: Rows = LazyLock::new(|| compiled(BEGAN_PATTERNS));
 const BEGAN_PATTERNS: &[&str] = &[
     r"^running [1-9][0-9]* tests?$",
@@ -197,7 +197,7 @@ const BEGAN_PATTERNS: &[&str] = &[
     r"^FAIL[ \t]+\S+ \[(?:build|setup) failed\]$",
 ];
 
-/// How a runner says that there was nothing to do.
+/// The messages of runners that had nothing to do.
 static EMPTY: Rows = LazyLock::new(|| compiled(EMPTY_PATTERNS));
 const EMPTY_PATTERNS: &[&str] = &[
     // cargo, nextest

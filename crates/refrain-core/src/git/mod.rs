@@ -22,8 +22,9 @@ pub use publish::{
 };
 pub use template::{Fill, Template, TemplateError};
 
-/// How many files may be changed or new for a tree to be made of them. Each is read, screened for secrets, and kept in mind until the
-/// loop ends: 200,000 take 200 MB of memory and about a minute. More than that is what was built or installed, which no commit wants.
+/// The most files that may be changed or new for a tree to be made of them. Each is read, screened for secrets, and
+/// kept in memory until the loop ends: 200,000 take 200 MB and about a minute. More than that was built or installed,
+/// which no commit should have.
 pub const MOST_CHANGES: usize = 200_000;
 
 /// What a loop does with git (contract.md, `--git-workflow`).
@@ -118,7 +119,7 @@ pub struct GitSpec {
     pub allow_secrets: Vec<PathGlob>,
 }
 
-/// The largest file that is committed unless configured: 10 MiB. What is larger was built or downloaded.
+/// The largest file that is committed by default: 10 MiB. A larger one was built or downloaded.
 #[must_use]
 pub fn largest_file() -> u64 {
     10 << 20
@@ -407,7 +408,7 @@ impl CommitReport {
     /// How many omitted paths are named: a journal is no place for a list of thousands.
     const NAMED: usize = 200;
 
-    /// No commit, and nothing else to tell.
+    /// No commit, and nothing else to report.
     #[must_use]
     pub fn skipped(iteration: u32, why: Skipped, head: Option<Oid>) -> Self {
         Self {

@@ -351,7 +351,7 @@ impl LoopState {
                 (self.runner, self.session) = (None, None);
                 self.refunds_in_a_row = 0;
                 (self.churn, self.idle_turns, self.unneeded) = (0, 0, 0);
-                // What was the last iteration may not be the last any more.
+                // The last iteration may not be the last any more.
                 self.weigh_claim();
                 (self.cost_unknown, self.untold, self.untold_judges) = (false, 0, 0);
                 (self.given_up, self.blocked) = (None, 0);
@@ -412,7 +412,7 @@ impl LoopState {
         self.git.base.is_some() && is_idle && told == self.iteration
     }
 
-    /// Whether nothing that the loop changed is left to be committed, but for what is never committed.
+    /// Whether all changes of the loop are committed, except what is never committed.
     fn has_committed_all(&self) -> bool {
         let last = self.git.last.as_ref().filter(|_| self.has_told_all());
         last.is_some_and(|last| {

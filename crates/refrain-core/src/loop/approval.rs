@@ -69,7 +69,7 @@ impl LoopState {
         self.record_iteration();
     }
 
-    /// What the gates, and a person, said last, and of what.
+    /// Keeps the last answers of the gates, and of a person, and the candidate.
     pub(super) fn keep_proof(&mut self, of: AttemptId, proof: Proof) {
         if let Some(attempt) = self.attempts.iter_mut().rev().find(|attempt| attempt.id == of) {
             attempt.proof = Some(proof.clone());

@@ -7,7 +7,7 @@ use crate::git::Oid;
 use crate::machine::{MAX_STEERING, MachineEnd, Refusal, check_steering};
 use crate::spec::{AgentSpec, Limits, Millis, OutputFormat};
 
-/// What `resume` grants: totals, not additions; what is not named stays.
+/// What `resume` grants: totals, not additions; a total that is not named stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
     /// Iterations that may be charged.
@@ -91,13 +91,13 @@ impl LoopState {
             }
     }
 
-    /// Whether what is being stopped is killed at once.
+    /// Whether the child that is being stopped is killed at once.
     #[must_use]
     pub fn is_killed(&self) -> bool {
         self.ending() == Some(true)
     }
 
-    /// Of what is being stopped, whether it is killed at once.
+    /// Whether the child that is being stopped is killed; none if there is none.
     fn ending(&self) -> Option<bool> {
         let (_, child) = self.child()?;
         child.stopping.map(|_| child.killed)
@@ -152,12 +152,12 @@ impl LoopState {
         limits.max_cost = grant.max_cost.or(limits.max_cost);
         limits.max_tokens = grant.max_tokens.or(limits.max_tokens);
         limits.retry_for = grant.retry_for.or(limits.retry_for);
-        // What is still to be proven, committed or published of the last iteration needs no other.
+        // A loop that still has to prove, commit or publish the last iteration needs no other.
         let is_refused = approved.is_none() && self.awaits_approval().is_some();
         let is_pending = match self.phase {
             Phase::Proving(_) if is_refused => false,
             Phase::Proving(_) | Phase::Publishing(_) | Phase::Idle { uncommitted: true, .. } => true,
-            // It is done, and only has to say so; a loop of before that stopped there as used up needs more.
+            // It is done, and only has to record it; a loop of 0.1.0 that stopped there as used up needs more.
             Phase::Idle { .. } if self.completes_by().is_some() => end != Some(End::IterationCap),
             Phase::Idle { uncommitted: false, .. }
             | Phase::Begun { .. }
@@ -184,8 +184,8 @@ impl LoopState {
         (format!("{} {used} {are} used up", self.charged), format!("--max-iterations {more}"))
     }
 
-    /// The same of time, money and tokens, as far as these limits leave none. What is offered is twice what is used and
-    /// likely to be. What is approved costs nothing more to be finished.
+    /// The same of time, money and tokens, as far as these limits leave none. The offer is twice the used and likely
+    /// amount. Finishing approved work costs nothing more.
     fn more_of_the_rest(&self, limits: &Limits, is_approved: bool) -> impl Iterator<Item = (String, String)> {
         let time = self.more_time(limits.max_duration);
         let likely = self.likely_use();

@@ -73,7 +73,7 @@ pub enum Step {
     Rest,
 }
 
-/// What `state` does next at `now`.
+/// The next step of `state` at `now`.
 #[must_use]
 pub fn next_step(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     let step = unfunded(state, live, now);
@@ -120,7 +120,7 @@ fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
         None if state.refunds_in_a_row >= MAX_REFUNDS => Some(End::Blocked { why: Blocked::Refunds }),
         None if stops(state.pause) => Some(End::Paused),
         None if is_over(state, now) => Some(End::TimedOut),
-        // What is spent already can still be proven by what costs nothing.
+        // Work already paid for can still be proven by gates that cost nothing.
         None if state.is_spent() && is_review(state, proving) => Some(End::BudgetExceeded { by: None }),
         None => None,
     };
@@ -143,7 +143,7 @@ fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
 
 /// After a commit: publishing is part of its iteration, unless it has to be waited for.
 fn publishing_next(state: &LoopState, publishing: &Publishing, now: Timestamp) -> Step {
-    // Of a loop that is cancelled nothing more is made known, and nothing is merged.
+    // A cancelled loop publishes and merges nothing more.
     if state.cancel.is_some_and(|urgency| urgency == Urgency::Now || publishing.running.is_none()) {
         return finish(state, End::Cancelled);
     }
@@ -169,12 +169,12 @@ fn publishing_next(state: &LoopState, publishing: &Publishing, now: Timestamp) -
     }
 }
 
-/// When a program is ended that waits for its provider by itself.
+/// When a program that waits for its provider itself is ended.
 pub(super) fn ends_sleep(live: &Live) -> Option<Timestamp> {
     trouble::ends_sleep(live.retrying.as_ref()?)
 }
 
-/// Whether what is asked next is an agent.
+/// Whether the next gate is an agent.
 fn is_review(state: &LoopState, proving: &Proving) -> bool {
     let next = proving.next_gate().and_then(|(gate, _)| state.spec.gates.get(gate));
     next.is_some_and(GateSpec::is_review)
@@ -243,7 +243,7 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     if is_over(state, now) {
         return unproven(state, End::TimedOut);
     }
-    // Of money that loops share as much counts as was reserved; the loop's own cap has nothing to go by.
+    // Of shared money the reserved amount counts; the loop's own cap has no amount to use.
     let is_untold = state.untold.max(state.untold_judges) >= MAX_UNTOLD && state.limits.max_cost.is_some();
     if is_untold || state.cost_unknown && (state.limits.max_cost.is_some() || live.allowance.is_some()) {
         return Step::Finish(End::Blocked { why: Blocked::CostUnknown });
@@ -328,7 +328,7 @@ fn begin(state: &LoopState, now: Timestamp) -> Step {
     after(state, rest(state), now, Step::BeginIteration { iteration: state.iteration + 1 })
 }
 
-/// The step, once what is to be waited for has come. A wait is recorded before it is waited.
+/// The step, once the wait before it is over. A wait is recorded before it begins.
 fn after(state: &LoopState, due: Option<Wait>, now: Timestamp, step: Step) -> Step {
     match (state.wait.filter(|wait| wait.until > now), due.filter(|wait| wait.until > now)) {
         (Some(wait), _) => Step::Await { until: Some(wait.until) },

@@ -10,7 +10,7 @@ use crate::spec::{AgentSpec, Millis, OnStuck, Until};
 use crate::stuck::{IterationResult, Stuck, Verdict};
 
 impl LoopState {
-    /// What the iterations so far amount to. `--exact N` is never stuck: each iteration was asked for.
+    /// The verdict on the iterations so far. `--exact N` is never stuck: each iteration was asked for.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         match self.spec.until {
@@ -42,7 +42,7 @@ impl LoopState {
         keeps && self.progress.saved.is_none() && self.charged > self.spec.carried()
     }
 
-    /// Records the iteration for [`Stuck`] once it is charged, proven as far as it is, and committed.
+    /// Records the iteration for [`Stuck`] once it is charged, proven as far as possible, and committed.
     pub(super) fn record_iteration(&mut self) {
         let is_over = matches!(self.phase, Phase::Idle { uncommitted: false, .. } | Phase::Publishing(_));
         if !is_over || self.progress.last_recorded >= self.iteration {
@@ -66,7 +66,7 @@ impl LoopState {
         self.weigh_claim();
     }
 
-    /// What the iteration claimed was pushed, and these checks failed there: it failed as it does by a gate's word.
+    /// The claimed work was pushed, and these checks failed there: the iteration failed as if a gate had.
     pub(super) fn record_failed_checks(&mut self, checks: &Checks) {
         let Some((before, result)) = self.progress.before.take().map(|both| *both) else { return };
         let mut names: Vec<_> = checks.failed.iter().map(|check| check.name.as_str()).collect();
@@ -141,9 +141,9 @@ impl LoopState {
         Some(Millis::from(trouble::doubled(times)))
     }
 
-    /// What failed in an iteration: the agent itself, the first required gate that did, or why its claim was refused; and whether
-    /// that gate failed before the first iteration too. An attempt that was stopped at a limit of the loop's may have been about
-    /// to do something else than the one before.
+    /// The failure of an iteration: the agent itself, the first required gate that failed, or why its claim was
+    /// refused; and whether that gate failed before the first iteration too. An attempt that was stopped at a limit of
+    /// the loop may have been about to do something else than the one before.
     fn failure(&self, last: &Attempt) -> Option<(Fingerprint, bool)> {
         let by_itself = last.outcome == Outcome::Failed;
         let own =
@@ -176,7 +176,7 @@ impl LoopState {
     }
 
     pub(super) fn change_agent(&mut self, agent: &AgentSpec) -> Result<(), &'static str> {
-        // Which loop is stuck is not asked: release 0.1.0 had other rules, and its journals are read.
+        // The rules of the current version are not applied: release 0.1.0 had others, and its journals are read.
         let fits = self.is_driven() && matches!(self.phase, Phase::Idle { claim: None, uncommitted: false });
         if !fits || self.other_agent() != Some(agent) {
             return Err("agent.changed");

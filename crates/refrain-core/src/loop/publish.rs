@@ -24,11 +24,10 @@ const LONGEST_LOOK: Duration = Duration::from_secs(60);
 const CHECKS_BEGIN_WITHIN: Duration = Duration::from_secs(600);
 /// How often the remote may have gained something in a row between a look and a push.
 const MAX_REBASES: u32 = 5;
-/// How often the agent is given a conflict with the remote in a row, before a person is.
+/// How often in a row the agent is given a conflict with the remote, before a person is.
 pub const MAX_CONFLICTS: u32 = 2;
 
 impl LoopState {
-    /// What is being published.
     #[must_use]
     pub fn publishing(&self) -> Option<&Publishing> {
         match &self.phase {
@@ -57,7 +56,7 @@ impl LoopState {
         if done.merged.is_some() {
             return Some(Effect::Return);
         }
-        // Nothing of its own is there yet.
+        // It has no commit of its own yet.
         if self.git.began.as_ref() == head {
             return None;
         }
@@ -79,7 +78,7 @@ impl LoopState {
 
     /// The phase after an iteration that is charged, proven as far as possible, and committed.
     pub(super) fn settled(&mut self, claim: Option<ClaimSource>) -> Phase {
-        // What it claims is not what would be published.
+        // The claimed work is not what would be published.
         let skipped = self.uncommitted().filter(|_| claim.is_some()).map(ToString::to_string);
         self.git.published.refused = skipped.map(|skipped| (Refusal::Uncommitted, skipped));
         if !self.needs_person() && self.effect(claim.is_some()).is_none() {
@@ -88,7 +87,7 @@ impl LoopState {
         Phase::Publishing(Box::new(Publishing { claim, ..Publishing::default() }))
     }
 
-    /// Why what is to be published is not all committed.
+    /// Why the work to publish is not all committed.
     fn uncommitted(&self) -> Option<&Skipped> {
         let last = self.git.last.as_ref().filter(|_| self.spec.git.workflow.publishes())?;
         match &last.result {
@@ -177,7 +176,7 @@ impl LoopState {
         Ok(())
     }
 
-    /// The loop's commits lie on what the remote had, which no gate has seen with them.
+    /// The loop's commits are on top of the remote's, and no gate has seen both together.
     fn lie_on_theirs(
         &mut self,
         head: &Oid,
@@ -270,13 +269,13 @@ impl LoopState {
         self.spec.proves() && self.given_up.is_none() && self.git.published.merged.is_none()
     }
 
-    /// Whether what the last iteration did lay on what others pushed meanwhile when its gates looked at it last.
+    /// Whether the work of the last iteration was on top of what others pushed when its gates checked it last.
     #[must_use]
     pub fn lay_on_theirs(&self) -> bool {
         self.git.published.rebased.as_ref().is_some_and(|(iteration, _)| iteration + 1 == self.iteration)
     }
 
-    /// Whether the loop's commits lie on what others did since its gates looked.
+    /// Whether the loop's commits are on top of work that others did since its gates ran.
     fn is_unseen(&self) -> bool {
         let seen = self.proof.as_ref().and_then(|proof| proof.candidate.tree.as_ref());
         self.git.published.rebased.as_ref().is_some_and(|(_, tree)| Some(tree) != seen)
@@ -292,7 +291,7 @@ impl LoopState {
         }
     }
 
-    /// What a claim waits for, and the next iteration is not kept from by.
+    /// A claim waits for it; the next iteration does not.
     fn put_off(&mut self, said: String, until: Option<Timestamp>, at: Timestamp) {
         self.git.published.later = Some(said.clone());
         let Phase::Publishing(publishing) = &mut self.phase else { return };
@@ -370,7 +369,7 @@ impl Publishing {
 }
 
 impl PublishReport {
-    /// Whether such a thing can come of such an effect.
+    /// Whether this result is possible for this effect.
     fn fits(&self) -> bool {
         match &self.result {
             PublishResult::Pushed { .. } | PublishResult::Rebased { .. } => self.effect == Effect::Push,

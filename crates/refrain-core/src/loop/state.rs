@@ -33,11 +33,11 @@ pub use publish::{Objection, Published, Publishing};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopState {
-    /// What a plan has as well. Its own duration is wall time with a runner, less pauses and waits.
+    /// The part that plans have as well. Its own duration is wall time with a runner, less pauses and waits.
     pub lifecycle: Lifecycle<End>,
     /// The format of its journal: a few records of release 0.1.0 (format 1) mean what they meant there.
     pub(super) format: u32,
-    /// What was asked for, as pinned at the start.
+    /// The specification, as pinned at the start.
     pub spec: Spec,
     /// The limits in force: the specification's, or what the last `resume` granted.
     pub limits: Limits,
@@ -52,19 +52,18 @@ pub struct LoopState {
     pub wait: Option<Wait>,
     /// Words for the next prompt, until an iteration that got them is charged.
     pub steering: Vec<Steering>,
-    /// The agent's own session that drives it: a runner only does what is to be done between two of its turns.
+    /// The agent's own session that drives it: a runner only works between two of its turns.
     pub session: Option<Session>,
-    /// What all attempts used.
+    /// The usage of all attempts.
     pub spent: Usage,
-    /// What each agent cost that ran, in their order; none if unknown.
+    /// The cost of each agent that ran, in their order; none if unknown.
     pub costs: Vec<Option<Usd>>,
-    /// What each agent used that judged the work: a reviewer, or a critic.
+    /// The usage of each agent that judged the work: a reviewer, or a critic.
     pub judged: Vec<Judged>,
-    /// What it did in its repository.
     pub git: GitState,
-    /// What the gates said before the first iteration: a failure then is not the loop's doing.
+    /// The gates' results before the first iteration: a failure then is not the loop's doing.
     pub baseline: Option<Proof>,
-    /// What the gates said last.
+    /// The gates' last results.
     pub proof: Option<Proof>,
     /// Processes of the last attempt, or gate, are being ended: nothing is started before that is over.
     pub sweeping: bool,
@@ -72,30 +71,29 @@ pub struct LoopState {
     pub progress: Progress,
     /// How many iterations in a row said that there was nothing to do, in a loop that continues all the same.
     pub unneeded: u32,
-    /// What critics said.
     pub feedback: Feedback,
     /// Why the agent gave the task up, until a person resumes the loop.
     pub given_up: Option<String>,
     /// How many iterations in a row ended with `status: blocked` in `state.md`, until a person resumes the loop.
     pub blocked: u32,
-    /// What a person approved of last, and when.
+    /// What a person approved last, and when.
     pub approved: Option<(Approved, Timestamp)>,
-    /// What its reader found of the journal's signatures: not folded.
+    /// The reader's findings on the journal's signatures: not folded.
     pub signatures: Signatures,
     pub(super) refunds_in_a_row: u32,
-    /// What sessions had used when they last reported, as far as they said.
+    /// The usage of sessions at their last report, as far as they said.
     pub(super) sessions: BTreeMap<String, (Option<Tokens>, Option<Usd>)>,
     pub(super) trouble: Trouble,
     /// A request ended the wait: the next attempt starts at once.
     pub(super) hurried: bool,
-    /// An agent did not say what it cost: with a cap on money that needs a person.
+    /// An agent did not report its cost: with a cap on money that needs a person.
     pub(super) cost_unknown: bool,
     /// How many iterations in a row were cut off before their agent said what it cost.
     pub(super) untold: u32,
     /// The same of its reviewers and critics.
     pub(super) untold_judges: u32,
     pub(super) churn: u32,
-    /// How many turns of its session in a row came to nothing but words.
+    /// How many turns of its session in a row did nothing but talk.
     pub(super) idle_turns: u32,
     /// How often the gates were asked after the last attempt.
     pub(super) rounds: u32,
@@ -103,10 +101,9 @@ pub struct LoopState {
     pub(super) rested_since: Option<Timestamp>,
 }
 
-/// What a loop did in its repository.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GitState {
-    /// What was there before it.
+    /// The repository before it.
     pub base: Option<Base>,
     /// Where the head was before its first iteration; none on a branch without a commit.
     pub began: Option<Oid>,
@@ -125,15 +122,15 @@ pub struct GitState {
     pub commits: Vec<Oid>,
     /// The result of the last attempt to commit.
     pub last: Option<CommitReport>,
-    /// What that omitted and the one before it did not: what a person has not been told yet.
+    /// What that omitted and the one before it did not, which a person does not know yet.
     pub newly_left_out: Vec<LeftOut>,
-    /// What looks like a secret and is in commits of the agent's own, without having been allowed.
+    /// What looks like a secret and is in the agent's own commits, without having been allowed.
     pub exposed: Vec<Exposed>,
     /// Why its own worktree is kept, if it is for good.
     pub kept: Option<String>,
     /// Its own worktree was removed, or is kept for good.
     pub released: bool,
-    /// What it has outside by now.
+    /// What it has published so far.
     pub published: Published,
 }
 
@@ -150,9 +147,9 @@ pub struct Steering {
 pub enum Phase {
     /// The last iteration is charged and settled, or there was none yet.
     Idle {
-        /// What it claimed, and what its gates proved: nothing is missing any more.
+        /// Its claim, with its gates' proof: nothing is missing any more.
         claim: Option<ClaimSource>,
-        /// What it changed is still to be committed.
+        /// Its changes are still to be committed.
         uncommitted: bool,
     },
     /// An iteration has begun (or its last attempt was refunded): `next` is the attempt to start.
@@ -166,14 +163,14 @@ pub enum Phase {
     InFlight(InFlight),
     /// The gates are asked about what an attempt left, or about what was there before the first.
     Proving(Box<Proving>),
-    /// What the last iteration came to is made known outside.
+    /// The result of the last iteration is being published.
     Publishing(Box<Publishing>),
     /// A critic looks at what the last iteration came to.
     Critiquing(Critiquing),
 }
 
 impl Phase {
-    /// What the last iteration claimed, once it is proven.
+    /// The claim of the last iteration, once it is proven.
     pub(super) fn claim(&self) -> Option<ClaimSource> {
         match self {
             Self::Idle { claim, .. } => *claim,
@@ -190,7 +187,7 @@ pub struct InFlight {
     pub child: Child,
     /// Its process, once there is one.
     pub spawned: Option<(Process, Timestamp)>,
-    /// How much of the steering its prompt holds; what is said later is for the next.
+    /// How much of the steering its prompt holds; later words are for the next.
     pub told: usize,
     /// Its prompt asks for another strategy.
     pub shifted: bool,
@@ -204,7 +201,6 @@ pub struct Attempt {
     pub started_at: Timestamp,
     /// When it was recorded as over.
     pub ended_at: Timestamp,
-    /// What it amounts to.
     pub outcome: Outcome,
     /// Whether it counts against the cap; else it was refunded.
     pub charged: bool,
@@ -213,9 +209,8 @@ pub struct Attempt {
     pub finished: Option<Box<AttemptFinished>>,
     /// Why it could not be started.
     pub error: Option<String>,
-    /// What it used.
     pub usage: Usage,
-    /// What the gates said of what it left; nothing if they were not asked.
+    /// The gates' results on its work; none if they were not asked.
     pub proof: Option<Proof>,
     /// Its prompt asked for another strategy.
     pub shifted: bool,
@@ -232,7 +227,7 @@ impl Attempt {
     }
 }
 
-/// What an agent used that judged the work.
+/// The usage of an agent that judged the work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
     /// When the loop was last known to run before it was over: a gate's, or a critic's, start.
@@ -241,22 +236,21 @@ pub struct Judged {
     pub model: Option<String>,
     /// The account that pays for it, if known.
     pub pool: Option<String>,
-    /// What it used.
     pub usage: Usage,
 }
 
-/// What is known of the attempt in flight, but not worth an event each time.
+/// Facts on the attempt in flight that are not worth an event each time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Live {
     /// When the agent last printed something.
     pub last_output: Option<Timestamp>,
-    /// What it prints cannot be kept.
+    /// Its output cannot be kept.
     pub output_lost: bool,
-    /// What the attempt in flight has used so far.
+    /// The usage of the attempt in flight so far.
     pub used: Usage,
     /// Its program waits for its provider, and has said nothing since.
     pub retrying: Option<Retrying>,
-    /// What all loops of the same account wait for.
+    /// The wait of all loops of the same account.
     pub account: Option<Wait>,
     /// The account's gate was looked at, and is open: what was waited for its sake is over.
     pub is_account_open: bool,
@@ -265,7 +259,7 @@ pub struct Live {
     pub allowance: Option<Allowance>,
 }
 
-/// Whether a cap is used up, or would be by what is likely to come.
+/// Whether a cap is used up, or would be by the likely use.
 pub(super) fn is_over(limits: &Limits, used: Usage, likely: Usage) -> bool {
     let over = |used: u64, likely: u64, cap: u64| used >= cap || used.saturating_add(likely) > cap;
     let cost = |usage: Usage| usage.cost.unwrap_or_default().0;
@@ -304,13 +298,13 @@ impl LoopState {
         is_over(&self.limits, self.spent, Usage::default())
     }
 
-    /// What one more iteration is likely to use, if the agent reports its usage only at its end.
+    /// The likely use of one more iteration, if the agent reports its usage only at its end.
     pub(crate) fn likely_use(&self) -> Usage {
         let last = self.last_charged().filter(|_| self.spec.agent.kind.tells_usage_at_end());
         last.map(|last| last.usage).unwrap_or_default()
     }
 
-    /// What the loop has to wait for before it tries again, its provider having failed it.
+    /// The wait before it tries again, if its provider failed it.
     #[must_use]
     pub fn provider_wait(&self) -> Option<Wait> {
         self.trouble.next
@@ -322,7 +316,7 @@ impl LoopState {
         self.trouble.hours()
     }
 
-    /// What its agent's program, or its reviewer's, said last of what it could not do.
+    /// The last message of its agent's program, or of its reviewer's, about its trouble.
     #[must_use]
     pub fn said_of_trouble(&self) -> Option<&str> {
         let last = || self.attempts.last()?.finished.as_ref();
@@ -365,7 +359,7 @@ impl LoopState {
         }
     }
 
-    /// Whether there is a worktree of its own that was not given back.
+    /// Whether it has a worktree of its own that was not given back.
     #[must_use]
     pub fn holds_worktree(&self) -> bool {
         let is_own = matches!(self.spec.git.checkout, Checkout::Worktree { .. });

@@ -24,7 +24,6 @@ pub enum Damage {
     Order {
         /// The record's number.
         seq: u64,
-        /// What it says.
         what: &'static str,
     },
     /// Another version's format.

@@ -5,7 +5,7 @@ use crate::spec::{AgentKind, Limits};
 /// Why a request is not taken. The loop is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// What is completed or cancelled stays so.
+    /// A completed or cancelled machine stays so.
     #[error("it is {0}")]
     Final(&'static str),
     /// It is stopped already.
@@ -32,9 +32,8 @@ pub enum Refusal {
     /// A cap on a value that the agent does not report.
     #[error("{agent} does not say {what}, so {flag} could not be kept")]
     Unreported {
-        /// Which adapter.
         agent: AgentKind,
-        /// What it does not say.
+        /// The unreported value.
         what: &'static str,
         /// The option.
         flag: &'static str,
@@ -67,8 +66,8 @@ pub enum Refusal {
     },
 }
 
-/// How much steering one prompt takes, in bytes: a prompt that travels as an argument has to stay one. Schemas and forms, which
-/// count characters, say the same number.
+/// How much steering one prompt takes, in bytes: a prompt that is passed as an argument must fit into one. Schemas and
+/// forms, which count characters, use the same number.
 pub const MAX_STEERING: usize = 8 << 10;
 
 /// Whether this text can steer any loop: a longer one cannot, in any state of the loop.

@@ -17,8 +17,8 @@ const SENTENCE: std::ops::RangeInclusive<usize> = 8..=300;
 /// How many facts one loop leaves at most.
 const MOST_FACTS: usize = 20;
 
-/// What is to be remembered of a loop that has ended, of which `said` is all that it was steered with. Nothing of one that is
-/// paused or waits for something that has nothing to do with its work, and nothing of one that never ran.
+/// The memories of a loop that has ended; `said` is all its steering. None if it is paused or waits for something that
+/// has nothing to do with its work, and none if it never ran.
 #[must_use]
 pub fn after(state: &LoopState, said: &[&str]) -> Vec<Memory> {
     let Some(ended) = state.ended else { return Vec::new() };
@@ -39,7 +39,7 @@ pub fn after(state: &LoopState, said: &[&str]) -> Vec<Memory> {
     episode.into_iter().chain(way).chain(facts.take(MOST_FACTS)).collect()
 }
 
-/// How it ended, as far as that matters later.
+/// Its end, as far as that matters later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Done,

@@ -17,7 +17,7 @@ pub fn fit(text: &str, kind: Kind) -> Option<String> {
         text.replace(&format!("{heading}:"), &format!("{heading} -"))
     });
     let text = text.replace("```", "'''");
-    // What a line can begin with to be more than words.
+    // Signs that make a line more than words at its begin.
     let text = text.trim_start_matches(['>', '#', '-', '*', '`', '~', '=', '+', ' ']);
     let text = clip(text.trim_end(), kind.longest());
     text.chars().any(char::is_alphanumeric).then(|| text.into_owned())
@@ -28,7 +28,7 @@ fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// What parts of our own prompts begin with, and what an agent says to us.
+/// The begins of parts of our own prompts, and of an agent's messages to us.
 const HEADINGS: [&str; 20] = [
     "How this loop works",
     "RECALLED MEMORIES",
@@ -83,7 +83,7 @@ fn without_tags(text: &str) -> String {
 pub fn plants(text: &str) -> bool {
     let seen: String = printable(text).chars().filter(|c| !is_invisible(*c)).collect();
     let text = squeeze(&seen.to_lowercase());
-    // What cannot be looked through is not taken.
+    // Text that cannot be checked is not taken.
     PLANTED.as_ref().is_none_or(|planted| planted.is_match(&text))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// How many words of a goal are looked for.
+/// How many words of a goal are used in the search.
 const MOST: usize = 32;
 
 /// Words that say nothing of what a text is about.

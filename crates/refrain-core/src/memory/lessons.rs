@@ -50,7 +50,7 @@ pub fn schema() -> serde_json::Value {
     schema.to_value()
 }
 
-/// What an agent is asked that looks back on a loop: `said` is what it was steered with, `last` what its agent said last.
+/// The question for an agent that looks back on a loop: `said` is its steering, `last` its agent's last message.
 #[must_use]
 pub fn question(state: &LoopState, said: &[&str], last: Option<&str>) -> String {
     let status = view::status(state, Alive::NOBODY);

@@ -162,7 +162,7 @@ impl Memory {
     }
 }
 
-/// How much of what is missing to the full importance a fact gains when it is said again.
+/// The part of the gap to full importance that a fact gains when it is said again.
 const STRENGTHENS: f64 = 0.25;
 
 /// The words by which two texts are the same.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::keywords::{keywords, stem};
 use super::{Memory, MemoryId};
 
-/// How far the first of a ranking is ahead: the usual constant of reciprocal rank fusion.
+/// The lead of the first of a ranking: the usual constant of reciprocal rank fusion.
 const K: f64 = 60.0;
 /// The place that a standing fact has at least.
 const STANDING_PLACE: f64 = 20.0;
@@ -86,7 +86,7 @@ pub fn rank(hits: Vec<Hit>, goal: &str, project: &str, now: Timestamp) -> Vec<Ra
     ranked
 }
 
-/// Those that a ranking knows, by what it gives them, the lowest first.
+/// The memories of a ranking, by its values, the lowest first.
 fn places(hits: &[Hit], by: impl Fn(&Hit) -> Option<f64>) -> Vec<MemoryId> {
     let mut known: Vec<_> = hits.iter().filter_map(|hit| Some((by(hit)?, &hit.memory.id))).collect();
     known.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(b.1)));
@@ -115,13 +115,13 @@ fn is_relevant(hit: &Hit, goal: &BTreeSet<String>, project: &str) -> bool {
     shared >= asked + usize::from(!is_here)
 }
 
-/// All words that a memory is about, as they are compared.
+/// All words that a memory is about, in their compared form.
 fn keywords_of(text: &str) -> BTreeSet<String> {
     let lower = text.to_lowercase();
     lower.split(|c: char| !c.is_alphanumeric()).map(|word| stem(word).to_owned()).collect()
 }
 
-/// What it is worth for good: that it matters, that it was of use, that it is fresh.
+/// Its lasting worth: importance, use, and age.
 fn durability(memory: &Memory, now: Timestamp) -> f64 {
     let used = (f64::from(memory.uses).ln_1p() / MANY_USES.ln_1p()).min(1.0);
     0.55 * memory.importance + 0.30 * used + 0.15 * faded(memory.created_at, now, FADES)

@@ -4,15 +4,15 @@ use camino::Utf8Path;
 
 use super::{Kind, Ranked, Recalled};
 
-/// How many bytes make a token, about.
+/// About how many bytes make a token.
 const TOKEN: usize = 4;
-/// What the section itself takes, in tokens, and each memory beside its words.
+/// The tokens of the section itself, and of each memory beside its words.
 const FRAME: usize = 120;
 const BESIDE: usize = 10;
 
 const MOST_FACTS: usize = 20;
 const MOST_EPISODES: usize = 10;
-/// So many tokens have to be left for episodes, and for a procedure.
+/// The tokens that have to be left for episodes, and for a procedure.
 const LEFT_FOR_EPISODES: usize = 500;
 const LEFT_FOR_PROCEDURE: usize = 200;
 

@@ -17,7 +17,7 @@ const LONGEST_NAME: usize = 100;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "kebab-case")]
 pub enum AgentEvent {
-    /// It works in this session, and says this of itself. Said again, what is new counts.
+    /// It works in this session, with these properties. If sent again, the new values count.
     Session(Session),
     /// It said something.
     Text {
@@ -32,7 +32,7 @@ pub enum AgentEvent {
     ToolCall {
         /// The tool's name, as the agent calls it.
         name: String,
-        /// What it does with it, in one line: a command, a path.
+        /// The tool's input, in one line: a command, a path.
         about: String,
         by: Speaker,
     },
@@ -40,7 +40,7 @@ pub enum AgentEvent {
     ToolResult {
         /// Whether it worked; none if the agent does not say.
         ok: Option<bool>,
-        /// What came out of it, cut to some lines.
+        /// The output, cut to some lines.
         output: String,
     },
     /// Tokens used so far: replaces what was said of the same scope before.
@@ -55,14 +55,14 @@ pub enum AgentEvent {
         of: Scope,
         usd: Usd,
     },
-    /// The agent tries again by itself.
+    /// The agent itself tries again.
     Retry(Fault),
-    /// Something went wrong that ends the attempt, if it ends. The last one counts, unless it went on afterwards: an
-    /// adapter withdraws nothing, it says only what is final.
+    /// Something went wrong that ends the attempt, if it ends. The last one counts, unless the agent continued
+    /// afterwards: an adapter withdraws nothing, and reports only what is final.
     Fault(Fault),
     /// Something worth a line on the screen, and nothing else.
     Notice(String),
-    /// Its final message is too long to be kept: what it claims is not known.
+    /// Its final message is too long to be kept: its claim is unknown.
     TooLong,
     /// Its last word: the run is over, by its own account.
     Final {
@@ -160,7 +160,7 @@ pub struct Tokens {
 pub struct Usd(pub u64);
 
 impl From<f64> for Usd {
-    /// What is no amount (negative, not a number) is none.
+    /// An invalid amount (negative, not a number) is none.
     fn from(dollars: f64) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
@@ -190,7 +190,7 @@ impl fmt::Display for Usd {
     }
 }
 
-/// What was used: of one attempt, or of many together.
+/// The usage of one attempt, or of many together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub tokens: Tokens,
@@ -215,7 +215,7 @@ impl Usage {
 }
 
 impl Tokens {
-    /// What counts against a cap: all in and all out.
+    /// The tokens that count against a cap: all in and all out.
     #[must_use]
     pub fn counted(self) -> u64 {
         self.input.unwrap_or(0).saturating_add(self.output.unwrap_or(0))
@@ -229,14 +229,14 @@ impl Tokens {
         }
     }
 
-    /// What is in this and not in what was there `before`.
+    /// The usage in this and not in `before`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         self.combine(before, u64::saturating_sub)
     }
 }
 
-/// What is known of both, or of one.
+/// The values of both, or of one.
 fn either(a: Option<u64>, b: Option<u64>, how: impl Fn(u64, u64) -> u64) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(how(a, b)),

@@ -24,12 +24,7 @@ pub enum GlobError {
     Exception(String),
     /// It cannot be read.
     #[error("{glob:?} is no glob: {why}")]
-    Unreadable {
-        /// What was given.
-        glob: String,
-        /// What is wrong with it.
-        why: String,
-    },
+    Unreadable { glob: String, why: String },
 }
 
 /// A glob as it was given.

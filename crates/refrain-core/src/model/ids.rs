@@ -61,7 +61,7 @@ impl LoopId {
     }
 }
 
-/// Words as an id has them, at most so many bytes.
+/// Words in the form of an id, at most `most` bytes.
 fn slug(words: &str, most: usize) -> String {
     let mut slug = String::new();
     for c in words.chars() {
@@ -155,7 +155,7 @@ pub struct RequestId(String);
 pub struct RequestIdError(String);
 
 impl RequestId {
-    /// An id of its own for what is asked at `at`; in the order of time as text, too.
+    /// A new id for a request at `at`; its text sorts by time, too.
     #[must_use]
     pub fn made(at: Timestamp, random: u32) -> Self {
         Self(format!("{:013}-{random:08x}", at.as_millisecond().max(0)))

@@ -18,7 +18,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// The cost of so many tokens, rounded up to a billionth of a dollar; none if not all of them are known, as a part
+    /// The cost of the tokens, rounded up to a billionth of a dollar; none if not all of them are known, as a part
     /// would pass for the whole.
     #[must_use]
     pub fn of(self, tokens: Tokens) -> Option<Usd> {

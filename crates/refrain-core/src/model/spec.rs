@@ -121,7 +121,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// What is kept of one stream of one attempt unless configured: 1 GiB (design.md section 4).
+    /// How much of one stream of one attempt is kept by default: 1 GiB (design.md section 4).
     pub const OUTPUT_CAP: u64 = 1 << 30;
     /// Loops inside loops: one started by a person is at depth 0; at this depth a start is refused.
     pub const MAX_DEPTH: u32 = 2;
@@ -222,7 +222,7 @@ impl Spec {
         (self.git.workflow.commits() || self.proves()) && !self.git.shared
     }
 
-    /// Whether its worktree is one of git's, as far as its start found out.
+    /// Whether its worktree is in a git repository, as found at its start.
     #[must_use]
     pub fn is_in_repository(&self) -> bool {
         self.git.needs_base() || self.git.before.is_some()
@@ -240,7 +240,7 @@ impl Spec {
         self.worktree_dir().join("state.md")
     }
 
-    /// What failed, verbatim, `context.md`.
+    /// The path of `context.md`, which has the failures verbatim.
     #[must_use]
     pub fn context_file(&self) -> Utf8PathBuf {
         self.worktree_dir().join("context.md")
@@ -322,6 +322,6 @@ pub struct CritiqueSpec {
 }
 
 impl CritiqueSpec {
-    /// How long a critic may take unless something else is said: 5 minutes.
+    /// How long a critic may take by default: 5 minutes.
     pub const TIMEOUT: Millis = Millis(5 * 60 * 1000);
 }

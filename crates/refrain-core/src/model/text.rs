@@ -4,9 +4,9 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The text without terminal escapes and control characters, but for line breaks and tabs. Format characters, such as a
-/// zero-width space, stay: they are part of the words. A lone carriage return becomes a line break: what a terminal would
-/// overwrite is shown instead of hidden.
+/// The text without terminal escapes and control characters, except line breaks and tabs. Format characters, such as a
+/// zero-width space, stay: they are part of the words. A lone carriage return becomes a line break: text that a
+/// terminal would overwrite is shown instead of hidden.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
@@ -29,7 +29,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What follows ESC. An escape that is cut off by a line break ends there: the next line is whole.
+/// Skips the rest of an escape after ESC. An escape that is cut off by a line break ends there: the next line is whole.
 fn skip_escape(rest: &mut std::str::Chars<'_>) {
     match rest.as_str().chars().next() {
         Some('[') => {
@@ -112,7 +112,7 @@ pub fn clip(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", &text[..end]))
 }
 
-/// The beginning of the text, at most so many characters, with an ellipsis if there is more.
+/// The beginning of the text, at most `most` characters, with an ellipsis if there is more.
 #[must_use]
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {

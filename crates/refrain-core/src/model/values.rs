@@ -164,7 +164,7 @@ pub fn price(text: &str) -> Result<Usd, String> {
     amount.map(Usd::from).ok_or_else(|| "accepted is an amount of US dollars, like 0.25".to_owned())
 }
 
-/// So many tokens: `500000`, `500k`, `2M`.
+/// A number of tokens: `500000`, `500k`, `2M`.
 pub fn tokens(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((end, 'k' | 'K')) => (&text[..end], 1_000),
@@ -178,7 +178,7 @@ pub fn tokens(text: &str) -> Result<u64, String> {
     })
 }
 
-/// So many bytes: `1048576`, `512KiB`, `10MiB`, `1GiB`.
+/// A number of bytes: `1048576`, `512KiB`, `10MiB`, `1GiB`.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
     let unit = units.iter().find_map(|(name, shift)| Some((text.strip_suffix(name)?.trim_end(), *shift)));

@@ -24,7 +24,8 @@ use crate::signature::{Signatures, Signed, SignedKind};
 /// How often a task comes back although its own gates had passed, before a person is needed.
 pub const MAX_RETURNS: u32 = 2;
 
-/// So many tasks in a row whose agents fail in one way, before any work, are enough: the next task would meet the same.
+/// After this many tasks in a row whose agents fail in one way, before any work, the plan stops: the next task would
+/// meet the same.
 const MAX_IN_VAIN: u32 = 3;
 
 impl Machine for PlanState {
@@ -236,7 +237,7 @@ impl PlanState {
             self.refused = None;
         }
         self.wake();
-        // What a person was asked to tune waits for that.
+        // A task that a person was asked to tune waits for that.
         let is_tried = |n: &usize| {
             let task = &self.tasks[*n];
             matches!(task.stage, Stage::Stopped(_)) && !self.awaits_tune(task)

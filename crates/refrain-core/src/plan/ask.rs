@@ -9,7 +9,7 @@ use crate::event::{Ask, Urgency};
 use crate::machine::Refusal;
 use crate::spec::Millis;
 
-/// What `plan resume` grants: totals, not additions; what is not named stays.
+/// What `plan resume` grants: totals, not additions; a total that is not named stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanGrant {
     /// Iterations that one task may take.

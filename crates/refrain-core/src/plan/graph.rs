@@ -78,8 +78,8 @@ impl Graph {
         self.index.get(id).copied()
     }
 
-    /// The waves of what is to do: each holds tasks whose dependencies are done or lie in waves before it. Within a wave they
-    /// have the order of the file.
+    /// The waves of the tasks to do: each holds tasks whose dependencies are done or in waves before it. Within a wave
+    /// they have the order of the file.
     #[must_use]
     pub fn waves(&self) -> &[Vec<usize>] {
         &self.waves
@@ -186,7 +186,7 @@ impl Graph {
         self.needs.of(parent).iter().copied().filter(is_child)
     }
 
-    /// Puts every task that is to do in its wave, and finds what waits on what is stopped.
+    /// Puts every task to do in its wave, and finds the tasks that wait for stopped ones.
     fn level(&mut self, order: &[usize]) {
         let count = self.tasks.len();
         // By node: the wave that begins once all that it depends on is done.
@@ -239,7 +239,7 @@ impl Graph {
         self.ranks = ranks;
     }
 
-    /// What can be run as it is, and is odd all the same.
+    /// Oddities that do not keep the plan from running.
     fn oddities(&self) -> Vec<Problem> {
         const FIBONACCI: [u32; 11] = [0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89];
         let mut problems = Vec::new();

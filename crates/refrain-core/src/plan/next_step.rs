@@ -31,16 +31,12 @@ pub enum PlanStep {
     /// Drive the loop that a task has already, or record how it ended.
     Drive { task: usize },
     /// Ask the loops that run to rest, or to end.
-    Quiet {
-        /// How fast.
-        urgency: Urgency,
-        for_good: bool,
-    },
+    Quiet { urgency: Urgency, for_good: bool },
     /// Merge the work of these tasks, one after the other, onto what has landed, and record the result.
     Merge { tasks: Vec<usize> },
     /// Run the verification on the first tasks of the batch, up to this many, and record the result.
     Verify { upto: usize },
-    /// Put so many of the batch onto the line of what has landed, and record it.
+    /// Put this many of the batch onto the line of what has landed, and record it.
     Land { upto: usize },
     /// Make the commit of a wave, and record it.
     CompleteWave {
@@ -49,7 +45,7 @@ pub enum PlanStep {
     },
     /// Bring the branch that the plan began on to the last complete wave, and record the result.
     HandOver,
-    /// What git is doing is not wanted any more: end it.
+    /// The running work of git is not wanted any more: end it.
     Abandon,
     /// Nothing until then, or until an event.
     Await {
@@ -62,7 +58,7 @@ pub enum PlanStep {
     Rest,
 }
 
-/// What only the runner knows, and no journal needs to.
+/// Facts that only the runner knows, and no journal needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanLive {
     /// The loops that it drives.
@@ -75,7 +71,7 @@ pub struct PlanLive {
     pub tasks_changed: bool,
 }
 
-/// What comes next.
+/// The next step.
 #[must_use]
 pub fn next_step(state: &PlanState, live: &PlanLive, now: Timestamp) -> PlanStep {
     if state.ended.is_some() {
@@ -125,7 +121,7 @@ pub fn next_step(state: &PlanState, live: &PlanLive, now: Timestamp) -> PlanStep
     PlanStep::Finish(stands(state, is_broke))
 }
 
-/// How a plan ends that nothing more can be done for.
+/// How a plan ends that can do nothing more.
 fn stands(state: &PlanState, is_broke: bool) -> PlanEnd {
     let halts = |halt| state.running().any(|(_, running)| running.halt == Some(halt));
     if halts(Halt::Rests) {
@@ -186,7 +182,7 @@ fn deadline(state: &PlanState) -> Option<Timestamp> {
     state.updated_at.checked_add(left).ok()
 }
 
-/// What is to be done so that what is proven lands, and what has landed is handed over.
+/// The next step to land proven work, and to hand over landed work.
 fn landing(state: &PlanState) -> Option<PlanStep> {
     if let Some(batch) = &state.batch {
         return Some(match batch.question() {

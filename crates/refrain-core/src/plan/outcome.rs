@@ -19,7 +19,7 @@ impl TaskEnd {
         };
         let Some(ended) = state.ended else { return Self::Rests };
         match ended.end {
-            // What cannot be committed cannot land. What is on another branch is taken from there by its tree.
+            // Uncommitted work cannot land. Work on another branch is taken from there by its tree.
             End::Completed { .. } if let Some(why) = uncommitted(state) => {
                 let reason = format!("it is done, but its work could not be committed: {why}");
                 Self::Stopped(Stop::Other { reason })

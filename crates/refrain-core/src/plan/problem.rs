@@ -29,7 +29,6 @@ pub enum Problem {
     /// A dependency that will not be done.
     WaitsOn {
         task: TaskId,
-        /// What it waits on.
         on: TaskId,
         /// The status of that one.
         status: TaskStatus,
@@ -41,9 +40,9 @@ pub enum Problem {
     /// The prompt of a task is longer than it may be.
     OverBudget {
         task: TaskId,
-        /// How long it is, in tokens.
+        /// Its length, in tokens.
         tokens: u64,
-        /// How long it may be.
+        /// Its limit.
         budget: u64,
         /// The part of it that is the longest, in words, and how long that is.
         largest: (String, u64),
@@ -56,7 +55,6 @@ pub enum Problem {
         task: TaskId,
         /// The wave that they put it in.
         wave: u32,
-        /// What it depends on.
         on: TaskId,
         /// The wave that they put that in.
         on_wave: u32,
@@ -82,7 +80,7 @@ impl Problem {
         }
     }
 
-    /// What kind of problem it is, for scripts.
+    /// The kind of the problem, for scripts.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {

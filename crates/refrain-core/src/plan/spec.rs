@@ -113,9 +113,9 @@ pub struct PlanLimits {
 }
 
 impl PlanLimits {
-    /// Iterations of one task unless something else is said.
+    /// Iterations of one task by default.
     pub const PER_TASK: u32 = 3;
-    /// Iterations of all tasks unless something else is said.
+    /// Iterations of all tasks by default.
     pub const TOTAL: u32 = 100;
 }
 

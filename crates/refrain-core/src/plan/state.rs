@@ -17,39 +17,37 @@ use crate::machine::Lifecycle;
 
 #[derive(Clone, Debug)]
 pub struct PlanState {
-    /// What a loop has as well.
+    /// The part that loops have as well.
     pub lifecycle: Lifecycle<PlanEnd>,
-    /// What was asked for.
     pub spec: PlanSpec,
     /// The limits in force.
     pub limits: PlanLimits,
     /// The commit that it began at, and the branch.
     pub base: Option<(Oid, Option<String>)>,
-    /// What has landed, the commits of waves included.
+    /// The tip of all landed work, the commits of waves included.
     pub tip: Option<Oid>,
     /// What the commit of the next wave follows: that of the last complete wave, or what the branch has since it was
     /// handed over. The same as `tip`, unless something landed that belongs to no complete wave.
     pub trunk: Option<Oid>,
     /// What the branch that the plan began on has of it: its start, or what was handed over last.
     pub handed: Option<Oid>,
-    /// What has landed on top of the trunk, in order.
+    /// The work that has landed on top of the trunk, in order.
     pub line: Vec<(TaskId, Oid)>,
     /// Its tasks, in the order of their file; none before they were taken.
     pub tasks: Vec<TaskState>,
-    /// What they say together.
     pub graph: Graph,
     /// Why the task file could not be taken again when it had changed last.
     pub refused: Option<String>,
     pub waves: Vec<Wave>,
-    /// What is being landed.
+    /// The batch that is being landed.
     pub batch: Option<Batch>,
-    /// What a branch was brought to that is not the plan's, and why not further.
+    /// The state of the branch that the plan began on, and why it is not further.
     pub handover: HandOver,
     /// Iterations that count.
     pub used: u32,
     /// Iterations that were granted to what runs.
     pub reserved: u32,
-    /// Money that was spent, as far as agents said.
+    /// Spent money, as far as agents reported it.
     pub spent: Option<Usd>,
     /// More was spent: some agent did not say.
     pub spent_at_least: bool,
@@ -71,15 +69,15 @@ pub struct PlanState {
 /// One task of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskState {
-    /// What its file says.
+    /// The task in its file.
     pub card: Card,
     /// Its wave, from 0; none if it is not for this plan to do.
     pub wave: Option<usize>,
     /// Its stage.
     pub stage: Stage,
-    /// It waits for something that will not be done by itself.
+    /// It waits for something that will not be done without a person.
     pub is_hopeless: bool,
-    /// A person took it off the plan, or did it, while it was under way: what comes of its loop does not land.
+    /// A person took it off the plan, or did it, while it was under way: its loop's work does not land.
     pub is_withdrawn: bool,
     /// How many rounds it began.
     pub rounds: u32,
@@ -91,13 +89,13 @@ pub struct TaskState {
     pub fault: Option<AgentFault>,
     /// How often it came back although its own gates had passed.
     pub returns: u32,
-    /// What had landed when its last round began.
+    /// The tip of the landed work when its last round began.
     pub onto: Option<Oid>,
-    /// What the round before that left on its branch, and what had landed when it began.
+    /// The head that the round before that left on its branch, and the tip when it began.
     pub before: Option<(Oid, Oid)>,
-    /// What its last round left on its branch.
+    /// The head that its last round left on its branch.
     pub head: Option<Oid>,
-    /// What it cost, as far as its agents said.
+    /// Its cost, as far as its agents reported it.
     pub cost: Option<Usd>,
     /// It cost more: some agent did not say.
     pub cost_at_least: bool,
@@ -114,7 +112,7 @@ pub struct TaskState {
 pub enum Stage {
     /// It is not for this plan to do: done before, or not to be done.
     Out,
-    /// It is to be done, when so many others have landed.
+    /// It is to be done, once this many others have landed.
     Waiting(usize),
     /// A loop works on it.
     Running(Running),
@@ -135,11 +133,11 @@ pub enum Stage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
     pub id: LoopId,
-    /// Which round, from 1.
+    /// The round, from 1.
     pub round: u32,
     /// The worktree of the pool.
     pub slot: u32,
-    /// What had landed when it began.
+    /// The tip of the landed work when it began.
     pub onto: Oid,
     /// Iterations that it may take.
     pub granted: u32,
@@ -158,14 +156,14 @@ pub struct Running {
 pub enum Halt {
     /// A person paused it: it continues with the plan's next runner.
     Rests,
-    /// It has spent what it was given, and there was no more to give.
+    /// It has spent its share, and there was no more to give.
     OutOfMoney,
 }
 
 /// Why a task has another round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Return {
-    /// What it changed, others had changed too.
+    /// Others had changed the same paths.
     Conflict(Vec<RepoPath>),
     /// With what others had landed, a gate failed.
     Failed(FailedGate),
@@ -179,14 +177,14 @@ pub enum Return {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wave {
     pub tasks: Vec<usize>,
-    /// How many of them are neither done, nor stopped, nor waiting for what is stopped.
+    /// How many of them are neither done, nor stopped, nor waiting for a stopped one.
     pub open: usize,
     /// Its commit, once it is complete; the inner one is none if nothing was changed.
     pub completed: Option<Option<Oid>>,
     pub completed_at: Option<Timestamp>,
 }
 
-/// How far the branch is that the plan began on.
+/// How far the branch that the plan began on has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HandOver {
     /// The waves that it does not have, each with the commits of its tasks.
@@ -200,15 +198,15 @@ pub struct HandOver {
 pub struct Batch {
     /// The work, in order.
     pub merged: Vec<Merged>,
-    /// So many of them, from the first, are well together.
+    /// This many of them, from the first, pass together.
     pub good: usize,
-    /// So many of them, from the first, are not, and by which gate.
+    /// This many of them, from the first, fail, and at which gate.
     pub bad: Option<(usize, FailedGate)>,
 }
 
 impl Batch {
-    /// With how many of its tasks the verification is to be run next: the middle between what is known to be well and what is
-    /// known not to be. None if it is known how many may land.
+    /// With how many of its tasks the verification is run next: the middle between the number known to pass and the
+    /// number known to fail. None if it is known how many may land.
     #[must_use]
     pub fn question(&self) -> Option<usize> {
         match &self.bad {

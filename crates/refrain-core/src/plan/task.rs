@@ -222,7 +222,7 @@ impl TaskStatus {
         matches!(self, Self::Done | Self::Review)
     }
 
-    /// Whether a plan that runs takes it on: what is left over from a crash too.
+    /// Whether a running plan takes it on: a task left over from a crash too.
     #[must_use]
     pub fn is_to_do(self) -> bool {
         matches!(self, Self::Pending | Self::InProgress)
@@ -266,21 +266,17 @@ pub enum Priority {
 pub struct Task {
     /// Its name in its file.
     pub id: TaskId,
-    /// What is to be done, in a line.
     pub title: String,
-    /// What is to be done.
     pub description: Option<String>,
     pub details: Option<String>,
-    /// How it is seen that it is done, in words.
+    /// How to see that it is done, in words.
     pub test_strategy: Option<String>,
     /// The shell command that proves it, if the file names one of its own.
     pub verification: Option<String>,
     pub status: TaskStatus,
-    /// How hard it is: 0, or one of Fibonacci's numbers up to 89 (SCUD).
+    /// Its complexity: 0, or one of Fibonacci's numbers up to 89 (SCUD).
     pub complexity: u32,
-    /// How urgent it is.
     pub priority: Priority,
-    /// What has to be done first.
     pub dependencies: Vec<TaskId>,
     /// The task that it is a part of.
     pub parent: Option<TaskId>,
@@ -317,7 +313,6 @@ impl Task {
 pub struct Note {
     /// In one line.
     pub reason: String,
-    /// How often it was tried.
     pub attempts: u32,
 }
 

@@ -10,7 +10,7 @@ use std::cmp::Reverse;
 use super::apply::MAX_RETURNS;
 use super::state::{PlanState, Running, TaskState};
 
-/// How many tasks are merged and verified together at most: what a failure costs grows with it, if slowly.
+/// How many tasks are merged and verified together at most: the cost of a failure grows with it, if slowly.
 const BATCH: usize = 16;
 
 /// A task that could be started, those that come first in front.
@@ -26,7 +26,7 @@ pub(super) struct Ready {
 }
 
 impl TaskState {
-    /// Whether it came back because what it made did not fit what others had landed.
+    /// Whether it came back because its work did not fit what others had landed.
     pub(super) fn is_back(&self) -> bool {
         self.returns > 0
     }
@@ -75,8 +75,8 @@ impl PlanState {
         under_way.any(|task| self.tasks[task].is_back())
     }
 
-    /// What is merged next: nothing while a task has its last chance. What came back goes first, that with the fewest
-    /// chances in front.
+    /// The tasks to merge next: none while a task has its last chance. Tasks that came back go first, those with the
+    /// fewest chances in front.
     pub(super) fn next_to_land(&self) -> Vec<usize> {
         let is_last = |(task, _): (usize, &Running)| self.tasks[task].has_last_chance();
         if self.at_work().any(is_last) {

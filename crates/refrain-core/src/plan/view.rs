@@ -116,7 +116,7 @@ pub struct InWave {
 }
 
 impl Waves {
-    /// The waves of a plan, done by at most so many at a time.
+    /// The waves of a plan, done by at most `jobs` at a time.
     #[must_use]
     pub fn of(file: &str, tag: &str, graph: &Graph, jobs: Option<usize>) -> Self {
         let tasks = graph.waves().iter().map(Vec::len).sum();
@@ -139,7 +139,7 @@ impl Waves {
     }
 }
 
-/// To one place: what it is made of is no finer.
+/// To one place: the estimate is no finer.
 #[expect(clippy::cast_precision_loss, reason = "a file of tasks is read before that many fit in it")]
 fn speed_up(tasks: usize, rounds: usize) -> f64 {
     if rounds == 0 { 1.0 } else { (10.0 * tasks as f64 / rounds as f64).round() / 10.0 }

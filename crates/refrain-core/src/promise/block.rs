@@ -20,7 +20,7 @@ pub(super) enum Place {
 pub(super) struct Block {
     /// The open fence: its character and its length.
     fence: Option<(u8, usize)>,
-    /// How far the text of the current list item is indented.
+    /// The indent of the current list item's text.
     item: usize,
     /// A paragraph continues: an indented line is part of it, not code.
     in_paragraph: bool,
@@ -66,7 +66,7 @@ impl Block {
                 self.in_paragraph = false;
                 return Place::Quote;
             }
-            // What a list mark is followed by so far right is code in the item.
+            // Text that follows a list mark so far right is code in the item.
             _ if offset >= 5 => return Place::Code,
             _ => {}
         }

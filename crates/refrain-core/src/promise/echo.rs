@@ -10,12 +10,12 @@ pub(super) struct Echo {
     matched: usize,
 }
 
-/// What a line that passed means.
+/// The meaning of a line that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     /// It is no part of an echo.
     Nothing,
-    /// It may be: so many lines of the prompt have passed, this one included.
+    /// It may be: this many lines of the prompt have passed, this one included.
     Partly(usize),
     /// With it, the whole prompt has passed.
     Whole,

@@ -4,7 +4,7 @@
 use super::line::beginning;
 use crate::text::{clip, squeeze};
 
-/// What such a line begins with.
+/// The begin of such a line.
 pub(crate) const GIVES_UP: &str = "TASK_BLOCKED:";
 
 /// The placeholder for the reason in the prompt.

@@ -4,7 +4,7 @@ use super::block::list_mark;
 use super::{CLOSE, NearMiss, OPEN};
 use crate::text::squeeze;
 
-/// What a line says.
+/// The meaning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
     /// Nothing about it.
@@ -20,7 +20,7 @@ pub(super) enum Says {
     Open,
 }
 
-/// What the line says of the promise `text`.
+/// Reads what the line says of the promise `text`.
 pub(super) fn read(line: &str, text: &str) -> Says {
     let (mut outside, mut rest) = (Vec::new(), line);
     let mut words = Vec::new();
@@ -121,7 +121,7 @@ fn marks_off(mut line: &str) -> &str {
 /// A line without what does not count on it.
 #[derive(Debug, Default)]
 pub(super) struct Visible {
-    /// What is left.
+    /// The rest of the text.
     pub(super) text: String,
     /// A promise tag was in the removed text.
     pub(super) hidden: Option<NearMiss>,
@@ -176,7 +176,7 @@ pub(super) fn visible(line: &str, in_comment: &mut bool) -> Visible {
     }
 }
 
-/// Where a run of exactly so many backticks begins.
+/// The begin of a run of exactly this many backticks.
 fn closing_ticks(text: &str, ticks: usize) -> Option<usize> {
     let mut at = 0;
     while let Some(start) = text[at..].find('`').map(|start| at + start) {

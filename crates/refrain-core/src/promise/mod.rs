@@ -109,7 +109,7 @@ pub struct Promise {
 }
 
 impl Promise {
-    /// What every agent of a task claims by, bare words too (seed 001).
+    /// The promise of every agent of a task, bare words too (seed 001).
     #[must_use]
     pub fn of_task() -> Self {
         Self { text: PromiseText("TASK_COMPLETE".to_owned()), mode: MatchMode::Plain }
@@ -141,7 +141,7 @@ pub struct Finding {
     pub near_miss: Option<NearMiss>,
     /// It makes none, and gives the task up: why, in a line.
     pub gave_up: Option<String>,
-    /// What it says of its iteration in one line ([`crate::prompt::summary`]).
+    /// Its summary of the iteration in one line ([`crate::prompt::summary`]).
     pub summary: Option<String>,
     /// Its last line that is not empty, printable and short: for lists.
     pub last_line: String,

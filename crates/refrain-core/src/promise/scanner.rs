@@ -32,7 +32,7 @@ pub fn scan(promise: &Promise, message: &str, is_gated: bool) -> Finding {
     scanner.finish()
 }
 
-/// What an agent that was asked for it says of its iteration in one line, without the tag around it (seed 002).
+/// The summary of an agent that was asked for one, without the tag around it (seed 002).
 fn bare_summary(line: &str) -> &str {
     let inner = line.strip_prefix(summary::OPEN);
     inner.and_then(|inner| inner.strip_suffix(summary::CLOSE)).unwrap_or(line).trim()
@@ -45,8 +45,8 @@ pub struct Scanner {
     /// A required gate decides about a claim, so the promise may end the last line after other words.
     is_gated: bool,
     echo: Echo,
-    /// What a line must hold one of to be of interest, found in one pass. A processor without the instructions has none: then
-    /// every line is of interest.
+    /// A line must hold one of these to be of interest, found in one pass. A processor without the instructions has
+    /// none: then every line is of interest.
     marks: Option<packed::Searcher>,
     /// The agent may give its task up.
     may_give_up: bool,
@@ -55,13 +55,13 @@ pub struct Scanner {
     summary: summary::Listener,
     /// The begin of a line whose end has not come; of an overlong one, both ends.
     held: Vec<u8>,
-    /// How long that line is in truth.
+    /// The full length of that line.
     held_length: usize,
     /// Lines that have passed.
     lines: u64,
     block: Block,
     in_comment: bool,
-    /// What was said within what may turn out to be an echo, by line.
+    /// The findings within a possible echo, by line.
     unsettled: Vec<(u64, Says)>,
     /// Where that echo would begin, and the state before it.
     echo_begin: Option<(u64, Block, bool)>,
@@ -150,7 +150,7 @@ impl Scanner {
         self.hold(rest);
     }
 
-    /// What the message said.
+    /// The finding of the whole message.
     #[must_use]
     pub fn finish(mut self) -> Finding {
         self.release();
@@ -284,7 +284,7 @@ impl Scanner {
         let text = String::from_utf8_lossy(bytes);
         let text = if self.lines == 1 { text.trim_start_matches('\u{feff}') } else { &text };
         let text = printable(text);
-        // What overwrites itself on a terminal is several lines.
+        // Text that overwrites itself on a terminal is several lines.
         for part in text.split('\n') {
             self.part(part);
         }

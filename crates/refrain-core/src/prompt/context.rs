@@ -9,13 +9,13 @@ use crate::prompt::{
 };
 use crate::text::{clip, cut_middle, squeeze};
 
-/// How much of what was printed it quotes of one iteration, in bytes: some 16,000 tokens.
+/// How much of one iteration's output it quotes, in bytes: some 16,000 tokens.
 pub const EXCERPT: usize = 64 << 10;
-/// How much of that of each iteration before.
+/// The same for each iteration before.
 const EARLIER: usize = EXCERPT / 4;
 /// How many iterations are named.
 const NAMED: usize = 20;
-/// How much of what an agent said of an iteration is repeated, in bytes.
+/// How much of an agent's words on an iteration is repeated, in bytes.
 const SAID: usize = 200;
 
 /// The text of `context.md`; none if nothing failed.

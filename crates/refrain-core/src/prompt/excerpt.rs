@@ -128,7 +128,7 @@ fn noise_at(lines: &[&str]) -> usize {
     }
 }
 
-/// How many lines say more of a test that passed: the YAML block below its line in TAP.
+/// How many lines belong to a test that passed: the YAML block below its line in TAP.
 fn block_of_passed(line: &str, below: &[&str]) -> usize {
     let is_passed = line
         .trim_start()

@@ -67,7 +67,7 @@ fn line(state: &LoopState, result: &GateResult, quoted: Quoted<'_>) -> Option<St
     Some(format!("{still}{gate}, {count}: {names} ({when}: {}).", compare(&now, &then)))
 }
 
-/// How the tests that failed then differ from those that fail now.
+/// Describes how the failing tests differ from those of an earlier run.
 fn compare(now: &FailingTests, then: &FailingTests) -> String {
     // If the output does not name all of them, the others cannot be compared.
     let is_whole = |tests: &FailingTests| tests.names.len() as u64 >= tests.count();

@@ -10,7 +10,7 @@ use crate::session::Isolation;
 use crate::spec::{ProtectSpec, Spec, Until};
 use crate::text::{inline_code, printable, squeeze};
 
-/// How long it is at most beside the user's own strings (contract.md).
+/// The longest text beside the user's own strings (contract.md).
 #[cfg(test)]
 pub(super) const LONGEST: usize = 700;
 
@@ -43,7 +43,7 @@ fn runs(spec: &Spec, in_session: bool) -> String {
         (Until::Count, _) => return format!("{again}, for a fixed number of runs"),
         (Until::Forever, _) => return format!("{again}, until the loop is stopped"),
         (Until::Complete, false) if spec.promise.is_none() => ends.push("you end without an error"),
-        // A task's agent that ends without a word claims by what it changed.
+        // The changes of a task's agent count as a claim if it ends without a word.
         (Until::Complete, _)
             if spec.promise.is_some() && !spec.hears_results() && !spec.completes_by_gate() =>
         {
@@ -76,7 +76,7 @@ fn earlier_work(spec: &Spec) -> String {
     }
     let how = if spec.git.workflow.publishes() { "committed and pushed" } else { "committed" };
     match (spec.has_hard_gates(), spec.approval) {
-        // What a person has to approve first is committed after that, and so after the gates passed, too.
+        // Work that a person has to approve is committed after the approval, and so after the gates passed, too.
         (true, _) => format!("{place} (`git status`), {how} for you after the gates pass."),
         (false, true) => {
             format!("{place}, {how} for you after each run, a claim after a person approves.")
@@ -137,7 +137,7 @@ fn command_in_full(command: &str) -> String {
     lines.concat()
 }
 
-/// What may not change.
+/// The protected paths.
 fn protected(protect: &ProtectSpec, commits: bool, text: &mut String) {
     let list = |globs: &[String]| printable(&globs.join(", ")).into_owned();
     let part = |part: &Part| {
@@ -170,7 +170,7 @@ fn claim(spec: &Spec, text: &mut String) {
         Some(promise) => {
             writeln!(text, "- When {when}, end with {} alone on its line.{then}", promise.tag())
         }
-        // What ends the loop without a claim is said above.
+        // The end of such a loop is explained above.
         None if spec.until == Until::Forever => {
             writeln!(text, "- When {when}, set `status: done` in your notes.{then}")
         }

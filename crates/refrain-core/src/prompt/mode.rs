@@ -6,7 +6,7 @@
 pub const BUILT_IN: [(&str, &str); 2] =
     [("implement", include_str!("mode/implement.md")), ("research", include_str!("mode/research.md"))];
 
-/// What holds in every mode, those of the configuration too.
+/// The rules of every mode, those of the configuration too.
 const SHARED: &str = include_str!("mode/shared.md");
 
 /// The text of a built-in mode.

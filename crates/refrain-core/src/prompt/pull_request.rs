@@ -9,7 +9,7 @@ use crate::r#loop::LoopState;
 use crate::prompt::fenced;
 use crate::text::{clip, cut_middle, printable, squeeze};
 
-/// How long a title is, in bytes: forges show so much.
+/// The longest title, in bytes: forges show that much.
 const TITLE: usize = 72;
 /// How much of the task is repeated, in bytes.
 const TASK: usize = 2 << 10;

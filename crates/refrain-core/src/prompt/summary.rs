@@ -4,9 +4,7 @@
 
 use crate::text::{in_order, printable, squeeze};
 
-/// What it begins with.
 pub(crate) const OPEN: &str = "<iteration-summary>";
-/// What it ends with.
 pub(crate) const CLOSE: &str = "</iteration-summary>";
 /// The placeholder between them in the prompt: a summary that only repeats it says nothing.
 pub(crate) const PLACEHOLDER: &str = "what this iteration did";
@@ -14,7 +12,7 @@ pub(crate) const PLACEHOLDER: &str = "what this iteration did";
 /// The longest summary, in characters; one that is longer is cut.
 pub const LONGEST: usize = 100;
 
-/// How much is held of one that is spread over lines, in bytes. A tag that stays open for longer was none.
+/// How much of a summary that spans lines is held, in bytes. A tag that stays open for longer was none.
 const MOST_HELD: usize = 4 << 10;
 
 /// Listens to the lines of one message. The last summary counts.

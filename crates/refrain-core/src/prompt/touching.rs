@@ -7,7 +7,6 @@ use crate::event::ClaimSource;
 use crate::r#loop::LoopState;
 use crate::protect::Touched;
 
-/// How many touched things are named.
 const MOST_NAMED: usize = 20;
 
 /// Which protected paths the last iteration touched, by which rule, its lines, and how to put them back.

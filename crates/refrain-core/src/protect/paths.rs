@@ -90,7 +90,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What is protected, ready to be asked.
+/// The protected paths, compiled.
 #[derive(Clone, Debug)]
 pub struct Protected {
     frozen: Globs,

@@ -80,7 +80,7 @@ impl Program {
     }
 }
 
-/// What a shell does itself, and so does not look up.
+/// The builtins of a shell, which it does not look up.
 const BUILTINS: &[&str] = &[
     ".", ":", "[", "alias", "bg", "break", "cd", "continue", "echo", "eval", "exit", "export", "false", "fg",
     "getopts", "hash", "jobs", "kill", "local", "printf", "pwd", "read", "readonly", "return", "set",
@@ -161,7 +161,7 @@ pub fn first_program(command: &str) -> Option<String> {
         let mut words = words.iter().map(String::as_str).filter(|word| !is_assignment(word)).peekable();
         while words.next_if(|word| LEADS.contains(word)).is_some() {}
         let Some(word) = words.next() else { continue };
-        // What parentheses follow is the name of a function.
+        // A word followed by parentheses is the name of a function.
         if end == Some('(') {
             return None;
         }

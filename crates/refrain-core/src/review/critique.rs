@@ -11,11 +11,11 @@ use crate::text::{clip, cut_middle, printable, squeeze};
 const LONGEST_GOAL: usize = 16 << 10;
 /// How many iterations the prompt lists, the last ones (seed 003: ten rolling lines).
 const MOST_ITERATIONS: usize = 10;
-/// How much of what an agent or a gate said of itself, in bytes.
+/// How much of a line from an agent or a gate is quoted, in bytes.
 const LONGEST_LINE: usize = 300;
 /// How much of the list of changed files, in bytes.
 const LONGEST_STAT: usize = 4 << 10;
-/// How much of what it says is passed on, in bytes: two sentences and a suggestion are shorter.
+/// How much of its message is passed on, in bytes: two sentences and a suggestion are shorter.
 const LONGEST_FEEDBACK: usize = 2 << 10;
 
 /// A critic's prompt.

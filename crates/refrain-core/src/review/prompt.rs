@@ -8,7 +8,7 @@ use crate::text::cut_middle;
 pub const LONGEST_SPEC: usize = 64 << 10;
 /// The longest prompt, in bytes, about: it fits into one argument, and into what every known agent reads whole.
 const LONGEST_PROMPT: usize = 120 << 10;
-/// What of it is for words of ours.
+/// The part of it for words of ours.
 const OWN_WORDS: usize = 4 << 10;
 /// How much of the list of changed files the prompt quotes, in bytes.
 const LONGEST_STAT: usize = 8 << 10;

@@ -4,7 +4,7 @@ use rstest::rstest;
 use super::*;
 use crate::gate::Verdict;
 
-/// What a verdict is, in one letter.
+/// The verdict, in one letter.
 fn letter(message: &str) -> char {
     match judge(Some(message)) {
         Verdict::Pass => 'p',
@@ -162,7 +162,7 @@ proptest! {
         // Nor the specification and the diff alone, as they are quoted.
         let half = &told[told.find("CHANGES").unwrap_or(0)..];
         prop_assert_eq!(letter(half), 'm');
-        // What it says itself then counts.
+        // Its own words then count.
         prop_assert_eq!(letter(&format!("{told}\nSPEC_PASS\n")), 'p');
     }
 }

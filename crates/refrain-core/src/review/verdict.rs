@@ -51,8 +51,8 @@ pub fn schema() -> serde_json::Value {
     schema.to_value()
 }
 
-/// What the final message of a reviewer says: the object that [`schema`] describes, or [`PASS`] alone on a line. A message
-/// that says both that it passes and that it fails, fails; neither in code, nor quoted, nor in a comment is anything said.
+/// The verdict in a reviewer's final message: the object that [`schema`] describes, or [`PASS`] alone on a line. A
+/// message that both passes and fails, fails; words in code, in a quotation or in a comment do not count.
 #[must_use]
 pub fn judge(message: Option<&str>) -> Verdict {
     let message = printable(message.unwrap_or_default());
@@ -106,7 +106,7 @@ fn listed(answer: &Answer) -> String {
     }
 }
 
-/// What the plain words of a message say.
+/// The plain words of a message.
 struct Said {
     passes: bool,
     fails: bool,

@@ -7,7 +7,7 @@ use crate::ids::{AttemptId, LoopId};
 use crate::r#loop::LoopState;
 use crate::prompt;
 
-/// What is known of a stop.
+/// The facts of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// It is the session's own, and not that of an agent below it.
@@ -76,7 +76,7 @@ pub fn is_heard(state: &LoopState, seen: Option<AttemptId>) -> bool {
     seen.is_some() && state.in_flight().map(|flight| flight.id) == seen
 }
 
-/// What a session is answered that ends its turn.
+/// The answer to a session that ends its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It may stop.
@@ -91,12 +91,11 @@ pub enum Stands<'a> {
     Next {
         /// The counter's marker.
         marker: &'a str,
-        /// What is to be done.
         prompt: &'a str,
     },
     /// A turn of it is under way.
     Under(&'a LoopState),
-    /// What was done is still being proven.
+    /// The work is still being proven.
     Proving,
     /// There was nothing to do, and it looks again later.
     Resting,
@@ -105,7 +104,7 @@ pub enum Stands<'a> {
 }
 
 impl Answer {
-    /// What the session is answered because of this loop. The first of its loops that does not let it go decides.
+    /// The answer to the session for this loop. The first of its loops that continues the session decides.
     #[must_use]
     pub fn of(id: &LoopId, stands: Stands<'_>) -> Self {
         match stands {

@@ -96,7 +96,7 @@ use Verdict::{Moving, Shift};
 #[case::red("A* A* A* A* A* A*", Shift(OldFailure))]
 #[case::red_for_long("A* A* A* A* A* A* A* A* A* A* A* A* A* A* A* A* A* A* A* A*", Shift(OldFailure))]
 #[case::red_and_claims("A* A* A* A* A!* A!* A!* A!* A!*", Verdict::Stuck(RefusedClaim))]
-// What is worse is reported.
+// The worse of two verdicts is reported.
 #[case::stuck_before_shift("A A A A A A= A= A= A= A=", Verdict::Stuck(SameWork))]
 fn turns_amount_to(#[case] words: &str, #[case] verdict: Verdict) {
     assert_eq!(after(words).verdict(&spec(StuckSpec::THRESHOLD)), verdict, "{words}");

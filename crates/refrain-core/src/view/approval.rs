@@ -33,7 +33,7 @@ pub enum ApprovalWord {
 }
 
 impl Approval {
-    /// Of the last candidate; none if no person was asked.
+    /// The approval of the last candidate; none if no person was asked.
     #[must_use]
     pub fn of(state: &LoopState) -> Option<Self> {
         let proof = state.proof.as_ref()?;

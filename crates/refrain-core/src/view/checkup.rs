@@ -23,7 +23,7 @@ pub struct Checkup {
 }
 
 impl Checkup {
-    /// Of these findings, sorted by subject; within one they stay in their order.
+    /// A checkup with these findings, sorted by subject; within one they stay in their order.
     #[must_use]
     pub fn of(mut findings: Vec<Finding>) -> Self {
         findings.sort_by_key(|finding| finding.subject);
@@ -74,7 +74,7 @@ impl Finding {
         Self { grade: Grade::Problem, ..Self::warning(subject, found, advice) }
     }
 
-    /// Of which thing.
+    /// Sets the thing that it is about.
     #[must_use]
     pub fn about(self, about: impl Into<String>) -> Self {
         Self { about: Some(about.into()), ..self }

@@ -126,12 +126,12 @@ impl Text {
     }
 }
 
-/// How large the picture is, and its parts.
+/// The size of the picture, and of its parts.
 const WIDTH: u32 = 720;
 const ROW: u32 = 26;
 const NAMES: u32 = 250;
 const SUMS: u32 = 110;
-/// So many groups are drawn: of days the last, of all else the dearest.
+/// How many groups are drawn: the last days, or the most expensive of all else.
 const DRAWN: usize = 40;
 /// How long a name may be, and the title, in characters: the end of a longer one says more.
 const NAME: usize = 30;
@@ -286,7 +286,7 @@ mod tests {
         (name.to_owned(), labels, rest.strip_prefix(' ').unwrap().parse().unwrap())
     }
 
-    /// What `promtool check metrics` asks of it.
+    /// Checks the rules of `promtool check metrics`.
     #[test]
     fn it_is_the_text_format_of_prometheus_to_the_letter() {
         let text = scraped("a\"} 9\nrefrain_x{b=\"\\");

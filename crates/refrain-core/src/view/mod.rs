@@ -372,7 +372,7 @@ impl Runner {
     }
 }
 
-/// What continues a stopped runner, ready to be typed.
+/// The command that continues a stopped runner, ready to be typed.
 #[must_use]
 pub fn to_continue(pid: i32) -> String {
     format!("kill -CONT {pid}")
@@ -387,7 +387,7 @@ impl fmt::Display for Runner {
     }
 }
 
-/// What only the machine knows of a loop.
+/// Facts on a loop that only the machine knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Alive {
     /// Whether its runner lives; none if that cannot be known.
@@ -399,13 +399,13 @@ pub struct Alive {
 }
 
 impl Alive {
-    /// Of a loop that has no runner any more.
+    /// A loop without a runner.
     pub const NOBODY: Self = Self { runner: Some(false), orphan: None, stopped: false };
-    /// Of a loop that is driven.
+    /// A loop with a runner.
     pub const DRIVEN: Self = Self { runner: Some(true), orphan: None, stopped: false };
 }
 
-/// Says of a loop, or a plan, that has not ended, that its runner is stopped: what it did last is not going on.
+/// Says of a loop, or a plan, that has not ended, that its runner is stopped, so its last step does not continue.
 fn say_stopped(runner: Option<&mut Runner>, reason: &mut String, needs: &mut Option<String>) {
     let Some(runner) = runner.filter(|runner| runner.alive == Some(true)) else { return };
     runner.stopped = true;
@@ -553,7 +553,7 @@ impl From<End> for StatusWord {
     }
 }
 
-/// What failed last, and in how many iterations in a row the very same did.
+/// The last failure, and how many iterations in a row had the very same.
 fn last_failure(state: &LoopState) -> Option<Failure> {
     let failing = state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());
     let last = state.progress.stuck.last().or_else(|| failing?.fingerprint.as_ref())?;
@@ -561,7 +561,7 @@ fn last_failure(state: &LoopState) -> Option<Failure> {
     Some(Failure {
         gate: of_gate.and_then(|failing| Some(failing.spec(&state.spec)?.name.to_string())),
         fingerprint: last.to_string(),
-        // What failed before the first iteration and never since is a failure too.
+        // A failure before the first iteration counts too, even if it never came again.
         count: state.progress.stuck.count().max(1),
     })
 }
@@ -618,7 +618,7 @@ impl Iteration {
         }
     }
 
-    /// What the agent said of it, as short as it did; none while it runs.
+    /// The agent's words on it, as short as they were; none while it runs.
     #[must_use]
     pub fn said(&self) -> Option<&str> {
         self.summary.as_deref().or(self.preview.as_deref())

@@ -76,11 +76,11 @@ pub trait NoticeCheck: Machine {
     /// The notice for the record; `self` is the state after it.
     fn notice(&self, record: &Record<Self::Event>, lookout: &mut NoticeWatch) -> Option<Notice>;
 
-    /// What its agents were started with.
+    /// The specification of its agents.
     fn spec(&self) -> &Spec;
 }
 
-/// What was seen of a loop's events, in their order, that affects its notices.
+/// The facts from a loop's events, in their order, that affect its notices.
 #[derive(Clone, Copy, Debug)]
 pub struct NoticeWatch {
     /// Longer waits make a notice.
@@ -105,7 +105,7 @@ impl NoticeWatch {
             return is_end.then(|| notice(NoticeKind::Ended, record, state));
         }
         let Event::WaitStarted(wait) = &record.event else { return None };
-        // Of rests between iterations a person knows.
+        // A person expects the rests between iterations.
         if wait.kind == WaitKind::Pace {
             return None;
         }

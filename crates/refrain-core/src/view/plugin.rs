@@ -18,7 +18,7 @@ pub struct PluginStatus {
 }
 
 impl PluginStatus {
-    /// Of these parts.
+    /// The plugin with these parts.
     #[must_use]
     pub fn of(agent: AgentKind, parts: Vec<Part>) -> Self {
         let is_there = |part: &Part| !matches!(part.state, PartState::Missing | PartState::Unfit);
@@ -89,7 +89,7 @@ pub enum PartState {
 }
 
 impl PartState {
-    /// For people; nothing of what is as it should be.
+    /// For people; nothing if all is as it should be.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -29,7 +29,7 @@ pub struct Publication {
 }
 
 impl Publication {
-    /// Of this loop; none if it publishes nothing.
+    /// The publication of this loop; none if it publishes nothing.
     pub(super) fn of(state: &LoopState) -> Option<Self> {
         let done = &state.git.published;
         let (remote, branch) = done.place.clone().unzip();
@@ -46,14 +46,14 @@ impl Publication {
     }
 }
 
-/// What keeps the last effect from being done.
+/// The hindrance of the last effect.
 fn hindrance(state: &LoopState) -> Option<String> {
     let done = &state.git.published;
     let said = done.refused.as_ref().map(|(_, said)| said).or(done.later.as_ref())?;
     Some(squeeze(&printable(said)))
 }
 
-/// What is being done outside, or waited for.
+/// The effect in progress outside, or the wait for one.
 pub(super) fn doing(state: &LoopState, publishing: &Publishing) -> String {
     match publishing.running.or_else(|| state.next_effect()) {
         Some(Effect::Push) => "its branch is being pushed".to_owned(),

@@ -201,7 +201,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                     "found nothing to do, and looks again later".to_owned()
                 }
                 WaitKind::Pace => "rests before the next iteration".to_owned(),
-                // For the account's sake it waits too, without a fault of its own.
+                // It also waits for the account's sake, without a fault of its own.
                 WaitKind::Limit if state.provider_wait().is_none() => {
                     "waits for the limit of its account to be reset".to_owned()
                 }
@@ -228,7 +228,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     }
 }
 
-/// What passed of a loop that its gates alone completed.
+/// The gates that passed, for a loop that its gates alone completed.
 fn all_passed(spec: &Spec) -> &'static str {
     match (spec.completes_by_gate(), spec.gates.iter().filter(|gate| gate.hard).count()) {
         (true, 1) => "the success command",
@@ -253,7 +253,7 @@ fn cannot_run(state: &LoopState) -> Option<String> {
     })
 }
 
-/// How a gate can run that cannot.
+/// How to make the gate run that cannot.
 fn make_it_run(state: &LoopState, resume: &str) -> Option<String> {
     let result = state.missing_gate()?;
     let program = missing_program(&result.preview).map_or("its program".into(), printable);
@@ -297,7 +297,7 @@ fn approved(state: &LoopState) -> &'static str {
     }
 }
 
-/// What a person is asked to approve.
+/// The question for the person who has to approve.
 fn awaits_approval(state: &LoopState) -> String {
     let tree = state.awaits_approval().and_then(|awaited| awaited.tree);
     let is_partial = state.proof.as_ref().is_some_and(|proof| proof.candidate.partial);
@@ -340,7 +340,7 @@ fn decide(state: &LoopState, resume: &str) -> String {
     )
 }
 
-/// What of the protected is touched.
+/// The touched protected paths.
 fn touched(state: &LoopState) -> Option<String> {
     let touched = &state.proof.as_ref()?.candidate.touched;
     let more = if touched.len() > 1 { format!(" (and {} more)", touched.len() - 1) } else { String::new() };
@@ -363,7 +363,7 @@ fn failing(state: &LoopState) -> Option<String> {
     }
 }
 
-/// What is being proven.
+/// The proof in progress.
 fn gates(state: &LoopState, proving: &Proving) -> String {
     let about = match proving.of {
         Some(id) => format!("behind attempt {id}"),
@@ -377,7 +377,7 @@ fn gates(state: &LoopState, proving: &Proving) -> String {
     }
 }
 
-/// What the system said when the last attempt came to nothing.
+/// The system's message when the last attempt failed to start.
 fn last_error(state: &LoopState) -> Option<String> {
     let last = state.attempts.last()?;
     let kept = last.finished.as_ref().and_then(|finished| finished.output_error.clone());
@@ -538,7 +538,7 @@ pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     }
 }
 
-/// What the agent that is blocked says that it needs.
+/// The need that the blocked agent named.
 fn needed(state: &LoopState) -> Option<String> {
     let needs = state.last_charged()?.finished.as_ref()?.needs.as_ref()?;
     Some(squeeze(&printable(needs)))

@@ -33,20 +33,18 @@ pub use tracer::{Tracer, traceparent};
 pub struct Span {
     pub trace: TraceId,
     pub id: SpanId,
-    /// What it is a part of.
     pub parent: Option<SpanId>,
     pub name: String,
     pub kind: Kind,
     pub start: Timestamp,
     /// Until when.
     pub end: Timestamp,
-    /// What is known of it.
     pub attributes: Vec<Attribute>,
     /// Why it failed; none if it did not.
     pub error: Option<String>,
 }
 
-/// What took its time.
+/// The kind of work that a span covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A plan, from a start to a stop.
@@ -61,10 +59,10 @@ pub enum Kind {
     Gate,
 }
 
-/// A name, and what it says.
+/// A name and a value.
 pub type Attribute = (&'static str, Value);
 
-/// What an attribute says.
+/// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Text(String),
@@ -77,10 +75,9 @@ pub enum Value {
 
 /// Makes spans of a journal's records, one after the other.
 pub trait Traced: Sized + Send + 'static {
-    /// What happens to what it is the journal of.
     type Event;
 
-    /// Of a journal that begins so.
+    /// Begins with a journal's first record.
     fn begin(record: &Record<Self::Event>) -> Result<Self, Damage>;
 
     /// The spans that have come to their end with this record.
@@ -91,7 +88,7 @@ pub trait Traced: Sized + Send + 'static {
 }
 
 impl Span {
-    /// What an attribute says.
+    /// The value of an attribute.
     fn attribute(&self, name: &str) -> Option<&Value> {
         self.attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }

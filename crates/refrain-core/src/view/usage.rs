@@ -144,7 +144,6 @@ impl By {
     /// Each of them.
     pub const ALL: [Self; 5] = [Self::Day, Self::Project, Self::Agent, Self::Model, Self::Pool];
 
-    /// What it is called.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -211,21 +210,18 @@ pub struct Stop {
     pub loops: u64,
 }
 
-/// An attempt that ended, as far as it matters here.
+/// The relevant facts of an ended attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spent {
     /// The loop that it belongs to, by any unique number.
     pub of: u64,
-    /// That loop's project.
     pub project: String,
-    /// That loop's agent.
     pub agent: AgentKind,
     pub model: Option<String>,
     /// The account that pays.
     pub pool: Option<String>,
     /// When it ended.
     pub at: Timestamp,
-    /// What it used.
     pub usage: agent::Usage,
 }
 
@@ -250,7 +246,7 @@ pub struct Tally {
     total: Adding,
     groups: BTreeMap<Option<String>, Adding>,
     days: BTreeMap<Date, Adding>,
-    /// Of each series, if asked for.
+    /// By series, if asked for.
     series: Option<BTreeMap<Series, Adding>>,
     done: Vec<u32>,
     verified: u64,
@@ -335,7 +331,7 @@ impl Tally {
         }
     }
 
-    /// Adds a loop that stopped, after so many iterations that count; `verified` if its gates proved it.
+    /// Adds a stopped loop, with its number of charged iterations; `verified` if its gates proved it.
     pub fn stop(&mut self, end: End, charged: u32, verified: bool) {
         self.verified += u64::from(verified);
         if let End::Completed { .. } = end {
@@ -405,7 +401,7 @@ impl Tally {
     }
 }
 
-/// How the numbers lie; nothing of none. Between two of them it is interpolated.
+/// The distribution of the numbers; none if there are none. Between two of them it is interpolated.
 fn spread(numbers: &mut [u32]) -> Option<Spread> {
     numbers.sort_unstable();
     let (min, max) = (*numbers.first()?, *numbers.last()?);

@@ -8,7 +8,7 @@ use crate::gate::{Check, GateName, GateSpec};
 use crate::git::RepoPath;
 use crate::protect::Part;
 
-/// What a repository could be proven by.
+/// The gates and protections that a repository could have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Offer {
     /// Gates, the hard ones first, those of the repository's top before those of its folders.
@@ -45,7 +45,7 @@ pub(super) struct Draft<'a> {
     protect_existing: BTreeSet<String>,
     parts: Vec<Part>,
     modules: BTreeSet<String>,
-    /// What gates run: the folder that they run in, the script's path, and the text of what is no file.
+    /// The scripts of gates: the folder that they run in, the script's path, and the text of one that is not a file.
     scripts: Vec<(String, String, Option<String>)>,
     notes: Vec<String>,
 }
@@ -160,7 +160,7 @@ impl<'a> Draft<'a> {
                     places.iter().filter(|path| self.listing.has("", path)).cloned().collect();
                 queue.extend(there.iter().map(|path| (folder.clone(), path.clone(), None)));
                 calls.extend(there.into_iter().map(|path| (called.clone(), path)));
-                // What is not there may become settings of the gate: `.env`.
+                // A file that is not there may become settings of the gate: `.env`.
                 let is_hidden =
                     |path: &&String| split(path).1.starts_with('.') && !self.listing.has("", path);
                 let settings: Vec<_> =

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regex::Regex;
 
-/// The longest file that is worth reading for [`offer`](super::offer), in bytes: what is longer was not written by hand.
+/// The longest file that is worth reading for [`offer`](super::offer), in bytes: a longer one was not written by hand.
 pub const READ_AT_MOST: u64 = 1 << 20;
 
 /// How many test files are read to learn which runner they are written for.
@@ -73,7 +73,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// A listing of all `paths` and the `texts` of those that [`wanted`] names, as far as they can be read.
+    /// A listing of all `paths` and the readable `texts` of those that [`wanted`] names.
     pub fn new(
         paths: impl IntoIterator<Item = impl Into<String>>,
         texts: impl IntoIterator<Item = (String, String)>,
@@ -110,7 +110,7 @@ impl Listing {
         folders.into_iter().map(|(folder, _)| folder).collect()
     }
 
-    /// Files that match and are passed over, because they lie in a folder of [`INPUTS`].
+    /// Files that match and are skipped, because they are in a folder of [`INPUTS`].
     pub(super) fn passed_over(&self, is_one: impl Fn(&str) -> bool) -> Vec<&str> {
         let is_input = |path: &&String| {
             let (folder, name) = split(path);

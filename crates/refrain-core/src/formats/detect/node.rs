@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::draft::Draft;
 use super::listing::{Listing, contains, has_line, join, split};
 
-/// What decides in any such project.
+/// Protected files of any such project.
 const PROTECT: &[&str] = &[
     "**/.npmrc",
     "**/.yarnrc",
@@ -48,7 +48,7 @@ const PROTECT: &[&str] = &[
 ];
 
 const TESTS: &[&str] = &[
-    // What `node --test` takes for tests.
+    // The names that `node --test` takes for tests.
     "**/test.*",
     "**/test-*.*",
     "**/*-test.*",
@@ -235,7 +235,7 @@ fn slug(script: &str) -> String {
     script.replace(':', "-")
 }
 
-/// What Deno takes for a module.
+/// The extensions of Deno's modules.
 const SOURCES: &[&str] = &["ts", "tsx", "mts", "js", "jsx", "mjs"];
 
 fn deno(draft: &mut Draft<'_>) {

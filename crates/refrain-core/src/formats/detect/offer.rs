@@ -4,7 +4,7 @@ use super::draft::{Draft, Offer};
 use super::listing::Listing;
 use super::{golang, node, others, python, rust, tasks};
 
-/// What decides in any repository: what runs in its continuous integration, before its commits, and around its tests.
+/// Protected files of any repository: those that run in continuous integration, before commits, and around tests.
 const PROTECT: &[&str] = &[
     "/.github/workflows/**",
     "/.github/actions/**",

@@ -36,7 +36,7 @@ const PROTECT: &[&str] = &[
     "**/.python-version",
 ];
 
-/// What of a manifest decides.
+/// The parts of a manifest that decide.
 const FROZEN: &[&str] = &[
     "tool.pytest",
     "tool.coverage",
@@ -85,7 +85,7 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
     let mut is_any = false;
     for folder in &folders {
         let project = Project::read(listing, folder);
-        // A manifest above may only configure a linter for what has manifests of its own.
+        // A manifest above may only configure a linter for folders with manifests of their own.
         let tests: Vec<&str> = listing.below(folder, &folders).filter(|path| is_python_test(path)).collect();
         is_any |= project.lints(draft);
         // Even if there is none: a new one may configure pytest.
@@ -201,7 +201,7 @@ impl<'a> Project<'a> {
                 let from = if under_tests { " -s tests" } else { "" };
                 ("unittest", format!("{}python3 -m unittest discover{from}", self.prefix()))
             }
-            // What is written for unittest runs there too.
+            // Tests written for unittest run there too.
             () => ("pytest", self.call("pytest", "")),
         }
     }
@@ -216,7 +216,7 @@ impl<'a> Project<'a> {
             || self.has("mypy.ini")
             || self.has(".mypy.ini")
             || self.has_section("setup.cfg", "mypy");
-        // Without files in its configuration mypy wants to be told which.
+        // Without files in its configuration mypy needs them as arguments.
         let files = if self.tool("mypy").is_some_and(|mypy| mypy.get("files").is_some()) { "" } else { " ." };
         let pyright = self.has("pyrightconfig.json") || self.tool("pyright").is_some();
         let rows = [

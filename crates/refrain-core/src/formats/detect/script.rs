@@ -18,7 +18,7 @@ pub(super) struct Called {
     pub(super) path: String,
     /// It is read into the script's own shell.
     pub(super) is_sourced: bool,
-    /// The script takes what it prints, so that it may be under test.
+    /// The script captures its output, so that it may be under test.
     pub(super) is_taken: bool,
     pub(super) has_arguments: bool,
 }

@@ -9,7 +9,7 @@ use super::listing::{SCRIPTS, join, split};
 const MAKEFILES: &[&str] = &["GNUmakefile", "makefile", "Makefile"];
 const JUSTFILES: &[&str] = &["justfile", "Justfile", ".justfile"];
 
-/// What is run for tests, the first that is there, and for linters.
+/// The names of tasks for tests, of which the first that exists is used, and for linters.
 const TEST: &[&str] = &["test", "tests", "check"];
 const LINT: &[&str] = &["lint"];
 
@@ -50,7 +50,7 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
     scripts(draft);
 }
 
-/// What make or just can run.
+/// A task of make or just.
 #[derive(Debug, PartialEq, Eq)]
 struct Task<'a> {
     name: &'a str,

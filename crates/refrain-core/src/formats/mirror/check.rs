@@ -2,7 +2,7 @@
 
 use crate::prompt::state_file::front_matter;
 
-/// What checked a loop's work in another system.
+/// The check of a loop's work in another system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
     /// Tests and a reviewer, as its system always has them.

@@ -16,7 +16,7 @@ use crate::text::clip;
 pub(super) const FILE: &str = ".descartes/loop-state.json";
 
 const VERSION: &str = "1.0";
-/// How much of what an iteration said is shown, in bytes.
+/// How much of an iteration's message is shown, in bytes.
 const PREVIEW: usize = 500;
 
 #[derive(Serialize)]

@@ -35,17 +35,16 @@ pub enum System {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignLoop {
     pub system: System,
-    /// How it is called there.
+    /// Its name there.
     pub id: Option<LoopId>,
     /// When the Refrain loop that it shows began; none if Refrain did not write it.
     pub began: Option<Timestamp>,
-    /// What it is to do.
     pub prompt: Prompt,
     /// What it ran, as a command line; none if its system knows only one agent. It is shown, never run.
     pub command: Option<String>,
     /// The words that claim the work done.
     pub promised: Promised,
-    /// How many iterations it may have in all; none is as many as it takes.
+    /// How many iterations it may have in total; none is without a limit.
     pub cap: Option<u32>,
     /// How many of them were counted.
     pub iteration: u32,
@@ -54,11 +53,11 @@ pub struct ForeignLoop {
     pub check: Option<Check>,
 }
 
-/// What a loop is to do.
+/// The prompt of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
     Text(String),
-    /// What this file says, by its name in the project.
+    /// The content of this file, by its name in the project.
     File(String),
     /// The file does not say.
     Unsaid,
@@ -71,11 +70,11 @@ pub enum Promised {
     Words(PromiseText),
     /// None: it ends when its agent ends well.
     Never,
-    /// The file does not say, or says that it never ends by itself: Refrain's own.
+    /// The file does not say, or says that it never ends by itself: Refrain's own default applies.
     Unsaid,
 }
 
-/// Why a file cannot be gone on with.
+/// Why a loop cannot continue from a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
     /// No known system wrote it.
@@ -88,7 +87,6 @@ pub enum Unread {
     Damaged {
         /// The system that seems to have written it.
         system: System,
-        /// What is wrong with it.
         why: String,
     },
     /// A value that cannot be taken.
@@ -98,10 +96,10 @@ pub enum Unread {
         key: &'static str,
         /// The value.
         found: String,
-        /// What would be.
+        /// The accepted values.
         accepted: String,
     },
-    /// It is about many tasks, whose file says what is left of them.
+    /// It is about many tasks; their file says what is left.
     #[error("it is the state of a plan, of tag {tag:?}; what is left of that its tasks say themselves")]
     Plan {
         tag: String,
@@ -119,18 +117,18 @@ pub enum NotNow {
     /// There is no iteration left.
     #[error("its iterations are used up: {used} of {cap}; accepted is --max-iterations {} to {most}", used + 1)]
     UsedUp {
-        /// How many were counted.
+        /// Counted iterations.
         used: u32,
-        /// How many it may have.
+        /// The limit.
         cap: u32,
         /// The most that it can be given.
         most: u32,
     },
     #[error("it may have {cap} iterations, and had {used}: at most {} more at a time; accepted is --max-iterations {} to {most}", Limits::MAX_GRANT, used + 1)]
     TooMany {
-        /// How many were counted.
+        /// Counted iterations.
         used: u32,
-        /// How many it may have.
+        /// The limit.
         cap: u32,
         /// The most that it can be given.
         most: u32,
@@ -155,7 +153,7 @@ impl ForeignLoop {
             Standing::Running | Standing::MaxIterationsReached | Standing::Crashed => {}
         }
         let (used, most) = (self.iteration, self.iteration + Limits::MAX_GRANT);
-        // What had no end there has one here, and it is said.
+        // A loop without a limit there gets one here, and a note says so.
         let cap = asked.or(self.cap).unwrap_or(used + Limits::DEFAULT_ITERATIONS);
         let is_over = self.standing == Standing::MaxIterationsReached && asked.is_none();
         match cap {
@@ -204,7 +202,7 @@ pub(super) fn words(text: &str) -> Result<PromiseText, Unread> {
     values::promise(text).map_err(|error| value("completion_promise", &text, error))
 }
 
-/// A number of iterations that can be gone on from.
+/// A number of iterations that a loop can continue from.
 pub(super) fn counted(iteration: u32) -> Result<u32, Unread> {
     let accepted = || value("iteration", &iteration, format!("are whole numbers in 0..={MOST_COUNTED}"));
     Some(iteration).filter(|iteration| *iteration <= MOST_COUNTED).ok_or_else(accepted)

@@ -41,7 +41,7 @@ impl Standing {
     }
 }
 
-/// What every file of Refrain's holds beside what its format asks for.
+/// The fields that every file of Refrain's has besides those of its format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Mark {
     pub(super) refrain_loop: LoopId,

@@ -8,10 +8,10 @@ use super::parts::{Mark, Standing, pretty};
 use crate::event::Exit;
 use crate::r#loop::{Attempt, LoopState};
 
-/// Their names in the working folder, the one that says whose they are first.
+/// Their names in the working folder; the first says which loop owns them.
 pub(super) const FILES: [&str; 2] = [".ralph_state.json", ".ralph_context.md"];
 
-/// What `context.md` says, under the heading that seed 004 gives it.
+/// The content of `context.md`, under the heading of seed 004.
 pub(super) fn context(text: &str) -> String {
     text.replacen("# Loop Context:", "# Ralph Loop Context:", 1)
 }

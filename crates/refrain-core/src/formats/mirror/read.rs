@@ -5,7 +5,7 @@ use super::parts::Mark;
 use super::{check, descartes, ralph, ralph_loop, randroid, scud, synthex};
 use crate::prompt::state_file::front_matter;
 
-/// What the file says of a loop.
+/// Reads a loop from another system's file.
 pub fn read(text: &str) -> Result<ForeignLoop, Unread> {
     let mut found = dispatch(text)?;
     if let Some(mark) = Mark::found(text) {

@@ -15,7 +15,7 @@ pub(super) const FOLDER: &str = ".synthex/loops";
 /// The only version there is.
 const VERSION: u32 = 1;
 
-/// The keys of the schema. Those that may be null must be there all the same.
+/// The keys of the schema. Those that may be null must be present.
 #[derive(Serialize, Deserialize)]
 struct State {
     schema_version: u32,
@@ -39,7 +39,7 @@ struct State {
     exit_reason: Option<String>,
 }
 
-/// What Refrain writes.
+/// The fields that Refrain writes.
 #[derive(Serialize)]
 struct Written {
     #[serde(flatten)]

@@ -16,7 +16,7 @@ const OPTIONS: [(&str, bool); 12] = [
     ("--isolation", true),
 ];
 
-/// What is left.
+/// The rest of the line.
 pub(super) struct Line {
     /// The prompt for the loop's agent.
     pub(super) prompt: String,
@@ -24,7 +24,8 @@ pub(super) struct Line {
     pub(super) file: Option<String>,
 }
 
-/// Reads it. The generic command's prompt is what is left; any other command is one to be run again, with what is left.
+/// Reads it. The generic command's prompt is the rest of the line; any other command is run again, with the rest of the
+/// line.
 pub(super) fn line(command: &str, args: &str) -> Line {
     let (mut rest, mut left, mut prompt, mut file) = (args, String::new(), None, None);
     while let Some(c) = rest.chars().next() {

@@ -47,7 +47,7 @@ impl LoopState {
         now.into_iter().map(|dirty| older(&dirty.path).unwrap_or(dirty)).collect()
     }
 
-    /// Whether what is protected may be another by now, and only by a person's doing.
+    /// Whether the protected files may have changed by now, and only by a person.
     pub(super) fn may_be_renewed(&self) -> bool {
         let base = self.git.base.as_ref();
         let is_any = base.is_some_and(|base| base.protected.is_some() || !base.programs.is_empty());

@@ -209,7 +209,7 @@ impl LoopState {
             self.rounds = 1;
             let mut before = Proving::new(None, None, &self.spec.gates);
             if self.spec.task.is_some() {
-                // What a task begins at has landed, and was verified by that.
+                // The tree that a task begins at has landed, and was verified by that.
                 before.asked.clear();
             }
             self.phase = Phase::Proving(Box::new(before));
@@ -227,7 +227,7 @@ impl LoopState {
         }
     }
 
-    /// What the last iteration of a loop left that ends by its count is proven as if it were claimed.
+    /// The work of the last iteration of a loop that ends by its count is proven as if it were claimed.
     fn prove_count(&mut self) {
         let Some(last) = self.last_charged() else { return };
         let mut proving = Proving::new(Some(last.id), Some(ClaimSource::Count), &self.spec.gates);
@@ -374,7 +374,7 @@ impl LoopState {
         at: Timestamp,
     ) {
         let retries = self.spec.gates.get(running.gate).map_or(0, |gate| gate.retries);
-        // What is proven again after a rebase completes no loop of exactly so many before its last iteration.
+        // A proof after a rebase completes no loop of `--exact N` before its last iteration.
         let is_again = self.progress.last_recorded >= self.iteration;
         let may_complete = self.spec.until != Until::Count || self.ends_by_claim() || !is_again;
         let Phase::Proving(proving) = &mut self.phase else { return };
@@ -456,7 +456,7 @@ impl LoopState {
         let mut proof = Proof { candidate, results, restless, changed, approval: None };
         let holds = proof.holds(&self.spec);
         let claim = claim.filter(|_| holds);
-        // Of an agent that said nothing of it the gates claim; a count is no claim.
+        // If the agent did not claim, the gates do; a count is no claim.
         let made = claim.filter(|claim| *claim != ClaimSource::Count);
         if let Some(last) = self.attempts.iter_mut().rev().find(|attempt| Some(attempt.id) == of) {
             last.claim = last.claim.or(made);
@@ -531,7 +531,7 @@ impl LoopState {
         true
     }
 
-    /// The gates are asked once more, as the loop's commits lie on what others did now.
+    /// The gates are asked once more, because the loop's commits are now on top of others' work.
     pub(in crate::r#loop) fn prove_rebased(&mut self, claim: Option<ClaimSource>) {
         let Some(last) = self.last_charged().map(|last| last.id) else { return };
         self.rounds = 1;

@@ -5,7 +5,7 @@ use crate::agent::{AgentReport, Scope, Tokens, Usage, Usd};
 use crate::spec::AgentSpec;
 
 impl LoopState {
-    /// What an attempt used, from totals that may be those of its whole session.
+    /// The usage of an attempt, from totals that may be those of its whole session.
     pub(in crate::r#loop) fn account(&mut self, agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
         let Some(report) = report else {
             return Usage::of_run(None, None, false);
@@ -38,7 +38,7 @@ impl LoopState {
         agent.priced(Usage::of_run(tokens, cost, report.is_final))
     }
 
-    /// What a reviewer or a critic used is the loop's, too.
+    /// The usage of a reviewer or a critic is the loop's, too.
     pub(in crate::r#loop) fn spend(&mut self, agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
         let used = self.account(agent, report);
         self.spent = self.spent + used;

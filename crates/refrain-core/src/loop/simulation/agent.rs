@@ -11,7 +11,7 @@ use crate::spec::Millis;
 const SIGINT: i32 = 2;
 const SIGKILL: i32 = 9;
 
-/// What the agents of one run are like.
+/// The character of the agents of one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Temper {
     /// They work, mostly.
@@ -87,7 +87,7 @@ impl Temper {
     }
 }
 
-/// What one agent is going to do. Times are milliseconds.
+/// The script of one agent. Times are milliseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Agent {
     /// When its process is there, or is known not to be.
@@ -99,7 +99,7 @@ pub(super) struct Agent {
     retry: Option<(FaultKind, Option<Millis>)>,
     /// It printed something.
     has_printed: bool,
-    /// How many tokens it uses for all that it prints, and says so.
+    /// How many tokens it uses for all that it prints, if it reports them.
     uses: Option<u64>,
     used: u64,
     is_cut_off: bool,
@@ -116,7 +116,7 @@ pub(super) struct Agent {
     stubborn: u64,
 }
 
-/// What an agent does next.
+/// The next sign of an agent.
 pub(super) enum Sign {
     Spawned,
     CannotStart,
@@ -124,7 +124,7 @@ pub(super) enum Sign {
     /// It printed how much it has used so far.
     Used(Tokens),
     Filled,
-    /// It waits for its provider by itself.
+    /// It waits for its provider itself.
     Retries(FaultKind, Option<Until>),
     /// And how long it takes to end the processes that it left, if any.
     Finished(Box<AttemptFinished>, Option<u64>),
@@ -207,7 +207,7 @@ impl Agent {
                     (FaultKind::RateLimit, Some(Millis(30_000))),
                     (FaultKind::Limit, Some(Millis(3_600_000))),
                     (FaultKind::Overloaded, Some(Millis(90_000))),
-                    // It tries again soon, as far as it says.
+                    // It tries again soon, according to its message.
                     (FaultKind::Overloaded, None),
                 ])),
                 _ => None,
@@ -224,7 +224,7 @@ impl Agent {
             promises: claims && !by_file,
             writes: match claims {
                 true => by_file.then_some(WorkStatus::Done),
-                // By no number of its own, so that all else stays as it is.
+                // Drawn from no number, so that all other draws stay the same.
                 false => (despairs && !spawns_at.is_multiple_of(8)).then_some(WorkStatus::Blocked),
             },
             gives_up: (by_file || !claims) && random.once_in(12),
@@ -291,7 +291,7 @@ impl Agent {
         Sign::Finished(Box::new(finished), leaves)
     }
 
-    /// The stop ladder begins. An agent that ends of its own while it climbs keeps its own exit.
+    /// The stop ladder begins. An agent that ends by itself meanwhile keeps its own exit.
     pub(super) fn stop(&mut self, now: u64) {
         let forced = now + self.stubborn;
         if self.ends_at.is_none_or(|own| own > forced) {

@@ -11,7 +11,7 @@ use crate::simulation::random::Random;
 use crate::simulation::tally::Tally;
 use crate::spec::{CritiqueSpec, Millis, OnStuck, Spec};
 
-/// What one critic is going to do. Times are milliseconds.
+/// The script of one critic. Times are milliseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Critic {
     ends_at: Option<u64>,

@@ -83,7 +83,7 @@ impl World {
             let more = self.random.once_in(2).then_some(more);
             let pausing = self.state.pause.is_some();
             if let Ok(event) = self.state.resume(&grant(more, None)) {
-                // What was about to be cancelled gets nothing more, and is only finished.
+                // A loop that was about to be cancelled gets nothing more, and is only finished.
                 let changes = (more.is_some() || pausing) && self.state.cancel.is_none();
                 assert_eq!(event.is_some(), changes, "what is to change is recorded");
                 if let Some(event) = event {

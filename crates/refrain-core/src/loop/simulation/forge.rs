@@ -18,7 +18,7 @@ pub(super) struct Outside {
     rebases: u32,
 }
 
-/// By numbers of its own, so that all else stays as it is.
+/// Drawn from separate numbers, so that all other draws stay the same.
 pub(super) fn sample_workflow(seed: u64, spec: &mut Spec) {
     if spec.git.workflow == Workflow::Commit {
         let workflows = [Workflow::Commit, Workflow::Push, Workflow::Pr, Workflow::PrMerge];
@@ -39,7 +39,7 @@ impl World {
         Event::BaseTaken(Box::new(base))
     }
 
-    /// What comes of an effect. What was done before a crash is found, and not done again.
+    /// The result of an effect. An effect done before a crash is found, and not repeated.
     pub(super) fn publish(&mut self, effect: Effect, tally: &mut Tally) -> Event {
         let said = || "so it was".to_owned();
         let (name, result) = match (self.random.below(16), effect) {

@@ -58,11 +58,11 @@ pub(super) struct Ledger {
     stale: bool,
     /// The last iteration is still to be committed.
     uncommitted: bool,
-    /// What the gates are asked about.
+    /// The tree that the gates are asked about.
     tree: Option<Oid>,
     /// The gate in flight: since when, and why it is stopped.
     gate: Option<(GateName, Timestamp, Option<StopReason>)>,
-    /// The last word of each gate: whether it passed, and about what it was asked.
+    /// The last result of each gate: whether it passed, and on which tree.
     words: BTreeMap<GateName, (bool, Option<Oid>)>,
     /// Gates that could not run.
     missing: success::Missing,
@@ -73,13 +73,13 @@ pub(super) struct Ledger {
     critic: Option<(Timestamp, Option<StopReason>)>,
     /// The last iteration that a critic was asked about.
     criticised: u32,
-    /// The last candidate touched what is protected.
+    /// The last candidate touched protected files.
     touched: bool,
     /// The agent said that it cannot be done, and the loop was not resumed since.
     gave_up: bool,
     /// How many iterations in a row said that a person is needed, since the loop was last resumed.
     blocked: u32,
-    /// What the gates are asked about has more to it than its tree shows.
+    /// The candidate has more to it than its tree shows.
     partial: bool,
     /// The next candidate is the first one after an attempt or a commit.
     fresh: bool,
@@ -95,7 +95,7 @@ pub(super) struct Ledger {
     outside: outside::Outside,
     approval: approval::Approval,
     progress: progress::Progress,
-    /// How often what is to be proven of this iteration was another than before, since it was made or approved of.
+    /// How often the candidate of this iteration changed, since the work was made or approved.
     changes: u32,
 }
 
@@ -199,7 +199,7 @@ impl Ledger {
         self.asked.contains(request)
     }
 
-    /// One more record, and what it must not be.
+    /// Checks and enters one more record.
     pub(super) fn enter(&mut self, record: &Record) {
         let Record { seq, at, event } = record;
         assert_eq!(*seq, self.seq + 1, "a record is missing");
@@ -413,7 +413,7 @@ impl Ledger {
                 self.committed = None;
                 let mut commands = self.spec.gates.iter().filter(|gate| !gate.is_review());
                 let asked = commands.all(|gate| self.words.contains_key(&gate.name));
-                // What a task begins at has landed, and was verified by that.
+                // The tree that a task begins at has landed, and was verified by that.
                 let is_known = asked || self.spec.task.is_some();
                 assert!(self.gate.is_none() && is_known, "no baseline");
                 assert!(self.has_base || self.spec.git == Default::default(), "the base is not known");
@@ -576,7 +576,7 @@ impl Ledger {
         assert!(is_given || !self.spec.approval, "nobody approved it");
     }
 
-    /// What an agent that judges used.
+    /// Adds the usage of an agent that judges.
     fn pay(&mut self, report: Option<&AgentReport>) {
         let tokens = report.and_then(|report| report.tokens);
         self.tokens += tokens.map_or(0, |(_, tokens)| tokens.counted());

@@ -3,7 +3,7 @@
 use crate::event::{Blocked, ClaimSource, End};
 use crate::stuck::Pattern;
 
-/// Of 10,000 seeds at least so many must show this.
+/// The least number of 10,000 seeds that must show each case.
 pub(super) const COVERED: &[(&str, &str, u64)] = &[
     ("end", "completed: promise", 500),
     ("end", "completed: state file", 200),

@@ -8,7 +8,7 @@ pub(super) struct Work {
     random: Random,
     state: u64,
     newest: u64,
-    /// Of so many attempts one adds nothing.
+    /// One in this many attempts adds nothing.
     idle: u64,
 }
 

@@ -34,7 +34,7 @@ pub(super) struct World {
     pub(super) real: u64,
     /// How far the wall clock was set wrong.
     pub(super) skew: i64,
-    /// What is on disk; the first `synced` of it even after a power loss.
+    /// The records on disk; the first `synced` of them even after a power loss.
     pub(super) records: Vec<Record>,
     pub(super) synced: usize,
     /// A partial line follows the records.
@@ -50,9 +50,9 @@ pub(super) struct World {
     pub(super) restless: bool,
     /// Its agents call for a person, more often than others.
     pub(super) despairs: bool,
-    /// What is in the worktree, as a number.
+    /// The content of the worktree, as a number.
     pub(super) tree: u32,
-    /// The same, with what git does not know; by numbers of its own, so that all else stays as it is.
+    /// The same, with files that git ignores; drawn from separate numbers, so that all other draws stay the same.
     pub(super) work: Work,
     /// When no process of the last attempt is left.
     pub(super) swept_at: Option<u64>,
@@ -97,7 +97,7 @@ fn sample_spec(random: &mut Random) -> Spec {
     spec
 }
 
-/// By numbers of its own, so that all else stays as it is.
+/// Drawn from separate numbers, so that all other draws stay the same.
 fn sample_until(seed: u64, spec: &Spec) -> Until {
     match Random::new(seed ^ 0x0075_6e74).between(1, 16) {
         1 if spec.limits.max_iterations.is_some() => Until::Count,

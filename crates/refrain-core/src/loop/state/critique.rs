@@ -10,12 +10,12 @@ pub struct Critiquing {
     pub child: Child,
 }
 
-/// What critics said.
+/// The feedback of critics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Feedback {
     /// The iteration after which the last one was started.
     pub(in crate::r#loop) asked: u32,
-    /// What it said, until an iteration that got it is charged.
+    /// The critic's message, until an iteration that got it is charged.
     pub said: Option<String>,
     /// Why it said nothing.
     pub error: Option<String>,

@@ -18,14 +18,14 @@ use crate::text::{clip, squeeze};
 /// How much of a reviewer's findings fits on one line, in bytes.
 const LONGEST_FINDINGS: usize = 160;
 
-/// What is to be proven.
+/// The work to be proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
     /// Its tree; none if there is no repository, and then no candidate is known to be the same as another.
     pub tree: Option<Oid>,
     /// The loop changed something that the tree does not show.
     pub partial: bool,
-    /// What of the protected was touched since the start.
+    /// Protected paths changed since the start.
     pub touched: Vec<Touched>,
 }
 
@@ -37,7 +37,7 @@ impl Candidate {
     }
 }
 
-/// What the gates said of a candidate.
+/// The gates' results on a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proof {
     pub candidate: Candidate,
@@ -45,18 +45,18 @@ pub struct Proof {
     pub results: Vec<GateResult>,
     /// The candidate was another each time the gates, or a commit hook, had run.
     pub restless: bool,
-    /// What the gates changed of it the last time they ran: the first [`CHANGED`] paths.
+    /// The paths that the gates changed in their last run: the first [`CHANGED`] ones.
     pub changed: Vec<RepoPath>,
     /// A person's answer, if one is asked: last of all.
     pub approval: Option<Approval>,
 }
 
-/// What a person says of a candidate that they are asked about.
+/// A person's answer on a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
     /// Nothing yet.
     Awaited,
-    /// That it is good; and when.
+    /// Approved; and when.
     Given(Timestamp),
     /// The loop continues without it; and when.
     Refused(Timestamp),
@@ -74,7 +74,7 @@ impl Proof {
             && spec.gates.iter().enumerate().filter(|(_, gate)| gate.hard).all(passed)
     }
 
-    /// That it never stayed the same, with what changed it, in words that follow "because".
+    /// Says that it never stayed the same, with the cause, in words that follow "because".
     #[must_use]
     pub fn instability(&self) -> Option<String> {
         let paths = self.changed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -95,14 +95,14 @@ impl Proof {
             .filter(|result| !result.passed() && result.spec(spec).is_some_and(|gate| gate.hard))
     }
 
-    /// What this gate said.
+    /// The result of this gate.
     #[must_use]
     pub fn of_gate(&self, gate: usize) -> Option<&GateResult> {
         self.results.iter().find(|result| result.gate == gate)
     }
 }
 
-/// What one gate said.
+/// The result of one gate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateResult {
     /// Its place in the specification.
@@ -114,7 +114,6 @@ pub struct GateResult {
     pub failure: Option<GateFailure>,
     /// How its process ended; none if it could not be started.
     pub exit: Option<Exit>,
-    /// How long it took.
     pub duration: Millis,
     /// It failed on the same candidate before it passed.
     pub flaky: bool,
@@ -122,9 +121,8 @@ pub struct GateResult {
     pub preview: String,
     /// How many test runners printed their summary.
     pub summaries: u32,
-    /// What its failure comes down to.
     pub fingerprint: Option<Fingerprint>,
-    /// What is kept of what it printed.
+    /// The seal of its kept output.
     pub log: Option<Seal>,
     /// Its usage, if it is an agent.
     pub usage: Usage,
@@ -150,11 +148,11 @@ pub enum GateFailure {
     Exit(Exit),
     /// It took longer than it may, and was stopped.
     TimeLimit,
-    /// It ended well, but tested nothing: what it said about that.
+    /// It ended well, but tested nothing: its message about that.
     NoTest(String),
     /// It could not be started: what the system said.
     NotStarted(String),
-    /// It is an agent, and what it found is not what was asked for.
+    /// It is an agent, and its findings reject the work.
     Review(String),
     /// It is an agent, and said neither yes nor no.
     NoVerdict(String),
@@ -185,9 +183,9 @@ pub struct Proving {
     pub claim: Option<ClaimSource>,
     /// The gates that are asked, as their places in the specification.
     pub asked: Vec<usize>,
-    /// What is to be proven, once it is taken.
+    /// The candidate, once it is taken.
     pub candidate: Option<Candidate>,
-    /// What the gates changed of the one before.
+    /// The paths that the gates changed in the one before.
     pub changed: Vec<RepoPath>,
     /// The results so far, in the order of the gates.
     pub results: Vec<GateResult>,

@@ -658,8 +658,7 @@ impl Journal {
         self.spawns().after_ms(ms).exits(exit)
     }
 
-    /// An attempt that its runner does not survive.
-    /// What comes next outside is begun, and comes to this.
+    /// The next effect outside is begun, and has this result.
     pub(in crate::r#loop) fn publishes(self, effect: Effect, result: PublishResult) -> Self {
         let journal =
             if effect.leaves_something() { self.then(Event::PublishStarted { effect }) } else { self };

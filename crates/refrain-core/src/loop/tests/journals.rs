@@ -260,7 +260,7 @@ pub(super) fn aimed(event: Event, state: &LoopState) -> Event {
     }
 }
 
-/// What the fold accepts of these events.
+/// The events of these that the fold accepts.
 pub(super) fn loose() -> impl Strategy<Value = Journal> {
     let aims = proptest::bool::weighted(0.6);
     (any_spec(), vec((any_event(), aims, 0..20_000i64), 0..220)).prop_map(|(spec, events)| {

@@ -50,10 +50,10 @@ fn after_every_event_each_other_event_either_fits_or_changes_nothing() {
 
 const CANCEL: Ask = Ask::Cancel(Urgency::AfterIteration);
 
-/// What may come while a loop is driven and nothing runs.
+/// Events that may come while a loop is driven and nothing runs.
 const BETWEEN: &str = "session.bound, work.saved, work.unsaved";
 
-/// What moves a loop on: exactly these of the events of [`every_event`] that are no mere notes.
+/// Events that move a loop on: exactly these of the events of [`every_event`] that are no mere notes.
 #[rstest]
 #[case::nobody_drives_it(Journal::of(spec()), &["runner.started", "loop.resumed", "session.bound"])]
 #[case::idle(Journal::running(), &["runner.started", "loop.resumed", BETWEEN, "wait.started", "iteration.begun 1"])]
@@ -160,7 +160,7 @@ fn a_loop_moves_on_by(#[case] journal: Journal, #[case] moves: &[&str]) {
     assert_eq!(found, moves);
 }
 
-/// What needs neither a claim nor a cancel.
+/// Ends that need neither a claim nor a cancel.
 const STOPS: &[&str] = &["iteration-cap", "timed-out", "paused", "blocked", "blocked", "blocked", "blocked"];
 
 /// How a loop can end: exactly these of [`every_end`].

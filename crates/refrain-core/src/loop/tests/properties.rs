@@ -110,7 +110,7 @@ proptest! {
         let granted = journal.state.resume(&grant(Some(resumed.0), Some(Millis(resumed.1))));
         prop_assert!(matches!(granted, Ok(None) | Err(_)), "{granted:?} after a cancel");
         if !journal.state.is_busy() && journal.state.ended.is_none() {
-            // What the last iteration changed is proven and committed first, once no process is left that may write.
+            // The changes of the last iteration are proven and committed first, once no process is left that may write.
             let fits = matches!(
                 journal.next(),
                 Step::Finish(End::Cancelled)

@@ -72,7 +72,7 @@ pub struct AttemptFinished {
     pub sealed: Sealed,
 }
 
-/// Journals of before said only whether it was done.
+/// Old journals said only whether it was done.
 fn said<'de, D: Deserializer<'de>>(value: D) -> Result<Option<WorkStatus>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -17,7 +17,7 @@ pub enum Until {
 }
 
 impl Until {
-    /// Whether it is what loops do anyway.
+    /// Whether it is the default.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         *self == Self::Complete

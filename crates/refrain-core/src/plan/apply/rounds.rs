@@ -107,7 +107,7 @@ impl PlanState {
         }
     }
 
-    /// A loop that has spent all that it was given gets another share of what is left, as far as there is something.
+    /// A loop that has spent its share gets another share of what is left, if anything is left.
     pub(super) fn grant_money(&mut self, task: usize, cost: Option<Usd>) {
         let spent = |running: &mut Running| running.money = running.money.max(running.money.and(cost));
         self.running_of(task).map(spent);
@@ -139,10 +139,10 @@ impl PlanState {
         self.lose(task);
     }
 
-    /// It will not be done by itself, nor will what waits for it.
+    /// It will not be done without a person, nor will what waits for it.
     pub(super) fn lose(&mut self, task: usize) {
         self.settle(task);
-        // Each is reached once, as what is hopeless already is passed over.
+        // Each is reached once, as hopeless tasks are skipped.
         let mut reached = self.graph.dependents(task);
         while let Some(task) = reached.pop() {
             let state = &mut self.tasks[task];

@@ -30,7 +30,7 @@ impl PlanState {
                 },
             })
             .collect();
-        // What is gone from the file, but under way or landed, is still the plan's.
+        // A task that is gone from the file, but under way or landed, is still the plan's.
         let (mut kept, gone): (Vec<_>, Vec<_>) =
             known.into_iter().map(|(id, (task, _))| task.deleted(lands(&id))).partition(TaskState::is_begun);
         self.gone.extend(gone.into_iter().map(|task| (task.card.id, task.rounds)));
@@ -49,8 +49,8 @@ impl PlanState {
         self.waves.truncate(first_open);
         let (mut ready, mut running, mut proven) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let mut order: Vec<usize> = self.graph.waves().iter().flatten().copied().collect();
-        // What is under way, or landed, stays in the plan, although a cycle, or what became of that which it is a part of,
-        // keeps it out of the graph's waves.
+        // A task that is under way, or landed, stays in the plan, even if a cycle, or the state of its parent, keeps it
+        // out of the graph's waves.
         let is_kept = |task: &usize| self.tasks[*task].is_begun() && self.graph.wave_of(*task).is_none();
         order.extend((0..self.tasks.len()).filter(is_kept));
         let in_batch: BTreeSet<&TaskId> =
@@ -202,7 +202,7 @@ impl TaskState {
         }
     }
 
-    /// Whether what depends on it will never begin by itself.
+    /// Whether its dependents will never begin without a person.
     pub(super) fn is_lost(&self) -> bool {
         match self.stage {
             Stage::Stopped(_) => true,
@@ -212,7 +212,7 @@ impl TaskState {
         }
     }
 
-    /// Whether nothing more is to be done about it by itself.
+    /// Whether the plan has nothing more to do about it.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         match self.stage {

@@ -25,7 +25,7 @@ struct Section {
     says_task: bool,
 }
 
-/// What a plan says about a task.
+/// The part of a plan on a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Excerpt<'a> {
     /// Its section, heading and all.
@@ -44,9 +44,9 @@ struct Heading {
 }
 
 impl PlanDocument {
-    /// The plan, with all sections found. A heading names a task by its exact id, at its beginning: `Task 1: …`, `1. …`, `1`,
-    /// `1.2 …`; of two that name the same one counts that says `Task`, then the first. A section ends before the next heading
-    /// of the same or a higher level.
+    /// The plan, with all sections found. A heading names a task by its exact id, at its beginning: `Task 1: …`, `1.
+    /// …`, `1`, `1.2 …`; if two name the same task, the one that says `Task` counts, then the first. A section ends
+    /// before the next heading of the same or a higher level.
     #[must_use]
     pub fn read(text: String) -> Self {
         let headings = headings(&text);
@@ -97,7 +97,7 @@ impl PlanDocument {
     }
 }
 
-/// What a heading that names a task calls it, and whether it says that it is one.
+/// The id in a heading that names a task, and whether it says `Task`.
 fn named(words: &str) -> Option<(bool, &str)> {
     let words = words.trim_start();
     let behind = words.get(..4).filter(|word| word.eq_ignore_ascii_case("task")).map(|_| &words[4..]);

@@ -7,7 +7,7 @@ use crate::plan::Task;
 use crate::promise::{GIVES_UP, PLACEHOLDER};
 use crate::text::{printable, squeeze};
 
-/// What a loop is given as its prompt that works on `task` of the tag `tag`.
+/// The prompt of a loop that works on `task` of the tag `tag`.
 #[must_use]
 pub fn prompt(task: &Task, tag: &str, brief: &Brief, again: Option<&Again>) -> String {
     let line = |text: &str| squeeze(&printable(text));

@@ -7,7 +7,7 @@ use super::{Brief, PartKind};
 use crate::plan::brief::tokens::tokens;
 use crate::plan::{Problem, TaskId};
 
-/// How large a specification is.
+/// The size of a specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
     pub tokens: u64,
@@ -27,7 +27,6 @@ pub struct PartSize {
 }
 
 impl Brief {
-    /// How large it is.
     #[must_use]
     pub fn size(&self) -> Size {
         let of = |part: &super::Part| PartSize {

@@ -13,13 +13,13 @@ use crate::plan::{Graph, Task, TaskId};
 use crate::prompt::fenced_as;
 use crate::text::{printable, squeeze};
 
-/// What a specification may have before it is warned of, in tokens (seed 001, `max_spec_tokens`).
+/// The size of a specification above which there is a warning, in tokens (seed 001, `max_spec_tokens`).
 pub const MAX_TOKENS: u64 = 5_000;
 
 /// Between two parts.
 pub(super) const RULE: &str = "\n\n---\n\n";
 
-/// What a specification is made of besides its task.
+/// The sources of a specification besides its task.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sources<'a> {
     pub plan: Option<&'a PlanDocument>,
@@ -50,9 +50,8 @@ pub struct Brief {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     pub kind: PartKind,
-    /// What people call it: the name of a file.
+    /// Its name for people: that of a file.
     pub name: String,
-    /// What it says.
     pub text: String,
 }
 
@@ -122,13 +121,12 @@ impl Brief {
         Self { parts, text }
     }
 
-    /// What it says.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What it is made of, in the order in which it was.
+    /// Its parts, in order.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.parts
@@ -186,7 +184,7 @@ fn about(graph: &Graph, at: usize) -> String {
     text
 }
 
-/// What a task says of the whole that its parts make: in its file, and in the plan in front of them.
+/// What a task says of the whole that its parts make: in its file, and in the plan before them.
 fn whole(graph: &Graph, at: usize, plan: Option<&PlanDocument>) -> String {
     let task = &graph.tasks()[at];
     let own = [task.description.as_deref(), task.details.as_deref()];

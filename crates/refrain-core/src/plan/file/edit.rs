@@ -19,7 +19,7 @@ impl Edits {
 
     /// The text with all of it done. Ranges do not overlap.
     pub(super) fn apply(mut self, text: &str) -> String {
-        // Stable: what is put in at one place keeps its order.
+        // Stable: insertions at one place keep their order.
         self.0.sort_by_key(|(range, _)| range.start);
         let added: usize = self.0.iter().map(|(_, with)| with.len()).sum();
         let mut out = String::with_capacity(text.len() + added);

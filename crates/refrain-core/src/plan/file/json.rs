@@ -86,7 +86,8 @@ pub(super) fn read(text: &str, tag: Option<&str>) -> Result<Tasks, FileError> {
     let group = group(text, tag)?;
     let whole = group.tasks.read::<Vec<Raw<'_>>>(text)?;
     let (mut tasks, mut parents) = (Vec::with_capacity(whole.len()), HashMap::new());
-    // One after the other, each with what is in it: all that a large file says of them takes several times its tasks.
+    // One after the other, each with its content: holding all raw values of a large file takes several times the size
+    // of its tasks.
     let mut entries = Vec::new();
     for raw in whole {
         enter(text, raw, None, &mut entries)?;
@@ -149,8 +150,8 @@ pub(super) fn entries<'a>(text: &'a str, tag: Option<&str>) -> Result<Vec<Entry<
     Ok(entries)
 }
 
-/// Enters a task and those in it. It ends however deep they are: each id is longer than that of the one around it, and ids
-/// are short.
+/// Enters a task and those in it. It ends at any depth: each id is longer than that of the task around it, and ids are
+/// short.
 fn enter<'a>(
     text: &'a str,
     raw: Raw<'a>,

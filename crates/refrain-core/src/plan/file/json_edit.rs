@@ -66,7 +66,7 @@ fn write(text: &str, entry: &Entry<'_>, change: &Change, edits: &mut Edits) {
     }
 }
 
-/// How the members of an object are written down.
+/// The layout of an object's members.
 struct Manner<'a> {
     /// The text before a key.
     before: &'a str,

@@ -22,7 +22,7 @@ use std::collections::HashMap;
 pub use error::FileError;
 pub use tasks::{Change, Changed, Tasks};
 
-/// How tasks are written down.
+/// The format of a task file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A file for each tag: `{"tag", "tasks": [{"id": 1, "depends_on": [2], …}], "waves": […]}`.

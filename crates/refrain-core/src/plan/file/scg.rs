@@ -16,7 +16,7 @@ use super::error::{FileError, Place};
 use super::scg_row::{Node, columns, id, malformed, node};
 use crate::plan::{Note, Task, TaskId, TaskStatus};
 
-/// What the first line begins with.
+/// The begin of the first line.
 const HEADER: &str = "# SCUD Graph";
 
 /// Fields of details that are ours.
@@ -268,7 +268,7 @@ impl Detail {
             "details" => task.details = Some(words),
             "test_strategy" => task.test_strategy = Some(words),
             "verification" => task.verification = Some(words),
-            // What was written beside a `B` says nothing once that is another letter.
+            // The details of a `B` mean nothing once the letter is another.
             STATUS if task.status == TaskStatus::Blocked => {
                 let named = TaskStatus::named(words.trim());
                 task.status = named.ok_or_else(|| refused(words, super::error::statuses()))?;

@@ -89,7 +89,7 @@ impl<'a> Writer<'a> {
         format!("{end}{task} | {field} |{lines}")
     }
 
-    /// What ends the lines of this file.
+    /// The line ending of this file.
     fn line_end(&self) -> &'static str {
         if self.text.split_once('\n').is_some_and(|(line, _)| line.ends_with('\r')) { "\r\n" } else { "\n" }
     }

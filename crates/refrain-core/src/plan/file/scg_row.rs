@@ -119,7 +119,7 @@ pub(super) fn id(text: &str, at: usize, word: &str) -> Result<TaskId, FileError>
     word.trim().parse().map_err(|error: TaskIdError| malformed(text, at, error.to_string()))
 }
 
-/// What is wrong with a row.
+/// The error of a malformed row.
 pub(super) fn malformed(text: &str, at: usize, why: impl Into<String>) -> FileError {
     FileError::Malformed { place: Place::of(text, at), why: why.into() }
 }

@@ -11,7 +11,7 @@ pub struct Tasks {
     pub tasks: Vec<Task>,
     /// The shell command that proves every one of them, if the file names one.
     pub verification: Option<String>,
-    /// What is odd about the file, though it can be read.
+    /// Oddities of a readable file.
     pub odd: Vec<Problem>,
 }
 

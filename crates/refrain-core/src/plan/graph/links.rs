@@ -6,7 +6,7 @@ use crate::plan::graph::edges::Edges;
 use crate::plan::{Problem, Task, TaskId};
 use crate::text::nearest;
 
-/// How many unknown names are answered with the nearest: comparing each with all would not be linear.
+/// For how many unknown names the nearest known one is suggested: comparing each with all would not be linear.
 const GUESSED: usize = 20;
 
 /// The place of each task, by its id.

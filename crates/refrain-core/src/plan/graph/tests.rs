@@ -237,7 +237,7 @@ prop_compose! {
             };
             let mut task = Task::new(name.parse().unwrap(), String::new());
             task.status = [TaskStatus::Pending, TaskStatus::Expanded, TaskStatus::InProgress, TaskStatus::Pending][status];
-            // Only on what is no part of anything, else parts might wait for their own whole.
+            // Only on top-level tasks, else parts might wait for their own whole.
             let others: Vec<_> = tasks.iter().filter(|other| other.parent.is_none() && other.status != TaskStatus::Expanded).collect();
             if whole.is_none() && !others.is_empty() {
                 task.dependencies = dependencies.iter().map(|index| index.get(&others).id.clone()).collect();

@@ -33,7 +33,7 @@ enum Phase {
 #[derive(Clone, Debug)]
 struct Fact {
     phase: Phase,
-    /// What its file said when it was read last.
+    /// Its status in the file at the last reading.
     word: TaskStatus,
     needs: Vec<usize>,
     rounds: u32,
@@ -63,7 +63,7 @@ pub(super) struct Ledger {
     budget: Option<Usd>,
     /// By their ids, which are numbers: a debug build compares those faster.
     tasks: BTreeMap<usize, Fact>,
-    /// How many rounds there were of what is gone from the file.
+    /// How many rounds each task had that is gone from the file.
     gone: BTreeMap<usize, u32>,
     loops: BTreeSet<LoopId>,
     used: u32,
@@ -75,7 +75,7 @@ pub(super) struct Ledger {
     in_waves: BTreeSet<usize>,
     is_asked: bool,
     is_cancelled: bool,
-    /// How agents failed that changed nothing, of the tasks that ended last in a row.
+    /// The failures of agents that changed nothing, of the last tasks in a row.
     in_vain: Vec<String>,
     hindered: bool,
     ended: Option<PlanEnd>,
@@ -104,7 +104,7 @@ impl Ledger {
         }
     }
 
-    /// What a task has to be for those that need it.
+    /// Whether a task satisfies its dependents.
     fn is_met(&self, id: usize) -> bool {
         self.tasks.get(&id).is_none_or(|fact| match fact.phase {
             Phase::Landed => true,
@@ -113,7 +113,8 @@ impl Ledger {
         })
     }
 
-    /// What will never come to be by itself. Ids are numbers, and needs smaller ones, so that one pass is enough.
+    /// The tasks that will not be done without a person. Ids are numbers, and dependencies smaller ones, so that one
+    /// pass is enough.
     fn lost(&self) -> Vec<bool> {
         let mut lost = vec![false; self.tasks.keys().max().map_or(0, |last| last + 1)];
         for (&id, fact) in &self.tasks {
@@ -203,7 +204,7 @@ impl Ledger {
             PlanEvent::BatchMerged { merged, refused } => {
                 assert!(self.batch.is_none(), "two batches at a time");
                 assert!(merged.len() + refused.len() <= 16, "a batch of {}", merged.len());
-                // What was taken off the plan meanwhile is passed over, and what was merged on top of it waits.
+                // A task withdrawn meanwhile is skipped, and one merged on top of it waits.
                 let is_proven =
                     |id| self.tasks.get(&id).is_some_and(|it| matches!(it.phase, Phase::Proven { .. }));
                 let parts = merged.iter().map(|one| (number(&one.task), one.tree.clone()));
@@ -410,7 +411,7 @@ impl Ledger {
             let (id, tree) = &batch.parts[place - 1];
             self.tasks[id].phase == Phase::Proven { tree: Some(tree.clone()) }
         };
-        // What may not land although it is well only shortens what was verified.
+        // A good task that may not land only shortens the verified batch.
         let is_verified = refused.is_some()
             || good == 0
             || !self.spec.verifies()
@@ -477,7 +478,7 @@ impl Ledger {
                 Stage::Stopped(stop) => Phase::Stopped(stop.clone()),
             };
             assert_eq!(phase, fact.phase, "{id}");
-            // What a cancelled plan did not hand over is still to be done.
+            // Work that a cancelled plan did not hand over is still to be done.
             let is_kept = match &task.stage {
                 Stage::Landed { commit: Some(_) } if self.ended == Some(PlanEnd::Cancelled) => {
                     self.handed.contains(&id)

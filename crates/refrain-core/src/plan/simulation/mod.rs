@@ -16,7 +16,7 @@ mod world;
 use crate::simulation::Simulation;
 use world::{Crashes, World};
 
-/// Of 10,000 seeds at least so many must show this.
+/// The least number of 10,000 seeds that must show each case.
 const COVERED: &[(&str, &str, u64)] = &[
     ("batch", "cannot be merged", 100),
     ("batch", "conflict", 3_000),

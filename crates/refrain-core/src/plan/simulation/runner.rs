@@ -25,7 +25,7 @@ const MANY_STEPS: u32 = 1_500;
 /// After so many events a person loses patience, and cancels.
 const MANY_EVENTS: u64 = 2_500;
 
-/// What git, or the verification, is doing.
+/// The running work of git, or of the verification.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     until: u64,
@@ -196,7 +196,7 @@ impl World {
         };
         self.live.tasks_changed = false;
         self.append(event)?;
-        // What a person wrote in vain does not stay.
+        // A rejected edit of a person does not stay.
         self.bring_file_up_to_date();
         Ok(())
     }
@@ -429,7 +429,7 @@ impl World {
         PlanEvent::WaveCompleted { wave, commit, tasks, rest }
     }
 
-    /// What has landed of later waves, anew on top of a commit.
+    /// The landed work of later waves, anew on top of a commit.
     fn anew(&mut self, onto: &Oid, complete: &[TaskId]) -> Vec<Oid> {
         let later = self.state.line.iter().filter(|(id, _)| !complete.contains(id));
         let pieces: Vec<_> = later.map(|(id, _)| self.piece(id)).collect();

@@ -6,7 +6,7 @@ use crate::event::Urgency;
 use crate::plan::{AgentFault, Stop, TaskEnd, TaskId};
 use crate::simulation::random::Random;
 
-/// How the loops of a world like to end.
+/// The usual ends of a world's loops.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Temper {
     Able,
@@ -14,7 +14,7 @@ pub(super) enum Temper {
     Hopeless,
 }
 
-/// What becomes of a loop, if it is left alone for long enough.
+/// The end of a loop that is left alone for long enough.
 #[derive(Clone, Debug, PartialEq)]
 enum Fate {
     Proven,
@@ -30,7 +30,7 @@ pub(super) struct TaskLoop {
     fate: Fate,
     /// In which iteration.
     fate_in: u32,
-    /// How its agent fails, if it does.
+    /// The failure of its agent, if any.
     fault: Option<&'static str>,
     pace: u64,
     price: u64,
@@ -49,7 +49,7 @@ pub(super) struct TaskLoop {
 pub(super) enum News {
     /// An iteration is over, and the next one begins.
     Nothing,
-    /// It is done: what it leaves is still to be looked at.
+    /// It is done: its work is still to be checked.
     Done,
     /// It has stopped.
     Over(TaskEnd),
@@ -158,7 +158,7 @@ impl TaskLoop {
         News::Nothing
     }
 
-    /// How its last agent failed.
+    /// The failure of its last agent.
     pub(super) fn fault(&self, end: &TaskEnd) -> Option<AgentFault> {
         let is_known = self.fault.filter(|_| matches!(end, TaskEnd::Stopped(_)));
         is_known.map(|said| AgentFault { said: said.to_owned(), fingerprint: None })

@@ -45,14 +45,14 @@ pub(super) struct World {
     pub(super) git: Git,
     pub(super) loops: BTreeMap<LoopId, TaskLoop>,
     pub(super) temper: Temper,
-    /// One in so many steps of git cannot be done.
+    /// One in this many steps of git fails.
     pub(super) hinders: u64,
     pub(super) job: Option<Job>,
     pub(super) person: Person,
     pub(super) ledger: Ledger,
     crashes: Crashes,
     written: u64,
-    /// Steps since time passed, and in all.
+    /// Steps since time passed, and in total.
     pub(super) idle_steps: u32,
 }
 

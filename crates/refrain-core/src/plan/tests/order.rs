@@ -134,7 +134,7 @@ fn plans() -> Vec<Plan> {
         landed(),
         landed().completes(1, 3),
         landed().completes(1, 3).hands_over(3),
-        // What landed ahead of its wave is made anew when that is complete.
+        // Work that landed ahead of its wave is made anew when that is complete.
         Plan::of(&[("1", &[]), ("3", &[])], |_| {})
             .starts()
             .proves("3")

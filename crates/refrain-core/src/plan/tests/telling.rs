@@ -75,7 +75,7 @@ fn what_it_took_is_told_in_one_way_and_how_its_agent_failed() {
     assert_eq!(because(&resumed), "stuck after 1 iteration of round 2, 4 in all", "it failed before");
 }
 
-/// What a word that a person writes makes of a task: out of the plan, in it again, or what it was.
+/// The effect of a status that a person writes: out of the plan, in it again, or unchanged.
 #[test]
 fn what_a_person_writes_is_obeyed() {
     let is_out = |plan: &Plan| plan.task("1").stage == Stage::Out;

@@ -292,7 +292,7 @@ fn any_loop() -> impl Strategy<Value = (Spec, bool)> {
     )
 }
 
-/// How much of the fixed part is the user's: paths, names and commands of gates, globs, the promise.
+/// The size of the user's part of the text: paths, names and commands of gates, globs, the promise.
 fn users_own(spec: &Spec) -> usize {
     let of_gate = |gate: &GateSpec| match &gate.check {
         Check::Command(command) => gate.name.as_str().len() + command.len(),

@@ -76,7 +76,7 @@ fn steered(mut state: LoopState, words: &[&str]) -> LoopState {
     state
 }
 
-/// How a loop works that is a command, with a promise and without git.
+/// The fixed part for a loop with a command as its agent, with a promise and without git.
 const FIXED: &str = "\
 ## How this loop works
 - You are started again for each run, until you claim to be done. Earlier runs' changes are in the files.
@@ -264,7 +264,7 @@ fn a_near_miss_of_an_earlier_iteration_is_not_told_again() {
     assert!(!assemble(&after(spec(TAGGED), ends), None).contains("NOT HEARD"));
 }
 
-/// What a loop with a gate of each kind printed.
+/// The outputs of a loop with a gate of each kind.
 fn said(gates: &[(usize, String)]) -> Vec<(Quote, String)> {
     let quote = |gate| Quote::Gate(GateRun { gate, of: FIRST, run: 1 });
     gates.iter().map(|(gate, text)| (quote(*gate), text.clone())).collect()

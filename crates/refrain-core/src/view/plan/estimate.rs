@@ -48,12 +48,12 @@ pub(super) fn of(state: &PlanState, is_driven: bool, now: Timestamp) -> Option<E
     Some(Estimate { left_ms: Millis(left), at: at.filter(|_| is_driven), from_tasks: landed().count() })
 }
 
-/// How much a task is, next to others.
+/// The weight of a task, relative to others.
 fn weight(task: &TaskState) -> u64 {
     u64::from(task.card.complexity.max(1))
 }
 
-/// Wave after wave: each takes as long as its longest task, or as all of them with so many hands.
+/// Wave after wave: each takes as long as its longest task, or as all of them with this many jobs.
 fn in_waves(state: &PlanState, left: &[u64]) -> u64 {
     let wave = |wave: &crate::plan::Wave| {
         let longest = wave.tasks.iter().map(|task| left[*task]).max().unwrap_or_default();
@@ -63,7 +63,7 @@ fn in_waves(state: &PlanState, left: &[u64]) -> u64 {
     state.waves.iter().map(wave).sum()
 }
 
-/// Without barriers: as long as the longest chain, or as all with so many hands.
+/// Without barriers: as long as the longest chain, or as all with this many jobs.
 fn in_a_line(state: &PlanState, left: &[u64]) -> u64 {
     let mut until = vec![0; left.len()];
     for task in state.waves.iter().flat_map(|wave| &wave.tasks) {

@@ -143,21 +143,19 @@ pub struct Estimate {
     pub from_tasks: usize,
 }
 
-/// What the loop of a task says of itself.
+/// The facts of a task's loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskLoop {
     /// Iterations begun.
     pub iteration: u32,
     /// The latest attempt of that iteration.
     pub attempt: u32,
-    /// Where it stands.
     pub status: StatusWord,
     /// Why, in one line.
     pub reason: String,
     pub wait: Option<WaitView>,
     /// The last line that its agent said.
     pub preview: Option<String>,
-    /// What it used.
     pub usage: Usage,
 }
 

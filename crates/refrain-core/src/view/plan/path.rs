@@ -11,7 +11,7 @@ use crate::plan::TaskId;
 pub fn critical_path(tasks: &[TaskView]) -> Vec<TaskId> {
     let open: Vec<&TaskView> = tasks.iter().filter(|task| is_open(task)).collect();
     let places: HashMap<&TaskId, usize> = open.iter().enumerate().map(|(n, task)| (&task.id, n)).collect();
-    // How long the chain is that ends with a task, and which comes before it in that.
+    // The length of the chain that ends with a task, and the task before it in that chain.
     let mut ends: Vec<Option<(u64, Option<usize>)>> = vec![None; open.len()];
     let mut by_wave: Vec<usize> = (0..open.len()).collect();
     // A task's dependencies are in waves before its own.

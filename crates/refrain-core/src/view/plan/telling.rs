@@ -5,7 +5,7 @@ use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskState};
 use crate::view::telling::asked_by;
 use crate::view::{StatusWord, sum};
 
-/// So many of something.
+/// A number and its noun.
 fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
@@ -51,7 +51,7 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
     }
 }
 
-/// What is being done.
+/// The work in progress.
 fn at_work(state: &PlanState, all: usize) -> String {
     if all == 0 {
         return "the tasks are being read".to_owned();
@@ -117,7 +117,7 @@ fn waiting(state: &PlanState) -> impl Iterator<Item = &TaskState> {
     state.tasks.iter().filter(|task| matches!(task.stage, Stage::Waiting(_)) && task.is_hopeless)
 }
 
-/// What a task waits for that is not this plan's to do.
+/// What a task waits for outside this plan.
 fn waited_for(state: &PlanState, task: &TaskState) -> String {
     let of = |id| state.task(id).filter(|before| !before.is_met());
     let unmet = task.card.dependencies.iter().filter_map(of);

@@ -23,7 +23,7 @@ pub struct Given {
     whole: Value,
 }
 
-/// What has to be known of a report before it can be compared with anything.
+/// The fields of a report that are needed before it can be compared.
 #[derive(Deserialize)]
 struct Marks {
     schema: u32,
@@ -39,7 +39,7 @@ struct Reported {
 }
 
 impl Given {
-    /// Reads what `refrain report --json` printed.
+    /// Reads the output of `refrain report --json`.
     ///
     /// # Errors
     /// What is wrong with it.

@@ -20,7 +20,7 @@ const PROMPT: usize = 64 << 10;
 /// How many paths that were dirty before the loop are named.
 const DIRTY: usize = 200;
 
-/// What neither the events nor the state of a loop say.
+/// Facts that neither the events nor the state of a loop have.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The version of Refrain that makes the report.
@@ -31,7 +31,7 @@ pub struct Found {
     pub runner: Option<bool>,
     /// The tree of the commit that the loop began at.
     pub base_tree: Option<Oid>,
-    /// Which files differ between the base and what the loop made.
+    /// The files that differ between the base and the loop's work.
     pub files: Option<Files>,
     pub evidence: Vec<SealedFile>,
     /// The path of the log of each gate's last result, and the last lines of it, by the gate's place.
@@ -45,7 +45,7 @@ pub fn tree<'a>(state: &'a LoopState, trail: &'a Trail) -> Option<&'a Oid> {
     proven.or_else(|| trail.commits.iter().rev().find_map(|(_, tree, _)| tree.as_ref()))
 }
 
-/// What it is that shows what a loop has changed so far.
+/// What shows the changes of a loop so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work<'a> {
     /// The folder that it works in, as it is now.

@@ -23,11 +23,9 @@ pub struct Trail {
     pub commits: Vec<(Oid, Option<Oid>, u32)>,
     /// What the last commit omitted, and how much more than is named.
     pub left_out: (Vec<LeftOut>, u64),
-    /// What critics said, oldest first.
+    /// The critics' messages, oldest first.
     pub critiques: Vec<Critique>,
-    /// What reviewers used.
     pub reviewers: Usage,
-    /// What critics used.
     pub critics: Usage,
 }
 
@@ -37,26 +35,25 @@ pub struct KeptFile {
     /// The attempt that it followed; of iteration 0 before the first.
     pub of: AttemptId,
     pub kept: Kept,
-    /// What it was when it was whole.
     pub seal: Seal,
 }
 
-/// Which file of an attempt.
+/// A file of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
     /// The agent's prompt.
     Prompt,
-    /// What it printed on standard output.
+    /// The agent's standard output.
     Output {
         /// Whether that is a stream of events.
         streams: bool,
     },
-    /// What this run of a gate printed.
+    /// The output of this run of a gate.
     Gate(GateName, u32),
 }
 
 impl Trail {
-    /// Of these events, all of one loop, from the first on.
+    /// The trail of these events, all of one loop, from the first on.
     #[must_use]
     pub fn of(records: &[Record]) -> Self {
         let mut trail = Self::default();
@@ -171,7 +168,7 @@ impl Trail {
         }
     }
 
-    /// What an agent that judged used, whether or not its end was seen.
+    /// Adds the usage of an agent that judged, whether or not its end was seen.
     fn pay(&mut self, judge: Option<Judge<'_>>, report: Option<&AgentReport>) {
         if let Some(Judge(agent, sum)) = judge {
             let sum = sum(self);
@@ -183,7 +180,7 @@ impl Trail {
 /// An agent that judges, and where its usage is added up.
 struct Judge<'a>(&'a AgentSpec, fn(&mut Trail) -> &mut Usage);
 
-/// What an agent used that was started afresh.
+/// The usage of an agent that was started afresh.
 fn used(agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
     let Some(report) = report else { return Usage::of_run(None, None, false) };
     let (tokens, cost) = (report.tokens.map(|(_, tokens)| tokens), report.cost.map(|(_, cost)| cost));

@@ -32,7 +32,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Of a journal that is intact, and of what was compared with it.
+    /// The verdict on an intact journal, with what was compared with it.
     #[must_use]
     pub fn new(id: LoopId, records: u64, torn_bytes: u64, checks: Vec<Check>) -> Self {
         let agrees = checks.iter().all(|check| check.outcome != Outcome::Differs);
@@ -48,7 +48,7 @@ impl Verdict {
         Self { signed, signature, agrees: self.agrees && !is_forged, ..self }
     }
 
-    /// Of a journal with only so many records in front of the first that is damaged.
+    /// The verdict on a journal with `records` records before the first damaged one.
     #[must_use]
     pub fn damaged(id: LoopId, records: u64, problem: String) -> Self {
         let problem = Some(problem);

@@ -17,7 +17,7 @@ pub struct TraceId([u8; 16]);
 pub struct SpanId([u8; 8]);
 
 impl TraceId {
-    /// That of the loop, or the plan, which was started then: a name can be given again.
+    /// The id of the loop, or the plan, which was started then: a name can be given again.
     pub(super) fn of(id: &LoopId, started_at: Timestamp) -> Self {
         let hash = blake3::hash(format!("{id} {}", started_at.as_nanosecond()).as_bytes());
         let mut bytes = [0; 16];
@@ -93,7 +93,7 @@ impl FromStr for Parent {
     }
 }
 
-/// So many bytes in lower-case digits, and nothing else.
+/// N bytes in lower-case digits, and nothing else.
 fn hex<const N: usize>(text: &str) -> Result<[u8; N], ParentError> {
     let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     if text.len() != 2 * N || !text.bytes().all(is_hex) {

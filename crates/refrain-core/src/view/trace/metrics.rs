@@ -47,7 +47,7 @@ struct Metric {
 
 enum Shape {
     Count,
-    /// How much it is together.
+    /// The total.
     Sum,
     /// A distribution with these bounds.
     Histogram(&'static [f64]),

@@ -210,7 +210,7 @@ impl Tracer {
     }
 }
 
-/// What an agent said of itself that judged the work.
+/// The report of an agent that judged the work.
 fn report_of(event: &Event) -> Option<&AgentReport> {
     if let Event::GateFinished(finished) = event {
         finished.review.as_ref()?.report.as_deref()
@@ -223,7 +223,7 @@ fn report_of(event: &Event) -> Option<&AgentReport> {
     }
 }
 
-/// What is known of an agent that is over, in the words of the GenAI conventions.
+/// The attributes of a finished agent, in the words of the GenAI conventions.
 fn agent_attributes(spec: &AgentSpec, report: Option<&AgentReport>, usage: Usage) -> Vec<Attribute> {
     let session = report.map(|report| &report.session);
     let tokens = usage.tokens;
@@ -255,14 +255,14 @@ fn agent_attributes(spec: &AgentSpec, report: Option<&AgentReport>, usage: Usage
     attributes
 }
 
-/// What was spent, and whether the numbers of tokens and money are complete.
+/// Spent money and tokens, and whether the numbers are complete.
 fn money(usage: Usage) -> impl Iterator<Item = Attribute> {
     let at_least = view::Usage::from(usage).at_least.then_some(("refrain.at_least", Value::Flag(true)));
     let cost = usage.cost.map(|cost| ("refrain.cost_usd", Value::Number(cost.into())));
     cost.into_iter().chain(at_least)
 }
 
-/// How the journal writes it.
+/// The word in the journal.
 fn word(word: impl serde::Serialize) -> String {
     let word = serde_json::to_value(word).ok();
     word.as_ref().and_then(|word| word.as_str()).unwrap_or_default().to_owned()

@@ -4,10 +4,10 @@
 use crate::event::{Approved, Blocked, End};
 use crate::git::Oid;
 
-/// What the records say of it.
+/// The approval according to the records.
 #[derive(Debug, Default)]
 pub(super) struct Approval {
-    /// What they said yes to last.
+    /// The last approved work.
     given: Option<Approved>,
     /// They sent the last claim back.
     pub(super) sent_back: bool,

@@ -4,7 +4,7 @@
 use crate::event::End;
 use crate::git::{ChecksVerdict, Effect, Oid, PublishReport, PublishResult, Workflow};
 
-/// What the records say of it.
+/// The effects outside according to the records.
 #[derive(Debug, Default)]
 pub(super) struct Outside {
     began: Option<Oid>,
@@ -88,7 +88,7 @@ impl Outside {
             return;
         }
         if self.merged {
-            // What a person did since is theirs.
+            // Work of a person since then is theirs.
             return assert_eq!(workflow, Workflow::PrMerge);
         }
         if workflow.publishes() {

@@ -13,11 +13,11 @@ use crate::work::WorkDigest;
 pub(super) struct Failures {
     /// The required gates whose last word is no.
     pub(super) gates: BTreeSet<GateName>,
-    /// By what is protected, unstable, sent back or refused outside.
+    /// By protections, an unstable tree, a returned merge or a refusal outside.
     pub(super) others: bool,
 }
 
-/// What the records say of it.
+/// The progress according to the records.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     began: Option<WorkDigest>,
@@ -38,7 +38,7 @@ pub(super) struct Progress {
     is_pending: bool,
     /// The gates are asked about it, or their earlier results hold for it.
     is_judged: bool,
-    /// Its agent failed, or what it published was refused.
+    /// Its agent failed, or its publication was refused.
     fails: bool,
 }
 
@@ -68,7 +68,7 @@ impl Progress {
         self.is_judged = true;
     }
 
-    /// What it published was refused.
+    /// Its publication was refused.
     pub(super) fn refuse(&mut self) {
         self.fails = true;
     }

@@ -96,7 +96,7 @@ fn an_agent_that_used_up_what_it_may_is_stopped_and_charged() {
     let mut journal = journal.obey().ends(cut);
     assert_eq!((journal.state.attempts[0].outcome, journal.state.charged), (Outcome::Budget, 1));
     assert_eq!(journal.state.costs, [Some(Usd(1_000))]);
-    // Another loop may have given back what it did not use.
+    // Another loop may have given back its unused money.
     journal.live.allowance = left(7);
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
 }

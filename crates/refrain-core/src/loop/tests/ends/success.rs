@@ -67,7 +67,7 @@ fn it_never_ends_a_loop_before_its_first_iteration() {
 
 #[test]
 fn it_is_asked_after_each_iteration_though_nothing_changed() {
-    // What git ignores may have changed.
+    // Files that git ignores may have changed.
     let journal = success(&[0, 1], |_| ()).attempts(silent()).takes(0);
     assert!(matches!(journal.next(), Step::Start(ChildId::Gate { gate: 0, .. })), "{:?}", journal.next());
     let journal = journal.gates_end(&[0, 0]).takes(0);

@@ -90,7 +90,7 @@ fn approved(spec: &mut Spec) {
     spec.approval = true;
 }
 
-/// What the last iteration left is proven as a claim would be; what failed is not asked again.
+/// The work of the last iteration is proven as a claim would be; a failed gate is not asked again.
 #[rstest]
 #[case::its_gate_passed(once(gates([true]), |_| ()).attempts(ends_well()).takes(1).gates_end(&[0]).takes(1), COUNTED, true)]
 #[case::its_gate_failed(once(gates([true]), |_| ()).attempts(ends_well()).takes(1).gates_end(&[1]), COUNTED, false)]

@@ -58,7 +58,7 @@ fn cut_off() -> AgentReport {
 
 #[test]
 fn a_reviewer_may_use_what_another_iteration_would_not_have() {
-    // Gemini says only at its end what it used: another iteration of 600 tokens would be too much.
+    // Gemini reports its usage only at its end: another iteration of 600 tokens would be too much.
     let journal = reviewed(AgentKind::Gemini, AgentKind::Opencode);
     let mut journal = journal.attempts(worked(1, tokens(300, 300))).takes(2).gates_end(&[0]).gates();
     journal.live.used = Usage { tokens: tokens(5, 5), ..Usage::default() };

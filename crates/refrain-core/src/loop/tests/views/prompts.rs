@@ -23,7 +23,7 @@ fn news(state: &LoopState, quoted: &[(Quote, String)]) -> Vec<String> {
     section.split("\n\n").next().unwrap().lines().map(str::to_owned).collect()
 }
 
-/// What gates printed, and what they had printed in their run before.
+/// The gates' output, and that of their run before.
 fn printed(now: &[(usize, String)], then: &[(usize, String)]) -> Vec<(Quote, String)> {
     let run = |gate| GateRun { gate, of: AttemptId { iteration: 1, attempt: 1 }, run: 1 };
     let now = now.iter().map(|(gate, text)| (Quote::Gate(run(*gate)), text.clone()));
@@ -225,7 +225,7 @@ fn committing_gate() -> Journal {
     journal.takes(0).gates_end(&[1])
 }
 
-/// A loop that commits what its gate passes on, which it did not in so many iterations.
+/// A loop that commits what its gate passes; the gate failed this many times in a row.
 fn red(times: u32) -> Journal {
     let run = |journal: Journal, tree| journal.attempts(ended()).takes(tree).gates_end(&[1]);
     (1..=times).fold(committing_gate(), run).starts()

@@ -59,7 +59,7 @@ fn completed<'a>(outline: &'a Outline, changed: &HashMap<&TaskId, TaskStatus>) -
     completed
 }
 
-/// Takes out the marks, but for those of what is done.
+/// Removes the marks, except those of done tasks.
 pub(in crate::plan::file) fn unmarked(text: &str) -> String {
     let Ok(outline) = Outline::of(text) else { return text.to_owned() };
     let mut edits = Edits::default();
@@ -74,7 +74,7 @@ fn write(text: &str, found: &Found, change: &Change, edits: &mut Edits) {
     let is_done = change.status == TaskStatus::Done;
     let mut all_ticked = true;
     for tick in &found.boxes {
-        // The steps of a heading stay as they are until it is done; the box of an item says what the item is.
+        // The steps of a heading stay as they are until it is done; the box of an item shows the item's status.
         let should = is_done || (found.is_heading && tick.is_ticked);
         if should != tick.is_ticked {
             edits.replace(tick.at..tick.at + 1, if should { "x" } else { " " });

@@ -39,7 +39,8 @@ pub(super) fn read(text: &str) -> Result<Tasks, FileError> {
         tasks.iter().filter(|task| !is_over(task)).filter_map(|task| task.parent.clone()).collect();
     let wholes: HashSet<_> = tasks.iter().filter_map(|task| task.parent.clone()).collect();
     for task in &mut tasks {
-        // It is done by them, and they were not given up for it: what a person ticks before they are done, is.
+        // Its parts complete it, and it was not given up for them: a task that a person ticks before its parts are done
+        // is done.
         if task.status == TaskStatus::Done && wholes.contains(&task.id) && !open.contains(&task.id) {
             task.status = TaskStatus::Expanded;
         }

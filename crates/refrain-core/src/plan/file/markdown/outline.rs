@@ -45,12 +45,12 @@ pub(super) struct Tick {
     pub(super) is_ticked: bool,
 }
 
-/// What the parser saw.
+/// The parser's findings.
 #[derive(Default)]
 struct Seen {
     headings: Vec<Heading>,
     items: Vec<Item>,
-    /// Code, with what it says, and HTML, without.
+    /// Code, with its text, and HTML, without.
     masked: Vec<(Range<usize>, Option<String>)>,
 }
 
@@ -117,7 +117,7 @@ impl Seen {
                 Event::Start(Tag::Item) => items.push(range),
                 Event::End(TagEnd::Item) => drop(items.pop()),
                 Event::TaskListMarker(is_ticked) => {
-                    // Of the innermost item it is the first thing: one item has one box.
+                    // The box is the first thing of the innermost item: one item has one box.
                     let line = text[range.end..].find('\n').map_or(text.len(), |end| range.end + end);
                     let tick = Tick { at: range.start + 1, is_ticked };
                     let item = items.last().cloned().unwrap_or(range.clone());
@@ -158,7 +158,7 @@ impl Seen {
             let line = trimmed(text, heading.inner.clone());
             let (mark, title) = marked(text, &line);
             let Some((id, title)) = words::heading(&squeeze(title)) else { continue };
-            // Levels of headings mean too many things: what is a part of a task says so by its number.
+            // Levels of headings mean too many things: a part of a task is known by its number.
             let is_part = |of: &Found| id.as_str().starts_with(&format!("{}.", of.id));
             let parent = open.iter().rev().map(|(_, parent)| *parent).find(|parent| is_part(&found[*parent]));
             open.push((heading.level, found.len()));
@@ -187,7 +187,7 @@ impl Seen {
             while open.pop_if(|at: &mut usize| ranges[*at].end <= range.start).is_some() {}
             let (mark, title) = marked(text, line);
             let (id, title) = words::item(title).unwrap_or_else(|| {
-                // Of items that are called the same each still is a task.
+                // Each of several items with one title is still a task.
                 let id = TaskId::from_words(title);
                 let tries = (2..).map_while(|number| format!("{id}-{number}").parse::<TaskId>().ok());
                 let id =
@@ -212,7 +212,7 @@ impl Seen {
         before > 0 && self.masked[before - 1].0.end > at
     }
 
-    /// What the block of code says before which there is nothing but space.
+    /// The text of the block of code after this place, with only space between.
     fn code_behind(&self, text: &str, at: usize) -> Option<String> {
         let next = self.masked.partition_point(|(range, _)| range.start < at);
         let (range, code) = self.masked.get(next)?;
@@ -244,7 +244,7 @@ fn with_parts(mut found: Vec<Found>) -> Vec<Found> {
     found
 }
 
-/// The words of a heading reach as far as anything in it.
+/// A heading's words reach as far as anything in it.
 fn widen(heading: Option<&mut Heading>, range: &Range<usize>) {
     if let Some(heading) = heading {
         let Range { start, end } = heading.inner;

@@ -7,7 +7,7 @@ use regex::Regex;
 
 use crate::plan::TaskId;
 
-/// What lines below a title say.
+/// The content of the lines below a title.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) dependencies: Vec<TaskId>,
@@ -18,7 +18,7 @@ pub(super) struct Said {
     pub(super) test_strategy: Option<String>,
 }
 
-/// What a line is about.
+/// The subject of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Dependencies,
@@ -152,7 +152,7 @@ fn after_task(text: &str) -> Option<&str> {
 pub(super) fn heading(text: &str) -> Option<(TaskId, String)> {
     let rest = after_task(text.trim_start_matches(['*', '_']))?;
     let word = rest.split_whitespace().next()?;
-    // Without a space after the colon it is one all the same: only a name without digits may be that of a tag.
+    // A space after the colon is optional: only a name without digits may be that of a tag.
     let cut = word.find(':').filter(|at| word[..*at].contains(|c: char| c.is_ascii_digit()));
     let word = &word[..cut.map_or(word.len(), |at| at + 1)];
     let id = word.trim_end_matches(['.', ':', ')', '*', '_']);
