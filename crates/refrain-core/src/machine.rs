@@ -206,8 +206,8 @@ impl<E: MachineEnd> Lifecycle<E> {
         Ok(())
     }
 
-    /// Whether an event is needed to resume it. None is for one whose runner died, unless it gets more or was about to pause.
-    /// One that was about to be cancelled gets no more: the next runner finishes that.
+    /// Whether an event is needed to resume it. None is for one whose runner died, unless it gets more or was about to
+    /// pause. One that was about to be cancelled gets no more: the next runner finishes that.
     pub(crate) fn may_resume(&self, gets_more: bool) -> Result<bool, Refusal> {
         match self.ended.map(|ended| ended.end) {
             Some(end) if end.is_final() => Err(Refusal::Final(end.name())),

@@ -190,7 +190,8 @@ fn feedback(state: &LoopState) -> Option<String> {
     Some(format!("REVIEWER FEEDBACK:\n{}", cut_middle(said.trim(), FAILURE_EXCERPT)))
 }
 
-/// The strategy shift, in every prompt as long as the loop makes no progress: the agent may not remember the last prompt.
+/// The strategy shift, in every prompt as long as the loop makes no progress: the agent may not remember the last
+/// prompt.
 fn directive(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
     let Verdict::Shift(pattern) = state.verdict() else { return None };
     let of_gate = |(gate, output): (usize, &str)| {

@@ -25,8 +25,8 @@ pub struct IterationResult {
     pub failure: Option<Fingerprint>,
     /// The gate that failed also failed before the first iteration: it is expected to, until the work is done.
     pub is_expected: bool,
-    /// The work when the iteration began and when its attempt ended; none if either is not known. That is never taken for
-    /// "unchanged".
+    /// The work when the iteration began and when its attempt ended; none if either is not known. That is never taken
+    /// for "unchanged".
     pub work: Option<(WorkDigest, WorkDigest)>,
     /// It claimed that the work is done.
     pub claimed: bool,
@@ -80,8 +80,8 @@ pub enum Verdict {
     Stuck(Pattern),
 }
 
-/// The fold of a loop's iterations. A change of what the loop is run with (`--on-stuck model=…`, a `resume` of a stuck loop) begins
-/// with a new one.
+/// The fold of a loop's iterations. A change of what the loop is run with (`--on-stuck model=…`, a `resume` of a stuck
+/// loop) begins with a new one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
     failure: Option<Fingerprint>,

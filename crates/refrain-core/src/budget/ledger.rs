@@ -14,7 +14,8 @@ use crate::event::Identity;
 /// The version of the ledger's format. A reader refuses any other.
 pub const VERSION: u32 = 1;
 
-/// For how many days before the last one it is known what was spent: no clock is more wrong than that, and no time zone.
+/// For how many days before the last one it is known what was spent: no clock is more wrong than that, and no time
+/// zone.
 const DAYS: i64 = 7;
 
 /// The money of one user's loops.

@@ -94,8 +94,8 @@ impl LoopState {
     }
 }
 
-/// Up to what a reservation of `amount` is to grow now that so much is used; none while that has time. The next thing that
-/// the agent says may cost as much as a quarter of a step: room for it is made before it is needed.
+/// Up to what a reservation of `amount` is to grow now that so much is used; none while that has time. The next thing
+/// that the agent says may cost as much as a quarter of a step: room for it is made before it is needed.
 #[must_use]
 pub fn to_grow(used: Usd, amount: Usd) -> Option<Usd> {
     let is_close = used.0.saturating_add(STEP.0 / 4) >= amount.0;

@@ -47,7 +47,8 @@ fn without_repetitions(names: BTreeSet<String>) -> BTreeSet<String> {
     names.iter().filter(|name| !is_repeated(name)).cloned().collect()
 }
 
-/// The summary lines of test runners. `f` counts as failed, `t` as run, `p` as run and passed, `b` and `c` as run and failed.
+/// The summary lines of test runners. `f` counts as failed, `t` as run, `p` as run and passed, `b` and `c` as run and
+/// failed.
 const SUMMARIES: &[&str] = &[
     // unittest.
     r"^Ran (?P<t>\d+) tests? in ",

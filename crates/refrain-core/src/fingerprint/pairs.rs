@@ -1,5 +1,5 @@
-//! Labelled pairs of failures. Each row is an output as a tool prints it and what is changed in it: the two are the same
-//! failure, or are not. A label says why the row is there.
+//! Labelled pairs of failures. Each row is an output as a tool prints it and what is changed in it: the two are the
+//! same failure, or are not. A label says why the row is there.
 
 use super::of;
 

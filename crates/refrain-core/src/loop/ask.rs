@@ -78,8 +78,8 @@ impl LoopState {
         fits.then_some(()).ok_or(Refusal::TooLong { waiting, asked: text.len() })
     }
 
-    /// Whether the agent, gate or critic that is being stopped is killed at once for this: it was asked to stop before, and is
-    /// asked again.
+    /// Whether the agent, gate or critic that is being stopped is killed at once for this: it was asked to stop before,
+    /// and is asked again.
     #[must_use]
     pub fn kills_at_once(&self, ask: &Ask) -> bool {
         self.ending() == Some(false)

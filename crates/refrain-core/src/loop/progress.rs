@@ -121,8 +121,8 @@ impl LoopState {
         }
     }
 
-    /// Whether what the last of them left is still to be proven as what the loop ends with: the required gates, or a person,
-    /// may have been asked about no more than a step on the way. What they refused already is not asked again.
+    /// Whether what the last of them left is still to be proven as what the loop ends with: the required gates, or a
+    /// person, may have been asked about no more than a step on the way. What they refused already is not asked again.
     pub(super) fn lacks_last_proof(&self) -> bool {
         let decides = self.spec.has_hard_gates() || self.spec.approval;
         let is_objected =

@@ -293,7 +293,8 @@ impl LoopState {
         }
     }
 
-    /// Whether the money or the tokens granted are used up: a reviewer is not started then, nor anything else that costs.
+    /// Whether the money or the tokens granted are used up: a reviewer is not started then, nor anything else that
+    /// costs.
     pub(super) fn is_spent(&self) -> bool {
         is_over(&self.limits, self.spent, Usage::default())
     }
@@ -403,8 +404,8 @@ impl LoopState {
         self.proof.as_ref().filter(|_| self.is_proven())?.candidate.tree.as_ref()
     }
 
-    /// Whether the gates passed on more than [`Self::proven_tree`]: on files in the worktree that were changed before the loop, or may not be
-    /// committed, and that the loop changed. A checkout elsewhere has none of them.
+    /// Whether the gates passed on more than [`Self::proven_tree`]: on files in the worktree that were changed before
+    /// the loop, or may not be committed, and that the loop changed. A checkout elsewhere has none of them.
     #[must_use]
     pub fn is_proven_beyond_its_tree(&self) -> bool {
         let is_partial = self.proof.as_ref().is_some_and(|proof| proof.candidate.partial);

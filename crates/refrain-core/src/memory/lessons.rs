@@ -14,7 +14,8 @@ use crate::prompt::fenced;
 use crate::text::{clip, cut_middle, squeeze};
 use crate::view::{self, Alive};
 
-/// The longest answer that is read, in bytes, and how many of each kind it may hold: one that says more was not asked for.
+/// The longest answer that is read, in bytes, and how many of each kind it may hold: one that says more was not asked
+/// for.
 const LONGEST_ANSWER: usize = 16 << 10;
 const MOST: usize = 8;
 /// The longest part of the question, in bytes.

@@ -93,8 +93,8 @@ fn places(hits: &[Hit], by: impl Fn(&Hit) -> Option<f64>) -> Vec<MemoryId> {
     known.into_iter().map(|(_, id)| id.clone()).collect()
 }
 
-/// Whether it has something to do with the goal: it shares enough words with it, or means much the same. Of another project more
-/// is asked.
+/// Whether it has something to do with the goal: it shares enough words with it, or means much the same. Of another
+/// project more is asked.
 fn is_relevant(hit: &Hit, goal: &BTreeSet<String>, project: &str) -> bool {
     let memory = &hit.memory;
     let is_here = memory.project == project;

@@ -25,8 +25,8 @@ pub use finished::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Review
 pub use process::{Identity, Process};
 pub use stop::StopReason;
 
-/// The journal's format: what this version writes. It reads this format and all earlier ones. New kinds of events, or of their
-/// values, raise it once a release; format 1 is that of 0.1.0.
+/// The journal's format: what this version writes. It reads this format and all earlier ones. New kinds of events, or
+/// of their values, raise it once a release; format 1 is that of 0.1.0.
 pub const FORMAT: u32 = 2;
 
 /// Whether this version reads a journal of that format.
@@ -374,8 +374,8 @@ pub enum Asker {
 }
 
 impl Asker {
-    /// Who a request counts as from that names this one. An agent can write a request too, and name a person in it: only a signature
-    /// shows a person.
+    /// Who a request counts as from that names this one. An agent can write a request too, and name a person in it:
+    /// only a signature shows a person.
     #[must_use]
     pub fn checked(self, signature: &Check) -> Self {
         match (self, signature) {

@@ -1,8 +1,9 @@
 //! Globs: which paths a pattern matches, below the worktree's root. Every option and key that takes one is read here.
 //!
-//! The dialect is globset's (`*` and `?` stay within a folder's name, `**` does not, `{a,b}`, `[abc]`). As in `.gitignore`,
-//! a glob without a slash in its middle holds at any depth (`/conftest.py` does not), one that ends in a slash covers what
-//! lies below it, and so does one without wildcards: `ci` covers `ci/run`, `tools/ci/run` and a file `ci`.
+//! The dialect is globset's (`*` and `?` stay within a folder's name, `**` does not, `{a,b}`, `[abc]`). As in
+//! `.gitignore`, a glob without a slash in its middle holds at any depth (`/conftest.py` does not), one that ends in a
+//! slash covers what lies below it, and so does one without wildcards: `ci` covers `ci/run`, `tools/ci/run` and a file
+//! `ci`.
 
 use std::str::FromStr;
 

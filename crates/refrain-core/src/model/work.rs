@@ -2,6 +2,6 @@
 
 use crate::hex::Hex;
 
-/// The content of a worktree, as 32 hexadecimal digits. Two states of the work are the same if their digests are. Stored in
-/// journals.
+/// The content of a worktree, as 32 hexadecimal digits. Two states of the work are the same if their digests are.
+/// Stored in journals.
 pub type WorkDigest = Hex<32>;

@@ -1,5 +1,5 @@
-//! What happens to a plan, in the past tense, as its journal records it; stored, like [`crate::event`]. Whether an event is
-//! synced before anything relies on it is in the table of `docs/architecture/core.md`.
+//! What happens to a plan, in the past tense, as its journal records it; stored, like [`crate::event`]. Whether an
+//! event is synced before anything relies on it is in the table of `docs/architecture/core.md`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -109,8 +109,8 @@ impl Graph {
         self.parents[task]
     }
 
-    /// The tasks that have to be done before it may begin: its own dependencies, those of the tasks that it is a part of,
-    /// and its subtasks. One that is done in parts is not among them, its subtasks are.
+    /// The tasks that have to be done before it may begin: its own dependencies, those of the tasks that it is a part
+    /// of, and its subtasks. One that is done in parts is not among them, its subtasks are.
     #[must_use]
     pub fn dependencies(&self, task: usize) -> Vec<usize> {
         let (mut found, mut left) = (Vec::new(), vec![task]);

@@ -10,8 +10,8 @@ pub(super) enum Place {
     Text,
     /// A fence, a line between fences, or indented code.
     Code,
-    /// A quotation. A line without `>` right below one is taken as the agent's own again: CommonMark would let it belong
-    /// to the quotation, but a missed claim costs a whole iteration.
+    /// A quotation. A line without `>` right below one is taken as the agent's own again: CommonMark would let it
+    /// belong to the quotation, but a missed claim costs a whole iteration.
     Quote,
 }
 

@@ -11,8 +11,8 @@ pub(super) enum Says {
     Nothing,
     /// The promise, alone on the line: a claim.
     Promise,
-    /// Other words, then the promise, without punctuation after it. On the last line it is a claim if a required gate decides
-    /// about the claim; otherwise it is a mention.
+    /// Other words, then the promise, without punctuation after it. On the last line it is a claim if a required gate
+    /// decides about the claim; otherwise it is a mention.
     PromiseAtEnd,
     /// Something that is no claim, but looks like one.
     Nearly(NearMiss),

@@ -1,8 +1,9 @@
 //! The promise: the words by which an agent claims that the work is done, and where they count.
 //!
 //! A claim is read from the agent's own message and from nowhere else, and a mention is no claim. The rules are the
-//! table "Claim and proof" of the design, the reasons are the false and missed completions of the seeds and their peers:
-//! an echoed prompt, a quoted instruction, a code fence, "not complete yet", "I have not yet earned `<promise>…`".
+//! table "Claim and proof" of the design, the reasons are the false and missed completions of the seeds and their
+//! peers: an echoed prompt, a quoted instruction, a code fence, "not complete yet", "I have not yet earned
+//! `<promise>…`".
 //!
 //! [`Scanner`] reads a message as it streams by, in bounded memory; [`line`](self) rules on one line at a time.
 

@@ -93,8 +93,8 @@ impl Scanner {
         if spec.task.is_some() { scanner.hearing_giving_up() } else { scanner }
     }
 
-    /// A scanner for a message in which `prompt` may be echoed, and that no gate checks. Without a promise only the last line
-    /// is kept.
+    /// A scanner for a message in which `prompt` may be echoed, and that no gate checks. Without a promise only the
+    /// last line is kept.
     #[must_use]
     pub fn new(promise: Option<&Promise>, prompt: &str) -> Self {
         Self {
@@ -422,8 +422,9 @@ fn both_ends(line: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Whether there may be a control character other than a line end or a tab: one of ASCII, or the first byte of one above it.
-/// Eight bytes at a time: every byte of a long message passes through, and the published profile vectorises no loop.
+/// Whether there may be a control character other than a line end or a tab: one of ASCII, or the first byte of one
+/// above it. Eight bytes at a time: every byte of a long message passes through, and the published profile vectorises
+/// no loop.
 fn has_control(bytes: &[u8]) -> bool {
     const fn each(byte: u8) -> u64 {
         u64::from_ne_bytes([byte; 8])

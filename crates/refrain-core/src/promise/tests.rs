@@ -139,8 +139,9 @@ const MESSAGES: &[Row] = &[
     ("nowhere", Substring, "nothing yet", NO),
 ];
 
-/// Messages whose last non-empty line holds other words before the tag. With a required gate a tag at the end of that line is a
-/// claim; without one, and with punctuation after the tag, it is a near miss. `true`: a claim with a required gate.
+/// Messages whose last non-empty line holds other words before the tag. With a required gate a tag at the end of that
+/// line is a claim; without one, and with punctuation after the tag, it is a near miss. `true`: a claim with a required
+/// gate.
 const ENDS: &[(&str, &str, bool)] = &[
     ("after other words", "Everything passes: T", true),
     ("after other words, empty lines follow", "Everything passes. T\n\n  \n", true),

@@ -17,8 +17,8 @@ const MOST_CHANGED: usize = 5;
 /// The longest name, in bytes.
 const LONGEST_NAME: usize = 120;
 
-/// The result of a gate before its last one, whose output is compared with that, and of which run it is; none of those is the
-/// baseline.
+/// The result of a gate before its last one, whose output is compared with that, and of which run it is; none of those
+/// is the baseline.
 fn before(state: &LoopState, gate: usize) -> Option<(Option<u32>, &GateResult)> {
     let last = last_iteration(state)?;
     let earlier = state.attempts.iter().rev().filter(|it| it.charged && it.id.iteration < last.id.iteration);

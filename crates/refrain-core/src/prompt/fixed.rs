@@ -1,5 +1,5 @@
-//! How the loop works, in words that are the same in every iteration, so that a provider's prompt cache hits. Every sentence is
-//! true for this loop. Beside the user's own strings, which are not cut, it has at most [`LONGEST`] bytes.
+//! How the loop works, in words that are the same in every iteration, so that a provider's prompt cache hits. Every
+//! sentence is true for this loop. Beside the user's own strings, which are not cut, it has at most [`LONGEST`] bytes.
 
 use std::fmt::Write;
 

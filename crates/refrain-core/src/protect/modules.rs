@@ -5,8 +5,9 @@ use crate::git::RepoPath;
 
 use super::Kind;
 
-/// Modules that unittest and pytest import themselves, or that nearly every test does: standard ones, and those that come
-/// with pytest. Those that the interpreter has loaded before it looks into any folder (`os`, `io`) cannot be hidden.
+/// Modules that unittest and pytest import themselves, or that nearly every test does: standard ones, and those that
+/// come with pytest. Those that the interpreter has loaded before it looks into any folder (`os`, `io`) cannot be
+/// hidden.
 const MODULES: &[&str] = &[
     "_pytest",
     "argparse",

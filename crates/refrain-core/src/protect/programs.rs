@@ -59,7 +59,8 @@ impl fmt::Display for OtherProgram {
 }
 
 impl Program {
-    /// The programs that are others than before. One that was missing may be installed, but not be made by the work itself.
+    /// The programs that are others than before. One that was missing may be installed, but not be made by the work
+    /// itself.
     #[must_use]
     pub fn others(before: &[Self], now: &[Self]) -> Vec<OtherProgram> {
         let is_another = |(was, is): &(&Self, &Self)| match (&was.path, &is.path) {

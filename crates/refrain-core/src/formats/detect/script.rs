@@ -1,5 +1,5 @@
-//! The files that a gate's shell script reads or runs: `. ./lib.sh`, `sh x.sh`, `./ci/check`. Those that decide whether the
-//! gate passes are protected with it; those that it tests are the work, and stay free.
+//! The files that a gate's shell script reads or runs: `. ./lib.sh`, `sh x.sh`, `./ci/check`. Those that decide whether
+//! the gate passes are protected with it; those that it tests are the work, and stay free.
 //!
 //! A script seldom says which of the two a file is. Its folder and its name do (`ci/`, `scripts/`, `lib.sh`,
 //! `test-helpers.sh`), and so does how it is used: a file whose output, or whose functions' output, the script compares

@@ -19,8 +19,8 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
         let Some(file) = listing.first(folder, MAKEFILES) else { continue };
         let targets = targets(listing.text(folder, file).unwrap_or_default());
         if offer(draft, folder, "make", &targets) {
-            // Any of the three names takes precedence over another, or is included. Make remakes a makefile from `Makefile.sh`, and
-            // from what version control systems of old keep.
+            // Any of the three names takes precedence over another, or is included. Make remakes a makefile from
+            // `Makefile.sh`, and from what version control systems of old keep.
             let globs = [
                 MAKEFILES[0],
                 "Makefile",

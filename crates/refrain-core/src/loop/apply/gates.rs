@@ -27,8 +27,8 @@ enum Word {
     None,
     /// Nothing, as its end was not seen.
     Lost,
-    /// Nothing, as an agent's provider failed it, or it needs a person: no more than an attempt in that state is it the work's
-    /// fault.
+    /// Nothing, as an agent's provider failed it, or it needs a person: no more than an attempt in that state is it the
+    /// work's fault.
     Unable,
     /// Unknown, as not all that it printed was kept.
     Unkept,
@@ -140,7 +140,8 @@ impl LoopState {
         let completes = proving.of.is_some() && self.spec.completes_by_gate();
         let claims = proving.claim.is_some() || completes;
         proving.candidate = Some(candidate.clone());
-        // A claim on what did not pass is looked at again: what git ignores may have changed. So is what would complete the loop.
+        // A claim on what did not pass is looked at again: what git ignores may have changed. So is what would complete
+        // the loop.
         let fits = |last: &&Proof| {
             !last.restless && last.candidate.is_same(&candidate) && (!claims || last.holds(&self.spec))
         };

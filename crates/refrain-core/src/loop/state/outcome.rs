@@ -129,8 +129,8 @@ pub(in crate::r#loop) enum Cause {
 }
 
 impl Cause {
-    /// An agent that had said its last word when it was stopped had ended, for all that matters; and one that the provider
-    /// had failed did not run into a limit of ours. What a person cancels stays cancelled.
+    /// An agent that had said its last word when it was stopped had ended, for all that matters; and one that the
+    /// provider had failed did not run into a limit of ours. What a person cancels stays cancelled.
     pub(in crate::r#loop) fn of(finished: Option<&AttemptFinished>, stopping: Option<StopReason>) -> Self {
         let exit = finished.map_or(Exit::Lost, |finished| finished.exit);
         let Some(why) = stopping else { return Self::Itself(exit) };

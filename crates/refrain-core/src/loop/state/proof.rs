@@ -63,8 +63,8 @@ pub enum Approval {
 }
 
 impl Proof {
-    /// Whether every hard gate of `spec` was asked about this very candidate, and passed, nothing protected was touched, and no
-    /// person refused it.
+    /// Whether every hard gate of `spec` was asked about this very candidate, and passed, nothing protected was
+    /// touched, and no person refused it.
     #[must_use]
     pub fn holds(&self, spec: &Spec) -> bool {
         let passed = |(place, _): (usize, &GateSpec)| self.of_gate(place).is_some_and(GateResult::passed);
@@ -230,7 +230,8 @@ impl Proving {
         }
     }
 
-    /// All that were asked passed, and one of them completes the loop: that is a claim, for which the others are asked as well.
+    /// All that were asked passed, and one of them completes the loop: that is a claim, for which the others are asked
+    /// as well.
     pub(in crate::r#loop) fn claim_by_gates(&mut self, gates: &[GateSpec]) {
         if self.claim.is_none() {
             self.claim = Some(ClaimSource::Gates);

@@ -33,11 +33,12 @@ fn ids() -> impl Iterator<Item = crate::AttemptId> {
     (1..=4).flat_map(|n| (1..=4).map(move |k| id(n, k)))
 }
 
-/// Makes the list from one row for each kind of event. The rows are the arms of a match as well: a new kind of event does not
-/// compile without its row.
+/// Makes the list from one row for each kind of event. The rows are the arms of a match as well: a new kind of event
+/// does not compile without its row.
 macro_rules! rows {
     ($($kind:pat => $shapes:expr,)*) => {
-        /// An event of every kind, in all the shapes in which it may or may not fit a journal of at most three iterations.
+        /// An event of every kind, in all the shapes in which it may or may not fit a journal of at most three
+        /// iterations.
         pub(super) fn every_event() -> Vec<Event> {
             let _ = |event: &Event| match event { $($kind => (),)* };
             let mut events = Vec::new();

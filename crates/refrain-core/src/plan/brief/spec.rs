@@ -1,5 +1,5 @@
-//! The specification of a task, in parts (seed-systems.md section 4.2, "Spec"): the task itself, the plan's section about it,
-//! other files, the commands that prove it.
+//! The specification of a task, in parts (seed-systems.md section 4.2, "Spec"): the task itself, the plan's section
+//! about it, other files, the commands that prove it.
 
 use std::fmt::Write;
 use std::slice;

@@ -1,5 +1,5 @@
-//! What the plan's runner does, in numbers: record, fold, ask for the next step, execute it; and what people do with a plan
-//! that has stopped.
+//! What the plan's runner does, in numbers: record, fold, ask for the next step, execute it; and what people do with a
+//! plan that has stopped.
 
 use super::git::Work;
 use super::person::Act;

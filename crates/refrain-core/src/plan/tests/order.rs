@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::ids::RequestId;
 
-/// Makes the list from one row for each kind of event, with its name. The rows are the arms of a match as well: a new kind of
-/// event does not compile without its row.
+/// Makes the list from one row for each kind of event, with its name. The rows are the arms of a match as well: a new
+/// kind of event does not compile without its row.
 macro_rules! rows {
     ($($name:literal $kind:pat => $shapes:expr,)*) => {
         fn name(event: &PlanEvent) -> &'static str {

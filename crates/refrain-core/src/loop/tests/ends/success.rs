@@ -14,8 +14,8 @@ use crate::view::{self, Alive};
 const COMPLETED: Step = Step::Finish(End::Completed { claim: ClaimSource::Gates });
 const SECOND: Step = Step::BeginIteration { iteration: 2 };
 
-/// A loop with one required gate and a success command, in this order, which ended with these codes on tree 0 before the first
-/// iteration.
+/// A loop with one required gate and a success command, in this order, which ended with these codes on tree 0 before
+/// the first iteration.
 fn success(codes: &[i32], change: impl FnOnce(&mut Spec)) -> Journal {
     let mut all = gates([true, true]);
     all[1].completes = true;

@@ -155,7 +155,8 @@ fn what_a_judge_used_whose_runner_died_is_paid_and_what_it_said_is_not_believed(
     journal.refuses(idle);
 }
 
-/// Release 0.1.0 took a reviewer that its provider failed, and that was stopped for its time, for one that failed the work.
+/// Release 0.1.0 took a reviewer that its provider failed, and that was stopped for its time, for one that failed the
+/// work.
 #[rstest]
 #[case::now(2, true)]
 #[case::in_0_1_0(1, false)]
