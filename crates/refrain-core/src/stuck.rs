@@ -186,7 +186,7 @@ pub struct Tried<'a> {
     pub iteration: u32,
     /// Its result, in words that follow its number: `claimed; gate tests failed`.
     pub outcome: &'a str,
-    /// The beginning of what the agent said of it.
+    /// The beginning of the agent's words on it.
     pub preview: Option<&'a str>,
 }
 

@@ -20,9 +20,9 @@ pub enum Unsafe {
     Weakens,
     /// An agent would be let do more.
     Permits,
-    /// It speaks of how work is claimed, or of Refrain itself.
+    /// It mentions how work is claimed, or Refrain itself.
     Claims,
-    /// It speaks of secrets.
+    /// It mentions secrets.
     Secrets,
     /// A rule would be taken away.
     Unrules,

@@ -1,18 +1,18 @@
-//! Whether two failures are the same: what is left of a gate's output when everything is taken away that differs
-//! between two runs of the same failure, and a hash of that.
+//! Whether two failures are the same: a hash of a gate's output, without everything that differs between two runs of
+//! the same failure.
 //!
-//! What is kept: the names of failing tests, and the lines that say what is wrong, wherever and in whatever order they
-//! stand. What is taken away: escapes, times, durations, addresses, process ids, ports, seeds, random names, absolute and
-//! temporary folders, line numbers (the agent edits above them), sizes, passed tests and their count, progress, warnings,
-//! source excerpts, stacks, and what a wrapper (cargo, npm, make) adds of its own. What a test expected and what it got is
-//! *kept*: an agent that moves from one wrong value to another has moved, and a loop that is stopped too early is worse
-//! than one that is stopped late.
+//! Kept: the names of failing tests, and the lines that say what is wrong, in any place and order. Removed: escapes,
+//! times, durations, addresses, process ids, ports, seeds, random names, absolute and temporary folders, line numbers
+//! (the agent edits above them), sizes, passed tests and their count, progress, warnings, source excerpts, stacks, and
+//! lines that a wrapper (cargo, npm, make) adds. The expected and the actual value of a test are *kept*: an agent that
+//! moves from one wrong value to another has moved, and a loop that is stopped too early is worse than one that is
+//! stopped late.
 //!
 //! `shapes` knows what the lines of real tools look like, `reading` folds a text over it, `normal` writes one line the
 //! way it is compared. If no line is known to be a runner's verdict, the last lines are compared as they are.
 //!
-//! What it cannot know: a number that nothing names (a bare process id) is taken for a value, a date never is one, and
-//! a runner that stops at the first failure shows another one whenever its tests run in another order.
+//! Limits: a number without a name (a bare process id) counts as a value, a date never does, and a runner that stops at
+//! the first failure shows another one whenever its tests run in another order.
 //!
 //! A reading takes time in proportion to the text (and to sort its lines), and memory of a few times its size: the
 //! caller cuts a log to 256 KiB first, with [`crate::text::cut_middle`].

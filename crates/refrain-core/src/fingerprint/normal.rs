@@ -1,6 +1,6 @@
 //! One line the way it is compared: placeholders replace what differs between two runs of the same failure.
 //!
-//! All rules are one expression, so that a line is passed over once and no rule feeds another.
+//! All rules are one expression, so that each line is scanned once and no rule feeds another.
 
 use std::sync::LazyLock;
 

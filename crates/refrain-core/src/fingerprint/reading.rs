@@ -31,7 +31,7 @@ enum Within {
     Nothing,
     /// Lines up to an empty one say what is wrong.
     Headline,
-    /// Lines that belong to it are passed over.
+    /// Lines that belong to it are skipped.
     Warning,
     /// The next line is an excerpt.
     Frame,

@@ -18,7 +18,7 @@ pub(super) enum Shape {
     Detail,
     /// What is wrong is in the lines below it, up to an empty one.
     Headline,
-    /// A warning: it and what belongs to it are passed over.
+    /// A warning: it and the lines that belong to it are skipped.
     Warning,
     /// A place in a program: the line below it is an excerpt.
     Frame,

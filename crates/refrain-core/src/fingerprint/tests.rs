@@ -1,4 +1,4 @@
-//! What holds for every output, and what people are shown. Which failures are the same stands in [`super::pairs`].
+//! What holds for every output, and what people are shown. Which failures are the same is in [`super::pairs`].
 
 use proptest::prelude::*;
 use rstest::rstest;

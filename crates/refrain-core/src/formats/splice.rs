@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// At this byte, this text was put in place of that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Splice {
-    /// Where, in bytes.
+    /// The place, in bytes.
     pub at: usize,
     /// The old text there; mostly empty.
     pub old: String,

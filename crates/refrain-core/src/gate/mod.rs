@@ -168,7 +168,6 @@ pub struct GateEnv {
 }
 
 impl GateEnv {
-    /// Whether nothing was said of it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.mark.is_empty() && self.variables.is_empty()

@@ -19,7 +19,7 @@ const QUOTED: usize = 200;
 /// Why a gate proved nothing: its runners found no test, or skipped every one. None if any test ran, or if no known
 /// runner printed: the `exit 0` of a script of one's own counts.
 ///
-/// Several runners may speak in one output. One that found no test, beside one that ran some, is fine: cargo's
+/// Several runners may print in one output. One that found no test, beside one that ran some, is fine: cargo's
 /// documentation tests, a package without tests in a workspace.
 #[must_use]
 pub fn found_no_test(output: &str, exit: i32) -> Option<String> {

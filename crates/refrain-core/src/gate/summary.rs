@@ -9,7 +9,7 @@ use crate::text::printable;
 
 /// The summary line of each runner that prints one whether its tests pass or fail. Words that a script of one's own may
 /// print only for a failure (`2 tests failed`), and runners that are silent about success in a usual mode (Maven,
-/// Gradle), are left out: their absence says nothing.
+/// Gradle), are omitted: their absence says nothing.
 const SUMMARIES: &[&str] = &[
     // cargo test
     r"^test result: (?:ok|FAILED)\. [0-9]+ passed; [0-9]+ failed; [0-9]+ ignored; [0-9]+ measured;",

@@ -156,7 +156,7 @@ pub enum Phase {
     Begun {
         /// The attempt to start.
         next: AttemptId,
-        /// Why it would come to nothing like its forerunner, until a person did something about that.
+        /// Why it would fail like its predecessor, until a person resolves that.
         hindered: Option<Blocked>,
     },
     /// An attempt is under way.
@@ -446,7 +446,7 @@ impl LoopState {
         (0..self.spec.gates.len()).filter_map(last)
     }
 
-    /// The last attempt of the last charged iteration: what the next prompt can speak of.
+    /// The last attempt of the last charged iteration, which the next prompt can mention.
     #[must_use]
     pub fn last_charged(&self) -> Option<&Attempt> {
         self.attempts.iter().rev().find(|attempt| attempt.charged)

@@ -43,13 +43,13 @@ pub enum AgentEvent {
         /// The output, cut to some lines.
         output: String,
     },
-    /// Tokens used so far: replaces what was said of the same scope before.
+    /// Tokens used so far: replaces the earlier number of the same scope.
     Tokens {
         /// What they are counted over.
         of: Scope,
         tokens: Tokens,
     },
-    /// Money spent so far: replaces what was said of the same scope before.
+    /// Money spent so far: replaces the earlier amount of the same scope.
     Cost {
         /// What it is counted over.
         of: Scope,

@@ -57,7 +57,7 @@ fn skip_control_sequence(rest: &mut std::str::Chars<'_>) {
 }
 
 /// A title, a link and the like: up to BEL or ST, but never past the line. One that does not end on its line was none,
-/// or was cut: then only its introducer is gone, so that it cannot swallow words.
+/// or was cut: then only its introducer is removed, so that it cannot swallow words.
 fn skip_string(rest: &mut std::str::Chars<'_>) {
     let text = rest.as_str();
     let end = text.find(['\u{7}', '\u{1b}', '\u{9c}', '\n']).filter(|end| !text[*end..].starts_with('\n'));

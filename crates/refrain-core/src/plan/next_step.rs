@@ -149,7 +149,7 @@ fn needs_a_person(task: &TaskState) -> bool {
     }
 }
 
-/// Why everything is to come to rest, if so, and how fast.
+/// Why everything should stop, if so, and how fast.
 fn stopping(state: &PlanState, until: Option<Timestamp>, now: Timestamp) -> Option<(Urgency, PlanEnd)> {
     if let Some(urgency) = state.cancel {
         // A signal makes the cancel more urgent.

@@ -97,7 +97,7 @@ fn excerpt(text: &str) -> String {
 #[must_use]
 pub fn proposal(answer: &str) -> Option<String> {
     let answer = printable(answer);
-    // The last one: what comes before it may speak of the mark.
+    // The last one: the text before it may mention the mark.
     let at = answer.match_indices(MARK).filter(|(at, _)| begins_line(&answer[..*at])).last()?.0;
     let words = answer[at + MARK.len()..].trim_matches(['*', '`', ' ', '\n', '#']).trim();
     (!words.is_empty()).then(|| words.to_owned())

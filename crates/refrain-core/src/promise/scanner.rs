@@ -157,7 +157,7 @@ impl Scanner {
         if !self.open_tag.is_empty() {
             self.note(self.lines, Says::Nearly(NearMiss::Unclosed));
         }
-        // An echo that did not come to its end was none.
+        // An echo that did not end was none.
         self.settle_before(u64::MAX);
         let text = String::from_utf8_lossy(&self.last.bytes);
         let text = printable(&text);
@@ -216,7 +216,7 @@ impl Scanner {
         }
     }
 
-    /// The held line has come to its end.
+    /// The held line has ended.
     fn release(&mut self) {
         if self.held_length > 0 {
             let held = std::mem::take(&mut self.held);

@@ -14,7 +14,7 @@ const MOST_GATES: usize = 5;
 /// How much of a gate's command is shown before its output, in bytes.
 const LONGEST_COMMAND: usize = 200;
 
-/// The gates that the next prompt speaks of: those that failed after the last iteration, or before the first.
+/// The gates in the next prompt: those that failed after the last iteration, or before the first.
 pub(crate) fn failed_gates(state: &LoopState) -> impl Iterator<Item = &GateResult> {
     let proof = match is_first(state) {
         true => state.baseline.as_ref(),

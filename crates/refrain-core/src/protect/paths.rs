@@ -103,7 +103,7 @@ impl Protected {
     /// The rules of `--protect` and of `--protect-existing`.
     ///
     /// # Errors
-    /// On the first glob that cannot be read: one that is passed over would protect nothing.
+    /// On the first glob that cannot be read: a skipped one would protect nothing.
     pub fn new(frozen: &[String], existing: &[String]) -> Result<Self, GlobError> {
         let (frozen, existing) = (Globs::new(frozen, false)?, Globs::new(existing, true)?);
         Ok(Self { frozen, existing, modules: Vec::new() })
@@ -121,7 +121,7 @@ impl Protected {
         changes.iter().filter_map(|(path, change)| self.judge(path, *change)).collect()
     }
 
-    /// Whether a rule speaks of such a path: only of those it matters what they were and are.
+    /// Whether a rule covers such a path: only for those their old and new content matters.
     #[must_use]
     pub fn covers(&self, path: &RepoPath, kind: Kind) -> bool {
         let bytes = path.to_bytes();

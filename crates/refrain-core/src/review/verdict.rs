@@ -119,8 +119,8 @@ impl Said {
     }
 }
 
-/// The word alone, at the very beginning of its line, but for emphasis and a full stop. List marks and indentation are
-/// not passed over: so begins a line of a diff.
+/// The word alone, at the very beginning of its line, except for emphasis and a full stop. List marks and indentation
+/// are not skipped, because a line of a diff begins like that.
 fn is_pass(line: &str) -> bool {
     let bare = line.trim_end().trim_matches(['*', '_']).trim_end_matches('.').trim_end_matches(['*', '_']);
     bare == PASS

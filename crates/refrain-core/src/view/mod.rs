@@ -524,7 +524,7 @@ fn driver(state: &LoopState) -> Option<(Option<i32>, &str)> {
 /// A loop that has not stopped has a runner, or it has crashed: a dead owner never shows as running.
 fn word(state: &LoopState, alive: Option<bool>) -> StatusWord {
     match state.ended.map(|ended| ended.end) {
-        // Its runner is at work and has ended nothing.
+        // Its runner is running and has ended nothing.
         Some(_) if alive == Some(true) && is_forged(state) => StatusWord::Running,
         Some(end) => StatusWord::from(end),
         None if !state.is_driven() || alive == Some(false) => StatusWord::Crashed,

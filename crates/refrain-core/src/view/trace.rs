@@ -80,7 +80,7 @@ pub trait Traced: Sized + Send + 'static {
     /// Begins with a journal's first record.
     fn begin(record: &Record<Self::Event>) -> Result<Self, Damage>;
 
-    /// The spans that have come to their end with this record.
+    /// The spans that end with this record.
     fn see(&mut self, record: &Record<Self::Event>) -> Result<Vec<Span>, Damage>;
 
     /// Its unique id among all loops and plans of all times.

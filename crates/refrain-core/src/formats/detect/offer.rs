@@ -33,7 +33,7 @@ const PROTECT: &[&str] = &[
     "**/.mise.toml",
 ];
 
-/// A manifest for which the note about what was passed over is worth its line.
+/// A manifest for which the note about skipped files is worth its line.
 const MANIFESTS: &[&str] = &["Cargo.toml", "package.json", "pyproject.toml", "go.mod"];
 
 /// How many of those are named.

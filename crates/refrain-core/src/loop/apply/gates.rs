@@ -140,8 +140,8 @@ impl LoopState {
         let completes = proving.of.is_some() && self.spec.completes_by_gate();
         let claims = proving.claim.is_some() || completes;
         proving.candidate = Some(candidate.clone());
-        // A claim on what did not pass is looked at again: what git ignores may have changed. So is what would complete
-        // the loop.
+        // A claim on a candidate that failed is checked again, because files that git ignores may have changed. So is a
+        // candidate that would complete the loop.
         let fits = |last: &&Proof| {
             !last.restless && last.candidate.is_same(&candidate) && (!claims || last.holds(&self.spec))
         };

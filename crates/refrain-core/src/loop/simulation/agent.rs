@@ -22,7 +22,7 @@ pub(super) enum Temper {
     Broken,
     /// They hang.
     Stuck,
-    /// Their keepers die.
+    /// Their supervisors die.
     Doomed,
     /// Anything.
     Moody,

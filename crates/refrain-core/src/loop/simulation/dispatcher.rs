@@ -33,7 +33,7 @@ impl World {
             tally.add("disk", "a torn line");
         }
         if self.state.ended.is_some() {
-            // An asker may have died between the cancel and the end.
+            // A client may have died between the cancel and the end.
             self.end_if_asked()?;
         }
         if self.state.is_final() {
@@ -63,7 +63,7 @@ impl World {
                 Leave::Approve => self.approve(tally)?,
             }
         } else if self.crashes > 0 && self.state.ended.is_none() && self.random.once_in(8) {
-            // With no runner alive the asker takes the lock, recovers, and does it itself.
+            // With no runner alive the client takes the lock, recovers, and handles the request itself.
             self.recover(tally)?;
             let urgency = self.random.pick(&[Urgency::AfterIteration, Urgency::Now]);
             let ask = match self.random.below(5) {
@@ -124,7 +124,7 @@ impl World {
         Ok(())
     }
 
-    /// An asker sweeps what a runner left, and records the end that it asked for, but starts nothing.
+    /// A client ends the processes that a runner left, and records the end that it asked for, but starts nothing.
     fn end_if_asked(&mut self) -> Result<(), Crash> {
         if self.state.sweeping {
             self.append(Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] })?;

@@ -586,7 +586,7 @@ impl Ledger {
         matches!(self.last, Some(Last::Charged { claim: Some(_) })) || self.is_completed_by_gates()
     }
 
-    /// In what ways the last iteration failed, besides its agent.
+    /// In what ways the last iteration failed, apart from its agent.
     fn failures(&self) -> progress::Failures {
         let says_no = |gate: &&GateSpec| self.words.get(&gate.name).is_some_and(|(good, _)| !good);
         let gates = self.spec.gates.iter().filter(|gate| gate.hard).filter(says_no);
@@ -600,7 +600,7 @@ impl Ledger {
         self.spec.gates.iter().any(|gate| gate.hard)
     }
 
-    /// Nothing protected was touched, and every hard gate said of this very tree, last of all, that it is good.
+    /// Nothing protected was touched, and the last result of every hard gate on this very tree is good.
     fn assert_proven(&self) {
         assert!(!self.touched, "what is protected was touched");
         for gate in self.spec.gates.iter().filter(|gate| gate.hard) {

@@ -132,7 +132,7 @@ impl World {
         let first = Record { seq: 1, at: time(0), event: started(spec) };
         let person = Person::sample(&mut random, 0);
         let temper = Temper::sample(&mut random);
-        // Some never come to anything.
+        // Some never succeed.
         let able_from = if random.once_in(6) { u64::MAX } else { random.between(1, 5) };
         let restless = random.once_in(8);
         if aloud {

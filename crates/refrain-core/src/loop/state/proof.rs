@@ -197,7 +197,7 @@ pub struct Proving {
     pub runs: Vec<u32>,
     /// All have spoken, and the candidate is looked at once more: it has to be the same still.
     pub to_check: bool,
-    /// Why it would come to nothing, until a person did something about that; or that one is to approve it.
+    /// Why it would fail, until a person resolves that; or that a person has to approve it.
     pub hindered: Option<Blocked>,
 }
 

@@ -101,7 +101,7 @@ pub(in crate::r#loop) fn session(id: Option<&str>) -> Session {
     Session { agent: AgentKind::Claude, id: id.map(str::to_owned), process: Some(process), boot, host }
 }
 
-/// The end of a session's turn that only spoke.
+/// The end of a session's turn that only talked.
 pub(in crate::r#loop) fn idle() -> AttemptFinished {
     AttemptFinished { idle: true, ..finished(Exit::Unseen) }
 }

@@ -188,7 +188,7 @@ proptest! {
     }
 }
 
-/// A property that is never tried proves nothing: this is what the journals of 256 cases hold.
+/// A property that is never tried proves nothing: returns the events in the journals of 256 cases.
 fn seen(journals: &impl Strategy<Value = Journal>) -> BTreeMap<&'static str, u32> {
     let mut runner = TestRunner::deterministic();
     let mut seen = BTreeMap::new();

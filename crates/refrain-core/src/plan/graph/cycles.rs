@@ -34,8 +34,8 @@ pub(crate) fn cut_parents(tasks: &[Task], parents: &mut [Option<usize>], problem
     }
 }
 
-/// One cycle, the shortest from its first task on, for each set of tasks that wait for each other. `order` is what does
-/// not.
+/// One cycle, the shortest from its first task on, for each set of tasks that wait for each other. `order` has the
+/// other nodes.
 pub(crate) fn find(tasks: &[Task], needs: &Edges, order: &[usize]) -> Vec<Problem> {
     if order.len() == needs.len() {
         return Vec::new();

@@ -154,13 +154,13 @@ impl Ledger {
         self.tasks.values().any(|fact| matches!(fact.phase, Phase::Proven { .. }))
     }
 
-    /// A task that came back is at work, or about to land.
+    /// A task that came back is running, or about to land.
     fn is_one_back(&self, state: &PlanState) -> bool {
         let is_proven = |fact: &Fact| fact.returns > 0 && matches!(fact.phase, Phase::Proven { .. });
         self.returns_at_work(state).any(|returns| returns > 0) || self.tasks.values().any(is_proven)
     }
 
-    /// A task is at work that is blocked if it comes back once more.
+    /// A task is running that is blocked if it comes back once more.
     fn is_last_chance(&self, state: &PlanState) -> bool {
         self.returns_at_work(state).any(|returns| returns >= 2)
     }
@@ -528,7 +528,7 @@ impl Ledger {
         assert_eq!(state.spent.unwrap_or_default(), Usd(self.spent));
     }
 
-    /// Nothing is merged while a task is at work that would not come back from that again.
+    /// Nothing is merged while a task is running that would not come back from that again.
     pub(super) fn assert_nobody_is_overtaken(&self, state: &PlanState) {
         assert!(!self.is_last_chance(state), "another lands while a task has its last chance");
     }

@@ -110,7 +110,7 @@ impl TaskLoop {
         money.is_some_and(|Usd(money)| self.cost >= money)
     }
 
-    /// It is to come to rest, or to an end.
+    /// Asks it to rest, or to end.
     pub(super) fn tell(&mut self, now: u64, urgency: Urgency, for_good: bool) {
         self.wish = Some((urgency, for_good));
         if urgency == Urgency::Now {

@@ -9,9 +9,9 @@ use crate::plan::{PlanSpec, Task, TaskRef};
 use crate::promise::Promise;
 use crate::spec::Spec;
 
-/// The specification of the loop that is about `task`. `common` is what all loops of the plan have in common; the rest
-/// is this one's own: its id, its prompt, what proves it (`verification`, shell commands, which decide), and that its
-/// work becomes commits.
+/// The specification of the loop of `task`. `common` is the part that all loops of the plan share; the rest is this
+/// one's own: its id, its prompt, its required gates (`verification`, shell commands), and that its work becomes
+/// commits.
 #[must_use]
 pub fn task_loop(common: Spec, task: TaskRef, prompt: String, verification: &[String]) -> Spec {
     let mut names: Vec<_> = common.gates.iter().map(|gate| gate.name.clone()).collect();

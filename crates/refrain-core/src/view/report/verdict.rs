@@ -40,7 +40,7 @@ impl Verdict {
         Self { id, intact: true, records, problem: None, torn_bytes, signed, signature, agrees, checks }
     }
 
-    /// The same, with what the journal's signatures come to. A record that no key signed agrees with nothing.
+    /// The same, with the findings on the journal's signatures. A record that no key signed agrees with nothing.
     #[must_use]
     pub fn with_signatures(self, signatures: &Signatures) -> Self {
         let is_forged = signatures.objection().is_some_and(Objection::is_forged);

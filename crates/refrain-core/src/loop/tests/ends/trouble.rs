@@ -11,7 +11,7 @@ use crate::machine::Refusal;
 use crate::price::Price;
 use crate::spec::{AgentKind, AgentSpec, Millis, OutputFormat};
 
-/// A loop whose agents speak as this kind does.
+/// A loop whose agents have the output of this kind.
 pub(crate) fn of(kind: AgentKind) -> Journal {
     let mut spec = spec();
     spec.agent.kind = kind;
