@@ -1,8 +1,11 @@
-//! What a loop is and what it decides.
+//! The core of Refrain: what a loop, a plan, a gate and a journal event are, and what happens next.
 //!
-//! Functions over values: no I/O, no clock, no randomness, no async. Time, ids and whatever was seen outside come in as
-//! arguments. A loop is the fold of its [`event`]s ([`LoopState`]); [`next_step`] says the smallest thing to do next;
-//! somebody else does it. Everything the product decides is decided, and tested, here.
+//! Functions over values: no I/O, no clock, no randomness, no async. Time, ids and observations come in as arguments. A
+//! loop is the fold of its [`event`]s ([`LoopState`]); [`next_step`] returns the smallest thing to do next, and
+//! refrain-engine does it. Everything the product decides is decided, and tested, here.
+//!
+//! Not here: files and journals on disk (refrain-store), git and forges (refrain-git), agents' streams
+//! (refrain-agents).
 
 // A new kind of event, step or end must be looked at wherever one is decided on.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]

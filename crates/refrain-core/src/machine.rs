@@ -1,5 +1,5 @@
-//! What a loop and a plan have in common, whatever they do: a journal adds up to them, a runner drives them, they are asked to
-//! stop, and go on when they are resumed. The reader and the only writer of journals (refrain-store) know no more of either.
+//! What a loop and a plan have in common: both are the fold of a journal, have a runner, take stop requests, and
+//! continue when they are resumed. refrain-store, which reads and writes journals, knows nothing else of them.
 
 mod damage;
 mod refusal;
@@ -22,22 +22,19 @@ pub use refusal::{MAX_STEERING, Refusal, check_steering};
 
 /// A loop, or a plan: the state that the records of a journal add up to.
 pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
-    /// What happens to it.
     type Event: Serialize + DeserializeOwned;
 
-    /// How it can stop.
     type End: MachineEnd;
 
-    /// The state behind the first record.
+    /// The state after the first record.
     fn begin(record: &Record<Self::Event>) -> Result<Self, Damage>;
 
-    /// The state behind one more record; unchanged where that cannot follow.
+    /// The state after one more record; unchanged if the record cannot follow.
     ///
-    /// # Errors
-    /// [`Damage`] that says why not.
+    /// # Errors [`Damage`] with the reason.
     fn apply(&mut self, record: &Record<Self::Event>) -> Result<(), Damage>;
 
-    /// What the journal is of.
+    /// The id of the loop or plan.
     fn id(&self) -> &LoopId;
 
     /// Whether it can be asked this now.
@@ -49,10 +46,10 @@ pub trait Machine: Clone + Deref<Target = Lifecycle<Self::End>> {
     /// The kind of a record with this event, if it is signed.
     fn signed(event: &Self::Event) -> Option<SignedKind>;
 
-    /// Whether an end may stand on what this event says: a forged end needs a forged result.
+    /// Whether an end may rest on what this event says: a forged end needs a forged result.
     fn is_result(event: &Self::Event) -> bool;
 
-    /// What the signatures of its journal come to.
+    /// The findings on the signatures of its journal.
     fn judge(&self, records: &[Signed]) -> Signatures;
 
     /// The event that records this.
@@ -70,7 +67,7 @@ pub enum SharedEvent {
     JournalRestored(u64, Option<String>),
 }
 
-/// How a machine can stop.
+/// The ways in which a machine can stop.
 pub trait MachineEnd: Copy {
     /// The status that it leaves the machine in, as `status` spells it.
     fn name(self) -> &'static str;
@@ -82,7 +79,6 @@ pub trait MachineEnd: Copy {
 /// A stop, and when it was.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ended<E = event::End> {
-    /// How it stopped.
     pub end: E,
     pub at: Timestamp,
 }
@@ -95,15 +91,15 @@ pub struct Lifecycle<E> {
     pub started_at: Timestamp,
     /// When the last event happened.
     pub updated_at: Timestamp,
-    /// Who drives it, or drove it last.
+    /// The process that drives it, or drove it last.
     pub runner: Option<Identity>,
     /// A stop for good was asked for. Never taken back.
     pub cancel: Option<Urgency>,
     /// A stop for now was asked for; `resume` takes it back.
     pub pause: Option<Urgency>,
-    /// Who asked for the end, a person where several did.
+    /// Who asked for the end; a person if several did.
     pub cancelled_by: Option<Asker>,
-    /// Who asked for the pause, a person where several did.
+    /// Who asked for the pause; a person if several did.
     pub paused_by: Option<Asker>,
     /// Whether a request asked for the pause, and not only a signal to the runner.
     pub is_pause_requested: bool,
@@ -115,7 +111,7 @@ pub struct Lifecycle<E> {
 }
 
 impl<E: MachineEnd> Lifecycle<E> {
-    /// That of a machine that starts, with a journal of this format.
+    /// The lifecycle of a machine that starts, with a journal of this format.
     pub(crate) fn begin(at: Timestamp, format: u32) -> Result<Self, Damage> {
         if !event::is_readable(format) {
             return Err(Damage::Format { found: format });
@@ -197,8 +193,8 @@ impl<E: MachineEnd> Lifecycle<E> {
         Ok(())
     }
 
-    /// Whether an event is needed to resume it. None is for one whose runner died, unless it gets more or was about to pause.
-    /// One that was about to be cancelled gets no more: the next runner finishes that.
+    /// Whether an event is needed to resume it. None is for one whose runner died, unless it gets more or was about to
+    /// pause. One that was about to be cancelled gets no more: the next runner finishes that.
     pub(crate) fn may_resume(&self, gets_more: bool) -> Result<bool, Refusal> {
         match self.ended.map(|ended| ended.end) {
             Some(end) if end.is_final() => Err(Refusal::Final(end.name())),
@@ -209,13 +205,13 @@ impl<E: MachineEnd> Lifecycle<E> {
         }
     }
 
-    /// It goes on; answers with how it had stopped.
+    /// Resumes it; returns how it had stopped.
     pub(crate) fn resume(&mut self) -> Option<E> {
         (self.pause, self.paused_by, self.is_pause_requested) = (None, None, false);
         self.ended.take().map(|ended| ended.end)
     }
 
-    /// Where this duration is used up: how much is, and the option that grants twice that.
+    /// If this duration is used up: how much is, and the option that grants twice that.
     pub(crate) fn more_time(&self, max_duration: Option<Millis>) -> Option<(String, String)> {
         let active = Millis::from(self.active);
         let enough = (active.0.saturating_mul(2) / 1000).max(60);

@@ -1,4 +1,4 @@
-//! The vocabulary: values that everything else is said in. Nothing here decides.
+//! The vocabulary: values that all other modules use. Nothing here decides.
 
 pub mod agent;
 pub mod event;

@@ -1,5 +1,5 @@
-//! What the agent is told: the user's prompt, unchanged; how the loop works, in the same words in every iteration, so that a
-//! provider's prompt cache hits; then what is new. The order is the contract's ("What the agent and its gates see").
+//! The agent's prompt: the user's prompt, unchanged; how the loop works, in the same words in every iteration, so that
+//! a provider's prompt cache hits; then what is new. The order is the contract's ("What the agent and its gates see").
 
 pub mod context;
 pub mod excerpt;
@@ -52,8 +52,8 @@ pub fn first(spec: &Spec) -> String {
     assemble(&state, Quoted::default())
 }
 
-/// What every prompt of a loop begins with, as long as the same drives it: the user's prompt, how the loop works, and what was
-/// recalled for it.
+/// The begin of every prompt of a loop, as long as the same agent drives it: the user's prompt, how the loop works, and
+/// what was recalled for it.
 fn beginning(spec: &Spec, in_session: bool) -> String {
     let mut prompt = spec.prompt.clone();
     separate(&mut prompt);
@@ -98,13 +98,13 @@ pub fn assemble(state: &LoopState, quoted: Quoted<'_>) -> String {
     prompt
 }
 
-/// What stands on a line of its own before each iteration: `[loop mend iteration 3/20]` (seed 000).
+/// The line before each iteration: `[loop mend iteration 3/20]` (seed 000).
 #[must_use]
 pub fn marker(state: &LoopState, iteration: u32) -> String {
     format!("[loop {} iteration {}]", state.spec.id, progress(iteration, state.limits.max_iterations))
 }
 
-/// That it said it needs a person, and has one more try.
+/// Says that it asked for a person, and has one more try.
 fn blocked(state: &LoopState) -> Option<String> {
     let file = state_file_path(&state.spec);
     let text = format!(
@@ -115,14 +115,14 @@ fn blocked(state: &LoopState) -> Option<String> {
     (state.blocked > 0).then_some(text)
 }
 
-/// What the agent noted, less what stands in the prompt anyway.
+/// The agent's notes, without what the prompt says anyway.
 fn notes(state: &LoopState, text: Option<&str>) -> Option<String> {
     let notes = state_file::notes(text?, &state.spec.prompt)?;
     let notes = fenced(&cut_middle(&notes, NOTES_EXCERPT));
     Some(format!("Notes in {}:\n\n{notes}", inline_code(state_file_path(&state.spec).as_str())))
 }
 
-/// Where all of what failed is.
+/// Where the rest of the failures is.
 fn where_more_is(state: &LoopState) -> String {
     let file = inline_code(seen(&state.spec, &state.spec.context_file()).as_str());
     match charged(state).next() {
@@ -141,7 +141,7 @@ fn seen(spec: &Spec, path: &Utf8Path) -> Utf8PathBuf {
     path.strip_prefix(&spec.working_dir).unwrap_or(path).to_owned()
 }
 
-/// That the last run itself failed, and what it printed.
+/// Says that the last run itself failed, and what it printed.
 pub(crate) fn what_failed(last: &Attempt, output: Option<&str>, excerpt: Excerpt) -> Option<String> {
     let exit = last.finished.as_ref().map(|finished| finished.exit);
     let what = match (last.outcome, exit) {
@@ -190,7 +190,8 @@ fn feedback(state: &LoopState) -> Option<String> {
     Some(format!("REVIEWER FEEDBACK:\n{}", cut_middle(said.trim(), FAILURE_EXCERPT)))
 }
 
-/// The strategy shift, in every prompt as long as the loop makes no progress: the agent may not remember the last prompt.
+/// The strategy shift, in every prompt as long as the loop makes no progress: the agent may not remember the last
+/// prompt.
 fn directive(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
     let Verdict::Shift(pattern) = state.verdict() else { return None };
     let of_gate = |(gate, output): (usize, &str)| {
@@ -213,7 +214,7 @@ fn directive(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
     Some(stuck::directive((pattern, &state.progress.stuck), &failing, &tried))
 }
 
-/// What a person said, and apart from it what another agent, or an earlier run of this one, said.
+/// A person's words, and apart from them those of another agent, or of an earlier run of this one.
 fn steering(state: &LoopState) -> Option<String> {
     let headings = [
         (Asker::Person, "STEERING:"),

@@ -1,5 +1,5 @@
-//! A loop that an agent's own live session drives: the turns of the session are its attempts. Which session that is, and how
-//! it works. What its hook decides is in `stop`; what that is told, and answers, in the agents' own words, is in
+//! A loop that an agent's own live session drives: the turns of the session are its attempts. Which session that is,
+//! and how it works. What its hook decides is in `stop`; the hook's input and answer in the agents' own formats are in
 //! `refrain-agents`.
 
 mod stop;
@@ -15,8 +15,8 @@ use crate::text::printable;
 
 pub use stop::{Answer, LoopOwner, Stands, Stop, by_turn, is_heard, reminder};
 
-/// How often in a row a session may end its turn without having done anything: Claude Code lets it go at the eighth time by
-/// itself, and its result is lost then (seed 000; agent-clis.md, "Hooks").
+/// How often in a row a session may end its turn without having done anything: Claude Code itself ends it at the eighth
+/// time, and its result is lost then (seed 000; agent-clis.md, "Hooks").
 pub const MAX_IDLE_TURNS: u32 = 7;
 
 /// What is special about a loop that a session drives, as it was begun.
@@ -32,11 +32,11 @@ pub struct SessionSpec {
     pub isolation: Isolation,
 }
 
-/// How long a session waits where nothing can be done: longer each time in a row, in seconds (seed 000).
+/// How long a session waits if nothing can be done: longer each time in a row, in seconds (seed 000).
 pub const IDLE_WAITS: [u64; 4] = [60, 120, 300, 540];
 
 impl SessionSpec {
-    /// What its command is called, for the loop's name: `loop` of `/refrain:loop`.
+    /// The name of its command, for the loop's name: `loop` of `/refrain:loop`.
     #[must_use]
     pub fn slug(&self) -> &str {
         self.command.rsplit([':', '/']).next().unwrap_or_default()

@@ -1,9 +1,9 @@
-//! Whether a loop still makes progress, judged by what its iterations leave behind (work, failures, claims), never by what an
-//! agent says of them; and the prompt section for an agent that makes none.
+//! Whether a loop still makes progress, judged by the results of its iterations (work, failures, claims), never by what
+//! an agent says of them; and the prompt section for an agent that makes none.
 //!
-//! A small fold: [`Stuck::record`] takes one [`IterationResult`], [`Stuck::verdict`] compares the counts with [`ROWS`]. Only
-//! charged iterations are recorded: neither a refunded attempt nor a baseline run is (contract.md). What follows from a verdict
-//! (`--on-stuck`) is decided in `loop`; what makes two failures the same is [`crate::fingerprint`]'s.
+//! A small fold: [`Stuck::record`] takes one [`IterationResult`], [`Stuck::verdict`] compares the counts with [`ROWS`].
+//! Only charged iterations are recorded: neither a refunded attempt nor a baseline run is (contract.md). What follows
+//! from a verdict (`--on-stuck`) is decided in `loop`; what makes two failures the same, in [`crate::fingerprint`].
 
 use std::collections::VecDeque;
 use std::fmt::Write;
@@ -13,20 +13,20 @@ use crate::spec::StuckSpec;
 use crate::text::{clip, printable, squeeze};
 use crate::work::WorkDigest;
 
-/// How many more such iterations there may be: with the last of them the loop is stuck.
+/// How many more such iterations are allowed: with the last of them the loop is stuck.
 pub const MORE: u32 = 2;
-/// How many states of the work are known as earlier ones.
+/// How many earlier states of the work are remembered.
 const STATES: usize = 64;
 
-/// What one charged iteration left behind.
+/// The result of one charged iteration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IterationResult {
-    /// What failed: the first failing required gate, the agent itself, or why its claim was refused.
+    /// The failure: the first failing required gate, the agent itself, or why its claim was refused.
     pub failure: Option<Fingerprint>,
     /// The gate that failed also failed before the first iteration: it is expected to, until the work is done.
     pub is_expected: bool,
-    /// The work when the iteration began and when its attempt ended; none if either is not known. That is never taken for
-    /// "unchanged".
+    /// The work when the iteration began and when its attempt ended; none if either is not known. That is never taken
+    /// for "unchanged".
     pub work: Option<(WorkDigest, WorkDigest)>,
     /// It claimed that the work is done.
     pub claimed: bool,
@@ -54,7 +54,7 @@ struct Row {
     more: Option<u32>,
 }
 
-/// When a loop makes no progress. The cap and the budget bound what is never stuck.
+/// The rules of no progress. The cap and the budget bound a loop that is never stuck.
 const ROWS: [Row; 4] = [
     Row { pattern: Pattern::SameWork, shift: 1, more: Some(MORE) },
     Row { pattern: Pattern::RefusedClaim, shift: 1, more: Some(MORE) },
@@ -62,26 +62,26 @@ const ROWS: [Row; 4] = [
     Row { pattern: Pattern::OldFailure, shift: 2, more: None },
 ];
 
-/// The rows of `refrain run` (seed 004): unchanged work, and the same failure whatever was changed or claimed.
+/// The rows of `refrain run` (seed 004): unchanged work, and the same failure regardless of changes and claims.
 const ROWS_BY_FAILURE: [Row; 3] = [
     Row { pattern: Pattern::SameWork, shift: 1, more: Some(MORE) },
     Row { pattern: Pattern::NewFailure, shift: 1, more: Some(MORE) },
     Row { pattern: Pattern::OldFailure, shift: 1, more: Some(MORE) },
 ];
 
-/// What the iterations so far amount to.
+/// The verdict on the iterations so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It makes progress, as far as that is known.
+    /// It makes progress, as far as known.
     Moving,
     /// The next prompt carries the [`directive`]; so does the one after it, as each run starts afresh.
     Shift(Pattern),
-    /// That did not help.
+    /// The strategy shift did not help.
     Stuck(Pattern),
 }
 
-/// The fold of a loop's iterations. A change of what the loop is run with (`--on-stuck model=…`, a `resume` of a stuck loop) begins
-/// with a new one.
+/// The fold of a loop's iterations. A change of what the loop is run with (`--on-stuck model=…`, a `resume` of a stuck
+/// loop) begins with a new one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stuck {
     failure: Option<Fingerprint>,
@@ -103,7 +103,7 @@ impl Stuck {
     pub fn record(&mut self, result: &IterationResult) {
         match &result.work {
             Some((before, after)) => {
-                // What gates, commits or the user changed in between is a state like any other.
+                // A state that gates, commits or the user made in between is a state like any other.
                 self.see(before);
                 self.is_back = before != after && self.states.contains(after);
                 self.same_work = if before == after || self.is_back { self.same_work + 1 } else { 0 };
@@ -157,7 +157,7 @@ impl Stuck {
         }
     }
 
-    /// What the iterations so far amount to. A threshold of 0 counts as 1.
+    /// The verdict on the iterations so far. A threshold of 0 counts as 1.
     #[must_use]
     pub fn verdict(&self, spec: &StuckSpec) -> Verdict {
         let threshold = spec.threshold.max(1);
@@ -172,22 +172,21 @@ impl Stuck {
     }
 }
 
-/// What fails, for the [`directive`].
+/// The present failure, for the [`directive`].
 #[derive(Clone, Copy, Debug)]
 pub struct Failing<'a> {
-    /// The gate, or none where the agent itself failed.
+    /// The gate, or none if the agent itself failed.
     pub gate: Option<&'a str>,
-    /// What it says.
     pub essence: &'a Essence,
 }
 
-/// What one iteration tried, for the [`directive`].
+/// One iteration's try, for the [`directive`].
 #[derive(Clone, Copy, Debug)]
 pub struct Tried<'a> {
     pub iteration: u32,
-    /// What became of it, in words that follow its number: `claimed; gate tests failed`.
+    /// Its result, in words that follow its number: `claimed; gate tests failed`.
     pub outcome: &'a str,
-    /// The beginning of what the agent said of it.
+    /// The beginning of the agent's words on it.
     pub preview: Option<&'a str>,
 }
 
@@ -198,8 +197,8 @@ const MOST_LINES: usize = 6;
 const MOST_TRIED: usize = 5;
 const LINE: usize = 160;
 
-/// The prompt section for an agent that makes no progress: what fails and how often, what was tried (oldest first; of many the
-/// last), and to do something else. Printable, and at most [`LONGEST`] bytes.
+/// The prompt section for an agent that makes no progress: what fails and how often, what was tried (oldest first; of
+/// many the last), and to do something else. Printable, and at most [`LONGEST`] bytes.
 #[must_use]
 pub fn directive(
     (pattern, stuck): (Pattern, &Stuck),
@@ -272,7 +271,7 @@ fn attempt(tried: &Tried<'_>) -> String {
     parts.join("; ")
 }
 
-/// Somebody else's text, on one line.
+/// Foreign text, on one line.
 fn one_line(text: &str, most: usize) -> String {
     clip(&squeeze(&printable(text)), most).into_owned()
 }

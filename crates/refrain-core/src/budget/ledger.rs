@@ -14,7 +14,8 @@ use crate::event::Identity;
 /// The version of the ledger's format. A reader refuses any other.
 pub const VERSION: u32 = 1;
 
-/// For how many days before the last one it is known what was spent: no clock is more wrong than that, and no time zone.
+/// For how many days before the last one it is known what was spent: no clock is more wrong than that, and no time
+/// zone.
 const DAYS: i64 = 7;
 
 /// The money of one user's loops.
@@ -22,27 +23,26 @@ const DAYS: i64 = 7;
 #[serde(deny_unknown_fields)]
 pub struct Ledger {
     version: u32,
-    /// What was spent, by day and project.
+    /// Spent money, by day and project.
     days: BTreeMap<Date, BTreeMap<String, Usd>>,
-    /// What was spent, by project, since there is a ledger.
+    /// Spent money, by project, since the ledger exists.
     projects: BTreeMap<String, Usd>,
-    /// What is reserved.
     open: Vec<Reservation>,
 }
 
-/// Money that nobody else may spend.
+/// Money set aside for one run of an agent; no other run can use it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reservation {
-    /// Whose: the loop's folder.
+    /// The folder of the loop that holds it.
     pub of: Utf8PathBuf,
-    /// What for: the how many-th agent that this loop runs, from 0 ([`LoopState::costs`](crate::LoopState::costs)).
+    /// The number of the agent's run in this loop, from 0 ([`LoopState::costs`](crate::LoopState::costs)).
     pub run: u64,
     /// The loop's project.
     pub project: String,
     /// The day on which it was made, and for which it counts.
     pub day: Date,
-    /// Who will settle it; where that process is gone, anybody may.
+    /// The process that will settle it. If that process is gone, any other may settle it.
     pub runner: Identity,
     pub amount: Usd,
 }
@@ -60,13 +60,12 @@ impl Ledger {
         self.version
     }
 
-    /// What is reserved.
     #[must_use]
     pub fn open(&self) -> &[Reservation] {
         &self.open
     }
 
-    /// How every cap stands that there is.
+    /// The standing of every cap that is set.
     #[must_use]
     pub fn standings(&self, caps: &Caps, project: &str, day: Date) -> Vec<Standing> {
         let standing = |which| {
@@ -76,7 +75,7 @@ impl Ledger {
         Which::ALL.into_iter().filter_map(standing).collect()
     }
 
-    /// What is left under every cap; none where there is no cap.
+    /// What is left under every cap; none if there is no cap.
     #[must_use]
     pub fn left(&self, caps: &Caps, project: &str, day: Date) -> Option<Allowance> {
         let by = self.standings(caps, project, day).into_iter().min_by_key(Standing::left)?;
@@ -102,10 +101,10 @@ impl Ledger {
         sum(self.open.iter().filter(counts).map(|it| &it.amount))
     }
 
-    /// Reserves as much of `wish.amount` as every cap leaves, and says what came of it: nothing is reserved where nothing is
-    /// left. Where there is no cap nothing has to be reserved; it is on record all the same that something is being spent.
+    /// Reserves as much of `wish.amount` as every cap leaves and returns the result; reserves nothing if nothing is
+    /// left. Without a cap nothing has to be reserved, but the spending is recorded all the same.
     ///
-    /// One that was made for the same before is gone: whoever asks again has settled it.
+    /// An earlier reservation for the same run is dropped: the caller has settled it.
     pub fn reserve(&mut self, wish: Reservation, caps: &Caps) -> Option<Allowance> {
         self.open.retain(|it| !it.is(&wish.of, wish.run));
         self.forget(wish.day);
@@ -117,8 +116,8 @@ impl Ledger {
         Some(Allowance { amount, ..left? })
     }
 
-    /// Lets a reservation grow up to `to`, as far as every cap leaves room, and says what it allows then. It never shrinks.
-    /// None where there is no cap, or no such reservation.
+    /// Lets a reservation grow up to `to`, as far as every cap leaves room, and returns what it allows then. It never
+    /// shrinks. None if there is no cap, or no such reservation.
     pub fn grow(&mut self, of: &Utf8Path, run: u64, to: Usd, caps: &Caps) -> Option<Allowance> {
         let at = self.open.iter().position(|it| it.is(of, run))?;
         let Reservation { project, day, amount, .. } = &self.open[at];
@@ -129,8 +128,8 @@ impl Ledger {
         Some(Allowance { amount, ..left })
     }
 
-    /// Takes a reservation back: what was used in truth is spent. Where nobody told, that is as much as was reserved. One
-    /// that is settled already stays so. Says whether anything changed.
+    /// Settles a reservation: what was really used is spent, or the whole reservation if the usage is unknown. A
+    /// settled one stays as it is. Returns whether anything changed.
     pub fn settle(&mut self, of: &Utf8Path, run: u64, used: Option<Usd>) -> bool {
         let Some(at) = self.open.iter().position(|it| it.is(of, run)) else { return false };
         let Reservation { project, day, amount, .. } = self.open.swap_remove(at);

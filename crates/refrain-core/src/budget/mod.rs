@@ -1,7 +1,6 @@
 //! The money that all loops of a user share: the [`Caps`] of the configuration, and the [`Ledger`] of what is spent and
-//! what is reserved. Whoever is about to spend reserves first, and settles afterwards what it came to: two loops never
-//! spend the same money. Which money is a loop's own is no business of this module (`Limits::max_cost`), nor is where the
-//! ledger lies (refrain-store).
+//! reserved. A runner reserves before it spends and settles the real cost afterwards, so two loops never spend the same
+//! money. A loop's own limit is in `Limits::max_cost`; the ledger's file is in refrain-store.
 //!
 //! What an attempt uses counts for the day on which it began, so that it can only use what was left of that day.
 
@@ -102,7 +101,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// What is neither spent nor reserved.
+    /// The amount that is neither spent nor reserved.
     #[must_use]
     pub fn left(&self) -> Usd {
         Usd(self.cap.0.saturating_sub(self.spent.0).saturating_sub(self.reserved.0))
@@ -110,7 +109,7 @@ impl Standing {
 }
 
 impl fmt::Display for Standing {
-    /// As a person would say it, behind "of": `the $20.00 a day for all loops`.
+    /// In words that follow "of": `the $20.00 a day for all loops`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cap, .. } = self;
         match self.which {
@@ -121,7 +120,7 @@ impl fmt::Display for Standing {
     }
 }
 
-/// What the shared caps allow an attempt in all; before it is started, what they leave to it.
+/// What the shared caps allow an attempt in total; before it is started, what they leave to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     pub amount: Usd,

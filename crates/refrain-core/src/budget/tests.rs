@@ -145,7 +145,7 @@ enum Happens {
     Uses(u64),
     /// Its attempt ends, and is settled.
     Ends,
-    /// Its runner dies. Whoever asks for money next takes back what is left, by what the journal knows.
+    /// Its runner dies. The next loop to ask for money takes back what is left, according to the journal.
     Crashes,
 }
 
@@ -157,7 +157,7 @@ struct Attempt {
     used: u64,
 }
 
-/// The most that one event tells, in the property below.
+/// The most that one event reports, in the property below.
 const EVENT: u64 = 400_000_000;
 const LOOPS: usize = 5;
 
@@ -172,7 +172,7 @@ fn happens() -> impl Strategy<Value = (usize, Happens)> {
 }
 
 proptest! {
-    /// Whatever many loops do at once, and whenever their runners die: the cap is overshot by one event of each at most,
+    /// Whatever many loops do at once, and whenever their runners die: each overshoots the cap by at most one event,
     /// and every billionth that was used is in the ledger in the end.
     #[test]
     fn no_money_is_spent_twice_and_none_is_lost(
@@ -187,7 +187,7 @@ proptest! {
             let Attempt { runs, crashed, .. } = loops[of];
             match what {
                 Happens::Start { wish: amount } if !runs => {
-                    // Those of dead runners are taken back first, each by what it is known to have used.
+                    // Those of dead runners are settled first, each with its known usage.
                     for (dead, attempt) in loops.iter_mut().enumerate().filter(|(_, it)| it.crashed) {
                         ledger.settle(&name(dead), 1, Some(Usd(attempt.used)));
                         *attempt = Attempt::default();

@@ -1,5 +1,5 @@
-//! What a loop makes of the money that loops share: which steps cost some, how much is reserved for them, and when there is
-//! too little.
+//! How a loop uses the shared money: which steps cost money, how much is reserved for them, and when too little is
+//! left.
 
 use super::Allowance;
 use crate::agent::{Usage, Usd};
@@ -7,23 +7,23 @@ use crate::event::{Blocked, End};
 use crate::r#loop::{ChildId, Live, LoopState, Step};
 use crate::spec::{AgentKind, AgentSpec};
 
-/// What is reserved where nothing is known yet, and by how much a reservation grows.
+/// What is reserved if nothing is known yet, and by how much a reservation grows.
 pub(super) const STEP: Usd = Usd(1_000_000_000);
-/// The least that is reserved for an agent that is handed its reservation as a budget of its own and says what it cost
-/// only at its end: it can ask for no more on the way, and one that is stopped half-way has cost its money for nothing.
+/// The least that is reserved for an agent that gets its reservation as a budget of its own and reports its cost only
+/// at its end: it can ask for no more on the way, and one that is stopped half-way has cost its money for nothing.
 pub(super) const ROOM: Usd = Usd(5_000_000_000);
-/// How many of the agents that ran last tell what the next is likely to cost.
+/// How many of the last agents are used to estimate the cost of the next.
 const LAST: usize = 5;
 
 impl AgentSpec {
-    /// Whether it keeps to a budget that it is told, which is then all that stops it in time. Where its cost is known as it
-    /// goes, its reservation grows instead.
+    /// Whether it keeps to a budget that it is given, which is then the only thing that stops it in time. If its cost
+    /// is known while it runs, its reservation grows instead.
     #[must_use]
     pub fn keeps_a_budget(&self) -> bool {
         self.kind == AgentKind::Claude && self.price.is_none()
     }
 
-    /// Whether it says what it costs, itself or by a price.
+    /// Whether it reports its cost, itself or by a price.
     #[must_use]
     pub fn tells_cost(&self) -> bool {
         self.admits(true, false).is_ok()
@@ -31,11 +31,11 @@ impl AgentSpec {
 }
 
 impl LoopState {
-    /// The agent that costs money if this step is done, where there is one.
+    /// The agent that costs money if this step is done, if there is one.
     #[must_use]
     pub fn costs_of(&self, step: &Step) -> Option<&AgentSpec> {
         match step {
-            // What a session costs is its own, and nobody tells.
+            // A session pays for itself and does not report its cost.
             Step::BeginIteration { .. } | Step::Start(ChildId::Attempt(_)) => {
                 self.session.is_none().then_some(&self.spec.agent)
             }
@@ -70,21 +70,20 @@ impl LoopState {
         if agent.keeps_a_budget() { likely.max(ROOM) } else { likely }
     }
 
-    /// What the agent that runs has cost so far, as far as it said.
+    /// The cost of the running agent so far, as far as it reported.
     #[must_use]
     pub fn cost_so_far(&self, used: &Usage) -> Usd {
         self.runs().and_then(|agent| agent.priced(*used).cost).unwrap_or_default()
     }
 
-    /// Whether what the agent that runs has used is all that it may: of the loop's own money and tokens, or of the money
-    /// that loops share.
+    /// Whether the running agent has used all that it may: of the loop's own money and tokens, or of the shared money.
     pub(crate) fn is_overdrawn(&self, live: &Live) -> bool {
         let is_short = |allowance: Allowance| self.cost_so_far(&live.used) >= allowance.amount;
         live.used != Usage::default()
             && (self.is_over_budget(&live.used) || live.allowance.is_some_and(is_short))
     }
 
-    /// What keeps this agent from being started under a cap that loops share.
+    /// What keeps this agent from being started under a shared cap.
     pub(crate) fn shortage(&self, agent: &AgentSpec, left: &Allowance) -> Option<End> {
         if !agent.tells_cost() {
             return Some(End::Blocked { why: Blocked::CostUnknown });
@@ -95,8 +94,8 @@ impl LoopState {
     }
 }
 
-/// Up to what a reservation of `amount` is to grow now that so much is used; none while that has time. The next thing that
-/// the agent says may cost as much as a quarter of a step: room for it is made before it is needed.
+/// Up to what a reservation of `amount` is to grow now that so much is used; none while that has time. The next thing
+/// that the agent says may cost as much as a quarter of a step: room for it is made before it is needed.
 #[must_use]
 pub fn to_grow(used: Usd, amount: Usd) -> Option<Usd> {
     let is_close = used.0.saturating_add(STEP.0 / 4) >= amount.0;

@@ -1,4 +1,4 @@
-//! Changes put into a text, and shown as a patch. They are known to lie inside, in order and apart.
+//! Applies changes to a text and shows them as a patch. The changes are known to be in range, in order and apart.
 
 use std::fmt::Write;
 
@@ -39,7 +39,7 @@ pub fn diff(file: &str, old: &str, changes: &[Change]) -> String {
         show(&mut body, '+', &change.insert);
         (at, added, removed) = (end, added + change.insert.len(), removed + end - begin);
     }
-    // They may have been read from a file that is anybody's.
+    // The numbers may come from a file that any process can write.
     let until = until.max(at);
     show(&mut body, ' ', &lines[at..until]);
     let before = until - from;

@@ -1,4 +1,4 @@
-//! The gates of a proposal. Each fails closed: what it cannot tell is refused, and nobody is asked twice.
+//! The gates of a proposal. Each fails closed: a gate that cannot decide refuses, and does not ask again.
 
 use super::edit::changed;
 use super::safety::{self, Unsafe};
@@ -8,17 +8,17 @@ use super::{Change, Reflection};
 const LONGEST: usize = 200;
 /// How many lines it may gain.
 const MOST_GAINED: usize = 40;
-/// How much of what stood there has to stay, in hundredths.
+/// How much of the old text has to stay, in hundredths.
 const KEPT: usize = 70;
 /// How long a line may be, in characters.
 const LONGEST_LINE: usize = 400;
 /// How long a reason may be, in characters.
 const LONGEST_REASON: usize = 500;
 
-/// What marks the lines that `init` wrote, and goes on writing.
+/// The markers around the lines that `init` writes and keeps up to date.
 const MARKED: (&str, &str) = ("<!-- refrain:begin", "<!-- refrain:end");
 
-/// What is known of the loop.
+/// The history of the loop.
 #[derive(Clone, Copy, Debug)]
 pub struct History<'a> {
     pub iterations: &'a [u32],
@@ -33,13 +33,13 @@ pub enum Fault {
     /// Nothing would be another.
     #[error("it changes nothing")]
     Nothing,
-    /// A change lies outside of the file, or two do not lie apart.
+    /// A change is outside the file, or two overlap.
     #[error("the change at line {0} lies outside of the file, or in front of the one before it")]
     Place(usize),
     /// The file would become too long.
     #[error("the file would have {0} lines; accepted are {LONGEST}, and {MOST_GAINED} more than now")]
     Size(usize),
-    /// Too little of what stood there would stay.
+    /// Too little of the old text would stay.
     #[error("only {0} of 100 lines would stay as they are; accepted are {KEPT}")]
     Drift(usize),
     /// A change says nothing that could be looked up.
@@ -50,20 +50,10 @@ pub enum Fault {
     Marked(usize),
     /// A line says what no instruction of an agent's may.
     #[error("a line of the change at line {line} {what}")]
-    Unsafe {
-        /// Which change.
-        line: usize,
-        /// What it does.
-        what: Unsafe,
-    },
+    Unsafe { line: usize, what: Unsafe },
     /// A line looks like a secret.
     #[error("a line of the change at line {line} looks like a secret: {what}")]
-    Secret {
-        /// Which change.
-        line: usize,
-        /// What it looks like.
-        what: &'static str,
-    },
+    Secret { line: usize, what: &'static str },
 }
 
 /// The file as the reflection would have it; `secret` says what a line looks like that is one.
@@ -110,7 +100,7 @@ pub fn judge(
     if kept < KEPT {
         return Err(Fault::Drift(kept));
     }
-    // What is harmless line by line may not be so together, nor beside what stands there.
+    // What is harmless line by line may not be so together, nor beside the old lines.
     let all: Vec<String> = new.lines().map(str::to_owned).collect();
     for change in &reflection.changes {
         let near = around(&all, change, &reflection.changes);
@@ -129,7 +119,7 @@ fn evidence(change: &Change, history: History<'_>) -> Result<(), Fault> {
     if is_told && is_shown { Ok(()) } else { Err(Fault::Evidence(change.line)) }
 }
 
-/// Whether a change touches the lines between the marks, or would come to stand between them.
+/// Whether a change touches the lines between the marks, or would be between them.
 fn is_marked(lines: &[&str], change: &Change) -> bool {
     let begin = lines.iter().position(|line| line.contains(MARKED.0));
     let Some(begin) = begin else { return false };
@@ -138,7 +128,7 @@ fn is_marked(lines: &[&str], change: &Change) -> bool {
     from <= end && until > begin && !(from == begin && until == begin)
 }
 
-/// What will stand around a change: with a line before it and one behind.
+/// The new text around a change: with one line before it and one after.
 fn around(new: &[String], change: &Change, changes: &[Change]) -> Vec<String> {
     let before = changes.iter().take_while(|other| other.line < change.line);
     let shift = before

@@ -1,6 +1,6 @@
-//! What a loop that is over teaches about its project's instructions for agents: what an agent is asked that reflects on it,
-//! what its answer may change, and whether what was taken over was of use. A proposal is judged here and applied by a person
-//! alone: whatever is odd about it, it is none.
+//! What a finished loop teaches about its project's instructions for agents: the question for the agent that reflects
+//! on it, what its answer may change, and whether an applied proposal was useful. A proposal is judged here and applied
+//! only by a person. An answer that is odd in any way is no proposal.
 
 mod edit;
 mod judge;
@@ -21,7 +21,7 @@ use crate::LoopId;
 use crate::event::{Blocked, End};
 use crate::r#loop::LoopState;
 
-/// The version of [`Proposal`]; goes up where a reader of the last one would be misled.
+/// The version of [`Proposal`]; it rises when a reader of the last one would be misled.
 pub const SCHEMA: u32 = 1;
 
 /// What an agent that reflected on a loop answers.
@@ -52,7 +52,7 @@ pub struct Change {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// Nobody has decided about it.
+    /// Not decided yet.
     Open,
     /// A person took it over.
     Applied,
@@ -99,8 +99,8 @@ impl FirstPass {
     }
 }
 
-/// Whether there is something to be learnt of a loop that has ended by itself, and nobody else looks after: not of a task of a
-/// plan, of which there are many, nor of one in a loop.
+/// Whether there is something to learn from a loop that ended by itself. Tasks of a plan, which are many, and loops
+/// within a loop are excluded: their owner looks after them.
 #[must_use]
 pub fn is_of_use(state: &LoopState) -> bool {
     let Some(ended) = state.ended else { return false };
@@ -125,8 +125,8 @@ pub fn first_pass(state: &LoopState) -> Option<bool> {
     is_of_use(state).then_some(is_done && is_proven && state.charged == 1)
 }
 
-/// What taking a proposal over at `at` was followed by: of loops that were started at these times, and proven done by their
-/// first iteration or not, those before and those after.
+/// The effect of applying a proposal at `at`: of loops with these start times, which their first iteration proved done
+/// or not, those before and those after.
 #[must_use]
 pub fn measured(at: Timestamp, loops: &[(Timestamp, bool)]) -> (FirstPass, FirstPass) {
     let (mut before, mut after) = (FirstPass::default(), FirstPass::default());

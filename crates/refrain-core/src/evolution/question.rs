@@ -1,4 +1,4 @@
-//! What an agent is asked that reflects on a loop, and how its answer is read: the form, and nothing else.
+//! The prompt of the agent that reflects on a loop, and the parser of its answer.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use crate::view::{self, Alive};
 /// How much of the task is repeated, and of the instructions, in bytes.
 const TASK: usize = 4 << 10;
 const FILE: usize = 32 << 10;
-/// How many iterations are told, the last ones, and how much of what each said, in bytes.
+/// How many iterations the question lists, the last ones, and how much of each one's words it quotes, in bytes.
 const MOST: usize = 40;
 const LINE: usize = 300;
 /// The longest answer that is read, in bytes.
@@ -29,8 +29,8 @@ pub fn schema() -> serde_json::Value {
     schema.to_value()
 }
 
-/// What the agent is asked. `old` is the text of `file`, none where there is no such file; `clean` takes secrets out of the
-/// texts of others.
+/// The question for the agent. `old` is the text of `file`, none if there is no such file; `clean` removes secrets from
+/// foreign texts.
 #[must_use]
 pub fn question(state: &LoopState, file: &str, old: Option<&str>, clean: impl Fn(&str) -> String) -> String {
     let quoted = |text: &str, most: usize| fenced(&cut_middle(clean(&printable(text)).trim_end(), most));
@@ -90,7 +90,7 @@ fn outcome(state: &LoopState, attempt: &Attempt) -> &'static str {
     }
 }
 
-/// What an answer says: the object alone, or alone in one fence.
+/// Reads an answer: the object alone, or alone in one fence.
 pub fn read(answer: &str) -> Result<Reflection, Fault> {
     let form = |why: &str| Fault::Form(why.to_owned());
     if answer.len() > LONGEST {

@@ -1,28 +1,28 @@
-//! What no instruction that a model wrote may say. Words, which stand here in lists, are looked for without regard to case, white space and signs, and
-//! whatever might be meant otherwise is refused: a person can still write it.
+//! What no instruction that a model wrote may say. The words are listed here and matched without regard to case, white
+//! space and punctuation. Ambiguous text is refused: a person can still write it.
 
 use std::fmt;
 
 use crate::text::squeeze;
 
-/// What a line does that is refused.
+/// Why a line is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unsafe {
     /// Something in it is not seen.
     Hidden,
     /// Letters of another script pass for Latin ones.
     LookAlike,
-    /// It is longer than anybody reads.
+    /// Too long for a person to read.
     Long,
-    /// What comes from elsewhere would be run, or files deleted.
+    /// Foreign code would be run, or files deleted.
     Runs,
     /// Gates, tests, checks or reviews would be weakened.
     Weakens,
     /// An agent would be let do more.
     Permits,
-    /// It speaks of how work is claimed, or of Refrain itself.
+    /// It mentions how work is claimed, or Refrain itself.
     Claims,
-    /// It speaks of secrets.
+    /// It mentions secrets.
     Secrets,
     /// A rule would be taken away.
     Unrules,
@@ -44,7 +44,7 @@ impl fmt::Display for Unsafe {
     }
 }
 
-/// What makes something less, or none.
+/// Words that reduce something, or remove it.
 const LESS: &str = "\
     skip skips skipped skipping disable disables disabled disabling bypass bypasses bypassing ignore ignores \
     ignored ignoring omit omits avoid avoids avoiding remove removes removing delete deletes deleting drop weaken \
@@ -52,32 +52,32 @@ const LESS: &str = "\
     off overrule override disregard forget comment stub stubbed fake hardcode rewrite lower reduce except only \
     unless whatever regardless allow-failure";
 
-/// What turns what follows into its contrary.
+/// Words that negate what follows.
 const NOT: &str = "not no never don't dont needn't neednt cannot nor stop instead";
 
-/// What is to be done with what guards, and of what guards, in the contrary of which that is made less.
+/// Words for acts with guards; negated, they weaken the guard.
 const ACTS: &str = "\
     run runs running execute executing need needs needed necessary required require matter matters count counts \
     add adding write writing keep fix fixing wait bother worry look heed follow obey trust use call start be care \
     mind test check review verify lint";
 
-/// How many words behind a [`NOT`] belong to it.
+/// How many words after a [`NOT`] belong to it.
 const REACH: usize = 4;
 
-/// What must not be made less.
+/// Words for guards that must not be weakened.
 const GUARDS: &str = "\
     test tests testing gate gates check checks checking review reviews reviewer reviewers lint lints linter \
     linting hook hooks verification verify verified assertion assertions assert asserts sandbox protection \
     protected guard guards ci approval approvals audit instruction instructions rule rules coverage spec \
     validation clippy typecheck";
 
-/// What lets an agent do more.
+/// Words that permit an agent more.
 const PERMITS: &str = "\
     permission permissions sudo chmod yolo dangerously bypasspermissions auto-approve autoapprove approve \
     full-auto no-verify force force-push unsandboxed allowlist whitelist confirmation unattended push merge \
     publish deploy";
 
-/// How work is claimed, and Refrain's own words.
+/// Words that claim, and Refrain's own words.
 const CLAIMS: &str =
     "promise promises refrain spec_pass task_blocked state.md <promise> </promise> iteration-summary";
 
@@ -85,13 +85,13 @@ const SECRETS: &str = "\
     secret secrets password passwords token tokens credential credentials apikey api-key api_key printenv id_rsa \
     ssh-key netrc .env .netrc env";
 
-/// What runs what it is given, or fetches it, or deletes.
+/// Programs that run their input, fetch it, or delete.
 const RUNS: &str = "curl wget eval iex base64 nc ncat telnet powershell rm rmdir shred dd mkfs crontab nohup";
 
-/// What gives a line the force of a rule.
+/// Words that give a line the force of a rule.
 const RULES: &str = "must never always not don't required requires only forbidden no shall";
 
-/// What is the matter with the lines that would be there, or with those that would be gone.
+/// The problem of the inserted lines, or of the removed ones.
 pub(super) fn look(inserted: &[String], removed: &[&str], longest: usize) -> Option<Unsafe> {
     for line in inserted {
         if let Some(hidden) = hidden(line) {
@@ -109,14 +109,14 @@ pub(super) fn look(inserted: &[String], removed: &[&str], longest: usize) -> Opt
     said(&all).or_else(|| removed.iter().find(is_rule).map(|_| Unsafe::Unrules))
 }
 
-/// The same for what will stand beside each other, of which some is there already: only what the new words have a part in.
+/// The same for lines that will be adjacent, some of which exist already: only matches that include new words.
 pub(super) fn together(near: &[String], inserted: &[String]) -> Option<Unsafe> {
     let (mine, all) = (words(&inserted.join(" ")), words(&near.join(" ")));
     let touches = has(&mine, LESS) || has(&mine, NOT) || has(&mine, GUARDS);
     (touches && weakens(&all) && !weakens_without(near, inserted)).then_some(Unsafe::Weakens)
 }
 
-/// Whether what is there already says it by itself.
+/// Whether the existing lines already say it without the new ones.
 fn weakens_without(near: &[String], inserted: &[String]) -> bool {
     let others: Vec<&str> = near.iter().filter(|line| !inserted.contains(line)).map(String::as_str).collect();
     weakens(&words(&others.join(" ")))
@@ -134,7 +134,7 @@ pub(super) fn hidden(text: &str) -> Option<Unsafe> {
                     | '\u{e0000}'..='\u{e0fff}'
             )
     };
-    // What a page leaves out when it is shown.
+    // A page hides these when it is shown.
     if text.chars().any(is_hidden) || text.contains("<!--") || text.contains("-->") || text.contains("[//]:")
     {
         return Some(Unsafe::Hidden);
@@ -144,7 +144,7 @@ pub(super) fn hidden(text: &str) -> Option<Unsafe> {
     text.chars().any(is_other).then_some(Unsafe::LookAlike)
 }
 
-/// What the text says that it may not.
+/// The forbidden meaning of the text, if any.
 fn said(text: &str) -> Option<Unsafe> {
     let words = words(text);
     let lower = squeeze(&text.to_lowercase());
@@ -182,7 +182,7 @@ fn is_one(word: &str, known: &str) -> bool {
     known.split_whitespace().any(|one| one == word)
 }
 
-/// The words of a text, in small letters and without the signs around them; what is joined by a sign is one word, and its parts.
+/// The words of a text, in small letters and without punctuation; a word with a sign inside counts whole and in parts.
 fn words(text: &str) -> Vec<String> {
     let lower = text.to_lowercase().replace(['’', '‘', '`', '*'], "'");
     let is_around = |c: char| !c.is_alphanumeric() && !"<>.".contains(c);

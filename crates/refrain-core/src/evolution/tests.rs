@@ -1,4 +1,4 @@
-//! Answers of models, of which most are hostile.
+//! Answers of models, most of them hostile.
 
 use proptest::prelude::*;
 use rstest::rstest;

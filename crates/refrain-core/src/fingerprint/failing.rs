@@ -27,7 +27,7 @@ impl FailingTests {
     }
 }
 
-/// What the output says about failing tests.
+/// The failing tests that the output names.
 #[must_use]
 pub fn failing_tests(output: &str) -> FailingTests {
     let (failed, total) = tally(output);
@@ -47,7 +47,8 @@ fn without_repetitions(names: BTreeSet<String>) -> BTreeSet<String> {
     names.iter().filter(|name| !is_repeated(name)).cloned().collect()
 }
 
-/// The summary lines of test runners. `f` counts as failed, `t` as run, `p` as run and passed, `b` and `c` as run and failed.
+/// The summary lines of test runners. `f` counts as failed, `t` as run, `p` as run and passed, `b` and `c` as run and
+/// failed.
 const SUMMARIES: &[&str] = &[
     // unittest.
     r"^Ran (?P<t>\d+) tests? in ",
@@ -74,7 +75,7 @@ static TABLE: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     SUMMARIES.iter().filter_map(compile).collect()
 });
 
-/// How many failed and how many were run, over all runners that say both somewhere.
+/// How many failed and how many were run, over all runners that report both.
 fn tally(output: &str) -> (Option<u64>, Option<u64>) {
     let (mut failed, mut total) = (None, None);
     let add = |sum: &mut Option<u64>, n: u64| *sum = Some(sum.unwrap_or(0_u64).saturating_add(n));

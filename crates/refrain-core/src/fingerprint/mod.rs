@@ -1,21 +1,21 @@
-//! Whether two failures are the same: what is left of a gate's output when everything is taken away that differs between
-//! two runs of the same failure, and a hash of that.
+//! Whether two failures are the same: a hash of a gate's output, without everything that differs between two runs of
+//! the same failure.
 //!
-//! What is kept: the names of failing tests, and the lines that say what is wrong, wherever and in whatever order they
-//! stand. What is taken away: escapes, times, durations, addresses, process ids, ports, seeds, random names, absolute and
-//! temporary folders, line numbers (the agent edits above them), sizes, passed tests and their count, progress, warnings,
-//! source excerpts, stacks, and what a wrapper (cargo, npm, make) adds of its own. What a test expected and what it got is
-//! *kept*: an agent that moves from one wrong value to another has moved, and a loop that is stopped too early is worse
-//! than one that is stopped late.
+//! Kept: the names of failing tests, and the lines that say what is wrong, in any place and order. Removed: escapes,
+//! times, durations, addresses, process ids, ports, seeds, random names, absolute and temporary folders, line numbers
+//! (the agent edits above them), sizes, passed tests and their count, progress, warnings, source excerpts, stacks, and
+//! lines that a wrapper (cargo, npm, make) adds. The expected and the actual value of a test are *kept*: an agent that
+//! moves from one wrong value to another has moved, and a loop that is stopped too early is worse than one that is
+//! stopped late.
 //!
-//! `shapes` knows what the lines of real tools look like, `reading` folds a text over it, `normal` writes one line
-//! the way it is compared. Where nothing is known to be a runner's verdict, the last lines are compared as they are.
+//! `shapes` knows what the lines of real tools look like, `reading` folds a text over it, `normal` writes one line the
+//! way it is compared. If no line is known to be a runner's verdict, the last lines are compared as they are.
 //!
-//! What it cannot know: a number that nothing names (a bare process id) is taken for a value, a date never is one, and a
-//! runner that stops at the first failure shows another one whenever its tests run in another order.
+//! Limits: a number without a name (a bare process id) counts as a value, a date never does, and a runner that stops at
+//! the first failure shows another one whenever its tests run in another order.
 //!
-//! A reading takes time in proportion to the text (and to sort its lines), and memory of a few times its size: whoever
-//! calls cuts a log to 256 KiB first, with [`crate::text::cut_middle`].
+//! A reading takes time in proportion to the text (and to sort its lines), and memory of a few times its size: the
+//! caller cuts a log to 256 KiB first, with [`crate::text::cut_middle`].
 
 mod failing;
 mod normal;
@@ -34,15 +34,15 @@ use crate::hex::Hex;
 pub use failing::{FailingTests, failing_tests};
 use reading::Reading;
 
-/// Raised with every change of what is kept or taken away: failures of different rules are never the same.
+/// Raised with every change of the rules: failures under different rules are never the same.
 const RULES: &str = "refrain fingerprint 2";
 
 /// A failure, as 16 hexadecimal digits in lower case. The same failure has the same one on every machine and, while the
-/// rules stay, in every version: it stands in journals.
+/// rules stay, in every version, because journals store it.
 pub type Fingerprint = Hex<16>;
 
-/// The fingerprint of a failure of `gate` (or of whatever else failed, by a name of its own) that printed `output`. How it
-/// ended, by an exit code or by its time limit, counts only where the caller writes it as a line into `output`.
+/// The fingerprint of a failure of `gate` (or of another step, under its own name) that printed `output`. How it ended,
+/// by an exit code or by its time limit, counts only if the caller writes it as a line into `output`.
 #[must_use]
 pub fn of(gate: &str, output: &str) -> Fingerprint {
     let mut hasher = blake3::Hasher::new();
@@ -71,7 +71,7 @@ impl Essence {
     pub const LINE: usize = 300;
 }
 
-/// What the output of a failure comes down to.
+/// The essence of a failure's output.
 #[must_use]
 pub fn essence(output: &str) -> Essence {
     Reading::of(output).essence()

@@ -1,6 +1,6 @@
-//! One line the way it is compared: what differs between two runs of the same failure stands for itself no more.
+//! One line the way it is compared: placeholders replace what differs between two runs of the same failure.
 //!
-//! All rules are one expression, so that a line is passed over once and no rule feeds another.
+//! All rules are one expression, so that each line is scanned once and no rule feeds another.
 
 use std::sync::LazyLock;
 
@@ -8,14 +8,14 @@ use regex::bytes::{Captures, Regex, RegexBuilder};
 
 use crate::text::squeeze;
 
-/// What a rule makes of what it finds.
+/// The replacement for a match.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
     /// The same words for all.
     Stands(&'static str),
     /// The word in front of the number stays.
     Word,
-    /// The word behind the number stays.
+    /// The word after the number stays.
     Count,
     /// The folders that two checkouts have in common, and no line.
     Path,
@@ -84,7 +84,7 @@ const RULES: &[(Rule, &str)] = &[
 
 static EXPRESSION: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let groups: Vec<_> = RULES.iter().map(|(_, pattern)| format!("({pattern})")).collect();
-    // A test sees that it is one; without it lines are compared as they are.
+    // A test checks that it compiles; without it lines are compared unchanged.
     RegexBuilder::new(&groups.join("|")).unicode(false).build().ok()
 });
 
@@ -124,7 +124,7 @@ fn is_hash(text: &str) -> bool {
         || text.len() == 17
 }
 
-/// A name that nobody would give: digits in it, or capitals behind a small letter.
+/// A name that no person would choose: digits in it, or capitals after a small letter.
 fn is_random(text: &str) -> bool {
     let inner = text.bytes().zip(text.bytes().skip(1));
     text.bytes().any(|byte| byte.is_ascii_digit())
@@ -146,7 +146,7 @@ fn path(text: &str) -> String {
     if !absolute {
         return parts.iter().map(|part| component(part)).collect::<Vec<_>>().join("/");
     }
-    // A name at the front, so that what is left cannot be taken for anything else.
+    // A name at the front, so that the rest cannot be taken for anything else.
     let (root, kept) = match below_temporary(&parts) {
         None => ("_", last(&parts, ABSOLUTE)),
         Some([inside]) => ("tmp", &[*inside][..]),
@@ -163,7 +163,7 @@ fn last<'a, 'b>(parts: &'a [&'b str], most: usize) -> &'a [&'b str] {
     &parts[parts.len().saturating_sub(most)..]
 }
 
-/// The path less the line and the column that stand behind it.
+/// The path without the line and column that follow it.
 fn without_position(text: &str) -> &str {
     let text = text.trim_end_matches([')', ']']);
     let end = text.trim_end_matches(|c: char| c.is_ascii_digit() || matches!(c, ':' | ',' | '(' | '['));
@@ -172,7 +172,7 @@ fn without_position(text: &str) -> &str {
     position.find([':', '(', '[']).map_or(text, |at| &text[..end.len() + at])
 }
 
-/// What of a path lies in a folder for temporary files.
+/// The part of a path below a folder for temporary files.
 fn below_temporary<'a, 'b>(parts: &'a [&'b str]) -> Option<&'a [&'b str]> {
     match parts {
         ["private", rest @ ..] => below_temporary(rest),

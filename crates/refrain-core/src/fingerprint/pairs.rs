@@ -1,9 +1,9 @@
-//! Labelled pairs of failures. Each row is an output as a tool prints it and what is changed in it: the two are the same
-//! failure, or are not. A label says why the row is there.
+//! Labelled pairs of failures. Each row is an output as a tool prints it and what is changed in it: the two are the
+//! same failure, or are not. A label says why the row is there.
 
 use super::of;
 
-/// What makes the second of a pair from the first.
+/// The changes that turn the first of a pair into the second.
 type Changes = &'static [(&'static str, &'static str)];
 
 const SAME: bool = true;

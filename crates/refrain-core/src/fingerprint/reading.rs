@@ -6,32 +6,32 @@ use super::shapes::{self, Shape};
 use super::{Essence, normal};
 use crate::text::{clip, printable};
 
-/// How many of the last lines stand for an output in which nothing is known to be a runner's verdict.
+/// How many of the last lines are compared if no line is known to be a runner's verdict.
 const TAIL: usize = 40;
 
-/// What an output says.
+/// The content of an output.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     tests: BTreeSet<String>,
-    /// Complaints as they are compared, with the different ones as they were printed: their number counts.
+    /// Complaints in their compared form, with the different printed forms: their number counts.
     diagnostics: BTreeMap<String, BTreeSet<String>>,
     messages: BTreeSet<String>,
     details: BTreeSet<String>,
     /// The last lines that are no noise, as they were printed.
     tail: VecDeque<String>,
-    /// What to show of complaints and messages, and of details.
+    /// Complaints, messages and details, to be shown.
     said: Vec<String>,
     hinted: Vec<String>,
 }
 
-/// What the lines above say of the next one.
+/// The context that the lines above give the next one.
 #[derive(Default)]
 enum Within {
     #[default]
     Nothing,
     /// Lines up to an empty one say what is wrong.
     Headline,
-    /// Lines that belong to it are passed over.
+    /// Lines that belong to it are skipped.
     Warning,
     /// The next line is an excerpt.
     Frame,
@@ -72,7 +72,7 @@ impl Reading {
         };
         let text = text.as_deref().unwrap_or(line);
         match shape {
-            // Only brackets may stand between two lines of a message.
+            // Only brackets may come between two lines of a message.
             Shape::Noise if matches!(within, Within::Headline) && line.contains(char::is_alphanumeric) => {
                 return Within::Nothing;
             }
@@ -136,7 +136,7 @@ impl Reading {
         !(self.tests.is_empty() && self.diagnostics.is_empty() && self.messages.is_empty())
     }
 
-    /// What is hashed: no line break in any, in an order that does not depend on that of the output.
+    /// The hashed items: without line breaks, in an order that does not depend on that of the output.
     pub(super) fn items(&self) -> impl Iterator<Item = String> {
         let mut plain = self.details.clone();
         if !self.is_known() {
@@ -167,7 +167,7 @@ impl Reading {
     }
 }
 
-/// What goes on below a line that neither begins nor ends anything.
+/// What continues after a line that neither begins nor ends anything.
 fn stays(within: Within) -> Within {
     match within {
         Within::File(_) | Within::Headline => within,
@@ -175,7 +175,7 @@ fn stays(within: Within) -> Within {
     }
 }
 
-/// What a compiler prints below a warning's first line: places, excerpts, notes.
+/// Whether the line follows a compiler's warning: places, excerpts, notes.
 fn belongs_to_warning(line: &str) -> bool {
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
     rest.starts_with([' ', '\t', '|']) || line.starts_with("...")
@@ -188,8 +188,8 @@ fn show(lines: &mut Vec<String>, line: &str) {
     }
 }
 
-/// What a terminal would show of a line in the end: what a carriage return, or an escape that goes to the first column,
-/// had overwritten is progress.
+/// What a terminal shows of a line in the end: text that a carriage return, or an escape that goes to the first column,
+/// has overwritten is progress.
 fn last_shown(line: &str) -> &str {
     let line = line.trim_end_matches('\r');
     ["\r", "\u{1b}[1G", "\u{1b}[0G", "\u{1b}[G", "\u{1b}[2K"]

@@ -4,12 +4,11 @@ use std::sync::LazyLock;
 
 use regex::bytes::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 
-/// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// Nothing that tells two failures apart.
+    /// Nothing that distinguishes two failures.
     Noise,
-    /// It names a failing test, as `n`; and what is wrong, as `e`, where it says so.
+    /// It names a failing test, as `n`; and what is wrong, as `e`, if it says so.
     Test,
     /// A compiler's or linter's own complaint, as `e` or all of it. How many there are counts: one less is progress.
     Diagnostic,
@@ -17,9 +16,9 @@ pub(super) enum Shape {
     Message,
     /// It may be what is wrong, or may belong to it.
     Detail,
-    /// What is wrong stands in the lines below it, up to an empty one.
+    /// What is wrong is in the lines below it, up to an empty one.
     Headline,
-    /// A warning: it and what belongs to it are passed over.
+    /// A warning: it and the lines that belong to it are skipped.
     Warning,
     /// A place in a program: the line below it is an excerpt.
     Frame,
@@ -27,7 +26,7 @@ pub(super) enum Shape {
     File,
     /// A complaint about the [`Shape::File`] above it, as `e`.
     Row,
-    /// What a program says on its way, with the time in front.
+    /// A log line of a program, with the time in front.
     Log,
 }
 
@@ -84,7 +83,7 @@ pub(super) const SHAPES: &[(Shape, &str)] = &[
     (Message, r"^=+ (?P<e>no tests (?:ran|collected))\b"),
     (Noise, r"^=+ .* =+$|^_{3,}.*_{3,}$|^(?:_ )+_$|^!+ .* !+$"),
     (Noise, r"^[.FEsxX]+(?: +\[ *\d+%\])?$|^\S+\.py [.FEsxX]+(?: +\[ *\d+%\])?$"),
-    // What is cut off at the width of the terminal is cut off elsewhere next time.
+    // Text that is cut at the width of the terminal is cut elsewhere next time.
     (Test, r"^(?:FAILED|ERROR) (?P<n>\S+::.+?|\S+\.py) - .*\.\.\.$"),
     (Test, r"^(?:\[gw\d+\] ?(?:\[ *\d+%\] ?)?)?(?:FAILED|ERROR) (?P<n>\S+::.+?|\S+\.py)(?: - (?P<e>.*))?$"),
     (Test, r"^(?P<n>\S+::.+?) (?:FAILED|ERROR)(?: +\[ *\d+%\])?$"),
@@ -223,7 +222,7 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
     Table { any, rows }
 });
 
-/// What a line is, with the name and the message in it. None where it fits no row.
+/// What a line is, with the name and the message in it. None if it fits no row.
 pub(super) fn of(line: &str) -> Option<(Shape, Option<String>, Option<String>)> {
     let at = TABLE.any.matches(line.as_bytes()).iter().next()?;
     let (shape, row) = TABLE.rows.get(at)?;

@@ -1,4 +1,4 @@
-//! What holds for every output, and what people are shown. Which failures are the same stands in [`super::pairs`].
+//! What holds for every output, and what people are shown. Which failures are the same is in [`super::pairs`].
 
 use proptest::prelude::*;
 use rstest::rstest;
@@ -112,7 +112,7 @@ const BLOCKS: &[&str] = &[
     "FAILED tests/test_a.py::test_b - AssertionError: assert 3 == 4\n",
 ];
 
-/// Lines that say nothing of a failure, wherever they stand between such blocks.
+/// Lines that say nothing of a failure, in any place between such blocks.
 const NOISE: &[&str] = &[
     "test tests::one ... ok\n",
     "   Compiling libc v0.2.1\n",
@@ -166,7 +166,7 @@ proptest! {
     }
 }
 
-/// What lines are made of.
+/// The parts of lines.
 fn word() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-zA-Z]{1,10}[:,.]?",

@@ -1,8 +1,8 @@
-//! What a loop looks like in the files of other systems, and what theirs say of a loop that goes on here. A file that is
-//! written is for their tools and people: no loop reads its own back, as the journal is the only truth. Where files lie and
-//! how they are written is the engine's.
+//! What a loop looks like in the files of other systems, and what their files say of a loop that continues here. A
+//! written file is for their tools and for people: no loop reads its own back, because the journal is the only truth.
+//! Where the files are and how they are written is in the engine.
 //!
-//! One module a system, each with a writer and a reader of its format; [`read`] knows them apart by what they hold.
+//! One module per system, each with a writer and a reader of its format; [`read`] recognizes a system by the content.
 
 mod check;
 mod descartes;
@@ -43,12 +43,13 @@ use parts::Mark;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mirrored {
     pub mirror: Mirror,
-    /// Each by its name below [`Mirror::root`], and what it holds; none where it is to go. The first says whose they all are.
+    /// Each by its name below [`Mirror::root`], and its content; none if it is deleted. The first says which loop owns
+    /// them all.
     pub files: Vec<(Utf8PathBuf, Option<String>)>,
     mark: Mark,
 }
 
-/// Whose a file is that lies where a mirror would write.
+/// Which loop owns a file that is already where a mirror would write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// The loop's own, or an earlier one's of Refrain's.
@@ -64,8 +65,8 @@ impl Mirror {
     /// The lock of seed 004: the number of the process that works there.
     pub const LOCK: &str = ".ralph.lock";
 
-    /// The folder that its files lie in: the project as a person sees it, which outlives a worktree of the loop's own; for
-    /// seed 004 the one that the agent works in.
+    /// The folder of its files: the project as a person sees it, which outlives a worktree of the loop's own; for seed
+    /// 004 the one that the agent works in.
     #[must_use]
     pub fn root(self, spec: &Spec) -> Utf8PathBuf {
         match (self, &spec.git.checkout) {
@@ -98,10 +99,10 @@ impl Mirror {
         }
     }
 
-    /// The files of a loop that stands like this; `context` is what `context.md` says.
+    /// The files of a loop in this standing; `context` is the content of `context.md`.
     #[must_use]
     pub fn files(self, state: &LoopState, standing: Standing, context: Option<&str>) -> Mirrored {
-        // Seed 004: what succeeded leaves nothing behind. Seed 002's file has no word for an end.
+        // Seed 004: a successful loop leaves no file. Seed 002's file has no word for an end.
         let stays = match self {
             Self::Synthex | Self::Descartes => true,
             Self::Ralph | Self::Randroid => !state.is_final(),
@@ -117,7 +118,7 @@ impl Mirror {
 }
 
 impl Mirrored {
-    /// Whose the file is that lies there already and holds this.
+    /// Which loop owns an existing file with this content.
     #[must_use]
     pub fn owner(&self, there: &str) -> Owner {
         match Mark::found(there) {
@@ -131,7 +132,7 @@ impl Mirrored {
     }
 }
 
-/// The loop of Refrain's that a file shows, in another system's format or as `status --json` does; none where Refrain did not
+/// The Refrain loop that a file shows, in another system's format or as `status --json` does; none if Refrain did not
 /// write it.
 #[must_use]
 pub fn shown_by(text: &str) -> Option<LoopId> {

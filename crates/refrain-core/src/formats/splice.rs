@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 /// At this byte, this text was put in place of that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Splice {
-    /// Where, in bytes.
+    /// The place, in bytes.
     pub at: usize,
-    /// What stood there; mostly nothing.
+    /// The old text there; mostly empty.
     pub old: String,
-    /// What stands there since.
+    /// The new text there.
     pub new: String,
 }
 
 impl Splice {
-    /// The text with it; none where it was not made for this text.
+    /// The text with it; none if it was not made for this text.
     #[must_use]
     pub fn apply(&self, text: &str) -> Option<String> {
         let (before, rest) = text.split_at_checked(self.at)?;
@@ -22,7 +22,7 @@ impl Splice {
     }
 }
 
-/// The text as it was before these, the last of them first; none where it is not the one that they led to.
+/// The text as it was before these, undone from the last to the first; none if the text is not their result.
 #[must_use]
 pub fn undo(text: &str, splices: &[Splice]) -> Option<String> {
     splices.iter().rev().try_fold(text.to_owned(), |text, splice| {

@@ -1,5 +1,5 @@
-//! A gate: a check that Refrain runs itself on what an agent claims. What a gate is and what its results add up to; how it
-//! is run lives in the engine.
+//! A gate: a check that Refrain runs itself on what an agent claims. What a gate is and what its results add up to;
+//! refrain-engine runs it.
 
 mod outcome;
 mod summary;
@@ -36,7 +36,7 @@ impl GateName {
         &self.0
     }
 
-    /// The name of a gate that was given none: its program's (contract.md), as far as that can be one.
+    /// The default name of a gate: its program's (contract.md), as far as that is a valid one.
     #[must_use]
     pub fn of_command(command: &str) -> Self {
         let word = command.split_whitespace().find(|word| !word.contains('=')).unwrap_or_default();
@@ -55,7 +55,7 @@ impl GateName {
         Self(if name.is_empty() { "gate".to_owned() } else { name.to_owned() })
     }
 
-    /// The same name, told from `taken` ones by a number.
+    /// The same name, made different from `taken` ones by a number.
     #[must_use]
     pub fn apart_from(self, taken: &[Self]) -> Self {
         let numbered = |n: u32| {
@@ -146,7 +146,7 @@ pub struct ReviewSpec {
 }
 
 impl fmt::Display for Check {
-    /// What is run, as a person wrote it.
+    /// The command, as a person wrote it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(command) => f.write_str(command),
@@ -168,7 +168,6 @@ pub struct GateEnv {
 }
 
 impl GateEnv {
-    /// Whether nothing was said of it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.mark.is_empty() && self.variables.is_empty()
@@ -194,10 +193,10 @@ pub enum Verdict {
 }
 
 impl GateSpec {
-    /// How long a gate may take unless something else is said: 10 minutes.
+    /// How long a gate may take by default: 10 minutes.
     pub const TIMEOUT: Millis = Millis(10 * 60 * 1000);
 
-    /// The agent that it is, where it is one.
+    /// The agent that it is, if it is one.
     #[must_use]
     pub fn reviewer(&self) -> Option<&AgentSpec> {
         match &self.check {
@@ -206,7 +205,7 @@ impl GateSpec {
         }
     }
 
-    /// Whether it is an agent: it costs, and is asked only where the gates before it leave something to ask.
+    /// Whether it is an agent: it costs money, and is asked only if the gates before it leave something to ask.
     #[must_use]
     pub fn is_review(&self) -> bool {
         match self.check {

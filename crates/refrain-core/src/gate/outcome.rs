@@ -1,6 +1,6 @@
-//! What a gate's output says of whether it proved anything: a runner that found no test, and a gate that could not run,
-//! are failures whatever their exit code is (issue 5). Recognised by the runners' own words, which are data here and
-//! nothing else; whether a gate passed is decided from its exit code and these two.
+//! Whether a gate's output proves anything: a runner that found no test, and a gate that could not run, are failures
+//! whatever their exit code is (issue 5). Both are recognized by the runners' own words, which are a table here.
+//! Whether a gate passed follows from its exit code and these two.
 
 use std::sync::LazyLock;
 
@@ -8,19 +8,19 @@ use regex::Regex;
 
 use crate::text::{clip, printable, squeeze};
 
-/// How a shell ends whose command is there, and may not be executed.
+/// The exit code of a shell if the command is there, and may not be executed.
 pub const NOT_EXECUTABLE: i32 = 126;
-/// How a shell ends whose command is not there.
+/// The exit code of a shell if there is no such command.
 pub const NOT_FOUND: i32 = 127;
 
 /// How much of a line is quoted, in bytes.
 const QUOTED: usize = 200;
 
-/// Why a gate proved nothing: its runners found no test, or skipped every one. None where any test ran, or where no runner
-/// that is known spoke: `exit 0` of a script of one's own is its word.
+/// Why a gate proved nothing: its runners found no test, or skipped every one. None if any test ran, or if no known
+/// runner printed: the `exit 0` of a script of one's own counts.
 ///
-/// Several runners may speak in one output. One that found no test, beside one that ran some, is fine: cargo's documentation
-/// tests, a package without tests in a workspace.
+/// Several runners may print in one output. One that found no test, beside one that ran some, is fine: cargo's
+/// documentation tests, a package without tests in a workspace.
 #[must_use]
 pub fn found_no_test(output: &str, exit: i32) -> Option<String> {
     let output = printable(output);
@@ -37,8 +37,8 @@ pub fn found_no_test(output: &str, exit: i32) -> Option<String> {
     (exit == 5 && is_pythons).then(|| "no test ran: exit code 5, as pytest and unittest end then".to_owned())
 }
 
-/// Why a gate could not run at all: its command is missing or may not be executed, or what it was to run is not defined.
-/// None where it passed, or where tests ran: a test may well print `command not found`.
+/// Why a gate could not run at all: its command is missing or may not be executed, or what it was to run is not
+/// defined. None if it passed, or if tests ran: a test may well print `command not found`.
 ///
 /// A gate with a time limit or a signal is no case for this: the exit code says so.
 #[must_use]
@@ -62,7 +62,7 @@ pub fn cannot_run(output: &str, exit: i32) -> Option<String> {
     }
 }
 
-/// The program that a shell, or a program that starts others, says it cannot find or execute; none where the line says
+/// The program that a shell, or a program that starts others, says it cannot find or execute; none if the line says
 /// something else.
 #[must_use]
 pub fn missing_program(line: &str) -> Option<&str> {
@@ -77,7 +77,7 @@ pub fn missing_program(line: &str) -> Option<&str> {
     let line = line.trim();
     let before = ENDS.iter().find_map(|end| line.strip_suffix(end))?;
     let before = before.strip_suffix(": bad interpreter").unwrap_or(before);
-    // What stands before it: the shell, the number of the line, "failed to run command".
+    // The text before it: the shell, the number of the line, "failed to run command".
     let word = before.rsplit(": ").next()?;
     let word = word.strip_prefix("failed to run command ").unwrap_or(word);
     let word = word.trim_matches(['\'', '"', '`', '\u{2018}', '\u{2019}']);
@@ -115,18 +115,18 @@ fn compiled(patterns: &[&str]) -> Vec<Regex> {
     patterns.iter().filter_map(|pattern| regex(pattern).ok()).collect()
 }
 
-/// Results that count: tests ran where `ran`, `ran2` and `ran3` are more than what was `skipped`. What comes in
-/// before a count is left open, because `pnpm -r`, turbo and docker put the package's name before each line.
+/// Results that count: tests ran if `ran`, `ran2` and `ran3` are more than `skipped`. The text before a count is left
+/// open, because `pnpm -r`, turbo and docker put the package's name before each line.
 static COUNTS: Rows = LazyLock::new(|| compiled(COUNT_PATTERNS));
 const COUNT_PATTERNS: &[&str] = &[
     // cargo test
     r"test result: \w+\. (?<ran>[0-9]+) passed; (?<ran2>[0-9]+) failed; [0-9]+ ignored; (?<ran3>[0-9]+) measured",
-    // nextest, also where it was cut short: `3/10 tests run`
+    // nextest, also when cut short: `3/10 tests run`
     r"Summary \[[^\]]*\] +(?<ran>[0-9]+)(?:/[0-9]+)? tests? run",
     // pytest: `2 failed, 3 passed, 1 skipped in 0.12s`; an error of collection is no lack of tests
     r"(?<ran>[0-9]+) (?:passed|failed|errors?|xfailed|xpassed)\b[^\n]* in [0-9.]+s",
     r"[0-9]+ (?:skipped|deselected)[^\n]* in [0-9.]+s",
-    // unittest, Django: the verdict stands some lines below
+    // unittest, Django: the verdict is some lines below
     r"^Ran (?<ran>[0-9]+) tests? in [^\n]*\n\s*(?:(?:OK|FAILED)(?: \([^)\n]*?skipped=(?<skipped>[0-9]+))?)?",
     // node --test, tap
     r"^[^\n]*(?:#|ℹ) (?:pass|fail) +(?<ran>[0-9]+)\s*$",
@@ -160,7 +160,7 @@ const COUNT_PATTERNS: &[&str] = &[
     r"\b(?<ran>[0-9]+) tests?, [0-9]+ failures?(?:, (?<skipped>[0-9]+) (?:excluded|skipped))?(?:, (?<skipped2>[0-9]+) skipped)?",
     // Surefire
     r"\bTests run: (?<ran>[0-9]+), Failures: [0-9]+, Errors: [0-9]+, Skipped: (?<skipped>[0-9]+)",
-    // Gradle, where tests failed
+    // Gradle, if tests failed
     r"\b(?<ran>[0-9]+) tests? completed, [0-9]+ failed(?:, (?<skipped>[0-9]+) skipped)?",
     // dotnet test, and its newer reporter
     r"Failed: +(?<ran>[0-9]+), Passed: +(?<ran2>[0-9]+), Skipped: +[0-9]+",
@@ -189,7 +189,7 @@ const SOME_PATTERNS: &[&str] = &[
     r"^> Task :(?:[\w:-]*:)?(?:test|[\w-]*Test|test[A-Z]\w*)(?: UP-TO-DATE| FROM-CACHE| FAILED)?$",
 ];
 
-/// That tests were begun, or would have been.
+/// Signs that tests were begun, or would have been.
 static BEGAN: Rows = LazyLock::new(|| compiled(BEGAN_PATTERNS));
 const BEGAN_PATTERNS: &[&str] = &[
     r"^running [1-9][0-9]* tests?$",
@@ -197,7 +197,7 @@ const BEGAN_PATTERNS: &[&str] = &[
     r"^FAIL[ \t]+\S+ \[(?:build|setup) failed\]$",
 ];
 
-/// How a runner says that there was nothing to do.
+/// The messages of runners that had nothing to do.
 static EMPTY: Rows = LazyLock::new(|| compiled(EMPTY_PATTERNS));
 const EMPTY_PATTERNS: &[&str] = &[
     // cargo, nextest
@@ -247,7 +247,7 @@ const EMPTY_PATTERNS: &[&str] = &[
     r"make(?:\[[0-9]+\])?: ['`][^'\n]+' is up to date\.",
 ];
 
-/// How a missing command, or a missing thing to run, is told.
+/// Messages of a missing command, or a missing thing to run.
 static MISSING: Rows = LazyLock::new(|| compiled(MISSING_PATTERNS));
 const MISSING_PATTERNS: &[&str] = &[
     // Shells: `sh: 1: jest: not found`, `bash: line 1: x: command not found`, `zsh: command not found: x`

@@ -2,8 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Of whom the output is, the exit code, the output, and how it shows that no test ran; None where some did, or where nobody
-/// knows.
+/// Test runner, exit code, output, and how it shows that no test ran; None if tests ran or the output does not say.
 const OUTPUTS: &[(&str, i32, &str, Option<&str>)] = &[
     // cargo
     (
@@ -510,7 +509,7 @@ fn a_runner_that_found_no_test_is_recognised() {
     }
 }
 
-/// Whose words, the exit code, the output, and how it shows that the gate could not run.
+/// Program, exit code, output, and how it shows that the gate could not run.
 const CANNOT: &[(&str, i32, &str, Option<&str>)] = &[
     ("dash", 127, "sh: 1: jest: not found\n", Some("exit code 127): sh: 1: jest: not found")),
     ("dash, a script", 127, "sh: 1: ./nosuch.sh: not found\n", Some("./nosuch.sh: not found")),

@@ -1,5 +1,5 @@
-//! The summaries of test runners. A runner that the code under test ends, with `os._exit(0)` for instance, exits with 0 and
-//! prints no summary: a gate that passes so tested nothing, if it printed one before the first iteration.
+//! The summaries of test runners. A runner that the code under test ends, with `os._exit(0)` for instance, exits with 0
+//! and prints no summary: a gate that passes so tested nothing, if it printed one before the first iteration.
 
 use std::sync::LazyLock;
 
@@ -7,9 +7,9 @@ use regex::Regex;
 
 use crate::text::printable;
 
-/// The summary line of each runner that prints one whether its tests pass or fail. Words that a script of one's own may print
-/// only for a failure (`2 tests failed`), and runners that are silent about success in a usual mode (Maven, Gradle), are left
-/// out: their absence says nothing.
+/// The summary line of each runner that prints one whether its tests pass or fail. Words that a script of one's own may
+/// print only for a failure (`2 tests failed`), and runners that are silent about success in a usual mode (Maven,
+/// Gradle), are omitted: their absence says nothing.
 const SUMMARIES: &[&str] = &[
     // cargo test
     r"^test result: (?:ok|FAILED)\. [0-9]+ passed; [0-9]+ failed; [0-9]+ ignored; [0-9]+ measured;",
@@ -61,7 +61,8 @@ pub fn summaries(output: &str) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Why a gate that exited with 0 tested nothing: fewer runners printed their summary than did before the first iteration.
+/// Why a gate that exited with 0 tested nothing: fewer runners printed their summary than did before the first
+/// iteration.
 #[must_use]
 pub fn lacks_summary(printed: u32, before: u32) -> Option<String> {
     let runners = |n: u32| match n {
@@ -78,8 +79,8 @@ pub fn lacks_summary(printed: u32, before: u32) -> Option<String> {
     })
 }
 
-/// Whether the command itself lets everything through that its runners print. One that writes it to a file, or takes it, may
-/// show it only for a failure.
+/// Whether the command itself lets everything through that its runners print. One that writes it to a file, or takes
+/// it, may show it only for a failure.
 #[must_use]
 pub fn shows_output(command: &str) -> bool {
     let keeps = |(at, _): (usize, &str)| {

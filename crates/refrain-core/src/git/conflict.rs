@@ -1,4 +1,4 @@
-//! Why two sides of a history do not go together by themselves.
+//! Why two sides of a history cannot be merged automatically.
 
 use std::fmt;
 

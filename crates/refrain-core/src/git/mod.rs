@@ -1,5 +1,5 @@
-//! What the core knows of a loop's repository: what was there before the loop (its [`Base`]), what each iteration added,
-//! and what was left out of a commit and why. How git is asked lives in `refrain-git`.
+//! What the core knows of a loop's repository: what was there before the loop (its [`Base`]), what each iteration
+//! added, and what was omitted from a commit and why. How git is asked is in `refrain-git`.
 
 mod conflict;
 mod names;
@@ -22,8 +22,9 @@ pub use publish::{
 };
 pub use template::{Fill, Template, TemplateError};
 
-/// How many files may be changed or new for a tree to be made of them. Each is read, screened for secrets, and kept in mind until the
-/// loop ends: 200,000 take 200 MB of memory and about a minute. More than that is what was built or installed, which no commit wants.
+/// The most files that may be changed or new for a tree to be made of them. Each is read, screened for secrets, and
+/// kept in memory until the loop ends: 200,000 take 200 MB and about a minute. More than that was built or installed,
+/// which no commit should have.
 pub const MOST_CHANGES: usize = 200_000;
 
 /// What a loop does with git (contract.md, `--git-workflow`).
@@ -118,7 +119,7 @@ pub struct GitSpec {
     pub allow_secrets: Vec<PathGlob>,
 }
 
-/// The largest file that is committed unless configured: 10 MiB. What is larger was built or downloaded.
+/// The largest file that is committed by default: 10 MiB. A larger one was built or downloaded.
 #[must_use]
 pub fn largest_file() -> u64 {
     10 << 20
@@ -205,7 +206,7 @@ pub struct LeftOut {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
-    /// It was dirty before the start, and the agent changed it: nobody can tell the person's part from the agent's.
+    /// It was dirty before the start, and the agent changed it: the person's part cannot be told from the agent's.
     DirtyBefore,
     /// It looks like a secret.
     Secret {
@@ -302,7 +303,7 @@ pub enum Skipped {
     IndexLocked,
     /// Git is in the middle of something.
     InProgress(Operation),
-    /// Another branch is checked out than the loop began on: what would end up there nobody asked for.
+    /// Another branch is checked out than the loop began on: a commit there was not asked for.
     OtherBranch {
         /// What is checked out now; none where the head is detached.
         now: Option<String>,
@@ -404,10 +405,10 @@ fn is_none_left(count: &u64) -> bool {
 }
 
 impl CommitReport {
-    /// How many paths are named that are left out: a journal is no place for a list of thousands.
+    /// How many omitted paths are named: a journal is no place for a list of thousands.
     const NAMED: usize = 200;
 
-    /// No commit, and nothing else to tell.
+    /// No commit, and nothing else to report.
     #[must_use]
     pub fn skipped(iteration: u32, why: Skipped, head: Option<Oid>) -> Self {
         Self {
@@ -431,7 +432,7 @@ impl CommitReport {
         self
     }
 
-    /// The same with what was left out, named as far as a journal has room for.
+    /// The same with what was omitted, named as far as a journal has room for.
     #[must_use]
     pub fn leaving_out(mut self, mut left_out: Vec<LeftOut>) -> Self {
         self.left_out_more = left_out.len().saturating_sub(Self::NAMED) as u64;

@@ -1,4 +1,4 @@
-//! What git names: objects and paths.
+//! Git's names: objects and paths.
 
 use std::fmt;
 use std::str::FromStr;

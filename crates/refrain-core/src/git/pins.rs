@@ -1,4 +1,5 @@
-//! What git runs, and where it pushes, as pinned when a loop starts: by content, never by what an agent says of it later.
+//! The programs that git runs, and where it pushes, pinned when a loop starts: by content, never by what an agent says
+//! later.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! What a loop does with its commits outside its own repository, and what came of it: pushes, pull requests, their checks and
-//! merges. What comes next is decided in `loop/publish.rs`; how a remote or a forge is asked lives in `refrain-git`.
+//! The effects of a loop outside its own repository, and their results: pushes, pull requests, their checks and merges.
+//! What comes next is decided in `loop/publish.rs`; `refrain-git` talks to remotes and forges.
 
 use std::fmt;
 
@@ -197,9 +197,9 @@ pub struct FailedCheck {
 pub enum Refusal {
     /// There is no remote, or not one that is meant.
     NoRemote,
-    /// Nobody is logged in there, or the program that asks is missing.
+    /// No account is logged in there, or the program that asks is missing.
     Login,
-    /// Whoever is logged in may not do it.
+    /// The account that is logged in may not do it.
     Permission,
     /// The branch is protected against it.
     Protected,
@@ -209,7 +209,7 @@ pub enum Refusal {
     Secret,
     /// The branch, or the pull request, was taken away or closed meanwhile.
     Gone,
-    /// Somebody has to approve of it first.
+    /// A review has to approve it first.
     Review,
     /// The forge does not merge it as it is.
     Unmergeable,
@@ -228,7 +228,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// What a person does about it, to be followed by how the loop goes on.
+    /// What a person does about it; the text that says how the loop continues follows it.
     #[must_use]
     pub fn cure(self) -> &'static str {
         match self {

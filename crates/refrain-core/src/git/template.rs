@@ -1,4 +1,4 @@
-//! Texts with names in braces: messages of commits, names of branches.
+//! Templates with names in braces: commit messages, branch names.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,7 +21,7 @@ pub enum TemplateError {
     /// Nothing to say.
     #[error("a template cannot be empty")]
     Empty,
-    /// A name that stands for nothing.
+    /// An unknown name.
     #[error("{{{0}}} stands for nothing; accepted are {{loop}}, {{iteration}}, {{max}} and {{timestamp}}")]
     Unknown(String),
     /// A brace that is not closed.
@@ -29,7 +29,7 @@ pub enum TemplateError {
     Open(String),
 }
 
-/// What the names in a [`Template`] stand for.
+/// The values of the names in a [`Template`].
 #[derive(Clone, Copy, Debug)]
 pub struct Fill<'a> {
     /// `{loop}`: the loop's id.
@@ -38,7 +38,7 @@ pub struct Fill<'a> {
     pub iteration: u32,
     /// `{max}`: the cap.
     pub max: Option<u32>,
-    /// `{timestamp}`: now, as it can stand in the name of a branch, `20261121-173000`.
+    /// `{timestamp}`: now, in the form for the name of a branch, `20261121-173000`.
     pub timestamp: &'a str,
 }
 
@@ -119,7 +119,7 @@ enum Name {
     Timestamp,
 }
 
-/// What a template is made of. There is no escape: nobody needs a brace in a subject line or a branch.
+/// What a template is made of. There is no escape: a subject line or a branch name needs no brace.
 fn pieces(text: &str) -> impl Iterator<Item = Result<Piece<'_>, TemplateError>> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -1,5 +1,5 @@
 //! How one event changes the state. The only place that writes it, and the only place that says which event can follow
-//! which: whatever else a journal holds is damage, told as such and never guessed around.
+//! which: any other order in a journal is damage, reported as such and never guessed around.
 
 mod attempt;
 mod base;
@@ -87,12 +87,12 @@ impl LoopState {
     /// The state after one more record.
     ///
     /// # Errors
-    /// [`Damage`] where the record cannot follow; the state is then unchanged.
+    /// [`Damage`] if the record cannot follow; the state is then unchanged.
     pub fn apply(&mut self, record: &Record) -> Result<(), Damage> {
         let Record { seq, at, event } = record;
         self.check_order(*seq, *at)?;
-        // Between two runners nobody drives the loop: that time is not its own. A torn tail is the first thing that the
-        // next writer finds.
+        // Between two runners the loop is not driven: that time does not count. The next writer finds a torn tail
+        // first.
         let undriven = matches!(event, Event::RunnerStarted { .. } | Event::JournalTorn { .. });
         let stretch = if undriven { Duration::ZERO } else { self.running_stretch(*at) };
         self.change(event, *at).map_err(|what| Damage::Order { seq: *seq, what })?;
@@ -112,14 +112,14 @@ impl LoopState {
                 match (&self.phase, interrupted) {
                     (Phase::InFlight(flight), Some(id)) if flight.id == *id => {
                         let flight = flight.clone();
-                        // When it ended nobody saw: the last that is known of it is the last event.
+                        // When it ended was not seen: the last that is known of it is the last event.
                         self.settle(flight, self.updated_at, adopted.clone());
                     }
                     (Phase::Idle { .. } | Phase::Begun { .. } | Phase::Publishing(_), None)
                         if adopted.is_none() =>
                     {
                         if let Phase::Publishing(publishing) = &mut self.phase {
-                            // Whoever does it again looks first whether it was done.
+                            // The next runner checks whether it was done before it does it again.
                             publishing.running = None;
                         }
                     }
@@ -351,7 +351,7 @@ impl LoopState {
                 (self.lifecycle.runner, self.session) = (None, None);
                 self.refunds_in_a_row = 0;
                 (self.churn, self.idle_turns, self.unneeded) = (0, 0, 0);
-                // What was the last iteration may not be the last any more.
+                // The last iteration may not be the last any more.
                 self.weigh_claim();
                 (self.cost_unknown, self.untold, self.untold_judges) = (false, 0, 0);
                 (self.given_up, self.blocked) = (None, 0);
@@ -400,19 +400,19 @@ impl LoopState {
         }
     }
 
-    /// Whether somebody drives it, as far as the journal knows.
+    /// Whether a runner or a session drives it, as far as the journal knows.
     pub(crate) fn is_driven(&self) -> bool {
         (self.runner.is_some() || self.session.is_some()) && self.ended.is_none()
     }
 
-    /// Whether all is known that the loop did to the history: what is added while it stands still is somebody else's.
+    /// Whether all that the loop did to the history is known: what is added while it is stopped is not the loop's.
     fn has_told_all(&self) -> bool {
         let is_idle = matches!(self.phase, Phase::Idle { uncommitted: false, .. } | Phase::Publishing(_));
         let told = self.git.last.as_ref().map_or(self.spec.carried(), |last| last.iteration);
         self.git.base.is_some() && is_idle && told == self.iteration
     }
 
-    /// Whether nothing that the loop changed is left to be committed, but for what is never committed.
+    /// Whether all changes of the loop are committed, except what is never committed.
     fn has_committed_all(&self) -> bool {
         let last = self.git.last.as_ref().filter(|_| self.has_told_all());
         last.is_some_and(|last| {

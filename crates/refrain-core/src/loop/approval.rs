@@ -1,5 +1,5 @@
-//! The last gate of a claim, where it is asked for: a person. While they think nobody runs, and nothing is committed of what
-//! the last iteration claims; what they approve of is looked at once more, as anybody may have worked there meanwhile.
+//! The last gate of a claim, if asked for: a person. While they decide no agent runs, and nothing that the last
+//! iteration claims is committed. What they approve is checked once more, because the work may have changed meanwhile.
 
 use jiff::Timestamp;
 
@@ -9,7 +9,7 @@ use crate::event::{Approved, Blocked, End};
 use crate::ids::AttemptId;
 
 impl LoopState {
-    /// What a person is asked to approve of; none where they are not.
+    /// What a person is asked to approve; none if they are not asked.
     #[must_use]
     pub fn awaits_approval(&self) -> Option<Approved> {
         let is_asked = self.ended.is_some_and(|ended| ended.end == End::Blocked { why: Blocked::Approval });
@@ -22,7 +22,7 @@ impl LoopState {
         self.spec.approval && self.ends_by_claim()
     }
 
-    /// What a person said of this candidate already, behind this attempt or elsewhere.
+    /// What a person said of this candidate already, after this attempt or elsewhere.
     pub(super) fn approval_of(&self, of: AttemptId, candidate: &Candidate) -> Option<Approval> {
         let (approved, at) = self.approved.as_ref()?;
         let is_shown = candidate.tree.is_some() && !candidate.partial;
@@ -41,7 +41,7 @@ impl LoopState {
         self.keep_proof(of, proof);
     }
 
-    /// A person lets the loop go on: where it waited for their approval they give it, or do not.
+    /// A person resumes the loop: if it waited for their approval they give it, or do not.
     pub(super) fn hear_of_approval(&mut self, approved: Option<&Approved>, at: Timestamp) {
         let Some(Approved { attempt, .. }) = self.awaits_approval() else { return };
         let Some(mut proof) = self.proof.take() else { return };
@@ -52,7 +52,7 @@ impl LoopState {
                 proving.hindered = None;
                 match &proving.candidate {
                     Some(shown) if shown.is_same(shown) => proving.to_check = true,
-                    // Nobody can tell whether it is another by now: the gates are asked once more.
+                    // Whether it has changed is unknown: the gates are asked once more.
                     Some(_) | None => {
                         proving.candidate = None;
                         proving.results.clear();
@@ -69,7 +69,7 @@ impl LoopState {
         self.record_iteration();
     }
 
-    /// What the gates, and a person, said last, and of what.
+    /// Keeps the last answers of the gates, and of a person, and the candidate.
     pub(super) fn keep_proof(&mut self, of: AttemptId, proof: Proof) {
         if let Some(attempt) = self.attempts.iter_mut().rev().find(|attempt| attempt.id == of) {
             attempt.proof = Some(proof.clone());

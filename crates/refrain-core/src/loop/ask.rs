@@ -1,4 +1,4 @@
-//! What may be asked of a loop as it is, and what a runner says when it takes one over.
+//! Which requests a loop accepts in its present state, and the event of a runner that takes it over.
 
 use super::state::{LoopState, Phase, is_over};
 use crate::agent::Usd;
@@ -7,7 +7,7 @@ use crate::git::Oid;
 use crate::machine::{MAX_STEERING, MachineEnd, Refusal, check_steering};
 use crate::spec::{AgentSpec, Limits, Millis, OutputFormat};
 
-/// What `resume` grants: totals, not additions; what is not named stays.
+/// What `resume` grants: totals, not additions; a total that is not named stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grant {
     /// Iterations that may be charged.
@@ -22,7 +22,7 @@ pub struct Grant {
 }
 
 impl AgentSpec {
-    /// Whether caps on money and on tokens can be kept with this agent: on money also where it says what it uses, and its
+    /// Whether caps on money and on tokens can be kept with this agent: on money also if it reports its tokens, and its
     /// model has a price.
     pub fn admits(&self, cost: bool, tokens: bool) -> Result<(), Refusal> {
         let untold = |what, flag| Err(Refusal::Unreported { agent: self.kind, what, flag });
@@ -78,8 +78,8 @@ impl LoopState {
         fits.then_some(()).ok_or(Refusal::TooLong { waiting, asked: text.len() })
     }
 
-    /// Whether the agent, gate or critic that is being stopped is killed at once for this: it was asked to stop before, and is
-    /// asked again.
+    /// Whether the agent, gate or critic that is being stopped is killed at once for this: it was asked to stop before,
+    /// and is asked again.
     #[must_use]
     pub fn kills_at_once(&self, ask: &Ask) -> bool {
         self.ending() == Some(false)
@@ -91,33 +91,33 @@ impl LoopState {
             }
     }
 
-    /// Whether what is being stopped is killed at once.
+    /// Whether the child that is being stopped is killed at once.
     #[must_use]
     pub fn is_killed(&self) -> bool {
         self.ending() == Some(true)
     }
 
-    /// Of what is being stopped, whether it is killed at once.
+    /// Whether the child that is being stopped is killed; none if there is none.
     fn ending(&self) -> Option<bool> {
         let (_, child) = self.child()?;
         child.stopping.map(|_| child.killed)
     }
 
-    /// The event that lets the loop go on under new totals; a total that is not named stays. None is needed for a loop
-    /// whose runner died, as it has not stopped, unless it is to get more or was about to pause. One that was about to be
-    /// cancelled gets no more: whoever takes it over finishes that.
+    /// The event that resumes the loop under new totals; a total that is not named stays. A loop whose runner died
+    /// needs none, because it has not stopped, unless it gets more or was about to pause. One that was about to be
+    /// cancelled gets no more: the next runner finishes the cancel.
     ///
     /// # Errors
-    /// A [`Refusal`] where it is final, or where it would stop again at once.
+    /// A [`Refusal`] if it is final, or if it would stop again at once.
     pub fn resume(&self, grant: &Grant) -> Result<Option<Event>, Refusal> {
         self.let_go_on(grant, None)
     }
 
-    /// The same, where a person approves of what the loop waits with: of the tree that begins with this name, where one is
-    /// named.
+    /// The same, with a person's approval of what the loop waits with: of the tree whose name begins like this, if one
+    /// is named.
     ///
     /// # Errors
-    /// A [`Refusal`] where it waits for no approval, or with another tree, or would stop again at once.
+    /// A [`Refusal`] if it waits for no approval, or with another tree, or would stop again at once.
     pub fn approve(&self, grant: &Grant, named: Option<&str>) -> Result<Option<Event>, Refusal> {
         let end = self.ended.map(|ended| ended.end);
         let Some(approved) = self.awaits_approval() else {
@@ -152,12 +152,12 @@ impl LoopState {
         limits.max_cost = grant.max_cost.or(limits.max_cost);
         limits.max_tokens = grant.max_tokens.or(limits.max_tokens);
         limits.retry_for = grant.retry_for.or(limits.retry_for);
-        // What is still to be proven, committed or published of the last iteration needs no other.
+        // A loop that still has to prove, commit or publish the last iteration needs no other.
         let is_refused = approved.is_none() && self.awaits_approval().is_some();
         let is_pending = match self.phase {
             Phase::Proving(_) if is_refused => false,
             Phase::Proving(_) | Phase::Publishing(_) | Phase::Idle { uncommitted: true, .. } => true,
-            // It is done, and only has to say so; a loop of before that stopped there as used up needs more.
+            // It is done, and only has to record it; a loop of 0.1.0 that stopped there as used up needs more.
             Phase::Idle { .. } if self.completes_by().is_some() => end != Some(End::IterationCap),
             Phase::Idle { uncommitted: false, .. }
             | Phase::Begun { .. }
@@ -184,8 +184,8 @@ impl LoopState {
         (format!("{} {used} {are} used up", self.charged), format!("--max-iterations {more}"))
     }
 
-    /// The same of time, money and tokens, as far as these limits leave none. What is offered is twice what is used and
-    /// likely to be. What is approved costs nothing more to be finished.
+    /// The same of time, money and tokens, as far as these limits leave none. The offer is twice the used and likely
+    /// amount. Finishing approved work costs nothing more.
     fn more_of_the_rest(&self, limits: &Limits, is_approved: bool) -> impl Iterator<Item = (String, String)> {
         let time = self.more_time(limits.max_duration);
         let likely = self.likely_use();

@@ -1,4 +1,4 @@
-//! The child process of a loop: an attempt, a gate or a critic, one at a time. They differ in what bounds them and in the
+//! The child process of a loop: an attempt, a gate or a critic, one at a time. They differ in their limits and in the
 //! names of their events; all else is the same for each.
 
 use jiff::Timestamp;
@@ -8,7 +8,7 @@ use super::state::{Child, ChildId, Live, LoopState, Phase};
 use crate::event::{Event, StopReason, Urgency};
 use crate::spec::{AgentSpec, Millis};
 
-/// What ends a child, apart from itself.
+/// The limits of a child.
 struct Bounds {
     /// When its time limits begin to count; none before there is a process, which nothing can stop.
     since: Option<Timestamp>,
@@ -57,7 +57,7 @@ impl LoopState {
         })
     }
 
-    /// What is being stopped is killed at once.
+    /// Kills the child that is being stopped.
     pub(super) fn kill_child(&mut self) {
         let child = match &mut self.phase {
             Phase::InFlight(flight) => Some(&mut flight.child),

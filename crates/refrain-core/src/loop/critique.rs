@@ -1,5 +1,5 @@
-//! A critic looks at the loop's progress now and then. Whatever becomes of it, the loop goes on: it is not tried again where
-//! it failed or was lost.
+//! A critic looks at the loop's progress now and then. The loop continues whatever the result; a critic that failed or
+//! was lost is not tried again.
 
 use jiff::Timestamp;
 
@@ -69,7 +69,7 @@ impl LoopState {
         Ok(())
     }
 
-    /// It could not be started, or nobody saw it end.
+    /// It could not be started, or its end was not seen.
     pub(super) fn lose_critique(&mut self, error: Option<&str>) {
         if self.critiquing().is_some() {
             self.phase = Phase::Idle { claim: None, uncommitted: false };

@@ -1,4 +1,4 @@
-//! One loop: its state, how events change it, what comes next, what may be asked of it.
+//! One loop: its state, how events change it, what comes next, which requests it accepts. Plans are in [`crate::plan`].
 
 mod apply;
 mod approval;

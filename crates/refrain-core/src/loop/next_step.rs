@@ -21,11 +21,11 @@ use crate::stuck::Verdict;
 /// Refunds in a row, none of them a provider's wait, that end a loop as blocked (design.md, "A loop's life").
 pub const MAX_REFUNDS: u32 = 3;
 
-/// How many iterations in a row may be cut off before their agent said what it cost, where there is a cap on money: each of
-/// them may have cost as much as the cap.
+/// How many iterations in a row may be cut off before their agent said what it cost, if there is a cap on money: each
+/// of them may have cost as much as the cap.
 const MAX_UNTOLD: u32 = 2;
-/// Iterations in a row that leave `status: blocked` behind and end a loop so: an agent that says it is granted one more, in
-/// which it is told that (issue 8).
+/// Iterations in a row that end with `status: blocked` in `state.md` and so end a loop: an agent that says it gets one
+/// more, whose prompt says so (issue 8).
 const MAX_BLOCKED: u32 = 2;
 /// Instant failures in a row that end a loop as blocked (design.md, "Errors are classified").
 pub const MAX_CHURN: u32 = 3;
@@ -35,25 +35,25 @@ pub const CHURN_WITHIN: Duration = Duration::from_secs(2);
 /// The smallest thing a loop does next. `docs/architecture/core.md` says whether it may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
-    /// Make the loop's branch or worktree where it is not there yet, and record what is in the repository.
+    /// Make the loop's branch or worktree if it is not there yet, and record what is in the repository.
     TakeBase,
-    /// Tell what the gates are to prove, and record it.
+    /// Determine what the gates are to prove, and record it.
     TakeCandidate,
     /// Record, then do: start a child.
     Start(ChildId),
     /// Record, then do: end the child by its stop ladder.
     Stop(StopReason),
-    /// Commit what this iteration changed, unless that is done already, and record what came of it.
+    /// Commit what this iteration changed, unless that is done already, and record the result.
     Commit { iteration: u32 },
     /// Record that this is about to be done outside.
     Intend(Effect),
-    /// Do this outside, unless it is done already, and record what came of it.
+    /// Do this outside, unless it is done already, and record the result.
     Publish(Effect),
-    /// Record that the loop goes on with its other agent.
+    /// Record that the loop continues with its other agent.
     ChangeAgent,
-    /// Keep what the loop did on a failure branch, beside the worktree, and record what came of it.
+    /// Keep what the loop did on a failure branch, beside the worktree, and record the result.
     SaveWork,
-    /// Remove the loop's own worktree if nothing is lost by that, and record what came of it.
+    /// Remove the loop's own worktree if nothing is lost by that, and record the result.
     ReleaseWorktree,
     /// Record that this iteration begins.
     BeginIteration {
@@ -64,16 +64,16 @@ pub enum Step {
     Wait(Wait),
     /// Nothing until then, or until an event.
     Await {
-        /// When to ask again, whatever happens.
+        /// When to ask again at the latest.
         until: Option<Timestamp>,
     },
     /// Record the end.
     Finish(End),
-    /// Nothing, ever: the loop stands still until somebody asks something of it.
+    /// Nothing, ever: the loop is stopped until a request arrives.
     Rest,
 }
 
-/// What `state` does next at `now`.
+/// The next step of `state` at `now`.
 #[must_use]
 pub fn next_step(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     let step = unfunded(state, live, now);
@@ -82,7 +82,7 @@ pub fn next_step(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     short.map_or(step, Step::Finish)
 }
 
-/// The same, whatever the caps that all loops share leave of money.
+/// The same, regardless of what the shared caps leave.
 fn unfunded(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     if state.is_final() {
         return Step::Rest;
@@ -105,7 +105,7 @@ fn unfunded(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     }
 }
 
-/// Between two gates. Behind an attempt they are a part of its iteration; before the first there is none to be finished.
+/// Between two gates. After an attempt they are part of its iteration; before the first there is none to finish.
 fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
     // A reviewer's provider may be waited for, for hours: that is no iteration that is about to be finished.
     let waits = state.trouble.next.is_some();
@@ -120,7 +120,7 @@ fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
         None if state.refunds_in_a_row >= MAX_REFUNDS => Some(End::Blocked { why: Blocked::Refunds }),
         None if stops(state.pause) => Some(End::Paused),
         None if is_over(state, now) => Some(End::TimedOut),
-        // What is spent already can still be proven by what costs nothing.
+        // Work already paid for can still be proven by gates that cost nothing.
         None if state.is_spent() && is_review(state, proving) => Some(End::BudgetExceeded { by: None }),
         None => None,
     };
@@ -141,9 +141,9 @@ fn proving_next(state: &LoopState, proving: &Proving, now: Timestamp) -> Step {
     }
 }
 
-/// Behind a commit: what is done outside is a part of its iteration, unless it has to be waited for.
+/// After a commit: publishing is part of its iteration, unless it has to be waited for.
 fn publishing_next(state: &LoopState, publishing: &Publishing, now: Timestamp) -> Step {
-    // Of a loop that is cancelled nothing more is made known, and nothing is merged.
+    // A cancelled loop publishes and merges nothing more.
     if state.cancel.is_some_and(|urgency| urgency == Urgency::Now || publishing.running.is_none()) {
         return finish(state, End::Cancelled);
     }
@@ -164,28 +164,28 @@ fn publishing_next(state: &LoopState, publishing: &Publishing, now: Timestamp) -
             after(state, publishing.next, now, Step::Intend(effect))
         }
         Some(effect) => after(state, publishing.next, now, Step::Publish(effect)),
-        // It is over then: whoever applied the last event has said so.
+        // It is over then: applying the last event has recorded that.
         None => Step::Await { until: None },
     }
 }
 
-/// When a program is ended that waits for its provider by itself.
+/// When a program that waits for its provider itself is ended.
 pub(super) fn ends_sleep(live: &Live) -> Option<Timestamp> {
     trouble::ends_sleep(live.retrying.as_ref()?)
 }
 
-/// Whether what is asked next is an agent.
+/// Whether the next gate is an agent.
 fn is_review(state: &LoopState, proving: &Proving) -> bool {
     let next = proving.next_gate().and_then(|(gate, _)| state.spec.gates.get(gate));
     next.is_some_and(GateSpec::is_review)
 }
 
-/// The first deadline, and what it is; of two at the same time the one that stands first.
+/// The first deadline, and what it is; of two at the same time the first in the list.
 pub(super) fn first_of(deadlines: &[(Option<Timestamp>, StopReason)]) -> Option<(Timestamp, StopReason)> {
     deadlines.iter().filter_map(|(at, because)| Some(((*at)?, *because))).min_by_key(|(at, _)| *at)
 }
 
-/// When the loop would have begun if it had never stood still: its time runs on while a process of its own does.
+/// When the loop would have begun if it had never been stopped: its time runs on while a process of its own does.
 pub(super) fn began(state: &LoopState, now: Timestamp) -> Timestamp {
     let from = now.min(state.updated_at);
     from.checked_sub(state.active(from)).unwrap_or(Timestamp::MIN)
@@ -196,14 +196,15 @@ fn is_over(state: &LoopState, now: Timestamp) -> bool {
     state.limits.max_duration.is_some_and(|all| remaining(all, state.active(now)) == Millis(0))
 }
 
-/// Between attempts. The order is the rule: what a person asked, then what is proven, then what forbids to go on.
+/// Between attempts. The order is the rule: a person's request, then what is proven, then what forbids to continue.
 fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     let phase = &state.phase;
     if let Phase::Idle { uncommitted: true, .. } = phase
         && state.cancel != Some(Urgency::Now)
         && state.pause != Some(Urgency::Now)
     {
-        // What the agent left running may still write. The commit ends the iteration: whatever ends the loop comes behind it.
+        // What the agent left running may still write. The commit ends the iteration: any end of the loop comes after
+        // it.
         return match state.sweeping {
             true => Step::Await { until: None },
             false => Step::Commit { iteration: state.iteration },
@@ -242,7 +243,7 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     if is_over(state, now) {
         return unproven(state, End::TimedOut);
     }
-    // Of money that loops share as much counts as was reserved; the loop's own cap has nothing to go by.
+    // Of shared money the reserved amount counts; the loop's own cap has no amount to use.
     let is_untold = state.untold.max(state.untold_judges) >= MAX_UNTOLD && state.limits.max_cost.is_some();
     if is_untold || state.cost_unknown && (state.limits.max_cost.is_some() || live.allowance.is_some()) {
         return Step::Finish(End::Blocked { why: Blocked::CostUnknown });
@@ -251,7 +252,7 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
         return Step::Finish(End::BudgetExceeded { by: None });
     }
     match phase {
-        // Nobody is started beside what the last attempt left behind. An end is recorded all the same.
+        // Nothing is started while processes of the last attempt still run. An end is recorded all the same.
         Phase::Begun { .. } if state.sweeping => Step::Await { until: None },
         // Another loop of the account found that its provider works again.
         Phase::Begun { next, .. }
@@ -272,7 +273,7 @@ fn between(state: &LoopState, live: &Live, now: Timestamp) -> Step {
     }
 }
 
-/// An end for good: the loop's own worktree is given back first, once nobody is left who may write there.
+/// An end for good: the loop's own worktree is given back first, once no process is left that may write there.
 fn finish(state: &LoopState, end: End) -> Step {
     match state.holds_worktree() {
         true if state.sweeping => Step::Await { until: None },
@@ -281,8 +282,8 @@ fn finish(state: &LoopState, end: End) -> Step {
     }
 }
 
-/// An end without a proof: what the loop did is kept first, where the end asks for that and once nobody is left who may
-/// still write.
+/// An end without a proof: the loop's work is saved first, if the end asks for that and once no process is left that
+/// may still write.
 fn unproven(state: &LoopState, end: End) -> Step {
     match state.is_kept_at(end) {
         true if state.sweeping => Step::Await { until: None },
@@ -327,7 +328,7 @@ fn begin(state: &LoopState, now: Timestamp) -> Step {
     after(state, rest(state), now, Step::BeginIteration { iteration: state.iteration + 1 })
 }
 
-/// The step, once what is to be waited for has come. A wait is recorded before it is waited.
+/// The step, once the wait before it is over. A wait is recorded before it begins.
 fn after(state: &LoopState, due: Option<Wait>, now: Timestamp, step: Step) -> Step {
     match (state.wait.filter(|wait| wait.until > now), due.filter(|wait| wait.until > now)) {
         (Some(wait), _) => Step::Await { until: Some(wait.until) },

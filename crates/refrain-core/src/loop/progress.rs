@@ -1,5 +1,5 @@
-//! Whether the loop makes progress, and what follows where it does not: its iterations as [`IterationResult`]s, the answer that
-//! `--on-stuck` gives, and what is kept of work that was not proven. What makes no progress is said in [`crate::stuck`].
+//! What follows if the loop makes no progress: its iterations as [`IterationResult`]s, the answer of `--on-stuck`, and
+//! what is kept of unproven work. The rules of no progress are in [`crate::stuck`].
 
 use super::state::{Attempt, LoopState, Outcome, Phase, Saved};
 use super::trouble;
@@ -49,7 +49,7 @@ impl LoopState {
         keeps && self.progress.saved.is_none() && self.charged > self.spec.carried()
     }
 
-    /// Records the iteration for [`Stuck`] once it is charged, proven as far as it is, and committed.
+    /// Records the iteration for [`Stuck`] once it is charged, proven as far as possible, and committed.
     pub(super) fn record_iteration(&mut self) {
         let is_over = matches!(self.phase, Phase::Idle { uncommitted: false, .. } | Phase::Publishing(_));
         if !is_over || self.progress.last_recorded >= self.iteration {
@@ -73,7 +73,7 @@ impl LoopState {
         self.weigh_claim();
     }
 
-    /// What the iteration claimed was pushed, and these checks failed there: it failed as it does by a gate's word.
+    /// The claimed work was pushed, and these checks failed there: the iteration failed as if a gate had.
     pub(super) fn record_failed_checks(&mut self, checks: &Checks) {
         let Some((before, result)) = self.progress.before.take().map(|both| *both) else { return };
         let mut names: Vec<_> = checks.failed.iter().map(|check| check.name.as_str()).collect();
@@ -83,7 +83,7 @@ impl LoopState {
         self.progress.stuck.record(&IterationResult { failure: Some(failure), ..result });
     }
 
-    /// What a claim that was proven comes to: the end, unless the loop goes on all the same.
+    /// The result of a proven claim: the end, unless the loop continues all the same.
     pub(super) fn weigh_claim(&mut self) {
         let ends = self.ends_by_claim();
         let claim = match &mut self.phase {
@@ -108,14 +108,14 @@ impl LoopState {
         }
     }
 
-    /// Whether the number of iterations is done that was asked for (`--exact N`), and no claim of the last one stands.
+    /// Whether the requested number of iterations is done (`--exact N`), and the last one has no open claim.
     pub(super) fn is_counted(&self) -> bool {
         let is_idle = matches!(self.phase, Phase::Idle { claim: None, uncommitted: false });
         self.spec.until == Until::Count && is_idle && self.given_up.is_none() && self.ends_by_claim()
     }
 
-    /// What completes it from here: a claim that stands, or the count; not the count where a person has to approve of the work,
-    /// who was not asked or said no.
+    /// What completes it from here: a claim that stands, or the count; not the count if a person has to approve the
+    /// work and was not asked or said no.
     pub(super) fn completes_by(&self) -> Option<ClaimSource> {
         match self.phase {
             Phase::Idle { claim: Some(claim), uncommitted: false } => Some(claim),
@@ -128,8 +128,8 @@ impl LoopState {
         }
     }
 
-    /// Whether what the last of them left is still to be proven as what the loop ends with: the required gates, or a person,
-    /// may have been asked about no more than a step on the way. What they refused already is not asked again.
+    /// Whether what the last of them left is still to be proven as what the loop ends with: the required gates, or a
+    /// person, may have been asked about no more than a step on the way. What they refused already is not asked again.
     pub(super) fn lacks_last_proof(&self) -> bool {
         let decides = self.spec.has_hard_gates() || self.spec.approval;
         let is_objected =
@@ -148,9 +148,9 @@ impl LoopState {
         Some(Millis::from(trouble::doubled(times)))
     }
 
-    /// What failed in an iteration: the agent itself, the first required gate that did, or why its claim was refused; and whether
-    /// that gate failed before the first iteration too. An attempt that was stopped at a limit of the loop's may have been about
-    /// to do something else than the one before.
+    /// The failure of an iteration: the agent itself, the first required gate that failed, or why its claim was
+    /// refused; and whether that gate failed before the first iteration too. An attempt that was stopped at a limit of
+    /// the loop may have been about to do something else than the one before.
     fn failure(&self, last: &Attempt) -> Option<(Fingerprint, bool)> {
         let by_itself = last.outcome == Outcome::Failed;
         let own =
@@ -183,7 +183,7 @@ impl LoopState {
     }
 
     pub(super) fn change_agent(&mut self, agent: &AgentSpec) -> Result<(), &'static str> {
-        // Which loop is stuck is not asked: release 0.1.0 had other rules, and its journals are read.
+        // The rules of the current version are not applied: release 0.1.0 had others, and its journals are read.
         let fits = self.is_driven() && matches!(self.phase, Phase::Idle { claim: None, uncommitted: false });
         if !fits || self.other_agent() != Some(agent) {
             return Err("agent.changed");

@@ -1,9 +1,9 @@
-//! What is done outside behind an iteration that is charged, proven as far as it is, and committed: which effect comes next, what
-//! is waited for, and when a person is needed. The one place where that is decided; what effects there are stands in
+//! What is published after an iteration that is charged, proven as far as possible, and committed: which effect comes
+//! next, what is waited for, and when a person is needed. This is the one place that decides it; the effects are in
 //! [`crate::git::Effect`].
 //!
-//! Behind an iteration that claims nothing, what does not go now is tried again behind the next. Behind one that does, the
-//! loop is not completed before all of it went: it waits for what passes by itself, and parks where a person is needed.
+//! After an iteration without a claim, an effect that fails now is tried again after the next. After a claim, the loop
+//! is completed only when all effects are done: it waits for what passes by itself, and parks if a person is needed.
 
 use std::time::Duration;
 
@@ -24,11 +24,10 @@ const LONGEST_LOOK: Duration = Duration::from_secs(60);
 const CHECKS_BEGIN_WITHIN: Duration = Duration::from_secs(600);
 /// How often the remote may have gained something in a row between a look and a push.
 const MAX_REBASES: u32 = 5;
-/// How often the agent is given a conflict with the remote in a row, before a person is.
+/// How often in a row the agent is given a conflict with the remote, before a person is.
 pub const MAX_CONFLICTS: u32 = 2;
 
 impl LoopState {
-    /// What is being published.
     #[must_use]
     pub fn publishing(&self) -> Option<&Publishing> {
         match &self.phase {
@@ -41,13 +40,13 @@ impl LoopState {
         }
     }
 
-    /// What comes next outside, where something does.
+    /// The next effect outside, if there is one.
     #[must_use]
     pub fn next_effect(&self) -> Option<Effect> {
         self.publishing().and_then(|publishing| self.effect(publishing.claim.is_some()))
     }
 
-    /// What comes next outside; nothing where all is done that can be done behind this iteration.
+    /// The next effect outside; none if all is done that can be done after this iteration.
     fn effect(&self, claims: bool) -> Option<Effect> {
         let (workflow, done) = (self.spec.git.workflow, &self.git.published);
         let head = Some(self.git.head.as_ref()?);
@@ -57,7 +56,7 @@ impl LoopState {
         if done.merged.is_some() {
             return Some(Effect::Return);
         }
-        // Nothing of its own is there yet.
+        // It has no commit of its own yet.
         if self.git.began.as_ref() == head {
             return None;
         }
@@ -77,9 +76,9 @@ impl LoopState {
         }
     }
 
-    /// Where a loop goes behind an iteration that is charged, proven as far as it is, and committed.
+    /// The phase after an iteration that is charged, proven as far as possible, and committed.
     pub(super) fn settled(&mut self, claim: Option<ClaimSource>) -> Phase {
-        // What it claims is not what would be published.
+        // The claimed work is not what would be published.
         let skipped = self.uncommitted().filter(|_| claim.is_some()).map(ToString::to_string);
         self.git.published.refused = skipped.map(|skipped| (Refusal::Uncommitted, skipped));
         if !self.needs_person() && self.effect(claim.is_some()).is_none() {
@@ -88,7 +87,7 @@ impl LoopState {
         Phase::Publishing(Box::new(Publishing { claim, ..Publishing::default() }))
     }
 
-    /// Why what is to be published is not all committed.
+    /// Why the work to publish is not all committed.
     fn uncommitted(&self) -> Option<&Skipped> {
         let last = self.git.last.as_ref().filter(|_| self.spec.git.workflow.publishes())?;
         match &last.result {
@@ -177,7 +176,7 @@ impl LoopState {
         Ok(())
     }
 
-    /// The loop's commits lie on what the remote had, which no gate has seen with them.
+    /// The loop's commits are on top of the remote's, and no gate has seen both together.
     fn lie_on_theirs(
         &mut self,
         head: &Oid,
@@ -206,7 +205,7 @@ impl LoopState {
         }
     }
 
-    /// The remote went another way: the agent is told, a few times.
+    /// The remote has diverged: the agent is told so, a few times.
     fn meet_conflict(&mut self, theirs: &Oid, paths: &[Conflict], at: Timestamp) {
         self.git.published.conflicts += 1;
         if self.git.published.conflicts > MAX_CONFLICTS {
@@ -247,7 +246,7 @@ impl LoopState {
         self.leave_if_published();
     }
 
-    /// Nothing is left to be done outside behind this iteration.
+    /// Leaves the phase if no effect is left after this iteration.
     pub(super) fn leave_if_published(&mut self) {
         if let Phase::Publishing(publishing) = &self.phase
             && !self.needs_person()
@@ -257,33 +256,33 @@ impl LoopState {
         }
     }
 
-    /// The claim does not stand: the next iteration is told why.
+    /// The claim is rejected: the next prompt says why.
     fn object(&mut self, objection: Objection, at: Timestamp) {
         self.git.published.objection = Some((self.iteration, objection));
         self.phase = Phase::Idle { claim: None, uncommitted: false };
         self.rested_since = Some(at);
     }
 
-    /// Whether gates decide about what is to be published: what an agent left that gave up nobody asks them about,
-    /// nor what is merged already.
+    /// Whether gates decide about what is to be published. They are not asked about the work of an agent that gave up,
+    /// nor about what is merged already.
     fn has_to_be_proven_again(&self) -> bool {
         self.spec.proves() && self.given_up.is_none() && self.git.published.merged.is_none()
     }
 
-    /// Whether what the last iteration did lay on what others pushed meanwhile when its gates looked at it last.
+    /// Whether the work of the last iteration was on top of what others pushed when its gates checked it last.
     #[must_use]
     pub fn lay_on_theirs(&self) -> bool {
         self.git.published.rebased.as_ref().is_some_and(|(iteration, _)| iteration + 1 == self.iteration)
     }
 
-    /// Whether the loop's commits lie on what others did since its gates looked.
+    /// Whether the loop's commits are on top of work that others did since its gates ran.
     fn is_unseen(&self) -> bool {
         let seen = self.proof.as_ref().and_then(|proof| proof.candidate.tree.as_ref());
         self.git.published.rebased.as_ref().is_some_and(|(_, tree)| Some(tree) != seen)
     }
 
-    /// A person may have worked while it stood still, or the remote gained something last that no gate has seen: then what is
-    /// to be published is proven anew.
+    /// A person may have worked while it was stopped, or the remote gained something last that no gate has seen: then
+    /// what is to be published is proven anew.
     pub(super) fn publish_from_here(&mut self, moved: bool) {
         let Some(claim) = self.publishing().map(|publishing| publishing.claim) else { return };
         match (moved || self.is_unseen()) && self.has_to_be_proven_again() {
@@ -292,7 +291,7 @@ impl LoopState {
         }
     }
 
-    /// What a claim waits for, and the next iteration is not kept from by.
+    /// A claim waits for it; the next iteration does not.
     fn put_off(&mut self, said: String, until: Option<Timestamp>, at: Timestamp) {
         self.git.published.later = Some(said.clone());
         let Phase::Publishing(publishing) = &mut self.phase else { return };
@@ -328,7 +327,7 @@ impl LoopState {
         }
     }
 
-    /// Whether what is published next waits for a person: all else that was refused is tried again behind the next iteration.
+    /// Whether the next effect waits for a person: any other refused effect is tried again after the next iteration.
     pub(super) fn needs_person(&self) -> bool {
         self.git.published.refused.is_some()
     }
@@ -337,13 +336,13 @@ impl LoopState {
     fn need_person(&mut self, why: Refusal, said: String) {
         self.git.published.refused = Some((why, said));
         let claims = self.publishing().is_some_and(|publishing| publishing.claim.is_some());
-        // An agent that was told of the conflict and left it will not do better.
+        // An agent that knew of the conflict and left it will not do better.
         if !claims && why != Refusal::Conflict {
             self.phase = Phase::Idle { claim: None, uncommitted: false };
         }
     }
 
-    /// A person lets it go on: all is tried again.
+    /// A person resumes it: all is tried again.
     pub(super) fn publish_again(&mut self) {
         let done = &mut self.git.published;
         (done.conflicts, done.rebases, done.later) = (0, 0, None);
@@ -359,7 +358,7 @@ impl LoopState {
 }
 
 impl Publishing {
-    /// One more wait; none where it would be too long in a row.
+    /// One more wait; none if it would be too long in a row.
     fn wait(&mut self, kind: WaitKind, until: Timestamp, at: Timestamp, bound: Millis) -> bool {
         let (since, times) = self.waited.unwrap_or((at, 0));
         self.waited = Some((since, times + 1));
@@ -370,7 +369,7 @@ impl Publishing {
 }
 
 impl PublishReport {
-    /// Whether such a thing can come of such an effect.
+    /// Whether this result is possible for this effect.
     fn fits(&self) -> bool {
         match &self.result {
             PublishResult::Pushed { .. } | PublishResult::Rebased { .. } => self.effect == Effect::Push,
@@ -378,7 +377,7 @@ impl PublishReport {
             PublishResult::Conflict { .. } => matches!(self.effect, Effect::Push | Effect::Merge),
             PublishResult::Requested(_) => matches!(self.effect, Effect::Open | Effect::Ready),
             PublishResult::Checked(_) => self.effect == Effect::Look,
-            // A look finds out that somebody merged it.
+            // A look can find that another user merged it.
             PublishResult::Merged { .. } => matches!(self.effect, Effect::Merge | Effect::Look),
             PublishResult::Returned { .. } => self.effect == Effect::Return,
             PublishResult::Later { .. } | PublishResult::Refused { .. } => true,

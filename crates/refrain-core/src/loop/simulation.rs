@@ -1,9 +1,10 @@
-//! Whole runs of the real core in a world that is made of numbers: a virtual clock, a disk that loses what was not synced,
-//! agents and gates that succeed, fail, hang and do not listen, people who change their mind, and runners that die.
+//! Whole runs of the real core in a world that is made of numbers: a virtual clock, a disk that loses what was not
+//! synced, agents and gates that succeed, fail, hang and ignore signals, people who change their mind, and runners that
+//! die.
 //!
-//! The [`dispatcher`] does what the engine's does, and no more: it records, folds, asks for the next step and executes it.
-//! A [`ledger`] reads every record as it is written, by rules of its own, and says what must hold. Every seed is run
-//! twice: once undisturbed, to learn how many events it has, and once with a crash right behind one of them.
+//! The [`dispatcher`] does what the engine's does, and no more: it records, folds, asks for the next step and executes
+//! it. A [`ledger`] reads every record as it is written, by rules of its own, and says what must hold. Every seed is
+//! run twice: once undisturbed, to learn how many events it has, and once with a crash right after one of them.
 
 mod agent;
 mod critic;

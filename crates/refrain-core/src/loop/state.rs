@@ -33,15 +33,15 @@ pub use publish::{Objection, Published, Publishing};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoopState {
-    /// What a plan has as well. Its own duration is wall time with a runner, less pauses and waits.
+    /// The part that plans have as well. Its own duration is wall time with a runner, less pauses and waits.
     pub lifecycle: Lifecycle<End>,
     /// The format of its journal: a few records of release 0.1.0 (format 1) mean what they meant there.
     pub(super) format: u32,
-    /// What was asked for, as pinned at the start.
+    /// The specification, as pinned at the start.
     pub spec: Spec,
     /// The limits in force: the specification's, or what the last `resume` granted.
     pub limits: Limits,
-    /// Where it is between two attempts.
+    /// Its phase: between two attempts, or in one.
     pub phase: Phase,
     /// Every attempt that is over, oldest first.
     pub attempts: Vec<Attempt>,
@@ -50,90 +50,87 @@ pub struct LoopState {
     /// Iterations that count against the cap.
     pub charged: u32,
     pub wait: Option<Wait>,
-    /// Words for the next prompt, until an iteration that was told them is charged.
+    /// Words for the next prompt, until an iteration that got them is charged.
     pub steering: Vec<Steering>,
-    /// The agent's own session that drives it: a runner only does what is to be done between two of its turns.
+    /// The agent's own session that drives it: a runner only works between two of its turns.
     pub session: Option<Session>,
-    /// What all attempts used.
+    /// The usage of all attempts.
     pub spent: Usage,
-    /// What each agent cost that ran, in their order; none where nobody told.
+    /// The cost of each agent that ran, in their order; none if unknown.
     pub costs: Vec<Option<Usd>>,
-    /// What each agent used that judged the work: a reviewer, or a critic.
+    /// The usage of each agent that judged the work: a reviewer, or a critic.
     pub judged: Vec<Judged>,
-    /// What it did in its repository.
     pub git: GitState,
-    /// What the gates said before the first iteration: whatever failed then is none of its doing.
+    /// The gates' results before the first iteration: a failure then is not the loop's doing.
     pub baseline: Option<Proof>,
-    /// What the gates said last.
+    /// The gates' last results.
     pub proof: Option<Proof>,
-    /// What the last attempt, or gate, left behind is being ended: nothing is started before that is over.
+    /// Processes of the last attempt, or gate, are being ended: nothing is started before that is over.
     pub sweeping: bool,
-    /// Where its iterations lead.
+    /// The progress of its iterations.
     pub progress: Progress,
-    /// How many iterations in a row said that there was nothing to do, in a loop that goes on all the same.
+    /// How many iterations in a row said that there was nothing to do, in a loop that continues all the same.
     pub unneeded: u32,
-    /// What critics said.
     pub feedback: Feedback,
-    /// Why the agent gave the task up, until a person lets the loop go on.
+    /// Why the agent gave the task up, until a person resumes the loop.
     pub given_up: Option<String>,
-    /// How many iterations in a row ended with `status: blocked` in `state.md`, until a person lets the loop go on.
+    /// How many iterations in a row ended with `status: blocked` in `state.md`, until a person resumes the loop.
     pub blocked: u32,
-    /// What a person approved of last, and when.
+    /// What a person approved last, and when.
     pub approved: Option<(Approved, Timestamp)>,
-    /// What the signatures of its journal come to, as whoever read it found: not folded.
+    /// The reader's findings on the journal's signatures: not folded.
     pub signatures: Signatures,
     pub(super) refunds_in_a_row: u32,
-    /// What sessions had used when they were last heard of, as far as they said.
+    /// The usage of sessions at their last report, as far as they said.
     pub(super) sessions: BTreeMap<String, (Option<Tokens>, Option<Usd>)>,
     pub(super) trouble: Trouble,
-    /// Somebody asked to wait no longer: the next attempt is started whatever there is to wait for.
+    /// A request ended the wait: the next attempt starts at once.
     pub(super) hurried: bool,
-    /// An agent did not say what it cost: with a cap on money that needs a person.
+    /// An agent did not report its cost: with a cap on money that needs a person.
     pub(super) cost_unknown: bool,
     /// How many iterations in a row were cut off before their agent said what it cost.
     pub(super) untold: u32,
     /// The same of its reviewers and critics.
     pub(super) untold_judges: u32,
     pub(super) churn: u32,
-    /// How many turns of its session in a row came to nothing but words.
+    /// How many turns of its session in a row did nothing but talk.
     pub(super) idle_turns: u32,
-    /// How often the gates were asked behind the last attempt.
+    /// How often the gates were asked after the last attempt.
     pub(super) rounds: u32,
     /// When the rest between iterations began to count.
     pub(super) rested_since: Option<Timestamp>,
 }
 
-/// What a loop did in its repository.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GitState {
-    /// What was there before it.
+    /// The repository before it.
     pub base: Option<Base>,
     /// Where the head was before its first iteration; none on a branch without a commit.
     pub began: Option<Oid>,
-    /// It stood still, and all that it had done to the history was known then: what is added by now is somebody else's; and
-    /// so is what is changed, if nothing of its own was uncommitted.
+    /// It was stopped, and all that it had done to the history was known then: what is added by now is not the loop's;
+    /// nor is what is changed, if nothing of its own was uncommitted.
     pub stale: bool,
-    /// Nobody watched for a while since the history was last looked at.
+    /// No runner has watched for a while since the history was last looked at.
     pub(super) unwatched: bool,
-    /// So it was before the last attempt to commit: what that found was done by the agent, or by somebody else.
+    /// It was unwatched before the last attempt to commit: the agent or another process may have made what that found.
     pub mixed: bool,
-    /// Why that could not be told, or its branch or worktree not be made.
+    /// Why the base could not be read, or its branch or worktree not be made.
     pub refused: Option<String>,
     /// Where the head was when it was last looked at.
     pub head: Option<Oid>,
     /// The commits made in it, by Refrain or by the agent, oldest first.
     pub commits: Vec<Oid>,
-    /// What came of the last attempt to commit.
+    /// The result of the last attempt to commit.
     pub last: Option<CommitReport>,
-    /// What that left out and the one before it did not: what a person has not been told yet.
+    /// What that omitted and the one before it did not, which a person does not know yet.
     pub newly_left_out: Vec<LeftOut>,
-    /// What looks like a secret and is in commits of the agent's own, without anybody having allowed it.
+    /// What looks like a secret and is in the agent's own commits, without having been allowed.
     pub exposed: Vec<Exposed>,
-    /// Why its own worktree is kept, where it is for good.
+    /// Why its own worktree is kept, if it is for good.
     pub kept: Option<String>,
     /// Its own worktree was removed, or is kept for good.
     pub released: bool,
-    /// What it has outside by now.
+    /// What it has published so far.
     pub published: Published,
 }
 
@@ -142,39 +139,38 @@ pub struct GitState {
 pub struct Steering {
     /// The words.
     pub text: String,
-    /// Who said them.
     pub by: Asker,
 }
 
-/// Where a loop is between two attempts, or in one.
+/// The phase of a loop: between two attempts, or in one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Phase {
     /// The last iteration is charged and settled, or there was none yet.
     Idle {
-        /// What it claimed, and what its gates proved: nothing is missing any more.
+        /// Its claim, with its gates' proof: nothing is missing any more.
         claim: Option<ClaimSource>,
-        /// What it changed is still to be committed.
+        /// Its changes are still to be committed.
         uncommitted: bool,
     },
     /// An iteration has begun (or its last attempt was refunded): `next` is the attempt to start.
     Begun {
         /// The attempt to start.
         next: AttemptId,
-        /// Why it would come to nothing like its forerunner, until a person did something about that.
+        /// Why it would fail like its predecessor, until a person resolves that.
         hindered: Option<Blocked>,
     },
     /// An attempt is under way.
     InFlight(InFlight),
     /// The gates are asked about what an attempt left, or about what was there before the first.
     Proving(Box<Proving>),
-    /// What the last iteration came to is made known outside.
+    /// The result of the last iteration is being published.
     Publishing(Box<Publishing>),
     /// A critic looks at what the last iteration came to.
     Critiquing(Critiquing),
 }
 
 impl Phase {
-    /// What the last iteration claimed, once it is proven.
+    /// The claim of the last iteration, once it is proven.
     pub(super) fn claim(&self) -> Option<ClaimSource> {
         match self {
             Self::Idle { claim, .. } => *claim,
@@ -191,7 +187,7 @@ pub struct InFlight {
     pub child: Child,
     /// Its process, once there is one.
     pub spawned: Option<(Process, Timestamp)>,
-    /// How much of the steering its prompt holds; what is said later is for the next.
+    /// How much of the steering its prompt holds; later words are for the next.
     pub told: usize,
     /// Its prompt asks for another strategy.
     pub shifted: bool,
@@ -205,26 +201,24 @@ pub struct Attempt {
     pub started_at: Timestamp,
     /// When it was recorded as over.
     pub ended_at: Timestamp,
-    /// What it amounts to.
     pub outcome: Outcome,
     /// Whether it counts against the cap; else it was refunded.
     pub charged: bool,
     pub claim: Option<ClaimSource>,
-    /// What it left behind; nothing where it was not seen to end.
+    /// Its end; nothing if it was not seen.
     pub finished: Option<Box<AttemptFinished>>,
     /// Why it could not be started.
     pub error: Option<String>,
-    /// What it used.
     pub usage: Usage,
-    /// What the gates said of what it left; nothing where they were not asked.
+    /// The gates' results on its work; none if they were not asked.
     pub proof: Option<Proof>,
     /// Its prompt asked for another strategy.
     pub shifted: bool,
 }
 
 impl Attempt {
-    /// Whether its provider, or the way there, failed it: so it does all loops of the same account. What another run of the
-    /// program had of the user's home is nobody else's trouble.
+    /// Whether its provider, or the way there, failed it, as that affects all loops of the account. A home that another
+    /// run of the program holds affects this loop alone.
     #[must_use]
     pub fn met_its_provider(&self) -> bool {
         let fault = self.finished.as_ref().and_then(|finished| finished.report.as_ref()?.fault.as_ref());
@@ -233,40 +227,39 @@ impl Attempt {
     }
 }
 
-/// What an agent used that judged the work.
+/// The usage of an agent that judged the work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// When the loop was last heard of before it was over: a gate's, or a critic's, start.
+    /// When the loop was last known to run before it was over: a gate's, or a critic's, start.
     pub at: Timestamp,
-    /// The model that it used, as it said or was told.
+    /// The model that it used, as it said or was configured.
     pub model: Option<String>,
-    /// Who pays for it, where that is known.
+    /// The account that pays for it, if known.
     pub pool: Option<String>,
-    /// What it used.
     pub usage: Usage,
 }
 
-/// What is known of the attempt in flight, but not worth an event each time.
+/// Facts on the attempt in flight that are not worth an event each time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Live {
     /// When the agent last printed something.
     pub last_output: Option<Timestamp>,
-    /// What it prints cannot be kept.
+    /// Its output cannot be kept.
     pub output_lost: bool,
-    /// What the attempt in flight has used so far.
+    /// The usage of the attempt in flight so far.
     pub used: Usage,
     /// Its program waits for its provider, and has said nothing since.
     pub retrying: Option<Retrying>,
-    /// What all loops of the same account wait for.
+    /// The wait of all loops of the same account.
     pub account: Option<Wait>,
     /// The account's gate was looked at, and is open: what was waited for its sake is over.
     pub is_account_open: bool,
-    /// What the caps that all loops share allow the agent that runs, or leave to the one that would be started; none where
-    /// there is no such cap.
+    /// What the shared caps allow the agent that runs, or leave to the one that would be started; none if there is no
+    /// such cap.
     pub allowance: Option<Allowance>,
 }
 
-/// Whether a cap is used up, or would be by what is likely to come.
+/// Whether a cap is used up, or would be by the likely use.
 pub(super) fn is_over(limits: &Limits, used: Usage, likely: Usage) -> bool {
     let over = |used: u64, likely: u64, cap: u64| used >= cap || used.saturating_add(likely) > cap;
     let cost = |usage: Usage| usage.cost.unwrap_or_default().0;
@@ -290,8 +283,8 @@ impl LoopState {
         self.stretch(now)
     }
 
-    /// Whether the money or the tokens granted are used up, with what the agent that runs has used so far; or, where none runs
-    /// and they say so only at their end, whether another attempt like the last would use them up.
+    /// Whether the money or the tokens granted are used up, with what the agent that runs has used so far; or, if none
+    /// runs and agents report only at their end, whether another attempt like the last would use them up.
     #[must_use]
     pub fn is_over_budget(&self, live: &Usage) -> bool {
         match self.runs() {
@@ -300,30 +293,31 @@ impl LoopState {
         }
     }
 
-    /// Whether the money or the tokens granted are used up: a reviewer is not started then, nor anything else that costs.
+    /// Whether the money or the tokens granted are used up: a reviewer is not started then, nor anything else that
+    /// costs.
     pub(super) fn is_spent(&self) -> bool {
         is_over(&self.limits, self.spent, Usage::default())
     }
 
-    /// What one more iteration is likely to use, where the agent says only at its end what it used.
+    /// The likely use of one more iteration, if the agent reports its usage only at its end.
     pub(crate) fn likely_use(&self) -> Usage {
         let last = self.last_charged().filter(|_| self.spec.agent.kind.tells_usage_at_end());
         last.map(|last| last.usage).unwrap_or_default()
     }
 
-    /// What the loop has to wait for before it tries again, its provider having failed it.
+    /// The wait before it tries again, if its provider failed it.
     #[must_use]
     pub fn provider_wait(&self) -> Option<Wait> {
         self.trouble.next
     }
 
-    /// How many hours it must be allowed to wait for its provider (`--retry-for`), where that was too long.
+    /// How many hours it must be allowed to wait for its provider (`--retry-for`), if that was too long.
     #[must_use]
     pub fn hours_to_wait(&self) -> u64 {
         self.trouble.hours()
     }
 
-    /// What its agent's program, or its reviewer's, said last of what it could not do.
+    /// The last message of its agent's program, or of its reviewer's, about its trouble.
     #[must_use]
     pub fn said_of_trouble(&self) -> Option<&str> {
         let last = || self.attempts.last()?.finished.as_ref();
@@ -333,7 +327,7 @@ impl LoopState {
         said.or_else(printed).map(str::trim).filter(|said| !said.is_empty())
     }
 
-    /// What is left to be spent, where there is a cap on money.
+    /// What is left to spend, if there is a cap on money.
     #[must_use]
     pub fn budget(&self) -> Option<Usd> {
         let cap = self.limits.max_cost?;
@@ -366,7 +360,7 @@ impl LoopState {
         }
     }
 
-    /// Whether there is a worktree of its own that was not given back.
+    /// Whether it has a worktree of its own that was not given back.
     #[must_use]
     pub fn holds_worktree(&self) -> bool {
         let is_own = matches!(self.spec.git.checkout, Checkout::Worktree { .. });
@@ -410,8 +404,8 @@ impl LoopState {
         self.proof.as_ref().filter(|_| self.is_proven())?.candidate.tree.as_ref()
     }
 
-    /// Whether the gates passed on more than [`Self::proven_tree`]: on files in the worktree that were changed before the loop, or may not be
-    /// committed, and that the loop changed. A checkout elsewhere has none of them.
+    /// Whether the gates passed on more than [`Self::proven_tree`]: on files in the worktree that were changed before
+    /// the loop, or may not be committed, and that the loop changed. A checkout elsewhere has none of them.
     #[must_use]
     pub fn is_proven_beyond_its_tree(&self) -> bool {
         let is_partial = self.proof.as_ref().is_some_and(|proof| proof.candidate.partial);
@@ -424,14 +418,14 @@ impl LoopState {
         self.spec.has_hard_gates() && self.phase.claim().is_some() && self.signatures.objection().is_none()
     }
 
-    /// Whether this gate failed before the first iteration; none where it was not asked then.
+    /// Whether this gate failed before the first iteration; none if it was not asked then.
     #[must_use]
     pub fn failed_before(&self, gate: usize) -> Option<bool> {
         Some(!self.baseline.as_ref()?.of_gate(gate)?.passed())
     }
 
-    /// What is to be said behind a gate's failure of how it was before the first iteration, or `run` as the agent calls it;
-    /// empty where it was not asked then.
+    /// What follows a gate's failure: how the gate was before the first iteration, or in `run` as the agent calls it;
+    /// empty if it was not asked then.
     #[must_use]
     pub fn said_before(&self, failed: &GateResult, iteration: &str) -> String {
         match self.baseline.as_ref().and_then(|proof| proof.of_gate(failed.gate)) {
@@ -452,7 +446,7 @@ impl LoopState {
         (0..self.spec.gates.len()).filter_map(last)
     }
 
-    /// The last attempt of the last charged iteration: what the next prompt can speak of.
+    /// The last attempt of the last charged iteration, which the next prompt can mention.
     #[must_use]
     pub fn last_charged(&self) -> Option<&Attempt> {
         self.attempts.iter().rev().find(|attempt| attempt.charged)

@@ -1,5 +1,5 @@
-//! Trouble with the provider, or with what the agent needs: what a loop answers to a fault, and how long it waits (the
-//! table "Errors are classified" of the design).
+//! Faults of the provider, or of what the agent needs: how a loop reacts to a fault, and how long it waits (the table
+//! "Errors are classified" of the design).
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::spec::Millis;
 /// The first wait for an outage, or for something to do; each further one is twice as long, up to the longest.
 const FIRST: Duration = Duration::from_secs(5);
 const LONGEST: Duration = Duration::from_secs(600);
-/// How long one loop waits for a provider in a row, unless it is told otherwise.
+/// How long one loop waits for a provider in a row by default.
 const LIMIT_BOUND: Millis = Millis(24 * 3600 * 1000);
 pub(super) const OUTAGE_BOUND: Millis = Millis(2 * 3600 * 1000);
-/// The longest delay that a program may sleep through by itself before it tries again.
+/// The longest delay that a program may sleep before it tries again itself.
 const LONGEST_SLEEP: Duration = Duration::from_secs(60);
 /// How long a program may be silent after it said that it was limited, without a delay.
 const SILENT_SLEEP: Duration = Duration::from_secs(120);
 /// By how much waits differ between loops, at most, as a part of the whole: not all come back at once.
 const JITTER: u64 = 5;
 
-/// What a loop answers to a fault.
+/// The reaction of a loop to a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// It is the provider's: refunded, and tried again after a wait.
@@ -59,7 +59,7 @@ pub(super) fn answer(fault: FaultKind) -> Answer {
     }
 }
 
-/// When a program is ended that waits for its provider by itself; never, if it tries again soon.
+/// When a program is ended that waits for its provider itself; never, if it tries again soon.
 pub(super) fn ends_sleep(retrying: &Retrying) -> Option<Timestamp> {
     if !matches!(answer(retrying.kind), Answer::Wait(_)) {
         return None;
@@ -76,12 +76,12 @@ pub(super) fn ends_sleep(retrying: &Retrying) -> Option<Timestamp> {
     }
 }
 
-/// A program that tries again by itself after its provider failed it.
+/// A program that tries again itself after its provider failed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retrying {
-    /// What the provider failed it with.
+    /// The provider's fault.
     pub kind: FaultKind,
-    /// When it tries again, where it says so.
+    /// When it tries again, if it says so.
     pub until: Option<Until>,
     /// When it said so.
     pub since: Timestamp,
@@ -91,15 +91,15 @@ pub struct Retrying {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Trouble {
     pub(super) next: Option<Wait>,
-    /// How long these waits are together.
+    /// The sum of these waits.
     waited: Duration,
     times: u32,
-    /// What the last program said that met it.
+    /// The message of the last program that met it.
     pub(super) said: Option<String>,
 }
 
 impl Trouble {
-    /// How many hours a loop must be allowed to wait that was not allowed to wait so long.
+    /// The hours to wait that `--retry-for` would have to allow.
     pub(super) fn hours(&self) -> u64 {
         self.waited.as_secs().div_ceil(3600).saturating_add(1)
     }
@@ -121,7 +121,7 @@ impl Trouble {
         self.times += 1;
         let earliest = plus(at, backoff + spread(id, attempt, backoff));
         let until = match until {
-            // Those who were told the same time do not all come at that time.
+            // Loops with the same reset time must not all come at that time.
             Some(Until::At(reset)) => plus(reset, spread(id, attempt, LONGEST / 10)),
             Some(Until::After(after)) => plus(at, Duration::from(after)),
             None => earliest,
@@ -141,7 +141,7 @@ impl Trouble {
     }
 }
 
-/// The wait behind so many others in a row.
+/// The wait after so many others in a row.
 pub(super) fn doubled(times: u32) -> Duration {
     FIRST.saturating_mul(1 << times.min(10)).min(LONGEST)
 }

@@ -8,7 +8,7 @@ pub enum Damage {
     /// The journal does not begin with a start.
     #[error("record {0} should be the loop's start")]
     NoStart(u64),
-    /// Records are missing, or stand twice.
+    /// Records are missing, or duplicated.
     #[error("record {found} stands where {expected} should")]
     Sequence {
         /// The number that should be there.
@@ -19,12 +19,11 @@ pub enum Damage {
     /// Time went backwards.
     #[error("record {0} is older than the one before it")]
     Time(u64),
-    /// The machine cannot do this from where it is.
+    /// The machine cannot do this from its present state.
     #[error("record {seq} ({what}) cannot follow the one before it")]
     Order {
         /// The record's number.
         seq: u64,
-        /// What it says.
         what: &'static str,
     },
     /// Another version's format.

@@ -1,14 +1,14 @@
-//! Why something is not done that a machine is asked for.
+//! Why a machine refuses a request.
 
 use crate::spec::{AgentKind, Limits};
 
 /// Why a request is not taken. The loop is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// What is completed or cancelled stays so.
+    /// A completed or cancelled machine stays so.
     #[error("it is {0}")]
     Final(&'static str),
-    /// It stands still already.
+    /// It is stopped already.
     #[error("it has stopped already ({0})")]
     Stopped(&'static str),
     /// It stopped at a limit, and that or another limit would stop it again.
@@ -29,12 +29,11 @@ pub enum Refusal {
     /// Only a loop can be asked this.
     #[error("it is a plan; its tasks are loops, which can")]
     NotALoop,
-    /// A cap on what the agent does not tell.
+    /// A cap on a value that the agent does not report.
     #[error("{agent} does not say {what}, so {flag} could not be kept")]
     Unreported {
-        /// Which adapter.
         agent: AgentKind,
-        /// What it does not say.
+        /// The unreported value.
         what: &'static str,
         /// The option.
         flag: &'static str,
@@ -67,11 +66,11 @@ pub enum Refusal {
     },
 }
 
-/// How much steering one prompt takes, in bytes: a prompt that travels as an argument has to stay one. Schemas and forms, which
-/// count characters, say the same number.
+/// How much steering one prompt takes, in bytes: a prompt that is passed as an argument must fit into one. Schemas and
+/// forms, which count characters, use the same number.
 pub const MAX_STEERING: usize = 8 << 10;
 
-/// Whether this text can steer any loop: whatever the loop's state, a longer one cannot.
+/// Whether this text can steer any loop: a longer one cannot, in any state of the loop.
 pub fn check_steering(text: &str) -> Result<(), Refusal> {
     match text.len() {
         asked if asked > MAX_STEERING => Err(Refusal::SteeringTooLong { asked }),

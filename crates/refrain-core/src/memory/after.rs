@@ -1,5 +1,5 @@
-//! What a loop leaves behind when it ends: what came of it, what its person said that holds beyond it, and which way its gates
-//! proved. From what it recorded alone, so that whoever asks again finds the same.
+//! What is remembered of a loop when it ends: its result, what its person said that holds beyond it, and which way its
+//! gates proved. It comes only from what the loop recorded, so the same journal gives the same memories.
 
 use super::clean::{fit, plants};
 use super::{Kind, Memory, Origin};
@@ -17,8 +17,8 @@ const SENTENCE: std::ops::RangeInclusive<usize> = 8..=300;
 /// How many facts one loop leaves at most.
 const MOST_FACTS: usize = 20;
 
-/// What is to be remembered of a loop that has ended, of which `said` is all that it was steered with. Nothing of one that is
-/// paused or waits for something that has nothing to do with its work, and nothing of one that never ran.
+/// The memories of a loop that has ended; `said` is all its steering. None if it is paused or waits for something that
+/// has nothing to do with its work, and none if it never ran.
 #[must_use]
 pub fn after(state: &LoopState, said: &[&str]) -> Vec<Memory> {
     let Some(ended) = state.ended else { return Vec::new() };
@@ -39,7 +39,7 @@ pub fn after(state: &LoopState, said: &[&str]) -> Vec<Memory> {
     episode.into_iter().chain(way).chain(facts.take(MOST_FACTS)).collect()
 }
 
-/// How it ended, as far as that matters later.
+/// Its end, as far as that matters later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Done,
@@ -92,7 +92,7 @@ impl Outcome {
     }
 }
 
-/// What was asked, and what came of it.
+/// The goal and the result.
 fn episode(state: &LoopState) -> String {
     let status = view::status(state, Alive::NOBODY);
     let times = if state.charged == 1 { "iteration" } else { "iterations" };
@@ -117,18 +117,18 @@ fn episode(state: &LoopState) -> String {
     text
 }
 
-/// The person's words, as far as they can be told again: they may come from anywhere.
+/// The person's words, as far as they can be repeated: they may come from anywhere.
 fn goal(state: &LoopState) -> String {
     let goal = fit(&super::goal(&state.spec), Kind::Procedure).unwrap_or_default();
     harmless(&clip(&goal, LONGEST_GOAL))
 }
 
-/// The words, unless they want something of whoever reads them.
+/// The words, unless they give an instruction to the reader.
 fn harmless(text: &str) -> String {
     if plants(text) { "[left out: it reads like an instruction]".to_owned() } else { text.to_owned() }
 }
 
-/// Which way was proven to lead there: none without a gate that decides, as an agent's word is no proof.
+/// Which way was proven to lead there: none without a required gate, as an agent's word is no proof.
 fn procedure(state: &LoopState, outcome: Outcome) -> Option<String> {
     let is_proven =
         outcome == Outcome::Done && state.proof.as_ref().is_some_and(|proof| proof.holds(&state.spec));
@@ -163,9 +163,9 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
     sentences.map(str::trim).filter(|sentence| SENTENCE.contains(&sentence.len()))
 }
 
-/// How much a sentence matters that holds beyond the moment: a preference, a rule, a correction. None of what does not, and
-/// of what would talk a later agent out of its gates: who steers may be an agent, too. Never so much that it is told whatever
-/// the goal.
+/// How much a sentence matters that holds beyond the moment: a preference, a rule, a correction. None for other
+/// sentences, and for those that would talk a later agent out of its gates: the steering may come from an agent, too.
+/// Never so much that every goal gets it.
 fn holds(sentence: &str) -> Option<f64> {
     let lower = sentence.to_lowercase();
     let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric() && c != '\'').collect();

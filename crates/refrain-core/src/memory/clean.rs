@@ -1,5 +1,5 @@
-//! What is fit to be remembered: one line of plain words, in which nothing claims, leaves its quotation or looks like a part
-//! of our own prompts; and whether words want to talk a later agent out of what it was asked to do.
+//! What is fit to be remembered: one line of plain words, which cannot claim, leave its quotation or look like a part
+//! of our own prompts; and whether words try to talk a later agent out of its task.
 
 use std::sync::LazyLock;
 
@@ -8,8 +8,8 @@ use regex::Regex;
 use super::Kind;
 use crate::text::{clip, in_order, printable, squeeze};
 
-/// The text as it is kept: on one line, no longer than its kind may be, with what could be heard as a claim, or taken for a
-/// part of a prompt of ours, written otherwise. None where nothing is left.
+/// The text as it is kept: on one line, within the length of its kind, and with anything rewritten that could pass for
+/// a claim or for a part of our prompts. None if nothing is left.
 #[must_use]
 pub fn fit(text: &str, kind: Kind) -> Option<String> {
     let seen: String = in_order(&printable(text)).chars().filter(|c| !is_invisible(*c)).collect();
@@ -17,18 +17,18 @@ pub fn fit(text: &str, kind: Kind) -> Option<String> {
         text.replace(&format!("{heading}:"), &format!("{heading} -"))
     });
     let text = text.replace("```", "'''");
-    // What a line can begin with to be more than words.
+    // Signs that make a line more than words at its begin.
     let text = text.trim_start_matches(['>', '#', '-', '*', '`', '~', '=', '+', ' ']);
     let text = clip(text.trim_end(), kind.longest());
     text.chars().any(char::is_alphanumeric).then(|| text.into_owned())
 }
 
-/// Characters that show nothing, and would hide a word from whoever looks for it.
+/// Invisible characters, which would hide a word from a search.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// What parts of our own prompts begin with, and what an agent says to us.
+/// The begins of parts of our own prompts, and of an agent's messages to us.
 const HEADINGS: [&str; 20] = [
     "How this loop works",
     "RECALLED MEMORIES",
@@ -52,11 +52,11 @@ const HEADINGS: [&str; 20] = [
     "PROCEDURES",
 ];
 
-/// Tags by which something is claimed, or made to look as if somebody else said it.
+/// Tags that claim something, or make words look like those of another speaker.
 const TAGS: [&str; 8] =
     ["promise", "iteration-summary", "system", "user", "assistant", "instruction", "tool", "im_"];
 
-/// The text with such tags in other brackets: they can be read, and nobody hears them.
+/// The text with such tags in other brackets: readable, but without effect.
 fn without_tags(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -77,13 +77,13 @@ fn without_tags(text: &str) -> String {
     out
 }
 
-/// Whether the words ask a later agent to get round what it is told, to claim, or to run what comes from elsewhere. Nobody but a
-/// person may have such words remembered; an honest note that reads so is lost, which costs less.
+/// Whether the words ask a later agent to get round its instructions, to claim, or to run what comes from elsewhere.
+/// Only a person may have such words remembered; an honest note that reads so is lost, which costs less.
 #[must_use]
 pub fn plants(text: &str) -> bool {
     let seen: String = printable(text).chars().filter(|c| !is_invisible(*c)).collect();
     let text = squeeze(&seen.to_lowercase());
-    // What cannot be looked through is not taken.
+    // Text that cannot be checked is not taken.
     PLANTED.as_ref().is_none_or(|planted| planted.is_match(&text))
 }
 

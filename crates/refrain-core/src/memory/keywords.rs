@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-/// How many words of a goal are looked for.
+/// How many words of a goal are used in the search.
 const MOST: usize = 32;
 
-/// Words that tell nothing of what a text is about.
+/// Words that say nothing of what a text is about.
 const IDLE: &str = " a about add added adding after all also an and any are as at be been before being but by can could do does \
     done ensure every fix fixed fixes for from get goal had has have how if implement in into is it its just let like loop loops make \
     makes making may mend more must need needs new no not now of on one ones only or our out please project should so some such task tasks than that \
     the their them then there these they this those to under until up update use used uses using via want was we were what when \
     where which while will with work works write you your der die das und ist ein eine mit für nicht den dem auf ";
 
-/// What the text is about: its words without those that tell nothing, each once, those that come most often first, at most 32.
+/// What the text is about: its words without those that say nothing, each once, the most frequent first, at most 32.
 #[must_use]
 pub fn keywords(text: &str) -> Vec<String> {
     let mut found: BTreeMap<String, (usize, usize)> = BTreeMap::new();

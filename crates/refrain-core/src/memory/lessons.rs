@@ -1,5 +1,5 @@
-//! What an agent is asked that looks back on a loop, and what of its answer is taken: the object that the schema describes, of
-//! that size, and of it only what is fit to be remembered.
+//! The prompt of the agent that looks back on a loop, and what of its answer is taken: an object that fits the schema
+//! and the size, and of it only what is fit to be remembered.
 
 use std::fmt::Write;
 
@@ -14,12 +14,13 @@ use crate::prompt::fenced;
 use crate::text::{clip, cut_middle, squeeze};
 use crate::view::{self, Alive};
 
-/// The longest answer that is read, in bytes, and how many of each kind it may hold: one that says more was not asked for.
+/// The longest answer that is read, in bytes, and how many of each kind it may hold: one that says more was not asked
+/// for.
 const LONGEST_ANSWER: usize = 16 << 10;
 const MOST: usize = 8;
 /// The longest part of the question, in bytes.
 const LONGEST_PART: usize = 4 << 10;
-/// No judge makes anything matter more than that: only what a person says is told whatever the goal.
+/// No judge rates anything higher: only a person's words reach loops of every goal.
 const MOST_IMPORTANT: f64 = 0.8;
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -27,7 +28,7 @@ const MOST_IMPORTANT: f64 = 0.8;
 struct Answer {
     /// What holds beyond this loop: about the project, its tools, what the person wants. None where there is nothing.
     facts: Vec<Said>,
-    /// Which way led to the goal, or away from it, for whoever has a goal like it. None where there is nothing.
+    /// Which way led to the goal, or away from it, for a loop with a similar goal. None if there is no lesson.
     lessons: Vec<Said>,
 }
 
@@ -50,7 +51,7 @@ pub fn schema() -> serde_json::Value {
     schema.to_value()
 }
 
-/// What an agent is asked that looks back on a loop: `said` is what it was steered with, `last` what its agent said last.
+/// The question for an agent that looks back on a loop: `said` is its steering, `last` its agent's last message.
 #[must_use]
 pub fn question(state: &LoopState, said: &[&str], last: Option<&str>) -> String {
     let status = view::status(state, Alive::NOBODY);
@@ -90,10 +91,10 @@ pub fn question(state: &LoopState, said: &[&str], last: Option<&str>) -> String 
     text
 }
 
-/// What of the answer is to be remembered.
+/// The part of the answer that is remembered.
 ///
 /// # Errors
-/// Where it is not what was asked for; then nothing of it is taken.
+/// If it does not fit the question; then nothing of it is taken.
 pub fn lessons(state: &LoopState, answer: &str) -> Result<Vec<Memory>, String> {
     let Some(ended) = state.ended else { return Err("the loop goes on".to_owned()) };
     let text = answer.trim();

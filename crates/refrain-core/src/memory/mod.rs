@@ -1,6 +1,6 @@
-//! What is remembered of loops that are over, and told to later ones: facts, episodes and procedures. Decided here are what
-//! a loop leaves behind ([`after`], [`lessons`]), what is fit to be kept ([`fit`], [`plants`]), what matters to a goal ([`rank`]), how
-//! much of that is told ([`select`]) and in which words ([`section`]). Where it is kept is `store::memory`'s business.
+//! What is remembered of finished loops and given to later ones: facts, episodes and procedures. Decided here are what
+//! is remembered of a loop ([`after`], [`lessons`]), what is fit to be kept ([`fit`], [`plants`]), what matters to a
+//! goal ([`rank`]), how much of that is given ([`select`]) and in which words ([`section`]). refrain-store keeps it.
 
 mod after;
 mod clean;
@@ -30,11 +30,11 @@ pub use section::section;
 pub use select::select;
 pub use spec::{Kind, MemoryId, MemoryIdError, MemorySpec, Recalled};
 
-/// How many tokens of memories a loop is told unless configured. What is told is paid for in every iteration, and what is
-/// worth it is a page or two: seed 003's 50,000 would be more than most prompts, sources and all.
+/// How many tokens of memories a loop gets by default. They are paid for in every iteration, and the useful ones are a
+/// page or two: seed 003's 50,000 would be more than most prompts, sources and all.
 pub const BUDGET: u32 = 4_000;
 
-/// From this importance on, a fact that a person said holds for all that is done in its project, whatever the goal.
+/// From this importance on, a fact that a person stated holds for the whole project, regardless of the goal.
 pub const STANDING: f64 = 0.85;
 
 /// Whose words a memory is made of.
@@ -98,8 +98,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// A new one of these words, which [`fit`] made fit. An episode or a procedure is told from others by the `run` of the loop
-    /// that it is of, and by its words where there is none; a fact is always told by its words.
+    /// A new one of these words, which [`fit`] made fit. An episode or a procedure is identified by the `run` of its
+    /// loop, or by its words if there is none; a fact always by its words.
     #[must_use]
     pub fn new(
         kind: Kind,
@@ -126,7 +126,7 @@ impl Memory {
         }
     }
 
-    /// The same, of a loop; the only one of its kind of that loop where `alone`, whatever it says.
+    /// The same, of a loop; the only one of its kind of that loop if `alone`, regardless of its words.
     #[must_use]
     pub fn of_loop(self, id: &LoopId, started_at: Timestamp, alone: bool) -> Self {
         let key = format!("{id} {}", started_at.as_millisecond());
@@ -135,8 +135,8 @@ impl Memory {
         Self { id: own, source: Some(id), ..self }
     }
 
-    /// What becomes of it where the same is remembered once more. What is said twice matters more; but not what one loop says
-    /// when it ends for the second time: that takes the place of what it said before.
+    /// The result of remembering the same once more. What is said twice matters more; but what one loop says when it
+    /// ends for the second time replaces what it said before.
     #[must_use]
     pub fn again(self, new: Self) -> Self {
         let is_same_loop = new.source.is_some() && new.source == self.source;
@@ -155,14 +155,14 @@ impl Memory {
         Self { text: new.text, importance, origin, source: new.source.or(self.source), ..self }
     }
 
-    /// Whether it is told for any goal in its project.
+    /// Whether it is given to every loop in its project.
     #[must_use]
     pub fn is_standing(&self) -> bool {
         self.kind == Kind::Fact && self.origin == Origin::Person && self.importance >= STANDING
     }
 }
 
-/// How much of what is missing to the full importance a fact gains when it is said again.
+/// The part of the gap to full importance that a fact gains when it is said again.
 const STRENGTHENS: f64 = 0.25;
 
 /// The words by which two texts are the same.
@@ -170,8 +170,8 @@ fn plain(text: &str) -> String {
     squeeze(&text.to_lowercase()).trim_end_matches(['.', '!', ' ']).to_owned()
 }
 
-/// What a loop is about, in the fewest words that say it: a task is called by its title, as what its agent is told says much else;
-/// and of a prompt the sentences that say how to claim are left out, as every other prompt may have them.
+/// What a loop is about, in the fewest words: a task is called by its title, as its prompt says much else; the
+/// sentences of a prompt that say how to claim are omitted, as every other prompt may have them.
 #[must_use]
 pub fn goal(spec: &Spec) -> String {
     match &spec.task {

@@ -1,4 +1,4 @@
-//! Which memories matter to a goal, and in which order: what words and vectors say, fused by reciprocal rank, weighed by how
+//! Which memories matter to a goal, and in which order: words and vectors, fused by reciprocal rank, weighed by how
 //! durable and how recent each is (seed 003). Memories of the goal's own project come before all others.
 
 use std::collections::BTreeSet;
@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use super::keywords::{keywords, stem};
 use super::{Memory, MemoryId};
 
-/// How far the first of a ranking is ahead: the usual constant of reciprocal rank fusion.
+/// The lead of the first of a ranking: the usual constant of reciprocal rank fusion.
 const K: f64 = 60.0;
 /// The place that a standing fact has at least.
 const STANDING_PLACE: f64 = 20.0;
 
-/// How like a goal a memory is that shares no word with it, to be told; the same for one of another project. Models differ in
-/// what they call alike: these are above what the usual ones give to texts that have nothing in common.
+/// How similar a memory without a common word must be to a goal, to be given; the same for one of another project.
+/// Models differ in what they call similar: these are above what the usual ones give to unrelated texts.
 const ALIKE: f32 = 0.6;
 const ALIKE_ELSEWHERE: f32 = 0.7;
 
@@ -30,9 +30,9 @@ const MANY_USES: f64 = 20.0;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
     pub memory: Memory,
-    /// How well its words fit the goal's: lower is better, as SQLite's BM25 has it. None where they do not.
+    /// How well its words fit the goal's: lower is better, as SQLite's BM25 has it. None if they do not.
     pub bm25: Option<f64>,
-    /// How like the goal it is by its vector, from -1 to 1; none where nothing tells.
+    /// How similar it is to the goal by its vector, from -1 to 1; none if unknown.
     pub likeness: Option<f32>,
 }
 
@@ -40,9 +40,9 @@ pub struct Hit {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ranked {
     pub memory: Memory,
-    /// It has something to do with the goal: what has not is told to no loop.
+    /// It has something to do with the goal; no loop gets one that has not.
     pub is_relevant: bool,
-    /// It fits the words that were looked for, however little: what a person sees who looks.
+    /// It matches the search words, however little: shown to a person who searches.
     pub fits: bool,
     /// How much it matters, against the others of the same ranking.
     pub score: f64,
@@ -86,15 +86,15 @@ pub fn rank(hits: Vec<Hit>, goal: &str, project: &str, now: Timestamp) -> Vec<Ra
     ranked
 }
 
-/// Those that a ranking knows, by what it gives them, the lowest first.
+/// The memories of a ranking, by its values, the lowest first.
 fn places(hits: &[Hit], by: impl Fn(&Hit) -> Option<f64>) -> Vec<MemoryId> {
     let mut known: Vec<_> = hits.iter().filter_map(|hit| Some((by(hit)?, &hit.memory.id))).collect();
     known.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(b.1)));
     known.into_iter().map(|(_, id)| id.clone()).collect()
 }
 
-/// Whether it has something to do with the goal: it shares enough words with it, or means much the same. Of another project more
-/// is asked.
+/// Whether it has something to do with the goal: it shares enough words with it, or means much the same. Of another
+/// project more is asked.
 fn is_relevant(hit: &Hit, goal: &BTreeSet<String>, project: &str) -> bool {
     let memory = &hit.memory;
     let is_here = memory.project == project;
@@ -115,13 +115,13 @@ fn is_relevant(hit: &Hit, goal: &BTreeSet<String>, project: &str) -> bool {
     shared >= asked + usize::from(!is_here)
 }
 
-/// All words that a memory is about, as they are compared.
+/// All words that a memory is about, in their compared form.
 fn keywords_of(text: &str) -> BTreeSet<String> {
     let lower = text.to_lowercase();
     lower.split(|c: char| !c.is_alphanumeric()).map(|word| stem(word).to_owned()).collect()
 }
 
-/// What it is worth for good: that it matters, that it was of use, that it is fresh.
+/// Its lasting worth: importance, use, and age.
 fn durability(memory: &Memory, now: Timestamp) -> f64 {
     let used = (f64::from(memory.uses).ln_1p() / MANY_USES.ln_1p()).min(1.0);
     0.55 * memory.importance + 0.30 * used + 0.15 * faded(memory.created_at, now, FADES)
@@ -138,7 +138,7 @@ fn faded(since: Timestamp, now: Timestamp, within: f64) -> f64 {
     (-age.as_secs_f64() / within).exp()
 }
 
-/// How like two vectors are; none where that cannot be told: of other lengths, or of no direction.
+/// How similar two vectors are; none if they have other lengths, or no direction.
 #[must_use]
 pub fn cosine(a: &[f32], b: &[f32]) -> Option<f32> {
     if a.len() != b.len() {

@@ -1,23 +1,23 @@
-//! How much of what matters is told: by kind, within the budget (seed 003).
+//! How much of what matters is given: by kind, within the budget (seed 003).
 
 use camino::Utf8Path;
 
 use super::{Kind, Ranked, Recalled};
 
-/// How many bytes make a token, about.
+/// About how many bytes make a token.
 const TOKEN: usize = 4;
-/// What the section itself takes, in tokens, and each memory beside its words.
+/// The tokens of the section itself, and of each memory beside its words.
 const FRAME: usize = 120;
 const BESIDE: usize = 10;
 
 const MOST_FACTS: usize = 20;
 const MOST_EPISODES: usize = 10;
-/// So many tokens have to be left for episodes, and for a procedure.
+/// The tokens that have to be left for episodes, and for a procedure.
 const LEFT_FOR_EPISODES: usize = 500;
 const LEFT_FOR_PROCEDURE: usize = 200;
 
-/// What a loop is told of all that was ranked: facts first, then what came of earlier loops where there is room, then the best
-/// procedure. What does not fit is passed over.
+/// What a loop gets of all that was ranked: facts first, then the results of earlier loops if there is room, then the
+/// best procedure. What does not fit is skipped.
 #[must_use]
 pub fn select(ranked: &[Ranked], budget: u32, project: &str) -> Vec<Recalled> {
     let mut left = usize::try_from(budget).unwrap_or(usize::MAX).saturating_sub(FRAME);
@@ -44,7 +44,7 @@ pub fn select(ranked: &[Ranked], budget: u32, project: &str) -> Vec<Recalled> {
     told
 }
 
-/// Of what came of loops only that which mattered, was of use, or is worth something still.
+/// Of loops' results only those that mattered, were useful, or are still worth something.
 fn is_worth_it(it: &Ranked) -> bool {
     match it.memory.kind {
         Kind::Fact | Kind::Procedure => true,

@@ -1,4 +1,4 @@
-//! What a specification says of memories, and how memories are named.
+//! The part of a specification on memories, and the names of memories.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ impl MemoryId {
     /// How many hexadecimal digits there are: two of ten thousand memories meet once in twenty thousand homes.
     const DIGITS: usize = 10;
 
-    /// That of the memory of this kind about this project that `key` tells from all others.
+    /// That of the memory of this kind about this project that `key` identifies.
     pub(super) fn of(kind: Kind, project: &str, key: &str) -> Self {
         let hash = blake3::hash(format!("{kind}\0{project}\0{key}").as_bytes()).to_hex();
         Self(format!("m-{}", &hash[..Self::DIGITS]))

@@ -9,7 +9,7 @@ fn now() -> Timestamp {
     Timestamp::from_second(1_800_000_000).unwrap()
 }
 
-/// A memory of the project `/p`, so many days old.
+/// A memory of the project `/p`, `days` days old.
 fn memory(kind: Kind, text: &str, days: i64) -> Memory {
     let at = now() - SignedDuration::from_hours(24 * days);
     Memory::new(kind, text.to_owned(), "/p", Origin::Loop, 0.7, at)
@@ -19,7 +19,7 @@ fn fact(text: &str) -> Memory {
     memory(Kind::Fact, text, 0)
 }
 
-/// What was found by words, best first.
+/// The hits by words, best first.
 fn by_words(memories: Vec<Memory>) -> Vec<Hit> {
     let hit =
         |(place, memory): (usize, Memory)| Hit { memory, bm25: Some(place as f64 - 100.0), likeness: None };
@@ -129,7 +129,7 @@ fn likeness_is_told_where_there_is_one() {
     assert_eq!(cosine(&[], &[]), None);
 }
 
-/// So many of each kind, of so many bytes each, all about cakes.
+/// This many of each kind, of `bytes` bytes each, all about cakes.
 fn many(of: [usize; 3], bytes: usize) -> Vec<Ranked> {
     let text = |kind: Kind, n: usize| {
         let head = format!("cake {kind} {n} ");

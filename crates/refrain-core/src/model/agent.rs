@@ -1,5 +1,5 @@
-//! What agents say, whatever their dialect: one vocabulary of events, and what a whole attempt's events come to. How a
-//! program's own stream maps to it is the business of its adapter; what follows from it is decided by the loop.
+//! What agents say, in any dialect: one vocabulary of events, and what a whole attempt's events come to. An adapter
+//! maps a program's own stream to it; the loop decides what follows.
 
 use std::fmt;
 
@@ -17,14 +17,13 @@ const LONGEST_NAME: usize = 100;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "data", rename_all = "kebab-case")]
 pub enum AgentEvent {
-    /// It works in this session, and says this of itself. Said again, what is new counts.
+    /// It works in this session, with these properties. If sent again, the new values count.
     Session(Session),
     /// It said something.
     Text {
         text: String,
         /// It is a part of a text: what comes next continues it, on the same line.
         part: bool,
-        /// Who said it.
         by: Speaker,
     },
     /// It thought aloud. Shown, never scanned.
@@ -33,38 +32,37 @@ pub enum AgentEvent {
     ToolCall {
         /// The tool's name, as the agent calls it.
         name: String,
-        /// What it does with it, in one line: a command, a path.
+        /// The tool's input, in one line: a command, a path.
         about: String,
-        /// Who uses it.
         by: Speaker,
     },
     /// A tool is done.
     ToolResult {
-        /// Whether it worked; none where the agent does not say.
+        /// Whether it worked; none if the agent does not say.
         ok: Option<bool>,
-        /// What came out of it, cut to some lines.
+        /// The output, cut to some lines.
         output: String,
     },
-    /// Tokens used so far: replaces what was said of the same scope before.
+    /// Tokens used so far: replaces the earlier number of the same scope.
     Tokens {
         /// What they are counted over.
         of: Scope,
         tokens: Tokens,
     },
-    /// Money spent so far: replaces what was said of the same scope before.
+    /// Money spent so far: replaces the earlier amount of the same scope.
     Cost {
         /// What it is counted over.
         of: Scope,
         usd: Usd,
     },
-    /// The agent tries again by itself.
+    /// The agent itself tries again.
     Retry(Fault),
-    /// Something went wrong that ends the attempt, if it ends. The last one counts, unless it went on afterwards: an
-    /// adapter withdraws nothing, it says only what is final.
+    /// Something went wrong that ends the attempt, if it ends. The last one counts, unless the agent continued
+    /// afterwards: an adapter withdraws nothing, and reports only what is final.
     Fault(Fault),
     /// Something worth a line on the screen, and nothing else.
     Notice(String),
-    /// Its final message is too long to be kept: what it claims is not known.
+    /// Its final message is too long to be kept: its claim is unknown.
     TooLong,
     /// Its last word: the run is over, by its own account.
     Final {
@@ -125,7 +123,6 @@ pub struct Session {
     pub version: Option<String>,
 }
 
-/// Who speaks in a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Speaker {
@@ -163,7 +160,7 @@ pub struct Tokens {
 pub struct Usd(pub u64);
 
 impl From<f64> for Usd {
-    /// What is no amount (negative, not a number) is none.
+    /// An invalid amount (negative, not a number) is none.
     fn from(dollars: f64) -> Self {
         #[expect(
             clippy::cast_possible_truncation,
@@ -186,14 +183,14 @@ impl From<Usd> for f64 {
 }
 
 impl fmt::Display for Usd {
-    /// As a person would say it: `$0.42`, and four digits where two would hide it.
+    /// In words: `$0.42`, and four digits if two would hide it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dollars = f64::from(*self);
         if self.0 > 0 && dollars < 0.1 { write!(f, "${dollars:.4}") } else { write!(f, "${dollars:.2}") }
     }
 }
 
-/// What was used: of one attempt, or of many together.
+/// The usage of one attempt, or of many together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub tokens: Tokens,
@@ -206,8 +203,8 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// What a run used that was started. Whatever it did not say makes every sum incomplete that it is part of: this is the
-    /// one place where that is decided. `is_whole` where its program came to its own end.
+    /// The usage of a started run. Anything that it did not report makes every sum that includes it incomplete: this is
+    /// the one place that decides it. `is_whole` if its program came to its own end.
     #[must_use]
     pub fn of_run(tokens: Option<Tokens>, cost: Option<Usd>, is_whole: bool) -> Self {
         let tokens = tokens.unwrap_or_default();
@@ -218,7 +215,7 @@ impl Usage {
 }
 
 impl Tokens {
-    /// What counts against a cap: all in and all out.
+    /// The tokens that count against a cap: all in and all out.
     #[must_use]
     pub fn counted(self) -> u64 {
         self.input.unwrap_or(0).saturating_add(self.output.unwrap_or(0))
@@ -232,14 +229,14 @@ impl Tokens {
         }
     }
 
-    /// What is in this and not in what was there `before`.
+    /// The usage in this and not in `before`.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         self.combine(before, u64::saturating_sub)
     }
 }
 
-/// What is known of both, or of one.
+/// The values of both, or of one.
 fn either(a: Option<u64>, b: Option<u64>, how: impl Fn(u64, u64) -> u64) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(how(a, b)),

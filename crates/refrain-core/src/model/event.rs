@@ -25,8 +25,8 @@ pub use finished::{AttemptFinished, CritiqueFinished, Exit, GateFinished, Review
 pub use process::{Identity, Process};
 pub use stop::StopReason;
 
-/// The journal's format: what this version writes. It reads this format and all earlier ones. New kinds of events, or of their
-/// values, raise it once a release; format 1 is that of 0.1.0.
+/// The journal's format: what this version writes. It reads this format and all earlier ones. New kinds of events, or
+/// of their values, raise it once a release; format 1 is that of 0.1.0.
 pub const FORMAT: u32 = 2;
 
 /// Whether this version reads a journal of that format.
@@ -124,7 +124,8 @@ pub enum Event {
     AttemptSwept {
         /// How many processes were ended.
         killed: u32,
-        /// Those that were killed and did not go: another user's, or hung in the system. Nobody waits for them any more.
+        /// Those that were killed and did not go: another user's, or hung in the system. The loop no longer waits for
+        /// them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         survivors: Vec<i32>,
         /// What they were: the names of their programs, some of them.
@@ -239,7 +240,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kept: Option<String>,
     },
-    /// Somebody asked something of the loop, and was heard.
+    /// A request to the loop was recorded.
     #[serde(rename = "asked")]
     Asked {
         /// The request's id; none where it was a signal.
@@ -373,8 +374,8 @@ pub enum Asker {
 }
 
 impl Asker {
-    /// Who a request counts as from that names this one. An agent can write a request too, and name a person in it: only a signature
-    /// shows a person.
+    /// Who a request counts as from that names this one. An agent can write a request too, and name a person in it:
+    /// only a signature shows a person.
     #[must_use]
     pub fn checked(self, signature: &Check) -> Self {
         match (self, signature) {
@@ -471,7 +472,7 @@ pub enum ClaimSource {
     ExitCode,
     /// The gates alone: the agent ended well and there is no promise, or `--success-command` passed.
     Gates,
-    /// Nobody but the gates, as a task's agent ended well without a word, and changed something.
+    /// The gates alone, as a task's agent ended well without a word, and changed something.
     Result,
     /// No agent: the number of iterations that was asked for is done (`--exact N`).
     Count,

@@ -1,8 +1,9 @@
-//! Globs: which paths a text stands for, below the worktree's root. Every option and key that takes one reads it here.
+//! Globs: which paths a pattern matches, below the worktree's root. Every option and key that takes one is read here.
 //!
-//! The dialect is globset's (`*` and `?` stay within a folder's name, `**` does not, `{a,b}`, `[abc]`). As in `.gitignore`,
-//! a glob without a slash in its middle holds at any depth (`/conftest.py` does not), one that ends in a slash covers what
-//! lies below it, and so does one without wildcards: `ci` covers `ci/run`, `tools/ci/run` and a file `ci`.
+//! The dialect is globset's (`*` and `?` stay within a folder's name, `**` does not, `{a,b}`, `[abc]`). As in
+//! `.gitignore`, a glob without a slash in its middle holds at any depth (`/conftest.py` does not), one that ends in a
+//! slash covers what lies below it, and so does one without wildcards: `ci` covers `ci/run`, `tools/ci/run` and a file
+//! `ci`.
 
 use std::str::FromStr;
 
@@ -24,12 +25,7 @@ pub enum GlobError {
     Exception(String),
     /// It cannot be read.
     #[error("{glob:?} is no glob: {why}")]
-    Unreadable {
-        /// What was given.
-        glob: String,
-        /// What is wrong with it.
-        why: String,
-    },
+    Unreadable { glob: String, why: String },
 }
 
 /// A glob as it was given.
@@ -79,7 +75,7 @@ fn unreadable(glob: &str, error: &globset::Error) -> GlobError {
     GlobError::Unreadable { glob: glob.to_owned(), why: error.kind().to_string() }
 }
 
-/// What a glob stands for, in full.
+/// The patterns that a glob means, in full.
 fn patterns(text: &str) -> Result<Vec<String>, GlobError> {
     if text.starts_with('!') {
         return Err(GlobError::Exception(text.to_owned()));
@@ -143,7 +139,7 @@ mod tests {
             let error = bad.parse::<PathGlob>().unwrap_err().to_string();
             assert!(error.starts_with(why), "{error}");
         }
-        // A journal of an earlier version is read, and what is no glob stands for nothing.
+        // A journal of an earlier version is read, and an invalid glob matches nothing.
         let stored: PathGlob = serde_json::from_str("\"../*\"").unwrap();
         assert!(!stored.matches(b"a"));
     }

@@ -1,4 +1,4 @@
-//! Hashes as text: so many hexadecimal digits in lower case. Stored in journals.
+//! Hashes as text: a fixed number of hexadecimal digits in lower case. Stored in journals.
 
 use std::fmt;
 use std::str::FromStr;

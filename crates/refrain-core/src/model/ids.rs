@@ -1,4 +1,4 @@
-//! The names of things: loops, attempts, requests. Validated once, at the border, because ids become paths.
+//! The ids of loops, attempts and requests. They are validated once, on input, because they become paths.
 
 use std::fmt;
 use std::str::FromStr;
@@ -39,8 +39,8 @@ impl LoopId {
         &self.0
     }
 
-    /// An id from any words: lower-cased, other characters squeezed to hyphens, `loop` where nothing is left; then the
-    /// suffix. This is how a loop without `--name` is called (seed 000: `<command>-<4 hex>`).
+    /// An id from any words: lower-cased, other characters squeezed to hyphens, `loop` if nothing is left; then the
+    /// suffix. It names a loop without `--name` (seed 000: `<command>-<4 hex>`).
     #[must_use]
     pub fn derived(words: &str, suffix: u16) -> Self {
         let slug = match slug(words, Self::MAX - 5) {
@@ -68,7 +68,7 @@ impl LoopId {
     }
 }
 
-/// Words as an id has them, at most so many bytes.
+/// Words in the form of an id, at most `most` bytes.
 fn slug(words: &str, most: usize) -> String {
     let mut slug = String::new();
     for c in words.chars() {
@@ -127,7 +127,7 @@ pub struct AttemptId {
 }
 
 impl AttemptId {
-    /// Whose gates come before the first iteration: no attempt has this number.
+    /// The number of the gates before the first iteration: no attempt has it.
     pub const BEFORE: Self = Self { iteration: 0, attempt: 1 };
 
     /// The name of its folder: `0003`, `0003.2`; sorts by iteration.
@@ -162,7 +162,7 @@ pub struct RequestId(String);
 pub struct RequestIdError(String);
 
 impl RequestId {
-    /// An id of its own for what is asked at `at`; in the order of time as text, too.
+    /// A new id for a request at `at`; its text sorts by time, too.
     #[must_use]
     pub fn made(at: Timestamp, random: u32) -> Self {
         Self(format!("{:013}-{random:08x}", at.as_millisecond().max(0)))

@@ -1,4 +1,4 @@
-//! What a model's tokens cost, where the agent itself does not say: a price from the configuration, pinned in the
+//! What a model's tokens cost, if the agent itself does not say: a price from the configuration, pinned in the
 //! specification, and exact sums. Which loop may have a cap on money is decided in [`crate::spec::AgentSpec::admits`].
 
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// The cost of so many tokens, rounded up to a billionth of a dollar; none where not all of them are known, as a part
+    /// The cost of the tokens, rounded up to a billionth of a dollar; none if not all of them are known, as a part
     /// would pass for the whole.
     #[must_use]
     pub fn of(self, tokens: Tokens) -> Option<Usd> {

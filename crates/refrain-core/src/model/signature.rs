@@ -10,7 +10,7 @@ use crate::ids::{LoopId, RequestId};
 /// An Ed25519 public key.
 pub type PublicKey = Hex<64>;
 
-/// The signature of a record, as it stands in the record's line.
+/// The signature of a record, as in the record's line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
     /// The key that it is made with.
@@ -36,7 +36,7 @@ pub enum SignedKind {
 }
 
 impl SignedKind {
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -52,20 +52,20 @@ impl SignedKind {
     }
 }
 
-/// What is signed of a record: the loop, the record's number, and the hash that its line would have without the signature, which
-/// covers every line before it.
+/// The signed statement of a record: the loop, the record's number, and the hash that its line would have without the
+/// signature, which covers every line before it.
 #[must_use]
 pub fn statement(id: &LoopId, seq: u64, hash: &str) -> Vec<u8> {
     format!("refrain journal record\n{id}\n{seq}\n{hash}\n").into_bytes()
 }
 
-/// What is signed of a request: what it is for (`loops/ID` or `plans/ID`), its id, and what is asked, as JSON.
+/// The signed statement of a request: its target (`loops/ID` or `plans/ID`), its id, and the request itself, as JSON.
 #[must_use]
 pub fn request_statement(of: &str, id: &RequestId, ask: &str) -> Vec<u8> {
     format!("refrain request\n{of}\n{}\n{ask}\n", id.as_str()).into_bytes()
 }
 
-/// What a check of a signature came to.
+/// The result of checking a signature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
     /// It is by a key of this home, or by one that the user trusts.
@@ -84,7 +84,7 @@ pub struct Signed {
     pub kind: SignedKind,
     /// Its number.
     pub seq: u64,
-    /// What the check of its signature came to.
+    /// The result of checking its signature.
     pub check: Check,
 }
 
@@ -98,7 +98,7 @@ pub struct Objection {
 }
 
 impl Objection {
-    /// Whether no key made the signature: then the record is not believed, and whoever takes the loop over puts it aside.
+    /// Whether no key made the signature: the record is not believed then, and the next runner sets it aside.
     #[must_use]
     pub fn is_forged(&self) -> bool {
         matches!(self.check, Check::Missing | Check::Invalid)
@@ -119,10 +119,10 @@ impl fmt::Display for Objection {
     }
 }
 
-/// What the signatures of a journal come to.
+/// The findings on the signatures of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Signatures {
-    /// They were not looked at: the runner itself knows what it wrote.
+    /// They were not checked: the runner itself knows what it wrote.
     #[default]
     Unchecked,
     /// The loop has not ended, so there is nothing to be signed yet.

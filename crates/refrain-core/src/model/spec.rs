@@ -107,7 +107,7 @@ pub struct Spec {
     /// The mode that its prompt was put together from; none where the person wrote the whole of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// The span that it is a part of: that of a plan's task, or of whoever started it.
+    /// The parent span: that of a plan's task, or of the process that started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Parent>,
     /// How deep in loops this one was started: 0 by a person, 1 by an agent of such a loop.
@@ -121,7 +121,7 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// What is kept of one stream of one attempt unless configured: 1 GiB (design.md section 4).
+    /// How much of one stream of one attempt is kept by default: 1 GiB (design.md section 4).
     pub const OUTPUT_CAP: u64 = 1 << 30;
     /// Loops inside loops: one started by a person is at depth 0; at this depth a start is refused.
     pub const MAX_DEPTH: u32 = 2;
@@ -138,7 +138,7 @@ impl Spec {
         self.gates.iter().any(|gate| gate.completes)
     }
 
-    /// Whether nothing but the exit code of a known agent would complete the loop. Such an agent exits with 0 whatever it did.
+    /// Whether only the exit code of a known agent would complete the loop. Such an agent exits with 0 in any case.
     #[must_use]
     pub fn trusts_exit_code(&self) -> bool {
         self.promise.is_none()
@@ -148,8 +148,8 @@ impl Spec {
             && self.until != Until::Forever
     }
 
-    /// Whether an agent that ends well without a word claims by what it changed: a task's does, where gates decide about it
-    /// (seed 001: unknown, so that verification decides).
+    /// Whether an agent that ends well without a word claims by what it changed: a task's does, if gates decide about
+    /// it (seed 001: unknown, so that verification decides).
     #[must_use]
     pub fn hears_results(&self) -> bool {
         self.task.is_some() && self.promise.is_some() && self.has_hard_gates()
@@ -204,13 +204,13 @@ impl Spec {
         critic.into_iter().chain(self.gates.iter().filter_map(GateSpec::reviewer))
     }
 
-    /// Whether there is something to be looked at behind attempts.
+    /// Whether anything is checked after attempts.
     #[must_use]
     pub fn proves(&self) -> bool {
         !self.gates.is_empty() || !self.protect.is_empty() || self.approval
     }
 
-    /// Whether what was proven, and no other tree, is what counts: gates, or a person where something is claimed, say so of it.
+    /// Whether only the proven tree counts: gates, or a person if there is a claim, decide about it.
     #[must_use]
     pub fn is_held_to_its_tree(&self, claims: bool) -> bool {
         self.has_hard_gates() || self.approval && claims
@@ -222,7 +222,7 @@ impl Spec {
         (self.git.workflow.commits() || self.proves()) && !self.git.shared
     }
 
-    /// Whether its worktree is one of git's, as far as its start found out.
+    /// Whether its worktree is in a git repository, as found at its start.
     #[must_use]
     pub fn is_in_repository(&self) -> bool {
         self.git.needs_base() || self.git.before.is_some()
@@ -240,7 +240,7 @@ impl Spec {
         self.worktree_dir().join("state.md")
     }
 
-    /// What failed, verbatim, `context.md`.
+    /// The path of `context.md`, which has the failures verbatim.
     #[must_use]
     pub fn context_file(&self) -> Utf8PathBuf {
         self.worktree_dir().join("context.md")
@@ -322,6 +322,6 @@ pub struct CritiqueSpec {
 }
 
 impl CritiqueSpec {
-    /// How long a critic may take unless something else is said: 5 minutes.
+    /// How long a critic may take by default: 5 minutes.
     pub const TIMEOUT: Millis = Millis(5 * 60 * 1000);
 }

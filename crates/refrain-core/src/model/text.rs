@@ -1,12 +1,12 @@
-//! Text that somebody else wrote, made fit to be shown, compared or quoted. Whatever an agent printed passes through
-//! [`printable`] before it is scanned or reaches a terminal.
+//! Foreign text, made fit to be shown, compared or quoted. All output of an agent passes through [`printable`] before
+//! it is scanned or reaches a terminal.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The text without terminal escapes and control characters, but for line breaks and tabs. Format characters, such as a
-/// zero-width space, stay: they are part of the words. A lone carriage return becomes a line break: what a terminal would
-/// overwrite is shown instead of hidden.
+/// The text without terminal escapes and control characters, except line breaks and tabs. Format characters, such as a
+/// zero-width space, stay: they are part of the words. A lone carriage return becomes a line break: text that a
+/// terminal would overwrite is shown instead of hidden.
 #[must_use]
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') {
@@ -29,7 +29,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// What follows ESC. An escape that is cut off by a line break ends there: the next line is whole.
+/// Skips the rest of an escape after ESC. An escape that is cut off by a line break ends there: the next line is whole.
 fn skip_escape(rest: &mut std::str::Chars<'_>) {
     match rest.as_str().chars().next() {
         Some('[') => {
@@ -56,8 +56,8 @@ fn skip_control_sequence(rest: &mut std::str::Chars<'_>) {
     skip_one(rest, |c| matches!(c, '@'..='~'));
 }
 
-/// A title, a link and the like: up to BEL or ST, but never past the line. One that does not end on its line was none, or
-/// was cut: then only its introducer is gone, so that it cannot swallow words.
+/// A title, a link and the like: up to BEL or ST, but never past the line. One that does not end on its line was none,
+/// or was cut: then only its introducer is removed, so that it cannot swallow words.
 fn skip_string(rest: &mut std::str::Chars<'_>) {
     let text = rest.as_str();
     let end = text.find(['\u{7}', '\u{1b}', '\u{9c}', '\n']).filter(|end| !text[*end..].starts_with('\n'));
@@ -77,8 +77,8 @@ fn skip_one(rest: &mut std::str::Chars<'_>, is: impl Fn(char) -> bool) {
     }
 }
 
-/// The text with the characters spelled out that turn the direction of writing round (`[U+202E]`): what is shown stands in
-/// the order in which it was written, whatever it wants to look like.
+/// The text with the characters spelled out that reverse the direction of writing (`[U+202E]`): it is shown in the
+/// order in which it was written.
 #[must_use]
 pub fn in_order(text: &str) -> Cow<'_, str> {
     let turns = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -102,7 +102,7 @@ pub fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The beginning of the text, at most `max` bytes, with an ellipsis where something was cut off.
+/// The beginning of the text, at most `max` bytes, with an ellipsis if something was cut off.
 #[must_use]
 pub fn clip(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {
@@ -112,7 +112,7 @@ pub fn clip(text: &str, max: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}…", &text[..end]))
 }
 
-/// The beginning of the text, at most so many characters, with an ellipsis where there is more.
+/// The beginning of the text, at most `most` characters, with an ellipsis if there is more.
 #[must_use]
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
@@ -121,7 +121,7 @@ pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// Both ends of the text, about `max` bytes in all, with a line between them that says how much is left out.
+/// Both ends of the text, about `max` bytes in total, with a line between them that says how much is omitted.
 #[must_use]
 pub fn cut_middle(text: &str, max: usize) -> Cow<'_, str> {
     if text.len() <= max {

@@ -1,5 +1,5 @@
-//! What people write, turned into values: the same on the command line, in variables and in configuration. A refusal says
-//! what is accepted; who calls names the value and where it stands.
+//! What people write, turned into values: the same on the command line, in variables and in configuration. A refusal
+//! says what is accepted; the caller names the value and where it is.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -108,7 +108,7 @@ impl TryFrom<String> for GateVariable {
 
 /// No limit of a loop is longer: beyond it there is none.
 const LONGEST: Duration = Duration::from_hours(366 * 24);
-/// More than anybody means to spend on a loop, in US dollars.
+/// More than a user plans to spend on a loop, in US dollars.
 const MOST_MONEY: f64 = 1_000_000.0;
 
 /// A duration: a bare number is seconds, else like `90s`, `5m`, `1h 30m`.
@@ -173,7 +173,7 @@ pub fn price(text: &str) -> Result<Usd, String> {
     amount.map(Usd::from).ok_or_else(|| "accepted is an amount of US dollars, like 0.25".to_owned())
 }
 
-/// So many tokens: `500000`, `500k`, `2M`.
+/// A number of tokens: `500000`, `500k`, `2M`.
 pub fn tokens(text: &str) -> Result<u64, String> {
     let (digits, unit) = match text.char_indices().last() {
         Some((end, 'k' | 'K')) => (&text[..end], 1_000),
@@ -187,7 +187,7 @@ pub fn tokens(text: &str) -> Result<u64, String> {
     })
 }
 
-/// So many bytes: `1048576`, `512KiB`, `10MiB`, `1GiB`.
+/// A number of bytes: `1048576`, `512KiB`, `10MiB`, `1GiB`.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let units = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
     let unit = units.iter().find_map(|(name, shift)| Some((text.strip_suffix(name)?.trim_end(), *shift)));

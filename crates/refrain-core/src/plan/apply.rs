@@ -1,4 +1,4 @@
-//! How events change a plan. Whatever a journal holds, each prefix of it is a plan that can go on.
+//! How events change a plan. Each prefix of any journal is a plan that can continue.
 
 mod landing;
 mod rounds;
@@ -24,8 +24,8 @@ use crate::signature::{Signatures, Signed, SignedKind};
 /// How often a task comes back although its own gates had passed, before a person is needed.
 pub const MAX_RETURNS: u32 = 2;
 
-/// So many tasks in a row whose agents fail in one way, before any work, are enough: whoever else is started would meet the
-/// same.
+/// After this many tasks in a row whose agents fail in one way, before any work, the plan stops: the next task would
+/// meet the same.
 const MAX_IN_VAIN: u32 = 3;
 
 impl Machine for PlanState {
@@ -71,7 +71,7 @@ impl Machine for PlanState {
         self.check_order(*seq, *at)?;
         let was_ended = self.ended.is_some();
         self.change(event, *at).map_err(|what| Damage::Order { seq: *seq, what })?;
-        // Between two runners nobody drives it, and nobody does once it has stopped: that time is not its own.
+        // The time between two runners, and after it has stopped, does not count.
         let is_driven = self.runner.is_some()
             && !was_ended
             && !matches!(
@@ -190,7 +190,7 @@ impl PlanState {
         Ok(())
     }
 
-    /// What has stopped is let go on before anything more is done, and what is over stays over.
+    /// A stopped plan must be resumed before anything more is done, and one that is over stays over.
     fn may_follow(&self, event: &PlanEvent) -> Result<(), &'static str> {
         let Some(_) = self.ended else { return Ok(()) };
         match event {
@@ -230,7 +230,7 @@ impl PlanState {
             self.refused = None;
         }
         self.wake();
-        // What a person was asked to tune waits for that.
+        // A task that a person was asked to tune waits for that.
         let is_tried = |n: &usize| {
             let task = &self.tasks[*n];
             matches!(task.stage, Stage::Stopped(_)) && !self.awaits_tune(task)
@@ -240,7 +240,7 @@ impl PlanState {
         self.arrange();
     }
 
-    /// What rests goes on with whoever drives the plan from here on.
+    /// A resting task continues with the plan's next runner.
     fn wake(&mut self) {
         for task in &self.running {
             if let Stage::Running(running) = &mut self.tasks[*task].stage {
@@ -263,8 +263,8 @@ impl PlanState {
         self.waves.partition_point(|wave| wave.completed.is_some())
     }
 
-    /// What a loop may spend next: what is left, shared by as many as may run at a time, and never so little that it is not
-    /// worth a start. None where money is not limited.
+    /// What a loop may spend next: what is left, shared by as many as may run at a time, and never so little that it is
+    /// not worth a start. None if money is not limited.
     pub(super) fn slice(&self) -> Option<Usd> {
         const LEAST: u64 = 100;
         let Usd(all) = self.limits.max_cost?;

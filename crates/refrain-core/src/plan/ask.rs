@@ -1,4 +1,4 @@
-//! What may be asked of a plan as it is.
+//! Which requests a plan accepts in its present state.
 
 use super::event::{PlanEnd, PlanEvent};
 use super::next_step::PlanLive;
@@ -9,7 +9,7 @@ use crate::event::{Ask, Urgency};
 use crate::machine::Refusal;
 use crate::spec::Millis;
 
-/// What `plan resume` grants: totals, not additions; what is not named stays.
+/// What `plan resume` grants: totals, not additions; a total that is not named stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanGrant {
     /// Iterations that one task may take.
@@ -35,16 +35,16 @@ impl PlanState {
         }
     }
 
-    /// Whether the loops, which were told to stop at once, are told again: each then kills what it is stopping.
+    /// Whether the loops, which were asked to stop at once, are asked again: each then kills what it is stopping.
     #[must_use]
     pub fn is_told_again(&self, live: &PlanLive, ask: &Ask) -> bool {
         live.told == Some(Urgency::Now) && matches!(ask, Ask::Pause(Urgency::Now) | Ask::Cancel(Urgency::Now))
     }
 
-    /// The event that lets the plan go on under new totals. None is needed for one whose runner died, unless it gets more.
+    /// The event that resumes the plan under new totals. None is needed for one whose runner died, unless it gets more.
     ///
     /// # Errors
-    /// A [`Refusal`] where it is final, or where it would stop again at once.
+    /// A [`Refusal`] if it is final, or if it would stop again at once.
     pub fn resume(&self, grant: &PlanGrant) -> Result<Option<PlanEvent>, Refusal> {
         if !self.may_resume(*grant != PlanGrant::default())? {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! What happens to a plan, in the past tense, as its journal records it; stored, like [`crate::event`]. Whether an event is
-//! synced before anything relies on it is in the table of `docs/architecture/core.md`.
+//! What happens to a plan, in the past tense, as its journal records it; stored, like [`crate::event`]. Whether an
+//! event is synced before anything relies on it is in the table of `docs/architecture/core.md`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -245,7 +245,7 @@ pub enum TaskEnd {
         /// The tree that its gates proved; none where no gate decides.
         tree: Option<Oid>,
     },
-    /// It is not done, and nobody tries again by itself.
+    /// It is not done, and is not tried again automatically.
     Stopped(Stop),
     /// The money that it was given is spent.
     OutOfMoney,

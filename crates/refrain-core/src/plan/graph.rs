@@ -1,8 +1,9 @@
 //! What the dependencies of all tasks together say: what may be done when, what waits on what, and what is wrong.
 //!
-//! A task has two nodes: itself, and its *gate*, through which its subtasks inherit what it depends on (SCUD, recursively).
-//! A task is behind its own dependencies, its subtasks, and the gate of its parent; a gate is behind the dependencies of its
-//! task, and the gate of that one's parent. So inheriting costs one edge a subtask, and all is done in linear time.
+//! A task has two nodes: itself, and its *gate*, through which its subtasks inherit what it depends on (SCUD,
+//! recursively). A task comes after its own dependencies, its subtasks, and the gate of its parent; a gate comes after
+//! the dependencies of its task, and the gate of that one's parent. So inheriting costs one edge a subtask, and all is
+//! done in linear time.
 
 pub(crate) mod cycles;
 pub(crate) mod edges;
@@ -23,9 +24,9 @@ pub struct Graph {
     index: HashMap<TaskId, usize>,
     parents: Vec<Option<usize>>,
     standing: Vec<Standing>,
-    /// By node: what it is behind.
+    /// By node: what it comes after.
     needs: Edges,
-    /// By node: what is behind it.
+    /// By node: what comes after it.
     needed_by: Edges,
     waves: Vec<Vec<usize>>,
     wave_of: Vec<Option<usize>>,
@@ -34,7 +35,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The graph of these tasks, and all that is wrong with it. Where a problem is an error, tasks that it concerns may stand
+    /// The graph of these tasks, and all that is wrong with it. If a problem is an error, tasks that it concerns may be
     /// in no wave.
     #[must_use]
     pub fn build(tasks: Vec<Task>) -> (Self, Vec<Problem>) {
@@ -71,14 +72,14 @@ impl Graph {
         &self.tasks
     }
 
-    /// Where a task stands among [`Self::tasks`]. Of several that are called so, the first.
+    /// The place of a task in [`Self::tasks`]. Of several with this id, the first.
     #[must_use]
     pub fn index(&self, id: &TaskId) -> Option<usize> {
         self.index.get(id).copied()
     }
 
-    /// The waves of what is to do: each holds tasks whose dependencies are done or lie in waves before it. Within a wave they
-    /// have the order of the file.
+    /// The waves of the tasks to do: each holds tasks whose dependencies are done or in waves before it. Within a wave
+    /// they have the order of the file.
     #[must_use]
     pub fn waves(&self) -> &[Vec<usize>] {
         &self.waves
@@ -96,7 +97,7 @@ impl Graph {
         self.wave_of[task]
     }
 
-    /// How it stands, with what it has subtasks for.
+    /// How it stands, given its subtasks.
     #[must_use]
     pub fn standing(&self, task: usize) -> Standing {
         self.standing[task]
@@ -108,13 +109,13 @@ impl Graph {
         self.parents[task]
     }
 
-    /// The tasks that have to be done before it may begin: its own dependencies, those of the tasks that it is a part of,
-    /// and its subtasks. One that is done in parts is not among them, its subtasks are.
+    /// The tasks that have to be done before it may begin: its own dependencies, those of the tasks that it is a part
+    /// of, and its subtasks. One that is done in parts is not among them, its subtasks are.
     #[must_use]
     pub fn dependencies(&self, task: usize) -> Vec<usize> {
         let (mut found, mut left) = (Vec::new(), vec![task]);
         while let Some(from) = left.pop() {
-            // Of what is done in parts only the parts count: what it is behind itself, they are behind too.
+            // If a task is done in parts, only the parts count: what it depends on itself, they depend on too.
             let only_parts = from != task && self.task_of(from).is_some();
             for &node in self.needs.of(from) {
                 let is_part = node < self.tasks.len() && self.parents[node] == Some(from);
@@ -140,7 +141,7 @@ impl Graph {
                 match self.task_of(node) {
                     None => left.push(node),
                     Some(it) if self.standing[it] != Standing::InParts => found.push(it),
-                    // Who waits for the whole waits for its parts; what the whole waits for, its gate hands on.
+                    // A task that waits for the whole waits for its parts; the gate passes on what the whole waits for.
                     Some(it) if from < self.tasks.len() && self.parents[from] == Some(it) => left.push(it),
                     Some(_) => {}
                 }
@@ -151,20 +152,20 @@ impl Graph {
         found
     }
 
-    /// How much is to do from its begin to the end of the longest chain behind it, counted by complexity, 1 at least for each
-    /// task: what has the highest rank is best begun first.
+    /// How much there is to do from its begin to the end of the longest chain after it, counted by complexity, at least
+    /// 1 for each task: the highest rank is best begun first.
     #[must_use]
     pub fn rank(&self, task: usize) -> u64 {
         self.ranks[task]
     }
 
-    /// The task that it cannot begin for, as nobody is going to do that one, whether directly or through others.
+    /// The task that keeps it from beginning because it will not be done, directly or through others.
     #[must_use]
     pub fn waits_on(&self, task: usize) -> Option<usize> {
         self.waits_on[task]
     }
 
-    /// The tasks to do that nothing would prove done where the plan has no verification of its own.
+    /// The tasks to do that nothing would prove done if the plan has no verification of its own.
     #[must_use]
     pub fn unverified(&self) -> Option<Problem> {
         let lacks = |(task, standing): &(&Task, &Standing)| {
@@ -185,10 +186,10 @@ impl Graph {
         self.needs.of(parent).iter().copied().filter(is_child)
     }
 
-    /// Puts every task that is to do in its wave, and finds what waits on what is stopped.
+    /// Puts every task to do in its wave, and finds the tasks that wait for stopped ones.
     fn level(&mut self, order: &[usize]) {
         let count = self.tasks.len();
-        // By node: the wave that begins once all that it is behind is done.
+        // By node: the wave that begins once all that it depends on is done.
         let mut begin = vec![0; 2 * count];
         let mut waits: Vec<Option<usize>> = vec![None; 2 * count];
         for &node in order {
@@ -230,7 +231,7 @@ impl Graph {
             ranks[node] = match self.task_of(node).map(|task| (task, self.standing[task])) {
                 Some((task, Standing::ToDo)) => behind + u64::from(self.tasks[task].complexity.max(1)),
                 None | Some((_, Standing::InParts)) => behind,
-                // What is behind it does not wait for it, or waits for ever.
+                // What depends on it does not wait for it, or waits for ever.
                 Some((_, Standing::Done | Standing::Stopped)) => 0,
             };
         }
@@ -238,7 +239,7 @@ impl Graph {
         self.ranks = ranks;
     }
 
-    /// What can be run as it is, and is odd all the same.
+    /// Oddities that do not keep the plan from running.
     fn oddities(&self) -> Vec<Problem> {
         const FIBONACCI: [u32; 11] = [0, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89];
         let mut problems = Vec::new();
@@ -265,7 +266,7 @@ impl Graph {
     }
 }
 
-/// Every node behind all that it needs. Those of a cycle, and what is behind it, are left out.
+/// Every node after all that it needs. Those of a cycle, and those after them, are omitted.
 fn order(needs: &Edges, needed_by: &Edges) -> Vec<usize> {
     let mut open: Vec<usize> = (0..needs.len()).map(|node| needs.of(node).len()).collect();
     let mut ready: VecDeque<usize> = (0..needs.len()).filter(|node| open[*node] == 0).collect();

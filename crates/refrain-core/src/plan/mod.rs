@@ -1,5 +1,5 @@
-//! Plans: many tasks, in waves, each of them a loop. What a task is, what the graph of all of them says, what happens to a
-//! plan and what comes next. What is done about that is the engine's.
+//! Plans: many tasks, in waves, each of them a loop. What a task is, what the graph of all of them says, what happens
+//! to a plan and what comes next. refrain-engine carries it out.
 
 mod apply;
 mod ask;

@@ -18,42 +18,38 @@ use crate::spec::Millis;
 pub enum PlanStep {
     /// Record what the repository has checked out.
     TakeBase,
-    /// Read the task file, and record what stands in it.
+    /// Read the task file, and record its content.
     TakeTasks,
     /// Record, then do: start a loop for a task, in a worktree of the pool.
     Start {
         task: usize,
         /// How many iterations it may take.
         granted: u32,
-        /// How much money it may spend, where that is limited.
+        /// How much money it may spend, if that is limited.
         money: Option<Usd>,
     },
     /// Drive the loop that a task has already, or record how it ended.
     Drive { task: usize },
-    /// Tell the loops that run to rest, or to end.
-    Quiet {
-        /// How fast.
-        urgency: Urgency,
-        for_good: bool,
-    },
-    /// Merge the work of these tasks, one after the other, onto what has landed, and record what came of it.
+    /// Ask the loops that run to rest, or to end.
+    Quiet { urgency: Urgency, for_good: bool },
+    /// Merge the work of these tasks, one after the other, onto what has landed, and record the result.
     Merge { tasks: Vec<usize> },
-    /// Run the verification on what so many of the batch come to, and record what came of it.
+    /// Run the verification on the first tasks of the batch, up to this many, and record the result.
     Verify { upto: usize },
-    /// Put so many of the batch onto the line of what has landed, and record it.
+    /// Put this many of the batch onto the line of what has landed, and record it.
     Land { upto: usize },
     /// Make the commit of a wave, and record it.
     CompleteWave {
         /// Which, from 1.
         wave: u32,
     },
-    /// Bring the branch that the plan began on to the last complete wave, and record what came of it.
+    /// Bring the branch that the plan began on to the last complete wave, and record the result.
     HandOver,
-    /// What git is doing is not wanted any more: end it.
+    /// The running work of git is not wanted any more: end it.
     Abandon,
     /// Nothing until then, or until an event.
     Await {
-        /// When to ask again, whatever happens.
+        /// When to ask again at the latest.
         until: Option<Timestamp>,
     },
     /// Record the end.
@@ -62,12 +58,12 @@ pub enum PlanStep {
     Rest,
 }
 
-/// What only the runner knows, and no journal needs to.
+/// Facts that only the runner knows, and no journal needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlanLive {
     /// The loops that it drives.
     pub driven: BTreeSet<LoopId>,
-    /// What they were told last.
+    /// The last stop request that they got.
     pub told: Option<Urgency>,
     /// A step that asks git, or runs the verification, is being done.
     pub working: bool,
@@ -75,11 +71,11 @@ pub struct PlanLive {
     pub tasks_changed: bool,
 }
 
-/// What comes next.
+/// The next step.
 #[must_use]
 pub fn next_step(state: &PlanState, live: &PlanLive, now: Timestamp) -> PlanStep {
     if state.ended.is_some() {
-        // It stands still, and somebody wants no more of it.
+        // It is stopped, and a cancel was requested since.
         let is_unwanted = state.cancel.is_some() && !state.is_final();
         return if is_unwanted { PlanStep::Finish(PlanEnd::Cancelled) } else { PlanStep::Rest };
     }
@@ -125,7 +121,7 @@ pub fn next_step(state: &PlanState, live: &PlanLive, now: Timestamp) -> PlanStep
     PlanStep::Finish(stands(state, is_broke))
 }
 
-/// How a plan ends that nothing more can be done for.
+/// How a plan ends that can do nothing more.
 fn stands(state: &PlanState, is_broke: bool) -> PlanEnd {
     let halts = |halt| state.running().any(|(_, running)| running.halt == Some(halt));
     if halts(Halt::Rests) {
@@ -153,10 +149,10 @@ fn needs_a_person(task: &TaskState) -> bool {
     }
 }
 
-/// Why everything is to come to rest, if so, and how fast.
+/// Why everything should stop, if so, and how fast.
 fn stopping(state: &PlanState, until: Option<Timestamp>, now: Timestamp) -> Option<(Urgency, PlanEnd)> {
     if let Some(urgency) = state.cancel {
-        // Whoever cannot wait for it says so by a signal.
+        // A signal makes the cancel more urgent.
         return Some((urgency.max(state.pause.unwrap_or(urgency)), PlanEnd::Cancelled));
     }
     if let Some(urgency) = state.pause {
@@ -186,7 +182,7 @@ fn deadline(state: &PlanState) -> Option<Timestamp> {
     state.updated_at.checked_add(left).ok()
 }
 
-/// What is to be done so that what is proven lands, and what has landed is handed over.
+/// The next step to land proven work, and to hand over landed work.
 fn landing(state: &PlanState) -> Option<PlanStep> {
     if let Some(batch) = &state.batch {
         return Some(match batch.question() {
@@ -205,8 +201,8 @@ fn landing(state: &PlanState) -> Option<PlanStep> {
     is_over(state, wave).then(|| PlanStep::CompleteWave { wave: u32::try_from(wave + 1).unwrap_or(u32::MAX) })
 }
 
-/// Whether nothing of a wave is to be done any more. Where nothing of it has landed, and nothing can behind it, it is left
-/// open, for when it is resumed.
+/// Whether a wave has nothing left to do. If nothing of it has landed, and nothing after it can, it is left open, for
+/// when it is resumed.
 fn is_over(state: &PlanState, wave: usize) -> bool {
     let has_landed = |task: &usize| matches!(state.tasks[*task].stage, Stage::Landed { .. });
     let Some((first, behind)) = state.waves.get(wave..).and_then(<[_]>::split_first) else { return false };

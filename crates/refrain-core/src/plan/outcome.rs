@@ -1,4 +1,4 @@
-//! What came of a round, by how its loop stands.
+//! The result of a round, from the state of its loop.
 
 use super::event::{AgentFault, Stop, TaskEnd};
 use crate::event::{Blocked, End, Exit};
@@ -6,12 +6,12 @@ use crate::git::{CommitResult, Skipped};
 use crate::r#loop::{LoopState, Outcome};
 use crate::text::{clip, printable};
 
-/// How much of an agent's last line is told, in bytes.
+/// How much of an agent's last line is shown, in bytes.
 const LAST_LINE: usize = 200;
 
 impl TaskEnd {
-    /// What a loop that nobody drives any more came to. `reason` is what its view says about that, `needs` what it asks a person
-    /// to do.
+    /// The result of a loop that has no runner any more. `reason` is what its view says about that, `needs` what it
+    /// asks a person to do.
     #[must_use]
     pub fn of(state: &LoopState, reason: &str, needs: Option<&str>) -> Self {
         let hindered = || Self::Hindered {
@@ -19,7 +19,7 @@ impl TaskEnd {
         };
         let Some(ended) = state.ended else { return Self::Rests };
         match ended.end {
-            // What cannot be committed cannot land. What is on another branch is taken from there by its tree.
+            // Uncommitted work cannot land. Work on another branch is taken from there by its tree.
             End::Completed { .. } if let Some(why) = uncommitted(state) => {
                 let reason = format!("it is done, but its work could not be committed: {why}");
                 Self::Stopped(Stop::Other { reason })
@@ -41,7 +41,7 @@ impl TaskEnd {
             End::Blocked {
                 why: Blocked::Session | Blocked::Idle | Blocked::StateFile | Blocked::Approval,
             } => Self::Stopped(Stop::Other { reason: reason.to_owned() }),
-            // Whoever else is started now meets the same.
+            // The next task would meet the same.
             End::BudgetExceeded { by: Some(_) }
             | End::Blocked {
                 why:
@@ -79,7 +79,7 @@ pub fn failed_gate(state: &LoopState) -> Option<String> {
 }
 
 impl AgentFault {
-    /// How the last agent of a loop failed, of those whose iterations count; none where it did not.
+    /// How the last agent of a loop failed, of those whose iterations count; none if it did not fail.
     #[must_use]
     pub fn of(state: &LoopState) -> Option<Self> {
         let last = state.attempts.iter().rev().find(|attempt| attempt.charged)?;

@@ -1,4 +1,5 @@
-//! What is wrong with a plan, in words that say where and what to do. All of it is found at once; nothing was spent yet.
+//! What is wrong with a plan; each message says where and what to do. All problems are found at once, before any money
+//! is spent.
 
 use std::fmt;
 
@@ -8,9 +9,9 @@ use crate::text::grouped;
 /// One thing that is wrong, or odd.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Problem {
-    /// Tasks that wait for each other. The first stands at the end again.
+    /// Tasks that wait for each other. The first is repeated at the end.
     Cycle(Vec<TaskId>),
-    /// A task that is a part of itself. The first stands at the end again.
+    /// A task that is a part of itself. The first is repeated at the end.
     PartOfItself(Vec<TaskId>),
     /// A task that waits for itself.
     OnItself(TaskId),
@@ -25,24 +26,23 @@ pub enum Problem {
         /// The task that was probably meant.
         nearest: Option<TaskId>,
     },
-    /// A dependency that nobody is going to do.
+    /// A dependency that will not be done.
     WaitsOn {
         task: TaskId,
-        /// What it waits on.
         on: TaskId,
-        /// How that stands.
+        /// The status of that one.
         status: TaskStatus,
     },
     /// A task whose subtasks are to be done in its place, and that has none.
     NothingInItsPlace(TaskId),
     /// Tasks that nothing would prove done: neither they nor the plan say how.
     Unverified(Vec<TaskId>),
-    /// What the agent would be told of a task is longer than it may be.
+    /// The prompt of a task is longer than it may be.
     OverBudget {
         task: TaskId,
-        /// How long it is, in tokens.
+        /// Its length, in tokens.
         tokens: u64,
-        /// How long it may be.
+        /// Its limit.
         budget: u64,
         /// The part of it that is the longest, in words, and how long that is.
         largest: (String, u64),
@@ -55,7 +55,6 @@ pub enum Problem {
         task: TaskId,
         /// The wave that they put it in.
         wave: u32,
-        /// What it depends on.
         on: TaskId,
         /// The wave that they put that in.
         on_wave: u32,
@@ -81,7 +80,7 @@ impl Problem {
         }
     }
 
-    /// What kind of problem it is, for scripts.
+    /// The kind of the problem, for scripts.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! What a plan was asked to do: pinned in its journal's first event, like a loop's specification.
+//! The specification of a plan: pinned in its journal's first event, like a loop's.
 
 use camino::Utf8PathBuf;
 use schemars::JsonSchema;
@@ -55,13 +55,13 @@ impl PlanSpec {
         format!("refrain/{}/{}{round}", self.id, task.slug())
     }
 
-    /// Where the line of what has landed is kept, for as long as it is on nobody's branch.
+    /// The ref that keeps the line of what has landed, until a branch has it.
     #[must_use]
     pub fn line(&self) -> String {
         format!("refs/refrain/plans/{}/line", self.id)
     }
 
-    /// Where the last wave is kept, for as long as it is on nobody's branch.
+    /// The ref that keeps the last wave, until a branch has it.
     #[must_use]
     pub fn last_wave(&self) -> String {
         format!("refs/refrain/plans/{}/wave", self.id)
@@ -85,7 +85,7 @@ pub struct BriefSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     pub files: Vec<Utf8PathBuf>,
-    /// How long all of it may be before somebody is told, in tokens (`--max-spec-tokens`).
+    /// The most tokens in total before a warning (`--max-spec-tokens`).
     #[serde(default = "max_tokens")]
     pub max_tokens: u64,
     /// How it is put together (`--spec-template`).
@@ -113,9 +113,9 @@ pub struct PlanLimits {
 }
 
 impl PlanLimits {
-    /// Iterations of one task unless something else is said.
+    /// Iterations of one task by default.
     pub const PER_TASK: u32 = 3;
-    /// Iterations of all tasks unless something else is said.
+    /// Iterations of all tasks by default.
     pub const TOTAL: u32 = 100;
 }
 
@@ -125,7 +125,7 @@ impl Default for PlanLimits {
     }
 }
 
-/// How many tasks are worked on at a time where nobody says: one a core, as far as there is memory for their agents, and
+/// How many tasks are worked on at a time by default: one per core, as far as there is memory for their agents, and
 /// never more than 8, as they also share a provider.
 #[must_use]
 pub fn jobs(cores: usize, free_memory: u64) -> u32 {

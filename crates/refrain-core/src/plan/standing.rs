@@ -1,9 +1,9 @@
-//! How each task of a plan stands, with what it is a part of and what it has subtasks for.
+//! How each task of a plan stands, given its parent and its subtasks.
 
 use super::graph::edges::Edges;
 use super::{Task, TaskStatus};
 
-/// How a task stands, with what it has subtasks for.
+/// How a task stands, given its subtasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// Done: what depends on it may begin.
@@ -12,11 +12,11 @@ pub enum Standing {
     ToDo,
     /// Its subtasks are to be done in its place.
     InParts,
-    /// Nobody is going to do it as it stands; what depends on it waits.
+    /// It will not be done as it stands; what depends on it waits.
     Stopped,
 }
 
-/// How each task stands. What it is a part of decides with it: nobody does the parts of what is done, or given up.
+/// How each task stands. Its parent decides too: the parts of a task that is done, or given up, are not done.
 pub(super) fn standings(tasks: &[Task], parents: &[Option<usize>]) -> Vec<Standing> {
     let own = |task: &Task| match task.status {
         TaskStatus::Done | TaskStatus::Review => Standing::Done,
@@ -38,7 +38,8 @@ pub(super) fn standings(tasks: &[Task], parents: &[Option<usize>]) -> Vec<Standi
             standing[at] = decided;
         }
     }
-    // What is done in parts is done once each part is done or given up, and stopped where nothing of it was, or will be, done.
+    // A task done in parts is done once each part is done or given up, and stopped if nothing of it was, or will be,
+    // done.
     let mut parts = vec![(0_usize, 0_usize); tasks.len()];
     for &at in down.iter().rev() {
         if standing[at] == Standing::InParts && parts[at].1 == 0 {
@@ -52,7 +53,7 @@ pub(super) fn standings(tasks: &[Task], parents: &[Option<usize>]) -> Vec<Standi
     standing
 }
 
-/// Every task behind the one that it is a part of.
+/// Every task after its parent.
 fn from_the_top(parents: &[Option<usize>]) -> Vec<usize> {
     let below = Edges::new(
         parents.len(),

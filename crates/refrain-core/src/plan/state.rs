@@ -1,4 +1,4 @@
-//! How a plan stands: the fold of its events. What each event changes is in `apply`, what comes next in `next_step`.
+//! The state of a plan: the fold of its events. What each event changes is in `apply`, what comes next in `next_step`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -17,45 +17,43 @@ use crate::machine::Lifecycle;
 
 #[derive(Clone, Debug)]
 pub struct PlanState {
-    /// What a loop has as well.
+    /// The part that loops have as well.
     pub lifecycle: Lifecycle<PlanEnd>,
-    /// What was asked for.
     pub spec: PlanSpec,
     /// The limits in force.
     pub limits: PlanLimits,
     /// The commit that it began at, and the branch.
     pub base: Option<(Oid, Option<String>)>,
-    /// What has landed, the commits of waves included.
+    /// The tip of all landed work, the commits of waves included.
     pub tip: Option<Oid>,
-    /// What the commit of the next wave follows: that of the last complete wave, or what the branch has since it was handed
-    /// over. The same as `tip`, but where something landed that belongs to no complete wave.
+    /// What the commit of the next wave follows: that of the last complete wave, or what the branch has since it was
+    /// handed over. The same as `tip`, unless something landed that belongs to no complete wave.
     pub trunk: Option<Oid>,
-    /// What the branch that the plan began on has of it: where it began, or what was handed over last.
+    /// What the branch that the plan began on has of it: its start, or what was handed over last.
     pub handed: Option<Oid>,
-    /// What has landed on top of the trunk, in order.
+    /// The work that has landed on top of the trunk, in order.
     pub line: Vec<(TaskId, Oid)>,
     /// Its tasks, in the order of their file; none before they were taken.
     pub tasks: Vec<TaskState>,
-    /// What they say together.
     pub graph: Graph,
     /// Why the task file could not be taken again when it had changed last.
     pub refused: Option<String>,
     pub waves: Vec<Wave>,
-    /// What is being landed.
+    /// The batch that is being landed.
     pub batch: Option<Batch>,
-    /// What a branch was brought to that is not the plan's, and why not further.
+    /// The state of the branch that the plan began on, and why it is not further.
     pub handover: HandOver,
     /// Iterations that count.
     pub used: u32,
     /// Iterations that were granted to what runs.
     pub reserved: u32,
-    /// Money that was spent, as far as agents said.
+    /// Spent money, as far as agents reported it.
     pub spent: Option<Usd>,
     /// More was spent: some agent did not say.
     pub spent_at_least: bool,
     /// How many tasks in a row ended without any work, as their agents failed in one way; and in which.
     pub(super) in_vain: Option<(u32, AgentFault)>,
-    /// Why it cannot go on by itself.
+    /// Why it cannot continue by itself.
     pub hindered: Option<String>,
     /// Tasks that could be started, the one to start first in front.
     pub(super) ready: BTreeSet<Ready>,
@@ -71,15 +69,15 @@ pub struct PlanState {
 /// One task of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskState {
-    /// What its file says.
+    /// The task in its file.
     pub card: Card,
-    /// Its wave, from 0; none where it is not for this plan to do.
+    /// Its wave, from 0; none if it is not for this plan to do.
     pub wave: Option<usize>,
-    /// Where it stands.
+    /// Its stage.
     pub stage: Stage,
-    /// It waits for something that will not be done by itself.
+    /// It waits for something that will not be done without a person.
     pub is_hopeless: bool,
-    /// A person took it off the plan, or did it, while it was under way: what comes of its loop does not land.
+    /// A person took it off the plan, or did it, while it was under way: its loop's work does not land.
     pub is_withdrawn: bool,
     /// How many rounds it began.
     pub rounds: u32,
@@ -87,36 +85,36 @@ pub struct TaskState {
     pub iterations: u32,
     /// Iterations that count, of the last round that is over.
     pub of_round: u32,
-    /// How the last agent of that round failed; none where it ended well.
+    /// How the last agent of that round failed; none if it ended well.
     pub fault: Option<AgentFault>,
     /// The gate that failed last in its last round, and what it said.
     pub failed_gate: Option<String>,
     /// How often it came back although its own gates had passed.
     pub returns: u32,
-    /// What had landed when its last round began.
+    /// The tip of the landed work when its last round began.
     pub onto: Option<Oid>,
-    /// What the round before that left on its branch, and what had landed when it began.
+    /// The head that the round before that left on its branch, and the tip when it began.
     pub before: Option<(Oid, Oid)>,
-    /// What its last round left on its branch.
+    /// The head that its last round left on its branch.
     pub head: Option<Oid>,
-    /// What it cost, as far as its agents said.
+    /// Its cost, as far as its agents reported it.
     pub cost: Option<Usd>,
     /// It cost more: some agent did not say.
     pub cost_at_least: bool,
     /// Why there is another round.
     pub again: Option<Return>,
-    /// How long its rounds that are over took, less the time in which nobody drove the plan.
+    /// How long its finished rounds took, without the time in which the plan had no runner.
     pub worked: Duration,
     /// When it landed, or stopped.
     pub settled_at: Option<Timestamp>,
 }
 
-/// Where a task stands.
+/// The stage of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// It is not for this plan to do: done before, or not to be done.
     Out,
-    /// It is to be done, when so many others have landed.
+    /// It is to be done, once this many others have landed.
     Waiting(usize),
     /// A loop works on it.
     Running(Running),
@@ -126,7 +124,7 @@ pub enum Stage {
         tree: Option<Oid>,
     },
     Landed {
-        /// Its commit; none where nothing was to be changed.
+        /// Its commit; none if nothing was to be changed.
         commit: Option<Oid>,
     },
     /// It is not done.
@@ -137,11 +135,11 @@ pub enum Stage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
     pub id: LoopId,
-    /// Which round, from 1.
+    /// The round, from 1.
     pub round: u32,
     /// The worktree of the pool.
     pub slot: u32,
-    /// What had landed when it began.
+    /// The tip of the landed work when it began.
     pub onto: Oid,
     /// Iterations that it may take.
     pub granted: u32,
@@ -151,29 +149,29 @@ pub struct Running {
     pub started_at: Timestamp,
     /// How long the plan had been driven then.
     pub since: Duration,
-    /// Why nobody drives it, although it is not over.
+    /// Why it has no runner, although it is not over.
     pub halt: Option<Halt>,
 }
 
 /// Why a loop is left alone for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halt {
-    /// A person has it rest: it goes on with the plan's next runner.
+    /// A person paused it: it continues with the plan's next runner.
     Rests,
-    /// It has spent what it was given, and there was no more to give.
+    /// It has spent its share, and there was no more to give.
     OutOfMoney,
 }
 
 /// Why a task has another round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Return {
-    /// What it changed, others had changed too.
+    /// Others had changed the same paths.
     Conflict(Vec<RepoPath>),
     /// With what others had landed, a gate failed.
     Failed(FailedGate),
-    /// A person said how to go on.
+    /// A person said how to continue.
     Tuned(String),
-    /// A person had it go on.
+    /// A person resumed it.
     Resumed,
 }
 
@@ -181,14 +179,14 @@ pub enum Return {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wave {
     pub tasks: Vec<usize>,
-    /// How many of them are neither done, nor stopped, nor waiting for what is stopped.
+    /// How many of them are neither done, nor stopped, nor waiting for a stopped one.
     pub open: usize,
-    /// Its commit, once it is complete; none inside where nothing was changed.
+    /// Its commit, once it is complete; the inner one is none if nothing was changed.
     pub completed: Option<Option<Oid>>,
     pub completed_at: Option<Timestamp>,
 }
 
-/// How far the branch is that the plan began on.
+/// How far the branch that the plan began on has come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HandOver {
     /// The waves that it does not have, each with the commits of its tasks.
@@ -202,15 +200,15 @@ pub struct HandOver {
 pub struct Batch {
     /// The work, in order.
     pub merged: Vec<Merged>,
-    /// So many of them, from the first, are well together.
+    /// This many of them, from the first, pass together.
     pub good: usize,
-    /// So many of them, from the first, are not, and by which gate.
+    /// This many of them, from the first, fail, and at which gate.
     pub bad: Option<(usize, FailedGate)>,
 }
 
 impl Batch {
-    /// With how many of its tasks the verification is to be run next: the middle between what is known to be well and what is
-    /// known not to be. None where it is known how many may land.
+    /// With how many of its tasks the verification is run next: the middle between the number known to pass and the
+    /// number known to fail. None if it is known how many may land.
     #[must_use]
     pub fn question(&self) -> Option<usize> {
         match &self.bad {
@@ -247,8 +245,8 @@ impl PlanState {
         })
     }
 
-    /// What stands in the task file, where the plan has a say: as long as it has not touched a task, the file's own word
-    /// stays. What a crash left behind is no work of anybody's.
+    /// The status in the task file, if the plan decides it: until the plan has touched a task, the file's own word
+    /// stays. After a crash a task is not in progress.
     #[must_use]
     pub fn status_of(&self, task: &TaskState) -> TaskStatus {
         match &task.stage {
@@ -257,7 +255,7 @@ impl PlanState {
             Stage::Running(_) | Stage::Proven { .. } if task.is_withdrawn => task.card.status,
             Stage::Running(_) | Stage::Proven { .. } if self.is_final() => TaskStatus::Pending,
             Stage::Running(_) | Stage::Proven { .. } => TaskStatus::InProgress,
-            // What of a plan that was cancelled is on nobody's branch is still to be done.
+            // Landed work of a cancelled plan that is on no branch is still to be done.
             Stage::Landed { .. } if self.is_final() && !self.is_handed_over(&task.card.id) => {
                 TaskStatus::Pending
             }
@@ -274,7 +272,7 @@ impl PlanState {
         !self.line.iter().chain(due).any(|(id, _)| id == task)
     }
 
-    /// Whether a person is to tell how a task goes on: it was tried in vain, and that was asked for.
+    /// Whether a person has to say how a task continues: it was tried in vain, and the plan asks for that.
     #[must_use]
     pub fn awaits_tune(&self, task: &TaskState) -> bool {
         let in_vain = matches!(task.stage, Stage::Stopped(Stop::UsedUp | Stop::Stuck | Stop::Unfit));
@@ -309,7 +307,7 @@ impl PlanState {
 }
 
 impl TaskState {
-    /// The iterations of its last round, and of all where there were more rounds.
+    /// The iterations of its last round, and in total if there were more rounds.
     #[must_use]
     pub fn tries(&self) -> String {
         let last = iterations(self.of_round);

@@ -1,4 +1,4 @@
-//! One task, whatever file it stands in (seed 001, SCUD; seed-systems.md section 4.3).
+//! One task, from any kind of file (seed 001, SCUD; seed-systems.md section 4.3).
 
 pub(crate) mod taken;
 pub(crate) mod task_loop;
@@ -29,8 +29,8 @@ impl TaskId {
     /// How much of a text makes an id, in bytes.
     const FROM_WORDS: usize = 48;
 
-    /// An id made from what a task is called, for one that was given none: its words in small letters, or a hash where they
-    /// have no letters of ASCII.
+    /// An id made from a task's title, for one without an id: its words in small letters, or a hash if they have no
+    /// letters of ASCII.
     #[must_use]
     pub fn from_words(text: &str) -> Self {
         let mut id = String::new();
@@ -64,7 +64,7 @@ impl TaskId {
         let lower = self.0.to_ascii_lowercase();
         let slug = lower.replace(|c: char| !c.is_ascii_alphanumeric(), "-");
         let slug = slug.trim_matches('-');
-        // What was replaced, or cut, is told apart by what it was.
+        // A replaced or cut id is made unique by the original.
         if slug == self.0 && slug.len() <= Self::SLUG {
             return slug.to_owned();
         }
@@ -159,7 +159,7 @@ pub enum TaskStatus {
     /// To be done.
     #[default]
     Pending,
-    /// Somebody is at it.
+    /// It is being worked on.
     InProgress,
     /// Done.
     Done,
@@ -193,7 +193,7 @@ impl TaskStatus {
         Self::AwaitingTune,
     ];
 
-    /// The word that stands in a task file.
+    /// The word in a task file.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -222,14 +222,14 @@ impl TaskStatus {
         matches!(self, Self::Done | Self::Review)
     }
 
-    /// Whether a plan that runs takes it on: what is left over from a crash too.
+    /// Whether a running plan takes it on: a task left over from a crash too.
     #[must_use]
     pub fn is_to_do(self) -> bool {
         matches!(self, Self::Pending | Self::InProgress)
     }
 
-    /// Whether only a person, or whoever works beside the plan, says so of a task that is not done: there is nothing to be done
-    /// about it any more.
+    /// Whether only a person, or another writer, sets this status of a task that is not done: the plan has nothing left
+    /// to do.
     #[must_use]
     pub(super) fn is_off(self) -> bool {
         match self {
@@ -266,33 +266,28 @@ pub enum Priority {
 pub struct Task {
     /// Its name in its file.
     pub id: TaskId,
-    /// What is to be done, in a line.
     pub title: String,
-    /// What is to be done.
     pub description: Option<String>,
     pub details: Option<String>,
-    /// How it is seen that it is done, in words.
+    /// How to see that it is done, in words.
     pub test_strategy: Option<String>,
-    /// The shell command that proves it, where the file names one of its own.
+    /// The shell command that proves it, if the file names one of its own.
     pub verification: Option<String>,
-    /// Where it stands.
     pub status: TaskStatus,
-    /// How hard it is: 0, or one of Fibonacci's numbers up to 89 (SCUD).
+    /// Its complexity: 0, or one of Fibonacci's numbers up to 89 (SCUD).
     pub complexity: u32,
-    /// How urgent it is.
     pub priority: Priority,
-    /// What has to be done first.
     pub dependencies: Vec<TaskId>,
     /// The task that it is a part of.
     pub parent: Option<TaskId>,
     /// The files that it is about, as its file names them.
     pub files: Vec<String>,
-    /// What stands in the file beside a status that a person has to look at.
+    /// What the file says beside a status that a person has to look at.
     pub note: Option<Note>,
 }
 
 impl Task {
-    /// A task of which nothing else is known: to be done, behind nothing.
+    /// A task of which nothing else is known: to be done, after nothing.
     #[must_use]
     pub fn new(id: TaskId, title: String) -> Self {
         Self {
@@ -313,12 +308,11 @@ impl Task {
     }
 }
 
-/// Why a task stands where it stands, for whoever reads its file.
+/// Why a task has its status, for the reader of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// In one line.
     pub reason: String,
-    /// How often it was tried.
     pub attempts: u32,
 }
 

@@ -1,5 +1,5 @@
-//! Tuning a task that was tried in vain (seed 001, "tune"): what was told, what came out and what failed, what another agent is
-//! asked about that, and which of its words count.
+//! Tuning a task that was tried in vain (seed 001, "tune"): its prompt, its output and its failures, the question for
+//! another agent, and which words of the answer count.
 
 use std::fmt::Write;
 
@@ -50,12 +50,12 @@ pub struct TriedGate {
     pub printed: String,
 }
 
-/// The mark behind which the words that count stand (seed 001).
+/// The mark before the words that count (seed 001).
 const MARK: &str = "REFINEMENT:";
 /// How much of a text is passed on, in bytes.
 const EXCERPT: usize = 6 << 10;
 
-/// What an agent is asked that is to propose how the task goes on.
+/// The prompt of an agent that proposes how the task continues.
 #[must_use]
 pub fn question(tried: &Tried) -> String {
     let Tried { task, title, reason, told, attempts, diff, .. } = tried;
@@ -93,17 +93,17 @@ fn excerpt(text: &str) -> String {
     fenced_as("", &cut_middle(printable(text).trim(), EXCERPT))
 }
 
-/// The words that an answer proposes; none where it has none.
+/// The words that an answer proposes; none if it has none.
 #[must_use]
 pub fn proposal(answer: &str) -> Option<String> {
     let answer = printable(answer);
-    // The last one: what comes before it may speak of the mark.
+    // The last one: the text before it may mention the mark.
     let at = answer.match_indices(MARK).filter(|(at, _)| begins_line(&answer[..*at])).last()?.0;
     let words = answer[at + MARK.len()..].trim_matches(['*', '`', ' ', '\n', '#']).trim();
     (!words.is_empty()).then(|| words.to_owned())
 }
 
-/// Whether nothing but marks of emphasis stands before it on its line.
+/// Whether only marks of emphasis come before it on its line.
 fn begins_line(before: &str) -> bool {
     let begin = before.rsplit('\n').next().unwrap_or_default();
     begin.chars().all(|c| matches!(c, '*' | '#' | '`' | '_' | ' '))

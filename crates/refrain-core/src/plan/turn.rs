@@ -1,15 +1,16 @@
-//! Whose turn it is: which task is started next, and in which order what is proven lands.
+//! Which task is started next, and in which order proven work lands.
 //!
-//! A task that came back, as what it made did not fit what others had landed, goes before the fresh ones of its wave, and is
-//! one of its kind at a time: else those that change the same lines would send each other back until all but one are
-//! blocked. In its last round before that nothing lands but it. What fits what had landed when that began so lands.
+//! A task that came back, because its work did not fit what others had landed, goes before the fresh ones of its wave,
+//! and is the only one of its kind at a time: else those that change the same lines would send each other back until
+//! all but one are blocked. In its last round before that nothing else lands, so what fits the line at its begin still
+//! fits when it lands.
 
 use std::cmp::Reverse;
 
 use super::apply::MAX_RETURNS;
 use super::state::{PlanState, Running, TaskState};
 
-/// How many tasks are merged and verified together at most: what a failure costs grows with it, if slowly.
+/// How many tasks are merged and verified together at most: the cost of a failure grows with it, if slowly.
 const BATCH: usize = 16;
 
 /// A task that could be started, those that come first in front.
@@ -17,14 +18,15 @@ const BATCH: usize = 16;
 pub(super) struct Ready {
     wave: usize,
     is_fresh: bool,
-    /// What hangs on more goes first; the same for all where one task follows another, as then the file's order counts.
+    /// A task with more work after it goes first; equal for all if one task follows another, as then the file's order
+    /// counts.
     rank: Reverse<u64>,
     /// Its place.
     pub(super) task: usize,
 }
 
 impl TaskState {
-    /// Whether it came back because what it made did not fit what others had landed.
+    /// Whether it came back because its work did not fit what others had landed.
     pub(super) fn is_back(&self) -> bool {
         self.returns > 0
     }
@@ -54,12 +56,12 @@ impl PlanState {
         if self.is_another_back() {
             return its_turn.find(|ready| ready.is_fresh).map(|ready| ready.task);
         }
-        // Whoever began meanwhile would only make it wait for longer.
+        // A task that began meanwhile would only make it wait longer.
         let is_settling = self.batch.is_some() || !self.proven.is_empty();
         (!is_settling || !self.tasks[first.task].has_last_chance()).then_some(first.task)
     }
 
-    /// Those that run, but for those that rest: these keep nobody waiting.
+    /// Those that run, without those that rest, which block no other task.
     fn at_work(&self) -> impl Iterator<Item = (usize, &Running)> {
         self.running().filter(|(_, running)| running.halt.is_none())
     }
@@ -73,8 +75,8 @@ impl PlanState {
         under_way.any(|task| self.tasks[task].is_back())
     }
 
-    /// What is merged next: nothing while a task has its last chance. What came back goes first, that with the fewest
-    /// chances in front.
+    /// The tasks to merge next: none while a task has its last chance. Tasks that came back go first, those with the
+    /// fewest chances in front.
     pub(super) fn next_to_land(&self) -> Vec<usize> {
         let is_last = |(task, _): (usize, &Running)| self.tasks[task].has_last_chance();
         if self.at_work().any(is_last) {

@@ -111,12 +111,12 @@ pub struct InWave {
     pub complexity: u32,
     /// What has to be done first, and is not yet: inherited from its parent too, and its own subtasks.
     pub depends_on: Vec<TaskId>,
-    /// The task that it cannot begin for, as nobody is going to do that one; null where there is none.
+    /// The task that keeps it from beginning because it will not be done; null if there is none.
     pub waits_on: Option<TaskId>,
 }
 
 impl Waves {
-    /// The waves of a plan, done by at most so many at a time.
+    /// The waves of a plan, done by at most `jobs` at a time.
     #[must_use]
     pub fn of(file: &str, tag: &str, graph: &Graph, jobs: Option<usize>) -> Self {
         let tasks = graph.waves().iter().map(Vec::len).sum();
@@ -139,7 +139,7 @@ impl Waves {
     }
 }
 
-/// To one place: what it is made of is no finer.
+/// To one place: the estimate is no finer.
 #[expect(clippy::cast_precision_loss, reason = "a file of tasks is read before that many fit in it")]
 fn speed_up(tasks: usize, rounds: usize) -> f64 {
     if rounds == 0 { 1.0 } else { (10.0 * tasks as f64 / rounds as f64).round() / 10.0 }

@@ -1,17 +1,17 @@
-//! Where a line stands: in plain text, or in code or a quotation, where nothing counts. CommonMark's block rules as far as
-//! they matter here, one line at a time, on bytes, because every line of a long message passes through.
+//! The block that a line is in: plain text, or code or a quotation, where nothing counts. CommonMark's block rules as
+//! far as they matter here, one line at a time, on bytes, because every line of a long message passes through.
 
-/// What kind of place a line stands in.
+/// The kind of block that a line is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// Nothing stands on it.
+    /// The line is empty.
     Blank,
     /// Words that the agent says.
     Text,
     /// A fence, a line between fences, or indented code.
     Code,
-    /// A quotation. A line without `>` right below one is taken as the agent's own again: CommonMark would let it belong
-    /// to the quotation, but a missed claim costs a whole iteration.
+    /// A quotation. A line without `>` right below one is taken as the agent's own again: CommonMark would let it
+    /// belong to the quotation, but a missed claim costs a whole iteration.
     Quote,
 }
 
@@ -20,9 +20,9 @@ pub(super) enum Place {
 pub(super) struct Block {
     /// The open fence: its character and its length.
     fence: Option<(u8, usize)>,
-    /// How far the text of the current list item is indented.
+    /// The indent of the current list item's text.
     item: usize,
-    /// A paragraph goes on: an indented line is part of it, not code.
+    /// A paragraph continues: an indented line is part of it, not code.
     in_paragraph: bool,
 }
 
@@ -66,7 +66,7 @@ impl Block {
                 self.in_paragraph = false;
                 return Place::Quote;
             }
-            // What a list mark is followed by so far right is code in the item.
+            // Text that follows a list mark so far right is code in the item.
             _ if offset >= 5 => return Place::Code,
             _ => {}
         }
@@ -74,7 +74,7 @@ impl Block {
         Place::Text
     }
 
-    /// Steps over the marks of list items; answers how far the text behind the last one stands from it.
+    /// Steps over the marks of list items; returns how far the text after the last one stands from it.
     fn list_item<'a>(&mut self, indent: usize, mut text: &'a [u8]) -> (usize, &'a [u8]) {
         let (mut column, mut offset) = (indent, 0);
         while let Some(mark) = list_mark(text) {

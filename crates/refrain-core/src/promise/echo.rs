@@ -10,12 +10,12 @@ pub(super) struct Echo {
     matched: usize,
 }
 
-/// What a line that passed means.
+/// The meaning of a line that passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
     /// It is no part of an echo.
     Nothing,
-    /// It may be: so many lines of the prompt have passed, this one included.
+    /// It may be: this many lines of the prompt have passed, this one included.
     Partly(usize),
     /// With it, the whole prompt has passed.
     Whole,
@@ -63,8 +63,8 @@ impl Echo {
         Heard::Whole
     }
 
-    /// Whether the line is the next of the prompt. Something may stand before its first line ("Prompt: …") and behind its
-    /// last one.
+    /// Whether the line is the next of the prompt. Text may come before its first line ("Prompt: …") and after its last
+    /// one.
     fn fits(&self, line: &[u8]) -> bool {
         let expected = &*self.lines[self.matched];
         let (first, last) = (self.matched == 0, self.matched + 1 == self.lines.len());

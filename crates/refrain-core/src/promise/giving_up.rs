@@ -1,19 +1,19 @@
-//! Giving up: the line by which a task's agent says that it cannot be done (seed 001). It counts where the promise counts,
-//! at the beginning of a line.
+//! Giving up: the line by which a task's agent says that it cannot be done (seed 001). It counts in the same places as
+//! the promise, at the beginning of a line.
 
 use super::line::beginning;
 use crate::text::{clip, squeeze};
 
-/// What such a line begins with.
+/// The begin of such a line.
 pub(crate) const GIVES_UP: &str = "TASK_BLOCKED:";
 
-/// What stands in place of the reason where agents are told of the line.
+/// The placeholder for the reason in the prompt.
 pub(crate) const PLACEHOLDER: &str = "<reason>";
 
 /// How much of the reason is kept, in bytes.
 const LONGEST: usize = 500;
 
-/// The reason, where the line gives up. One that only repeats what agents are told does not.
+/// The reason, if the line gives up. A line that only repeats the prompt does not.
 pub(super) fn given_up(line: &str) -> Option<String> {
     let reason = beginning(line).strip_prefix(GIVES_UP)?;
     let reason = squeeze(reason.trim_matches(|c: char| matches!(c, '*' | '_' | '~') || c.is_whitespace()));

@@ -1,18 +1,18 @@
-//! What one line says about the promise, once it is known to stand in plain text.
+//! What one line says about the promise, once it is known to be plain text.
 
 use super::block::list_mark;
 use super::{CLOSE, NearMiss, OPEN};
 use crate::text::squeeze;
 
-/// What a line says.
+/// The meaning of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
     /// Nothing about it.
     Nothing,
     /// The promise, alone on the line: a claim.
     Promise,
-    /// Other words, then the promise, without punctuation after it. On the last line it is a claim if a required gate decides
-    /// about the claim; otherwise it is a mention.
+    /// Other words, then the promise, without punctuation after it. On the last line it is a claim if a required gate
+    /// decides about the claim; otherwise it is a mention.
     PromiseAtEnd,
     /// Something that is no claim, but looks like one.
     Nearly(NearMiss),
@@ -20,7 +20,7 @@ pub(super) enum Says {
     Open,
 }
 
-/// What the line says of the promise `text`.
+/// Reads what the line says of the promise `text`.
 pub(super) fn read(line: &str, text: &str) -> Says {
     let (mut outside, mut rest) = (Vec::new(), line);
     let mut words = Vec::new();
@@ -121,9 +121,9 @@ fn marks_off(mut line: &str) -> &str {
 /// A line without what does not count on it.
 #[derive(Debug, Default)]
 pub(super) struct Visible {
-    /// What is left.
+    /// The rest of the text.
     pub(super) text: String,
-    /// A promise tag stood in what is gone.
+    /// A promise tag was in the removed text.
     pub(super) hidden: Option<NearMiss>,
 }
 
@@ -158,7 +158,7 @@ pub(super) fn visible(line: &str, in_comment: &mut bool) -> Visible {
                 match closing_ticks(body, ticks) {
                     Some(end) => {
                         hide(&mut seen, &body[..end], NearMiss::InCode);
-                        // Something stood here: what is beside it is not alone on its line.
+                        // Removed text leaves a mark: what is beside it is not alone on its line.
                         seen.text.push('\u{fffc}');
                         rest = &body[end + ticks..];
                     }
@@ -176,7 +176,7 @@ pub(super) fn visible(line: &str, in_comment: &mut bool) -> Visible {
     }
 }
 
-/// Where a run of exactly so many backticks begins.
+/// The begin of a run of exactly this many backticks.
 fn closing_ticks(text: &str, ticks: usize) -> Option<usize> {
     let mut at = 0;
     while let Some(start) = text[at..].find('`').map(|start| at + start) {

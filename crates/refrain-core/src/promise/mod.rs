@@ -1,8 +1,9 @@
 //! The promise: the words by which an agent claims that the work is done, and where they count.
 //!
 //! A claim is read from the agent's own message and from nowhere else, and a mention is no claim. The rules are the
-//! table "Claim and proof" of the design, the reasons are the false and missed completions of the seeds and their peers:
-//! an echoed prompt, a quoted instruction, a code fence, "not complete yet", "I have not yet earned `<promise>…`".
+//! table "Claim and proof" of the design, the reasons are the false and missed completions of the seeds and their
+//! peers: an echoed prompt, a quoted instruction, a code fence, "not complete yet", "I have not yet earned
+//! `<promise>…`".
 //!
 //! [`Scanner`] reads a message as it streams by, in bounded memory; [`line`](self) rules on one line at a time.
 
@@ -61,7 +62,7 @@ impl PromiseText {
     /// The words of a promise.
     ///
     /// # Errors
-    /// [`PromiseTextError`] where there are none, or one could never be found in a message.
+    /// [`PromiseTextError`] if there are none, or one could never be found in a message.
     pub fn try_new(text: &str) -> Result<Self, PromiseTextError> {
         let text = squeeze(text);
         match text.chars().find(|c| matches!(c, '<' | '>' | '`') || c.is_control()) {
@@ -109,7 +110,7 @@ pub struct Promise {
 }
 
 impl Promise {
-    /// What every agent of a task claims by, bare words too (seed 001).
+    /// The promise of every agent of a task, bare words too (seed 001).
     #[must_use]
     pub fn of_task() -> Self {
         Self { text: PromiseText("TASK_COMPLETE".to_owned()), mode: MatchMode::Plain }
@@ -121,7 +122,7 @@ impl Promise {
         format!("{OPEN}{}{CLOSE}", self.text)
     }
 
-    /// Whether a prompt tells the agent of the tag already.
+    /// Whether a prompt names the tag already.
     #[must_use]
     pub fn is_tagged_in(&self, prompt: &str) -> bool {
         let tags = prompt.split(OPEN).skip(1);
@@ -141,7 +142,7 @@ pub struct Finding {
     pub near_miss: Option<NearMiss>,
     /// It makes none, and gives the task up: why, in a line.
     pub gave_up: Option<String>,
-    /// What it says of its iteration in one line ([`crate::prompt::summary`]).
+    /// Its summary of the iteration in one line ([`crate::prompt::summary`]).
     pub summary: Option<String>,
     /// Its last line that is not empty, printable and short: for lists.
     pub last_line: String,
@@ -178,7 +179,7 @@ pub enum NearMiss {
 }
 
 impl NearMiss {
-    /// Tells an agent what to do about it.
+    /// What the agent should do about it.
     #[must_use]
     pub fn hint(self) -> &'static str {
         match self {

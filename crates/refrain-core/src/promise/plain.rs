@@ -4,7 +4,7 @@ use super::block::{Block, Place};
 use super::line::visible;
 use crate::text::printable;
 
-/// The lines that stand in plain text, in their order. Where inline code stood, `\u{fffc}` stands.
+/// The lines in plain text, in their order. `\u{fffc}` replaces inline code.
 pub(crate) fn plain_lines(message: &str) -> Vec<String> {
     let (mut block, mut in_comment) = (Block::new(), false);
     let message = printable(message);

@@ -1,5 +1,5 @@
-//! Reading a message as it streams by: lines out of chunks that are cut anywhere, in bounded memory. Most lines of a long
-//! message cannot hold a promise, and are only asked where they stand.
+//! Reads a message as it streams by: lines out of chunks that are cut anywhere, in bounded memory. Most lines of a long
+//! message cannot hold a promise; for them only the block is tracked.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ pub fn scan(promise: &Promise, message: &str, is_gated: bool) -> Finding {
     scanner.finish()
 }
 
-/// What an agent that was asked for it says of its iteration in one line, without the tag around it (seed 002).
+/// The summary of an agent that was asked for one, without the tag around it (seed 002).
 fn bare_summary(line: &str) -> &str {
     let inner = line.strip_prefix(summary::OPEN);
     inner.and_then(|inner| inner.strip_suffix(summary::CLOSE)).unwrap_or(line).trim()
@@ -45,8 +45,8 @@ pub struct Scanner {
     /// A required gate decides about a claim, so the promise may end the last line after other words.
     is_gated: bool,
     echo: Echo,
-    /// What a line must hold one of to be of interest, found in one pass. A processor without the instructions has none: then
-    /// every line is of interest.
+    /// A line must hold one of these to be of interest, found in one pass. A processor without the instructions has
+    /// none: then every line is of interest.
     marks: Option<packed::Searcher>,
     /// The agent may give its task up.
     may_give_up: bool,
@@ -55,13 +55,13 @@ pub struct Scanner {
     summary: summary::Listener,
     /// The begin of a line whose end has not come; of an overlong one, both ends.
     held: Vec<u8>,
-    /// How long that line is in truth.
+    /// The full length of that line.
     held_length: usize,
     /// Lines that have passed.
     lines: u64,
     block: Block,
     in_comment: bool,
-    /// What was said within what may turn out to be an echo, by line.
+    /// The findings within a possible echo, by line.
     unsettled: Vec<(u64, Says)>,
     /// Where that echo would begin, and the state before it.
     echo_begin: Option<(u64, Block, bool)>,
@@ -81,7 +81,7 @@ struct LastLine {
     number: u64,
     bytes: Vec<u8>,
     says: Option<Says>,
-    /// It stands in plain text.
+    /// It is in plain text.
     counts: bool,
 }
 
@@ -93,8 +93,8 @@ impl Scanner {
         if spec.task.is_some() { scanner.hearing_giving_up() } else { scanner }
     }
 
-    /// A scanner for a message in which `prompt` may be echoed, and that no gate checks. Without a promise only the last line
-    /// is kept.
+    /// A scanner for a message in which `prompt` may be echoed, and that no gate checks. Without a promise only the
+    /// last line is kept.
     #[must_use]
     pub fn new(promise: Option<&Promise>, prompt: &str) -> Self {
         Self {
@@ -150,14 +150,14 @@ impl Scanner {
         self.hold(rest);
     }
 
-    /// What the message said.
+    /// The finding of the whole message.
     #[must_use]
     pub fn finish(mut self) -> Finding {
         self.release();
         if !self.open_tag.is_empty() {
             self.note(self.lines, Says::Nearly(NearMiss::Unclosed));
         }
-        // An echo that did not come to its end was none.
+        // An echo that did not end was none.
         self.settle_before(u64::MAX);
         let text = String::from_utf8_lossy(&self.last.bytes);
         let text = printable(&text);
@@ -216,7 +216,7 @@ impl Scanner {
         }
     }
 
-    /// The held line has come to its end.
+    /// The held line has ended.
     fn release(&mut self) {
         if self.held_length > 0 {
             let held = std::mem::take(&mut self.held);
@@ -247,7 +247,7 @@ impl Scanner {
         }
     }
 
-    /// Reads the line by `read`, and takes back what was said where it turns out to end an echo of the prompt.
+    /// Reads the line by `read`, and takes back what it said if it ends an echo of the prompt.
     fn hear_echo(&mut self, bytes: &[u8], read: impl FnOnce(&mut Self)) {
         let before = (self.block, self.in_comment);
         let heard = if is_blank(bytes) { None } else { Some(self.echo.hear(bytes)) };
@@ -284,7 +284,7 @@ impl Scanner {
         let text = String::from_utf8_lossy(bytes);
         let text = if self.lines == 1 { text.trim_start_matches('\u{feff}') } else { &text };
         let text = printable(text);
-        // What overwrites itself on a terminal is several lines.
+        // Text that overwrites itself on a terminal is several lines.
         for part in text.split('\n') {
             self.part(part);
         }
@@ -390,7 +390,7 @@ impl Scanner {
     /// The same for the next part of a line that is too long to be held; `before` bytes of it have passed.
     fn search_overlong(&mut self, before: usize, part: &[u8]) {
         let Some(words) = self.wanted_anywhere() else { return };
-        // What is held is the line's begin, or both its ends: only the end goes on with this part.
+        // The held bytes are the line's begin, or both its ends: only the end continues with this part.
         let seam = if before > LONGEST_HELD { self.held.len().saturating_sub(words.len()) } else { 0 };
         let text = [&self.held[seam..], part].concat();
         if String::from_utf8_lossy(&text).to_lowercase().contains(&words) {
@@ -422,8 +422,9 @@ fn both_ends(line: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Whether there may be a control character other than a line end or a tab: one of ASCII, or the first byte of one above it.
-/// Eight bytes at a time: every byte of a long message passes through, and the published profile vectorises no loop.
+/// Whether there may be a control character other than a line end or a tab: one of ASCII, or the first byte of one
+/// above it. Eight bytes at a time: every byte of a long message passes through, and the published profile vectorises
+/// no loop.
 fn has_control(bytes: &[u8]) -> bool {
     const fn each(byte: u8) -> u64 {
         u64::from_ne_bytes([byte; 8])

@@ -19,7 +19,7 @@ fn promise(mode: MatchMode) -> Promise {
 
 type Row = (&'static str, MatchMode, &'static str, Result<(), Option<NearMiss>>);
 
-/// T stands for the tag.
+/// T is the tag.
 const MESSAGES: &[Row] = &[
     // Claims.
     ("alone", Tag, "T", YES),
@@ -139,8 +139,9 @@ const MESSAGES: &[Row] = &[
     ("nowhere", Substring, "nothing yet", NO),
 ];
 
-/// Messages whose last non-empty line holds other words before the tag. With a required gate a tag at the end of that line is a
-/// claim; without one, and with punctuation after the tag, it is a near miss. `true`: a claim with a required gate.
+/// Messages whose last non-empty line holds other words before the tag. With a required gate a tag at the end of that
+/// line is a claim; without one, and with punctuation after the tag, it is a near miss. `true`: a claim with a required
+/// gate.
 const ENDS: &[(&str, &str, bool)] = &[
     ("after other words", "Everything passes: T", true),
     ("after other words, empty lines follow", "Everything passes. T\n\n  \n", true),
@@ -186,7 +187,7 @@ fn found(finding: &Finding) -> Result<(), Option<NearMiss>> {
 fn claims_are_told_from_mentions() {
     let wrong: Vec<_> = MESSAGES
         .iter()
-        // What stands here is read in the same way with a required gate and without one.
+        // These messages are read in the same way with a required gate and without one.
         .flat_map(|row| [(row, false), (row, true)])
         .map(|((label, mode, message, expected), is_gated)| {
             let message = with_tag(message);
@@ -198,7 +199,7 @@ fn claims_are_told_from_mentions() {
     assert!(MESSAGES.len() >= 100);
 }
 
-/// Puts the tag where a T stands alone: not in words.
+/// Replaces each T that is alone, not in a word, by the tag.
 fn with_tag(message: &str) -> String {
     let chars: Vec<char> = message.chars().collect();
     let is_word = |at: Option<&char>| at.is_some_and(|c| c.is_alphanumeric());
@@ -216,7 +217,7 @@ fn with_tag(message: &str) -> String {
     out
 }
 
-/// What a message of a task's agent says about giving up, having been told `prompt`.
+/// What a message of a task's agent says about giving up, after this `prompt`.
 fn gave_up(prompt: &str, message: &str) -> Option<String> {
     let mut scanner = Scanner::new(Some(&promise(Plain)), prompt).hearing_giving_up();
     scanner.push(message.as_bytes());

@@ -1,4 +1,4 @@
-//! What the agent is told of a commit that was not made, or not whole, as far as it can do something about that.
+//! The part of the prompt on a commit that was not made, or is not whole, if the agent can do something about it.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What `context.md` says: what failed, verbatim, with more of it than the prompt has room for, what failed in the iterations
+//! The content of `context.md`: what failed, verbatim and longer than in the prompt, what failed in the iterations
 //! before, and what was tried (seed 004, `.ralph_context.md`). Written by Refrain alone, never by a model.
 
 use std::fmt::Write;
@@ -9,23 +9,23 @@ use crate::prompt::{
 };
 use crate::text::{clip, cut_middle, squeeze};
 
-/// How much of what was printed it quotes of one iteration, in bytes: some 16,000 tokens.
+/// How much of one iteration's output it quotes, in bytes: some 16,000 tokens.
 pub const EXCERPT: usize = 64 << 10;
-/// How much of that of each iteration before.
+/// The same for each iteration before.
 const EARLIER: usize = EXCERPT / 4;
 /// How many iterations are named.
 const NAMED: usize = 20;
-/// How much of what an agent said of an iteration is repeated, in bytes.
+/// How much of an agent's words on an iteration is repeated, in bytes.
 const SAID: usize = 200;
 
-/// The text of `context.md`; none where nothing failed.
+/// The text of `context.md`; none if nothing failed.
 #[must_use]
 pub fn context(state: &LoopState, quoted: Quoted<'_>) -> Option<String> {
     let parts = what_failed_last(state, quoted);
     (!parts.is_empty()).then(|| text(state, state.iteration, &parts, quoted))
 }
 
-/// The state as the next iteration would find it, for what is told of a loop that ends.
+/// The state as the next iteration would find it, for the context of a loop that ends.
 #[must_use]
 pub fn ahead(state: &LoopState) -> LoopState {
     let mut ahead = state.clone();
@@ -33,7 +33,7 @@ pub fn ahead(state: &LoopState) -> LoopState {
     ahead
 }
 
-/// The same text of a loop that ends, from its state [`ahead`]; there is one also where nothing failed.
+/// The same text of a loop that ends, from its state [`ahead`]; there is one even if nothing failed.
 #[must_use]
 pub fn at_the_end(ahead: &LoopState, quoted: Quoted<'_>) -> String {
     text(ahead, ahead.iteration - 1, &what_failed_last(ahead, quoted), quoted)

@@ -1,5 +1,5 @@
-//! What is worth quoting of a failure's output: without the tests that passed, and without the frames of code that is not the
-//! project's (a language's own library, its test runner, dependencies). Every line that is kept is kept as it is.
+//! Which lines of a failure's output are quoted: not the tests that passed, nor frames of code outside the project (a
+//! language's own library, its test runner, dependencies). Every quoted line is unchanged.
 
 use std::sync::LazyLock;
 
@@ -75,7 +75,7 @@ fn fits(row: Option<&Regex>, line: &str) -> bool {
     row.is_some_and(|row| row.is_match(line.as_bytes()))
 }
 
-/// The output without passing tests and foreign frames; none where it has neither, or nothing would be left.
+/// The output without passing tests and foreign frames; none if it has neither, or nothing would be left.
 #[must_use]
 pub fn without_noise(output: &str) -> Option<String> {
     let lines: Vec<&str> = output.lines().collect();
@@ -128,7 +128,7 @@ fn noise_at(lines: &[&str]) -> usize {
     }
 }
 
-/// How many lines say more of a test that passed: the YAML block below its line in TAP.
+/// How many lines belong to a test that passed: the YAML block below its line in TAP.
 fn block_of_passed(line: &str, below: &[&str]) -> usize {
     let is_passed = line
         .trim_start()

@@ -17,8 +17,8 @@ const MOST_CHANGED: usize = 5;
 /// The longest name, in bytes.
 const LONGEST_NAME: usize = 120;
 
-/// The result of a gate before its last one, whose output is compared with that, and of which run it is; none of those is the
-/// baseline.
+/// The result of a gate before its last one, whose output is compared with that, and of which run it is; none of those
+/// is the baseline.
 fn before(state: &LoopState, gate: usize) -> Option<(Option<u32>, &GateResult)> {
     let last = last_iteration(state)?;
     let earlier = state.attempts.iter().rev().filter(|it| it.charged && it.id.iteration < last.id.iteration);
@@ -67,9 +67,9 @@ fn line(state: &LoopState, result: &GateResult, quoted: Quoted<'_>) -> Option<St
     Some(format!("{still}{gate}, {count}: {names} ({when}: {}).", compare(&now, &then)))
 }
 
-/// How the tests that failed then differ from those that fail now.
+/// Describes how the failing tests differ from those of an earlier run.
 fn compare(now: &FailingTests, then: &FailingTests) -> String {
-    // Where the output does not name all of them nobody knows which are others.
+    // If the output does not name all of them, the others cannot be compared.
     let is_whole = |tests: &FailingTests| tests.names.len() as u64 >= tests.count();
     let mut text = then.count().to_string();
     if !is_whole(now) || !is_whole(then) {
@@ -103,7 +103,7 @@ fn names(all: &BTreeSet<String>, most: usize) -> String {
     }
 }
 
-/// A test's name without the module that unittest puts behind it: `test_day (test_durations.T.test_day)`.
+/// A test's name without the module that unittest adds after it: `test_day (test_durations.T.test_day)`.
 fn shortened(name: &str) -> &str {
     match name.split_once(" (") {
         Some((short, rest)) if rest.ends_with(')') && !short.contains(' ') => short,

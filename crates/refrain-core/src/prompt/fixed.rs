@@ -1,5 +1,5 @@
-//! How the loop works, in words that are the same in every iteration, so that a provider's prompt cache hits. Every sentence is
-//! true for this loop. Beside the user's own strings, which are not cut, it has at most [`LONGEST`] bytes.
+//! How the loop works, in words that are the same in every iteration, so that a provider's prompt cache hits. Every
+//! sentence is true for this loop. Beside the user's own strings, which are not cut, it has at most [`LONGEST`] bytes.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use crate::session::Isolation;
 use crate::spec::{ProtectSpec, Spec, Until};
 use crate::text::{inline_code, printable, squeeze};
 
-/// How long it is at most beside the user's own strings (contract.md).
+/// The longest text beside the user's own strings (contract.md).
 #[cfg(test)]
 pub(super) const LONGEST: usize = 700;
 
@@ -43,7 +43,7 @@ fn runs(spec: &Spec, in_session: bool) -> String {
         (Until::Count, _) => return format!("{again}, for a fixed number of runs"),
         (Until::Forever, _) => return format!("{again}, until the loop is stopped"),
         (Until::Complete, false) if spec.promise.is_none() => ends.push("you end without an error"),
-        // A task's agent that ends without a word claims by what it changed.
+        // The changes of a task's agent count as a claim if it ends without a word.
         (Until::Complete, _)
             if spec.promise.is_some() && !spec.hears_results() && !spec.completes_by_gate() =>
         {
@@ -65,7 +65,7 @@ fn runs(spec: &Spec, in_session: bool) -> String {
 fn earlier_work(spec: &Spec) -> String {
     let commits = spec.git.workflow.commits();
     let is_there = spec.working_dir.starts_with(&spec.worktree);
-    // What it changes where it is started is in no repository, as far as is known.
+    // What it changes in the folder it was started in is in no repository, as far as is known.
     if !spec.is_in_repository() || !is_there && !commits {
         return "Earlier runs' changes are in the files.".to_owned();
     }
@@ -76,7 +76,7 @@ fn earlier_work(spec: &Spec) -> String {
     }
     let how = if spec.git.workflow.publishes() { "committed and pushed" } else { "committed" };
     match (spec.has_hard_gates(), spec.approval) {
-        // What a person has to approve first is committed after that, and so after the gates passed, too.
+        // Work that a person has to approve is committed after the approval, and so after the gates passed, too.
         (true, _) => format!("{place} (`git status`), {how} for you after the gates pass."),
         (false, true) => {
             format!("{place}, {how} for you after each run, a claim after a person approves.")
@@ -126,7 +126,7 @@ fn list(spec: &Spec, hard: bool, headline: &str, text: &mut String) -> bool {
     text.len() > before
 }
 
-/// A gate's command, whole, behind its name; one of several lines in a fence of its own.
+/// A gate's command, whole, after its name; one of several lines in a fence of its own.
 fn command_in_full(command: &str) -> String {
     let command = printable(command);
     let command = command.trim();
@@ -137,7 +137,7 @@ fn command_in_full(command: &str) -> String {
     lines.concat()
 }
 
-/// What may not change.
+/// The protected paths.
 fn protected(protect: &ProtectSpec, commits: bool, text: &mut String) {
     let list = |globs: &[String]| printable(&globs.join(", ")).into_owned();
     let part = |part: &Part| {
@@ -157,7 +157,7 @@ fn protected(protect: &ProtectSpec, commits: bool, text: &mut String) {
     }
 }
 
-/// How to claim: the line with the tag is left out if the user's own prompt has it.
+/// How to claim: the line with the tag is omitted if the user's own prompt has it.
 fn claim(spec: &Spec, text: &mut String) {
     let (when, then) = match spec.until {
         Until::Complete => ("everything is done", ""),
@@ -170,7 +170,7 @@ fn claim(spec: &Spec, text: &mut String) {
         Some(promise) => {
             writeln!(text, "- When {when}, end with {} alone on its line.{then}", promise.tag())
         }
-        // What ends the loop without a claim is said above.
+        // The end of such a loop is explained above.
         None if spec.until == Until::Forever => {
             writeln!(text, "- When {when}, set `status: done` in your notes.{then}")
         }

@@ -1,4 +1,4 @@
-//! What the agent is told of gates that did not pass.
+//! The part of the prompt on gates that did not pass.
 
 use std::fmt::Write;
 
@@ -8,13 +8,13 @@ use crate::gate::{Check, GateSpec};
 use crate::r#loop::{GateFailure, GateResult, LoopState, Proof};
 use crate::text::{clip, inline_code, printable, squeeze};
 
-/// How many gates that failed are quoted to the agent.
+/// How many failed gates are quoted to the agent.
 const MOST_GATES: usize = 5;
 
-/// How much of a gate's command is named in front of what it printed, in bytes.
+/// How much of a gate's command is shown before its output, in bytes.
 const LONGEST_COMMAND: usize = 200;
 
-/// The gates that the next prompt speaks of: those that failed after the last iteration, or before the first.
+/// The gates in the next prompt: those that failed after the last iteration, or before the first.
 pub(crate) fn failed_gates(state: &LoopState) -> impl Iterator<Item = &GateResult> {
     let proof = match is_first(state) {
         true => state.baseline.as_ref(),
@@ -28,7 +28,7 @@ fn is_first(state: &LoopState) -> bool {
     state.iteration <= state.spec.carried() + 1
 }
 
-/// What the gates that failed printed, required gates first.
+/// The output of the failed gates, required gates first.
 pub(crate) fn what_gates_said(state: &LoopState, quoted: Quoted<'_>, excerpt: Excerpt) -> Vec<String> {
     let is_hard = |result: &&GateResult| result.spec(&state.spec).is_some_and(|gate| gate.hard);
     let (hard, soft): (Vec<_>, Vec<_>) = failed_gates(state).partition(is_hard);
@@ -64,7 +64,7 @@ pub(crate) fn what_gates_said(state: &LoopState, quoted: Quoted<'_>, excerpt: Ex
     said
 }
 
-/// That a person, who was asked last of all, did not approve it; their words, if any, are steering.
+/// Says that a person, who was asked last of all, did not approve it; their words, if any, are steering.
 pub(super) fn what_a_person_said(state: &LoopState) -> Option<String> {
     last_iteration(state)?.proof.as_ref().filter(|proof| proof.is_refused())?;
     let gates = if state.spec.has_hard_gates() { ", although every required gate passed" } else { "" };
@@ -103,7 +103,7 @@ fn what_one_gate_said(
         text.push_str(&state.said_before(result, "run"));
     }
     if let GateFailure::Review(findings) = failure {
-        // What is to be done stands there, so it is told whole.
+        // The findings say what to do, so they are quoted whole.
         let _ = write!(text, ". It found:\n\n{}", excerpt.whole(findings.trim()));
         return Some(text);
     }
@@ -117,7 +117,7 @@ fn what_one_gate_said(
     Some(text)
 }
 
-/// What a gate is, on one line: a command as code, an agent in words.
+/// A gate on one line: a command as code, an agent in words.
 fn what_is_run(gate: &GateSpec) -> String {
     let line = squeeze(&printable(&gate.check.to_string()));
     let line = clip(&line, LONGEST_COMMAND);

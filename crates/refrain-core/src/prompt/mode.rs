@@ -1,12 +1,12 @@
-//! Modes: ways of working that a person names in place of writing them down (seed 002). The built-in texts have their one
-//! home here, for every agent and for the plugins' commands; how a prompt is put together from one is said here too. Which
-//! text a name of the configuration stands for is the binary's business.
+//! Modes: ways of working that a person names instead of writing them down (seed 002). The built-in texts are only
+//! here, for every agent and for the plugins' commands, and so is how a prompt is built from one. The binary resolves
+//! names of the configuration to texts.
 
 /// The modes that are built in, sorted by name, each with its text.
 pub const BUILT_IN: [(&str, &str); 2] =
     [("implement", include_str!("mode/implement.md")), ("research", include_str!("mode/research.md"))];
 
-/// What holds in every mode, those of the configuration too.
+/// The rules of every mode, those of the configuration too.
 const SHARED: &str = include_str!("mode/shared.md");
 
 /// The text of a built-in mode.
@@ -15,8 +15,8 @@ pub fn built_in(name: &str) -> Option<&'static str> {
     BUILT_IN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// The prompt of a loop in a mode: how to work, what holds in every mode, and what it is about, where that is said. What is
-/// the same in all loops stands first, so that a provider's cache of prompts hits.
+/// The prompt of a loop in a mode: how to work, what holds in every mode, and the task, if there is one. What is the
+/// same in all loops comes first, so that a provider's cache of prompts hits.
 #[must_use]
 pub fn prompt(text: &str, task: Option<&str>) -> String {
     let prompt = format!("{}\n\n{}", text.trim_end(), SHARED.trim_end());
@@ -26,7 +26,7 @@ pub fn prompt(text: &str, task: Option<&str>) -> String {
     }
 }
 
-/// The prompt with a person's directions behind it, as seed 002 has them.
+/// The prompt followed by a person's directions, as in seed 002.
 #[must_use]
 pub fn directed(prompt: &str, directions: &str) -> String {
     with_section(prompt, "User Directions", directions)
@@ -67,7 +67,7 @@ mod tests {
         assert!(built_in("implement").unwrap().contains("Verify it"));
         assert_eq!(built_in("poetry"), None);
         assert!(SHARED.contains(&format!("{}{}{}", summary::OPEN, summary::PLACEHOLDER, summary::CLOSE)));
-        // How to claim stands behind them, and a tag of theirs would keep it away.
+        // How to claim comes after them, and a tag of theirs would keep it away.
         assert!(
             BUILT_IN.iter().all(|(_, text)| !text.contains("<promise>")) && !SHARED.contains("<promise>")
         );

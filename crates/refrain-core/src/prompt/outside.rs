@@ -1,4 +1,4 @@
-//! What the agent is told that was held against its claim from outside: checks that failed, and a remote that went another way.
+//! The part of the prompt on objections from outside to a claim: failed checks, and a remote that went another way.
 
 use std::fmt::Write;
 
@@ -9,8 +9,8 @@ use crate::text::{printable, squeeze};
 /// How many checks, or paths, are named to the agent.
 const MOST: usize = 20;
 
-/// What is held against what the last iteration did; `logs` is the end of what the checks
-/// that failed printed, or what both sides of a conflict did.
+/// The objection to the last iteration; `logs` is the end of the failed checks' output, or the changes of both sides of
+/// a conflict.
 pub(super) fn objection(state: &LoopState, logs: Option<&str>, excerpt: Excerpt) -> Option<String> {
     let (iteration, objection) = state.git.published.objection.as_ref()?;
     if iteration + 1 != state.iteration {

@@ -1,4 +1,4 @@
-//! What several sections of a prompt have in common: how texts are quoted, and what became of an iteration.
+//! What several sections of a prompt have in common: how texts are quoted, and the result of an iteration.
 
 use crate::event::ClaimSource;
 use crate::r#loop::{Attempt, LoopState, Outcome};
@@ -11,10 +11,10 @@ pub const FAILURE_EXCERPT: usize = 4096;
 /// How much of `state.md` is repeated, in bytes.
 pub const NOTES_EXCERPT: usize = 2048;
 
-/// How much of what was printed is quoted.
+/// How output is quoted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Excerpt {
-    /// So many bytes of each text.
+    /// The limit of each text, in bytes.
     pub(crate) most: usize,
     /// Passing tests and foreign frames too.
     pub(crate) is_verbatim: bool,
@@ -28,7 +28,7 @@ impl Excerpt {
         fenced(&cut_middle(text, self.most))
     }
 
-    /// The same of what a program printed, behind words that say so.
+    /// The same of a program's output, after words that say so.
     pub(crate) fn printed(self, words: &str, output: &str) -> String {
         match without_noise(output).filter(|_| !self.is_verbatim) {
             Some(rest) => {
@@ -66,7 +66,7 @@ pub(crate) fn charged(state: &LoopState) -> impl Iterator<Item = &Attempt> {
     state.attempts.iter().filter(|attempt| attempt.charged)
 }
 
-/// What an iteration came to, in a few words.
+/// The result of an iteration, in a few words.
 pub(crate) fn outcome(state: &LoopState, attempt: &Attempt) -> String {
     let own = match attempt.outcome {
         Outcome::Claimed if attempt.claim.is_some_and(ClaimSource::is_said) => "claimed",

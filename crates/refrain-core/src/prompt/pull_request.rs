@@ -1,5 +1,5 @@
-//! What a loop's pull request says: what was asked for, what was claimed and what was proven of that. The texts of others in it
-//! stand in fences, where they are no Markdown, name nobody and close no issue.
+//! A loop's pull request: what was asked for, what was claimed, and what was proven of that. Texts of others are in
+//! fences, where they are no Markdown, mention no user and close no issue.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::prompt::mode;
 use crate::spec::Spec;
 use crate::text::{clip, cut_middle, printable, squeeze};
 
-/// How long a title is, in bytes: forges show so much.
+/// The longest title, in bytes: forges show that much.
 const TITLE: usize = 72;
 /// How much of the task is repeated, in bytes.
 const TASK: usize = 2 << 10;
@@ -33,11 +33,11 @@ pub fn title(state: &LoopState) -> String {
     }
 }
 
-/// What a pull request says from now on that said this: `own`, a [`body`], in place of the one before; behind the words of a
-/// person who opened it, and in front of what they added.
+/// The new text of a pull request whose text was `said`: `own`, a [`body`], replaces the one before; it comes after the
+/// words of the person who opened it, and before what they added.
 #[must_use]
 pub fn retold(said: &str, own: &str, id: &LoopId) -> String {
-    // Whoever edits it in a browser leaves lines that end another way.
+    // A browser's editor uses other line ends.
     let said = said.replace("\r\n", "\n");
     let said = said.trim();
     let (before, rest) = match (said.split_once(&begin(id)), said.is_empty()) {
@@ -57,7 +57,7 @@ pub fn is_own(said: &str, id: &LoopId) -> bool {
     said.trim_start().starts_with(begin(id).trim_end())
 }
 
-/// With what it begins, which nobody sees.
+/// The hidden mark at its begin.
 fn begin(id: &LoopId) -> String {
     format!("<!-- refrain: {id} -->\n")
 }

@@ -17,13 +17,14 @@ pub enum Quote {
     Gate(GateRun),
     /// The same gate in its run before, in which it failed too.
     Before(GateRun),
-    /// What failed in an earlier iteration: its first required gate that did, else the agent. For `context.md` alone.
+    /// The failure of an earlier iteration: its first required gate that failed, else the agent. For `context.md`
+    /// alone.
     Earlier(AttemptId, Option<GateRun>),
     /// `git diff`, of the protected files that were changed.
     Protected(AttemptId),
     /// The checks of a pull request that failed, or `git diff` of both sides of a conflict with the remote.
     Outside(AttemptId),
-    /// The agent's notes in `state.md`, as they are.
+    /// The agent's notes in `state.md`, unchanged.
     Notes,
 }
 
@@ -43,18 +44,18 @@ impl From<&GateResult> for GateRun {
     }
 }
 
-/// Where the text of a quote may stand.
+/// A place that may have the text of a quote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// What the agent of an attempt printed on standard error.
+    /// The standard error of an attempt's agent.
     Stderr(AttemptId),
-    /// What it printed on standard output, if that is text.
+    /// Its standard output, if that is text.
     Stdout(AttemptId),
-    /// What a gate printed.
+    /// The output of a gate.
     Gate(GateName, GateRun),
     /// `git diff` of the protected files that were changed, as it was kept with an attempt.
     Touched(AttemptId),
-    /// What failed outside, as it was kept with an attempt.
+    /// The failure outside, as it was kept with an attempt.
     Outside(AttemptId),
     /// `state.md`.
     Notes,
@@ -78,14 +79,14 @@ impl Quote {
     }
 }
 
-/// All that the prompt of the next attempt, and its `context.md`, quote, and where each text may stand: the first source that
-/// has one counts.
+/// All that the prompt of the next attempt, and its `context.md`, quote, and where each text may be: the first source
+/// that has one counts.
 #[must_use]
 pub fn quotes(state: &LoopState) -> Vec<(Quote, Vec<Source>)> {
     let is_failure = |outcome| matches!(outcome, Outcome::Failed | Outcome::TimeLimit | Outcome::Silence);
     let last = state.last_charged();
     let attempt = last.filter(|last| is_failure(last.outcome)).map(|last| Quote::Attempt(last.id));
-    // What a reviewer found is quoted from the journal; its log may be a stream.
+    // A reviewer's findings are quoted from the journal; its log may be a stream.
     let by_command = |result: &&GateResult| {
         result.spec(&state.spec).is_some_and(|gate| matches!(gate.check, Check::Command(_)))
     };
@@ -105,8 +106,8 @@ pub fn quotes(state: &LoopState) -> Vec<(Quote, Vec<Source>)> {
 /// How many iterations are quoted, the last one included (seed 004: the last three attempts).
 const QUOTED: usize = 3;
 
-/// The iterations before the last one whose failures are quoted too, the newest first: each with the required gate that
-/// failed first in it; none where the agent itself failed.
+/// The iterations before the last one whose failures are quoted too, the newest first: each with the first required
+/// gate that failed in it; none if the agent itself failed.
 fn earlier(state: &LoopState) -> impl Iterator<Item = (AttemptId, Option<GateRun>)> {
     let failed = |attempt: &Attempt| {
         let gate = attempt.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());
@@ -133,7 +134,7 @@ impl<'a> Quoted<'a> {
         self.find(|quote| matches!(quote, Quote::Attempt(_)))
     }
 
-    /// Each gate that failed, with what it printed.
+    /// Each gate that failed, with its output.
     pub(super) fn gates(self) -> impl Iterator<Item = (usize, &'a str)> {
         self.0.iter().filter_map(|(quote, text)| {
             let Quote::Gate(run) = quote else { return None };

@@ -1,4 +1,5 @@
-//! What is new in this run: its number, what is left of its limits, what earlier runs came to, and which tests still fail.
+//! What is new in this run: its number, what is left of its limits, the results of earlier runs, and which tests still
+//! fail.
 
 use std::fmt::Write;
 
@@ -12,9 +13,9 @@ use crate::text::{clip, grouped, squeeze};
 
 /// How many earlier runs have a line.
 const MOST_RUNS: usize = 3;
-/// How much is said of what such a run came to, in bytes.
+/// How much is said of such a run's result, in bytes.
 const LONGEST_OUTCOME: usize = 200;
-/// How much of what its agent said is repeated, in bytes.
+/// How much of its agent's words is repeated, in bytes.
 const LONGEST_WORDS: usize = 160;
 
 /// The section.
@@ -31,7 +32,7 @@ pub(super) fn this_run(state: &LoopState, quoted: Quoted<'_>) -> String {
     text
 }
 
-/// What is left of money, tokens and time, as far as they are capped.
+/// The rest of money, tokens and time, as far as they are capped.
 fn left(state: &LoopState) -> Option<String> {
     let (limits, spent) = (&state.limits, state.spent);
     let at_most = |is_short: bool| if is_short { "at most " } else { "" };
@@ -56,7 +57,7 @@ fn left(state: &LoopState) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
-/// That the run before this one did not come to its own end, and where what it did is.
+/// Says that the run before this one was cut off, and where its work is.
 fn cut_off(state: &LoopState) -> Option<String> {
     let of_this_iteration = |attempt: &&Attempt| attempt.id.iteration == state.iteration;
     let mut refunded = state.attempts.iter().rev().take_while(of_this_iteration).filter(|it| !it.charged);
@@ -104,7 +105,7 @@ fn may_have_worked(attempt: &Attempt) -> bool {
     }
 }
 
-/// A line for each of the last runs: what it came to, and what its agent said of it.
+/// A line for each of the last runs: its result, and its agent's words on it.
 fn earlier_runs(state: &LoopState) -> Vec<String> {
     let all: Vec<_> = charged(state).collect();
     let line = |attempt: &&Attempt| {
@@ -112,7 +113,7 @@ fn earlier_runs(state: &LoopState) -> Vec<String> {
         let came_to = clip(&came_to, LONGEST_OUTCOME);
         let mut line = format!("Run {}: {came_to}.", attempt.id.iteration);
         if let Some(said) = words(attempt) {
-            // Something stands behind the words, so that they are never the last of their line.
+            // Text follows the words, so that they are never the last of their line.
             let _ = write!(line, " It said: \"{said}\"");
         }
         line
@@ -120,7 +121,7 @@ fn earlier_runs(state: &LoopState) -> Vec<String> {
     all[all.len().saturating_sub(MOST_RUNS)..].iter().map(line).collect()
 }
 
-/// What the agent said of its run, on one line.
+/// The agent's words on its run, on one line.
 fn words(attempt: &Attempt) -> Option<String> {
     let finished = attempt.finished.as_ref()?;
     let said = finished.summary.as_deref().unwrap_or(&finished.preview);
@@ -128,7 +129,7 @@ fn words(attempt: &Attempt) -> Option<String> {
     (!said.is_empty()).then(|| clip(&said, LONGEST_WORDS).into_owned())
 }
 
-/// What became of the last run's changes, in a loop that commits.
+/// The state of the last run's changes, in a loop that commits.
 fn uncommitted(state: &LoopState) -> Option<String> {
     let last = last_iteration(state).filter(|_| state.spec.git.workflow.commits())?.id.iteration;
     let report = state.git.last.as_ref();
@@ -139,7 +140,7 @@ fn uncommitted(state: &LoopState) -> Option<String> {
         Some(CommitResult::Skipped(Skipped::Nothing)) => {
             Some(format!("Run {last} changed nothing that could be committed."))
         }
-        // What a hook said is quoted below.
+        // The message of a hook is quoted below.
         Some(CommitResult::Skipped(Skipped::Hook { .. })) => Some(format!("Run {last} is not committed.")),
         Some(CommitResult::Skipped(why)) => {
             let why = squeeze(&why.to_string());

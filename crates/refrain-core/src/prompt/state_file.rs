@@ -1,6 +1,6 @@
-//! `state.md`, the contract with the agent: front matter that Refrain reads, a body that is the agent's. Written once by
-//! Refrain; afterwards only the values of `status` and `iteration` are ever touched, and every other byte is kept (seed 003,
-//! section 6.3).
+//! `state.md`, the contract with the agent: front matter that Refrain reads, a body that is the agent's. Refrain writes
+//! it once; later it changes only the values of `status` and `iteration` and keeps every other byte (seed 003, section
+//! 6.3).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::LoopId;
 use crate::text::{clip, printable, squeeze};
 
-/// How much is told of what an agent needs, in bytes.
+/// How much of an agent's need is quoted, in bytes.
 const LONGEST_NEED: usize = 300;
 
 /// What the agent says of its work.
@@ -50,8 +50,8 @@ fn goal_section(goal: &str) -> String {
     format!("# Goal\n\n{}", goal.trim_end())
 }
 
-/// What the file says; nothing where it has no front matter of this loop that can be read. Tolerant, because a model
-/// wrote it: quotes, comments, other keys and their order are fine.
+/// What the file says; nothing if it has no readable front matter of this loop. Tolerant, because a model wrote it:
+/// quotes, comments, other keys and their order are fine.
 #[must_use]
 pub fn status(text: &str, id: &LoopId) -> Option<WorkStatus> {
     let (matter, _) = front_matter(text)?;
@@ -87,7 +87,7 @@ pub fn needs(text: &str) -> Option<String> {
     section("Notes").or_else(|| section("Next Action"))
 }
 
-/// The file with another status, every other byte as it was; nothing where there is no status line.
+/// The file with another status, every other byte as it was; nothing if there is no status line.
 #[must_use]
 pub fn with_status(text: &str, status: WorkStatus) -> Option<String> {
     let word = match status {
@@ -98,8 +98,8 @@ pub fn with_status(text: &str, status: WorkStatus) -> Option<String> {
     with_value(text, "status:", word)
 }
 
-/// The file with the number of the iteration that is about to begin, every other byte as it was; nothing where it has no such
-/// line, or says so already.
+/// The file with the number of the iteration that is about to begin, every other byte as it was; nothing if it has no
+/// such line, or says so already.
 #[must_use]
 pub fn with_iteration(text: &str, iteration: u32) -> Option<String> {
     with_value(text, "iteration:", &iteration.to_string()).filter(|changed| changed != text)
@@ -119,8 +119,8 @@ fn with_value(text: &str, key: &str, value: &str) -> Option<String> {
     None
 }
 
-/// What the agent noted: the body, without a goal that is still the one that it was given, and without empty sections; none
-/// where nothing is left.
+/// The agent's notes: the body, without a goal that is still the original one, and without empty sections; none if
+/// nothing is left.
 #[must_use]
 pub fn notes(text: &str, goal: &str) -> Option<String> {
     let body = body(text).replace("\r\n", "\n");
@@ -148,13 +148,13 @@ fn drop_empty_section(lines: &mut Vec<&str>) {
     }
 }
 
-/// What stands behind the front matter; all of it where it has none.
+/// The text after the front matter; all of it if there is none.
 #[must_use]
 pub fn body(text: &str) -> &str {
     front_matter(text).map_or(text, |(_, body)| &text[body..])
 }
 
-/// Where the front matter stands, and where the body begins.
+/// The place of the front matter, and the begin of the body.
 pub(crate) fn front_matter(text: &str) -> Option<(std::ops::Range<usize>, usize)> {
     let skip = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut at = skip;

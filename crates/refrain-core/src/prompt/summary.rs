@@ -1,26 +1,24 @@
-//! What an agent says of its iteration in one line: `<iteration-summary>...</iteration-summary>` in its final message (seed
-//! 002). It is for people and decides nothing. Where a line stands that counts, and what is an echo, is the business of
-//! [`crate::promise`], which hands the lines on.
+//! An agent's summary of its iteration in one line: `<iteration-summary>...</iteration-summary>` in its final message
+//! (seed 002). It is for people and decides nothing. Which lines count, and what is an echo, is decided in
+//! [`crate::promise`], which passes the lines on.
 
 use crate::text::{in_order, printable, squeeze};
 
-/// What it begins with.
 pub(crate) const OPEN: &str = "<iteration-summary>";
-/// What it ends with.
 pub(crate) const CLOSE: &str = "</iteration-summary>";
-/// What stands between them where agents are told of it: one that repeats only that said nothing.
+/// The placeholder between them in the prompt: a summary that only repeats it says nothing.
 pub(crate) const PLACEHOLDER: &str = "what this iteration did";
 
 /// The longest summary, in characters; one that is longer is cut.
 pub const LONGEST: usize = 100;
 
-/// How much is held of one that is spread over lines, in bytes. A tag that stays open for longer was none.
+/// How much of a summary that spans lines is held, in bytes. A tag that stays open for longer was none.
 const MOST_HELD: usize = 4 << 10;
 
 /// Listens to the lines of one message. The last summary counts.
 #[derive(Debug, Default)]
 pub(crate) struct Listener {
-    /// What stands behind a tag that no line has closed yet.
+    /// The text after a tag that no line has closed yet.
     open: Option<String>,
     found: Option<String>,
 }
@@ -88,7 +86,7 @@ mod tests {
     use super::*;
     use crate::promise::Scanner;
 
-    /// What is heard in one message. S and E stand for the tags.
+    /// The summary found in one message. S and E stand for the tags.
     fn heard(message: &str) -> Option<String> {
         let message = message.replace('S', OPEN).replace('E', CLOSE);
         let mut scanner = Scanner::new(None, "");

@@ -1,4 +1,4 @@
-//! What the agent is told if it touched what is protected.
+//! The part of the prompt on touched protected paths.
 
 use std::fmt::Write;
 
@@ -7,10 +7,9 @@ use crate::event::ClaimSource;
 use crate::r#loop::LoopState;
 use crate::protect::Touched;
 
-/// How many touched things are named.
 const MOST_NAMED: usize = 20;
 
-/// What of the protected was touched behind the last iteration, by which rule, its lines, and how to put it back.
+/// Which protected paths the last iteration touched, by which rule, its lines, and how to put them back.
 pub(crate) fn what_was_touched(state: &LoopState, lines: Option<&str>, excerpt: Excerpt) -> Option<String> {
     let last = last_iteration(state)?;
     let touched = &last.proof.as_ref()?.candidate.touched;

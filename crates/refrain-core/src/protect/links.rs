@@ -1,4 +1,4 @@
-//! Symbolic links that lead out of the worktree: what is behind one is in no tree, and elsewhere it is something else.
+//! Symbolic links that lead out of the worktree: their target is in no tree, and differs from machine to machine.
 
 use std::fmt;
 
@@ -23,8 +23,8 @@ impl fmt::Display for OutsideLink {
     }
 }
 
-/// Whether a link at `path` leads out of the worktree by what its target says: by an absolute path, above the worktree's top,
-/// or into git's own folder.
+/// Whether a link at `path` leads out of the worktree by what its target says: by an absolute path, above the
+/// worktree's top, or into git's own folder.
 #[must_use]
 pub fn leads_out(path: &[u8], target: &[u8]) -> bool {
     if target.starts_with(b"/") {

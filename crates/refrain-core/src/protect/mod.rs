@@ -1,10 +1,11 @@
 //! What a loop's work may not touch: the tests and the machinery that prove it (design.md, "Claim and proof"). Which
-//! changes of a candidate break which rule is said here; how changes are found lives with git, what a repository could
-//! protect in [`detect`](crate::formats::detect).
+//! changes of a candidate break which rule is decided here; refrain-git finds the changes, and
+//! [`detect`](crate::formats::detect) finds what a repository could protect.
 //!
 //! A rule is a [`glob`](crate::glob).
 //!
-//! A manifest holds both what gates run by and what honest work adds to, dependencies say: of that a [`Part`] is frozen.
+//! A manifest holds both settings that gates run by and lists that honest work extends, such as dependencies: only a
+//! [`Part`] of it is frozen.
 
 mod links;
 mod modules;

@@ -1,12 +1,13 @@
-//! Modules of a test runner that a new file would hide: `python -m unittest` imports `difflib` from the folder that it stands
-//! in, if one is there, before it looks among the standard modules.
+//! Modules of a test runner that a new file would hide: `python -m unittest` imports `difflib` from the current folder,
+//! if one is there, before it looks among the standard modules.
 
 use crate::git::RepoPath;
 
 use super::Kind;
 
-/// Modules that unittest and pytest import themselves, or that nearly every test does: standard ones, and those that come
-/// with pytest. Those that the interpreter has loaded before it looks into any folder (`os`, `io`) cannot be hidden.
+/// Modules that unittest and pytest import themselves, or that nearly every test does: standard ones, and those that
+/// come with pytest. Those that the interpreter has loaded before it looks into any folder (`os`, `io`) cannot be
+/// hidden.
 const MODULES: &[&str] = &[
     "_pytest",
     "argparse",
@@ -112,7 +113,7 @@ pub fn is_compiled_python(path: &[u8]) -> bool {
     path.ends_with(b".pyc") && path.split(|byte| *byte == b'/').rev().nth(1) == Some(b"__pycache__")
 }
 
-/// The source that Python passes over where there is such a file: `tests/test_a.py` for `tests/test_a.so` and for
+/// The source that Python skips if there is such a file: `tests/test_a.py` for `tests/test_a.so` and for
 /// `tests/__pycache__/test_a.cpython-313.pyc`.
 pub(super) fn source_behind(path: &RepoPath) -> Option<RepoPath> {
     let bytes = path.to_bytes();
@@ -120,7 +121,7 @@ pub(super) fn source_behind(path: &RepoPath) -> Option<RepoPath> {
     let (folder, file) = path.rsplit_once('/').map_or(("", path), |(folder, file)| (folder, file));
     let folder = match folder.rsplit_once('/').unwrap_or(("", folder)) {
         (above, "__pycache__") => above,
-        // Python takes one that lies beside its source only if that is missing.
+        // Python takes one beside its source only if the source is missing.
         _ if file.ends_with(".pyc") => return None,
         _ => folder,
     };

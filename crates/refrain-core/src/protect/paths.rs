@@ -90,7 +90,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// What is protected, ready to be asked.
+/// The protected paths, compiled.
 #[derive(Clone, Debug)]
 pub struct Protected {
     frozen: Globs,
@@ -103,7 +103,7 @@ impl Protected {
     /// The rules of `--protect` and of `--protect-existing`.
     ///
     /// # Errors
-    /// On the first glob that cannot be read: one that is passed over would protect nothing.
+    /// On the first glob that cannot be read: a skipped one would protect nothing.
     pub fn new(frozen: &[String], existing: &[String]) -> Result<Self, GlobError> {
         let (frozen, existing) = (Globs::new(frozen, false)?, Globs::new(existing, true)?);
         Ok(Self { frozen, existing, modules: Vec::new() })
@@ -121,7 +121,7 @@ impl Protected {
         changes.iter().filter_map(|(path, change)| self.judge(path, *change)).collect()
     }
 
-    /// Whether a rule speaks of such a path: only of those it matters what they were and are.
+    /// Whether a rule covers such a path: only for those their old and new content matters.
     #[must_use]
     pub fn covers(&self, path: &RepoPath, kind: Kind) -> bool {
         let bytes = path.to_bytes();
@@ -130,8 +130,8 @@ impl Protected {
             || modules::hidden(path, kind, &self.modules).is_some()
     }
 
-    /// Whether a rule is bound to this folder or to one in it: `ci/**` to `ci` and `.`, but not to `ci/cache`. What git
-    /// ignores as a whole is looked into only where somebody meant it.
+    /// Whether a rule is bound to this folder or to one in it: `ci/**` to `ci` and `.`, but not to `ci/cache`. A folder
+    /// that git ignores as a whole is read only if a rule names it.
     #[must_use]
     pub fn is_bound_to(&self, folder: &RepoPath) -> bool {
         let folder = format!("{}/", String::from_utf8_lossy(&folder.to_bytes()).to_lowercase());
@@ -179,7 +179,7 @@ impl Protected {
         Some(Violation { path: path.clone(), change, rule, glob: glob.to_owned() })
     }
 
-    /// The glob that freezes the path; where it `hides` a folder, also one that is bound to what is in that.
+    /// The glob that freezes the path; if it `hides` a folder, also one that is bound to a path in that folder.
     fn freezes(&self, path: &[u8], hides: bool) -> Option<&str> {
         let below = || if hides { self.frozen.first_below(path) } else { None };
         self.frozen.first(path).or_else(below)
@@ -192,7 +192,7 @@ struct Globs {
     set: GlobSet,
     of: Vec<usize>,
     given: Vec<String>,
-    /// The folder that each given one is bound to, in lower case; empty where it may hold anywhere.
+    /// The folder that each given one is bound to, in lower case; empty if it may hold anywhere.
     folders: Vec<String>,
 }
 
@@ -216,7 +216,7 @@ impl Globs {
         matched.iter().map(|at| self.of[*at]).min().map(|at| self.given[at].as_str())
     }
 
-    /// The first that is bound to a folder which the path would stand for: a link `.github` hides a new
+    /// The first that is bound to a folder which the path would replace: a link `.github` hides a new
     /// `.github/workflows/x.yml`.
     fn first_below(&self, path: &[u8]) -> Option<&str> {
         let path = String::from_utf8_lossy(path).to_lowercase();
@@ -226,7 +226,7 @@ impl Globs {
     }
 }
 
-/// The folder that everything a pattern matches lies in; empty where there is none.
+/// The folder that contains all matches of a pattern; empty if there is none.
 fn fixed_folder(pattern: &str) -> &str {
     let fixed = pattern.find(['*', '?', '[', '{', '\\']).map_or(pattern, |end| &pattern[..end]);
     fixed.rfind('/').map_or("", |end| &fixed[..=end])

@@ -1,9 +1,9 @@
-//! Which programs a gate's command has looked up in `PATH`, and which it starts with: a conservative reading of it, as no
-//! shell runs for that. What is not understood is no program: a word too few is a pin too few, a word too many would refuse
-//! honest work.
+//! Which programs a gate's command looks up in `PATH`, and which one it starts with: a conservative reading of it,
+//! without a shell. An unclear word is no program: a word too few is a pin too few, a word too many would refuse honest
+//! work.
 //!
-//! Where they are found, and what they are, is pinned at the start: a program of the same name that stands earlier in
-//! `PATH` proves nothing. What lies in the worktree is part of the work, and protected by its path, or not at all.
+//! Where they are found, and their content, is pinned at the start: a program of the same name that comes earlier in
+//! `PATH` proves nothing. A program in the worktree is part of the work, and protected by its path, or not at all.
 
 use std::fmt;
 
@@ -59,7 +59,8 @@ impl fmt::Display for OtherProgram {
 }
 
 impl Program {
-    /// The programs that are others than before. One that was missing may be installed, but not be made by the work itself.
+    /// The programs that are others than before. One that was missing may be installed, but not be made by the work
+    /// itself.
     #[must_use]
     pub fn others(before: &[Self], now: &[Self]) -> Vec<OtherProgram> {
         let is_another = |(was, is): &(&Self, &Self)| match (&was.path, &is.path) {
@@ -80,7 +81,7 @@ impl Program {
     }
 }
 
-/// What a shell does itself, and so does not look up.
+/// The builtins of a shell, which it does not look up.
 const BUILTINS: &[&str] = &[
     ".", ":", "[", "alias", "bg", "break", "cd", "continue", "echo", "eval", "exit", "export", "false", "fg",
     "getopts", "hash", "jobs", "kill", "local", "printf", "pwd", "read", "readonly", "return", "set",
@@ -88,7 +89,7 @@ const BUILTINS: &[&str] = &[
     "wait",
 ];
 
-/// Words behind which another command begins.
+/// Words after which another command begins.
 const BEFORE: &[&str] =
     &["!", "do", "elif", "else", "if", "then", "time", "until", "while", "{", "command", "exec"];
 
@@ -132,7 +133,7 @@ const LEADS: &[&str] = &["!", "{", "exec", "command", "time"];
 /// Words of a compound whose rest is no command.
 const OTHERS: &[&str] = &["case", "done", "esac", "fi", "for", "function", "in", "select", "}"];
 
-/// The programs by their names, each once, in the order in which they stand.
+/// The programs by their names, each once, in order.
 #[must_use]
 pub fn programs(command: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
@@ -146,8 +147,9 @@ pub fn programs(command: &str) -> Vec<String> {
     found
 }
 
-/// The program that a shell looks up first when it runs the command, as a name or a path; none where a builtin, a condition or
-/// an expansion decides about it. After assignments, and after builtins that always succeed, as in `cd web && npm test`.
+/// The program that a shell looks up first when it runs the command, as a name or a path; none if a builtin, a
+/// condition or an expansion decides about it. After assignments, and after builtins that always succeed, as in `cd web
+/// && npm test`.
 #[must_use]
 pub fn first_program(command: &str) -> Option<String> {
     let mut has_moved = false;
@@ -160,7 +162,7 @@ pub fn first_program(command: &str) -> Option<String> {
         let mut words = words.iter().map(String::as_str).filter(|word| !is_assignment(word)).peekable();
         while words.next_if(|word| LEADS.contains(word)).is_some() {}
         let Some(word) = words.next() else { continue };
-        // What parentheses follow is the name of a function.
+        // A word followed by parentheses is the name of a function.
         if end == Some('(') {
             return None;
         }
@@ -186,7 +188,7 @@ pub(crate) struct Simple {
     pub(crate) end: Option<char>,
 }
 
-/// What stands between operators.
+/// The commands between operators.
 pub(crate) fn simple_commands(command: &str) -> Vec<Simple> {
     let (mut all, mut current) = (Vec::new(), String::new());
     let mut quote = None;
@@ -205,7 +207,7 @@ pub(crate) fn simple_commands(command: &str) -> Vec<Simple> {
             }
             (None, '\'' | '"') => quote = Some(c),
             (Some(open), c) if open == c => quote = None,
-            // `2>&1` goes on.
+            // `2>&1` continues.
             (None, '&') if current.ends_with('>') => {}
             (None, ';' | '&' | '|' | '(' | ')' | '\n') => {
                 all.push(Simple { text: std::mem::take(&mut current), end: Some(c) });
@@ -219,7 +221,7 @@ pub(crate) fn simple_commands(command: &str) -> Vec<Simple> {
     all
 }
 
-/// The programs at the head of one simple command: it, and where it runs another, that.
+/// The programs at the head of one simple command: the first one, and the one that it runs.
 fn names(simple: &str) -> Vec<String> {
     let mut found = Vec::new();
     let words = shlex::split(simple).unwrap_or_default();
@@ -245,7 +247,7 @@ fn is_assignment(word: &str) -> bool {
     })
 }
 
-/// Whether a word that is split by the shell's rules stands for itself: nothing expands it, and it is no redirection.
+/// Whether the shell takes a word literally: nothing expands it, and it is no redirection.
 fn is_literal(word: &str) -> bool {
     !word.is_empty()
         && !word.starts_with(['~', '-'])

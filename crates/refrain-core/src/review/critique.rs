@@ -1,4 +1,4 @@
-//! What a critic is told of a loop's progress, and what of its answer is passed on.
+//! A critic's prompt on a loop's progress, and what of its answer is passed on.
 
 use std::fmt::Write;
 
@@ -7,18 +7,18 @@ use crate::r#loop::LoopState;
 use crate::prompt::{charged, fenced, outcome};
 use crate::text::{clip, cut_middle, printable, squeeze};
 
-/// How much of the goal a critic is told, in bytes.
+/// How much of the goal a critic's prompt quotes, in bytes.
 const LONGEST_GOAL: usize = 16 << 10;
-/// How many iterations it is told of, the last ones (seed 003: ten rolling lines).
+/// How many iterations the prompt lists, the last ones (seed 003: ten rolling lines).
 const MOST_ITERATIONS: usize = 10;
-/// How much of what an agent or a gate said of itself, in bytes.
+/// How much of a line from an agent or a gate is quoted, in bytes.
 const LONGEST_LINE: usize = 300;
 /// How much of the list of changed files, in bytes.
 const LONGEST_STAT: usize = 4 << 10;
-/// How much of what it says is passed on, in bytes: two sentences and a suggestion are shorter.
+/// How much of its message is passed on, in bytes: two sentences and a suggestion are shorter.
 const LONGEST_FEEDBACK: usize = 2 << 10;
 
-/// What a critic is told.
+/// A critic's prompt.
 #[must_use]
 pub fn critique(state: &LoopState, changes: Option<&Changes>) -> String {
     let cap = state.limits.max_iterations.map_or_else(String::new, |cap| format!(" of {cap}"));
@@ -68,7 +68,7 @@ fn so_far(state: &LoopState) -> String {
     text
 }
 
-/// What of a critic's message the agent is told; none where it says nothing.
+/// What of a critic's message reaches the agent; none if it says nothing.
 #[must_use]
 pub fn feedback(message: &str) -> Option<String> {
     let said = printable(message);

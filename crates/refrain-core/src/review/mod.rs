@@ -1,9 +1,9 @@
-//! Agents that judge: what a reviewer is asked about the work and what its answer amounts to; what a critic is asked about
-//! the progress. How they are started lives in the agents, when in the loop.
+//! Agents that judge: a reviewer's prompt on the work and the verdict in its answer; a critic's prompt on the progress.
+//! refrain-agents starts them; `loop` decides when.
 //!
-//! A reviewer sees text that the agent it judges wrote: the diff. That is data. It stands in a fence that it cannot close,
-//! named as what it is, and an answer that only repeats it passes nothing. No evidence is no pass: what is no clear verdict
-//! is none.
+//! A reviewer sees text that the agent it judges wrote: the diff. That is data. It is in a fence that it cannot close,
+//! labelled as what it is, and an answer that only repeats it passes nothing. No evidence is no pass: an unclear
+//! verdict is none.
 
 mod critique;
 mod prompt;
@@ -15,7 +15,7 @@ pub use critique::{critique, feedback};
 pub use prompt::{Changes, LONGEST_SPEC, prompt};
 pub use verdict::{judge, schema};
 
-/// What a reviewer prints alone on a line where the work meets the specification (contract.md).
+/// What a reviewer prints alone on a line if the work meets the specification (contract.md).
 pub const PASS: &str = "SPEC_PASS";
-/// What it prints where it does not.
+/// What it prints if it does not.
 pub const FAIL: &str = "SPEC_FAIL";

@@ -1,4 +1,4 @@
-//! What a reviewer is told: the specification, what was changed, and how to answer.
+//! A reviewer's prompt: the specification, what was changed, and how to answer.
 
 use super::{FAIL, PASS};
 use crate::prompt::fenced;
@@ -8,12 +8,12 @@ use crate::text::cut_middle;
 pub const LONGEST_SPEC: usize = 64 << 10;
 /// The longest prompt, in bytes, about: it fits into one argument, and into what every known agent reads whole.
 const LONGEST_PROMPT: usize = 120 << 10;
-/// What of it is for words of ours.
+/// The part of it for words of ours.
 const OWN_WORDS: usize = 4 << 10;
-/// How much of the list of changed files is told, in bytes.
+/// How much of the list of changed files the prompt quotes, in bytes.
 const LONGEST_STAT: usize = 8 << 10;
 
-/// What the loop changed, as far as that can be told.
+/// What the loop changed, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Changes {
     /// The changed files, a line each, with how much of each changed.
@@ -24,8 +24,8 @@ pub struct Changes {
     pub partial: bool,
 }
 
-/// What a reviewer of the work is told. `changes` is none where there is no repository to tell them; `by_schema` says
-/// whether the agent's program holds it to the schema.
+/// The prompt of a reviewer of the work. `changes` is none if there is no repository to compute them; `by_schema` says
+/// whether the agent's program enforces the schema.
 #[must_use]
 pub fn prompt(spec: &str, changes: Option<&Changes>, by_schema: bool) -> String {
     let mut text = String::from(
@@ -75,7 +75,7 @@ fn mention_what_is_missing(text: &mut String, changes: &Changes) {
     }
 }
 
-/// Both words stand in code here: a reviewer that repeats what it was told says nothing by that.
+/// Both words are in code here: a reviewer that repeats its prompt says nothing by that.
 fn how_to_answer(by_schema: bool) -> String {
     match by_schema {
         true => format!(

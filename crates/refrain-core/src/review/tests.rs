@@ -4,7 +4,7 @@ use rstest::rstest;
 use super::*;
 use crate::gate::Verdict;
 
-/// What a verdict is, in one letter.
+/// The verdict, in one letter.
 fn letter(message: &str) -> char {
     match judge(Some(message)) {
         Verdict::Pass => 'p',
@@ -150,7 +150,7 @@ fn a_long_diff_is_cut_in_the_middle_with_a_mark() {
 }
 
 proptest! {
-    /// An agent that repeats what it was told, as `cat` does, has not said a word.
+    /// An agent that repeats its prompt, as `cat` does, has not said a word.
     #[test]
     fn what_a_reviewer_is_told_is_no_verdict(
         spec in "(SPEC_PASS|SPEC_FAIL|\n|```|~~~|    |> |<!--|-->|\\{|[a-z `*+-]){0,40}",
@@ -162,7 +162,7 @@ proptest! {
         // Nor the specification and the diff alone, as they are quoted.
         let half = &told[told.find("CHANGES").unwrap_or(0)..];
         prop_assert_eq!(letter(half), 'm');
-        // What it says itself then counts.
+        // Its own words then count.
         prop_assert_eq!(letter(&format!("{told}\nSPEC_PASS\n")), 'p');
     }
 }

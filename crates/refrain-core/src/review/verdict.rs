@@ -1,4 +1,4 @@
-//! What a reviewer's final message amounts to. Fail-safe: a pass is only what can be nothing else.
+//! The verdict in a reviewer's final message. Fail-safe: only an unambiguous pass is a pass.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::gate::Verdict;
 use crate::promise::plain_lines;
 use crate::text::{cut_middle, printable};
 
-/// How much of what a reviewer found is kept, in bytes: it is told to the agent, and stands in the journal.
+/// How much of a reviewer's findings is kept, in bytes: they go to the agent and into the journal.
 const LONGEST_FINDINGS: usize = 4096;
 
 /// Your verdict on the work.
@@ -51,8 +51,8 @@ pub fn schema() -> serde_json::Value {
     schema.to_value()
 }
 
-/// What the final message of a reviewer says: the object that [`schema`] describes, or [`PASS`] alone on a line. A message
-/// that says both that it passes and that it fails, fails; neither in code, nor quoted, nor in a comment is anything said.
+/// The verdict in a reviewer's final message: the object that [`schema`] describes, or [`PASS`] alone on a line. A
+/// message that both passes and fails, fails; words in code, in a quotation or in a comment do not count.
 #[must_use]
 pub fn judge(message: Option<&str>) -> Verdict {
     let message = printable(message.unwrap_or_default());
@@ -93,7 +93,7 @@ fn kept(findings: &str) -> String {
     cut_middle(findings.trim(), LONGEST_FINDINGS).into_owned()
 }
 
-/// What failed, a line each; all that was found where nothing is said to have failed.
+/// What failed, a line each; all findings if nothing is said to have failed.
 fn listed(answer: &Answer) -> String {
     let failing = answer.findings.iter().filter(|finding| finding.verdict == Word::Fail);
     let mut text = String::new();
@@ -106,7 +106,7 @@ fn listed(answer: &Answer) -> String {
     }
 }
 
-/// What the plain words of a message say.
+/// The plain words of a message.
 struct Said {
     passes: bool,
     fails: bool,
@@ -119,8 +119,8 @@ impl Said {
     }
 }
 
-/// The word alone, at the very beginning of its line, but for emphasis and a full stop. List marks and indentation are not
-/// passed over: so begins a line of a diff.
+/// The word alone, at the very beginning of its line, except for emphasis and a full stop. List marks and indentation
+/// are not skipped, because a line of a diff begins like that.
 fn is_pass(line: &str) -> bool {
     let bare = line.trim_end().trim_matches(['*', '_']).trim_end_matches('.').trim_end_matches(['*', '_']);
     bare == PASS

@@ -1,5 +1,5 @@
-//! What a session's hook answers: whether a stop ends a turn, which of the session's loops hears what it said, and what it
-//! is told then. Whatever is odd lets the session go.
+//! What a session's hook answers: whether a stop ends a turn, which of the session's loops gets the message, and what
+//! the session is told then. In any doubt the session may stop.
 
 use super::Session;
 use crate::event::Process;
@@ -8,7 +8,7 @@ use crate::r#loop::LoopState;
 use crate::prompt;
 use crate::text::printable;
 
-/// What is known of a stop.
+/// The facts of a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stop {
     /// It is the session's own, and not that of an agent below it.
@@ -24,7 +24,7 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Whether a turn is over with it; where not, the session does as it likes, and nothing is counted.
+    /// Whether a turn is over with it; if not, the session may stop, and nothing is counted.
     #[must_use]
     pub fn ends_a_turn(self) -> bool {
         let Self { is_own, is_inside, has_background, asks, has_spoken } = self;
@@ -32,12 +32,12 @@ impl Stop {
     }
 }
 
-/// Whose a loop is that is noted as one of a session's.
+/// The owner of a loop that is noted as one of a session's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoopOwner {
     /// This session's.
     Own,
-    /// This session's, which nobody has named yet: it is bound to it.
+    /// This session's, which has no name yet: the loop is bound to it.
     Unbound,
     /// Another session's.
     Other,
@@ -59,8 +59,9 @@ impl LoopOwner {
     }
 }
 
-/// Puts the loop first that a session was at: whose turn began last. It alone hears what the session said. One that began
-/// another within its turn goes on with that turn once the other has stopped; one that had no turn yet comes last.
+/// Puts the loop first that the session worked on, which is the one whose turn began last. Only that loop gets the
+/// message. A loop that began another within its turn continues with that turn once the other has stopped; one without
+/// a turn yet comes last.
 pub fn by_turn(loops: &mut [LoopState]) {
     let began = |state: &LoopState| {
         let under_way = state.in_flight().map(|flight| flight.child.started_at);
@@ -69,14 +70,14 @@ pub fn by_turn(loops: &mut [LoopState]) {
     loops.sort_by(|a, b| began(b).cmp(&began(a)).then_with(|| a.spec.id.cmp(&b.spec.id)));
 }
 
-/// Whether what was said ends the turn that is under way: the one that was seen when it was said. Of two that tell the same
-/// at once, one is heard.
+/// Whether the message ends the turn that is under way: the one that was seen when it was sent. If two report the same
+/// at once, one counts.
 #[must_use]
 pub fn is_heard(state: &LoopState, seen: Option<AttemptId>) -> bool {
     seen.is_some() && state.in_flight().map(|flight| flight.id) == seen
 }
 
-/// What a session is answered that ends its turn.
+/// The answer to a session that ends its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// It may stop.
@@ -93,12 +94,11 @@ pub enum Stands<'a> {
     Next {
         /// The counter's marker.
         marker: &'a str,
-        /// What is to be done.
         prompt: &'a str,
     },
     /// A turn of it is under way.
     Under(&'a LoopState),
-    /// What was done is still being proven.
+    /// The work is still being proven.
     Proving,
     /// There was nothing to do, and it looks again later.
     Resting,
@@ -115,7 +115,7 @@ pub enum Stands<'a> {
 }
 
 impl Answer {
-    /// What the session is answered because of this loop. The first of its loops that does not let it go decides.
+    /// The answer to the session for this loop. The first of its loops that continues the session decides.
     #[must_use]
     pub fn of(id: &LoopId, stands: Stands<'_>) -> Self {
         match stands {
@@ -141,7 +141,7 @@ impl Answer {
     }
 }
 
-/// What a session is told of a loop that it may have forgotten.
+/// The reminder for a session of a loop that it may have forgotten.
 #[must_use]
 pub fn reminder(state: &LoopState) -> String {
     let (marker, id) = (prompt::marker(state, state.iteration), &state.spec.id);

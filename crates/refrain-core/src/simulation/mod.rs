@@ -1,5 +1,5 @@
-//! The frame of a simulation: seeds, the line that repeats one, people by the clock. What happens in a run is each world's own:
-//! that of a loop, and that of a plan.
+//! The frame of a simulation: seeds, the line that repeats one, people by the clock. What happens in a run is in the
+//! world of a loop, and in that of a plan.
 
 pub(crate) mod random;
 pub(crate) mod tally;
@@ -14,13 +14,13 @@ pub(crate) struct Crash;
 pub(crate) struct Simulation {
     /// The test that runs one seed.
     pub(crate) one: &'static str,
-    /// How many are run each time; `REFRAIN_SEEDS` says another number.
+    /// How many are run each time; `REFRAIN_SEEDS` overrides it.
     pub(crate) seeds: u64,
-    /// What so many of 10,000 seeds must show.
+    /// The least number of 10,000 seeds that must show each case.
     pub(crate) covered: &'static [(&'static str, &'static str, u64)],
     /// Runs the seed without a crash; answers how many events it has.
     pub(crate) calm: fn(seed: u64, aloud: bool, tally: &mut Tally) -> u64,
-    /// Runs it once more, with a crash that these numbers choose among so many events.
+    /// Runs it once more, with a crash that these numbers choose among its events.
     pub(crate) crash: fn(seed: u64, chosen: (&mut Random, u64), aloud: bool, tally: &mut Tally),
 }
 
@@ -84,7 +84,7 @@ impl Simulation {
     }
 }
 
-/// What people do, by the time at which they do it.
+/// The acts of people, by time.
 #[derive(Clone, Debug)]
 pub(crate) struct Schedule<A>(Vec<(u64, A)>);
 
@@ -99,7 +99,7 @@ impl<A> Schedule<A> {
         self.0.last().map(|(at, _)| *at)
     }
 
-    /// What they do now.
+    /// The act that is due now.
     pub(crate) fn act(&mut self) -> A {
         self.0.pop().expect("asked only when its time has come").1
     }

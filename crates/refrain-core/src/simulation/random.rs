@@ -1,4 +1,5 @@
-//! Random numbers that are the same for a seed on every machine and in every version: splitmix64 (Steele, Lea, Flood 2014).
+//! Random numbers that are the same for a seed on every machine and in every version: splitmix64 (Steele, Lea, Flood
+//! 2014).
 
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);

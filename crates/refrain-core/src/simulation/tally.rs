@@ -1,4 +1,4 @@
-//! What was seen over all seeds. A simulation that never reaches a corner proves nothing about it.
+//! Counts over all seeds. A simulation that never reaches a corner proves nothing about it.
 
 use std::collections::BTreeMap;
 use std::fmt;

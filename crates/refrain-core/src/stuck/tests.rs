@@ -13,9 +13,9 @@ fn work(n: usize) -> WorkDigest {
     format!("{n:032x}").parse().unwrap()
 }
 
-/// Iterations in a line of words. A letter is a failure, `-` none; behind it `=` says that the work stays, a digit which state it
-/// comes to, `?` that it is not known; otherwise it is a new one. `!` is a claim, `*` says that the gate failed before the
-/// first iteration too. The work begins as state 0.
+/// Iterations in a line of words. A letter is a failure, `-` none; after it `=` says that the work stays, a digit which
+/// state it comes to, `?` that it is not known; otherwise it is a new one. `!` is a claim, `*` says that the gate
+/// failed before the first iteration too. The work begins as state 0.
 fn turns(words: &str) -> Vec<IterationResult> {
     let mut state = 0;
     let read = |(at, word): (usize, &str)| {
@@ -96,7 +96,7 @@ use Verdict::{Moving, Shift};
 #[case::red("A* A* A* A* A* A*", Shift(OldFailure))]
 #[case::red_for_long("A* A* A* A* A* A* A* A* A* A* A* A* A* A* A* A* A* A* A* A*", Shift(OldFailure))]
 #[case::red_and_claims("A* A* A* A* A!* A!* A!* A!* A!*", Verdict::Stuck(RefusedClaim))]
-// What is worse is reported.
+// The worse of two verdicts is reported.
 #[case::stuck_before_shift("A A A A A A= A= A= A= A=", Verdict::Stuck(SameWork))]
 fn turns_amount_to(#[case] words: &str, #[case] verdict: Verdict) {
     assert_eq!(after(words).verdict(&spec(StuckSpec::THRESHOLD)), verdict, "{words}");
@@ -133,7 +133,7 @@ fn each_row_is_a_multiple_of_the_threshold(
     }
 }
 
-/// `refrain run`: the same error three times, whatever else.
+/// `refrain run`: the same error three times, regardless of all else.
 #[rstest]
 #[case("A A A", Shift(NewFailure))]
 #[case("A* A* A*", Shift(OldFailure))]

@@ -1,4 +1,4 @@
-//! What a person says, or is asked to say, of what a loop claims to have done, as shown.
+//! A person's answer, or the open question, about what a loop claims to have done, as shown.
 
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -33,7 +33,7 @@ pub enum ApprovalWord {
 }
 
 impl Approval {
-    /// Of the last candidate; none where nobody was asked.
+    /// The approval of the last candidate; none if no person was asked.
     #[must_use]
     pub fn of(state: &LoopState) -> Option<Self> {
         let proof = state.proof.as_ref()?;

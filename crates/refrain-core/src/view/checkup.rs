@@ -1,5 +1,5 @@
-//! What `refrain doctor` finds: the object that `doctor --json` prints and every surface reads. How things are looked at is
-//! the engine's business.
+//! The findings of `refrain doctor`: the object that `doctor --json` prints and every surface reads. refrain-engine
+//! makes the checks.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub struct Checkup {
 }
 
 impl Checkup {
-    /// Of these findings, sorted by subject; within one they stay in their order.
+    /// A checkup with these findings, sorted by subject; within one they stay in their order.
     #[must_use]
     pub fn of(mut findings: Vec<Finding>) -> Self {
         findings.sort_by_key(|finding| finding.subject);
@@ -74,7 +74,7 @@ impl Finding {
         Self { grade: Grade::Problem, ..Self::warning(subject, found, advice) }
     }
 
-    /// Of which thing.
+    /// Sets the thing that it is about.
     #[must_use]
     pub fn about(self, about: impl Into<String>) -> Self {
         Self { about: Some(about.into()), ..self }
@@ -91,7 +91,7 @@ pub enum Subject {
     Agent,
     /// Whether an agent is logged in, as far as its program says.
     Login,
-    /// What would make an agent ask, or refuse, where nobody is there to answer.
+    /// What would make an agent ask, or refuse, although no person is there to answer.
     Permissions,
     /// Git and the repository.
     Git,
@@ -120,7 +120,6 @@ pub enum Subject {
 }
 
 impl Subject {
-    /// As it stands in JSON and on a screen.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -152,12 +151,11 @@ pub enum Grade {
     Ok,
     /// It may hinder a loop.
     Warning,
-    /// It will hinder one, or somebody's work is at risk.
+    /// It will hinder one, or work is at risk.
     Problem,
 }
 
 impl Grade {
-    /// As it stands in JSON and on a screen.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

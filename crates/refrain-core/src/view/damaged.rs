@@ -44,7 +44,7 @@ impl DamagedWord {
 }
 
 impl Damaged {
-    /// Of the loop, the plan or the project of that name.
+    /// The row of the loop, the plan or the project of that name.
     #[must_use]
     pub fn new(id: &str, kind: Option<Kind>, project: &str, reason: String) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What loops used, for machines that draw curves: the text format of Prometheus; and as a picture.
+//! The usage of loops for monitoring: the text format of Prometheus; and as a picture.
 
 use std::fmt::Write;
 
@@ -9,8 +9,8 @@ use crate::view::usage::{By, Group, Report, Series, Sum};
 /// A label of a metric: its name, and its value.
 type Label<'a> = (&'static str, &'a str);
 
-/// The report, what of it each part used, and how many of the listed loops stand how, in the text format of Prometheus (version
-/// 0.0.4). What nobody told has no sample, as it is not 0.
+/// The report, each part's usage, and the number of listed loops by status, in the text format of Prometheus (version
+/// 0.0.4). An unknown value has no sample, as it is not 0.
 #[must_use]
 pub fn prometheus(
     report: &Report,
@@ -68,7 +68,7 @@ pub fn prometheus(
 
 const INCOMPLETE: &str = "1 if an agent was cut off, or did not report all: the true value is larger.";
 
-/// What was used only grows, but where loops are thrown away: to a scraper that looks like a start from nothing.
+/// Usage only grows, unless loops are deleted: a scraper takes that for a new start from 0.
 fn used(text: &mut Text, series: &[(Series, Sum)]) {
     type Amount = fn(&Sum) -> Option<f64>;
     #[expect(clippy::cast_precision_loss, reason = "nobody uses so much")]
@@ -126,19 +126,19 @@ impl Text {
     }
 }
 
-/// How large the picture is, and its parts.
+/// The size of the picture, and of its parts.
 const WIDTH: u32 = 720;
 const ROW: u32 = 26;
 const NAMES: u32 = 250;
 const SUMS: u32 = 110;
-/// So many groups are drawn: of days the last, of all else the dearest.
+/// How many groups are drawn: the last days, or the most expensive of all else.
 const DRAWN: usize = 40;
-/// How long a name may be, and the title, in characters: of more, the end tells more.
+/// How long a name may be, and the title, in characters: the end of a longer one says more.
 const NAME: usize = 30;
 const TITLE: usize = 80;
 
-/// What each group cost, as bars: a picture in SVG that shows itself in light and dark. Where nobody told any cost, bars are
-/// of attempts.
+/// What each group cost, as bars: a picture in SVG that shows itself in light and dark. If no cost is known, the bars
+/// are of attempts.
 #[must_use]
 pub fn picture(report: &Report) -> String {
     let has_cost = report.groups.iter().any(|group| group.used.usage.cost_usd.is_some());
@@ -286,7 +286,7 @@ mod tests {
         (name.to_owned(), labels, rest.strip_prefix(' ').unwrap().parse().unwrap())
     }
 
-    /// What `promtool check metrics` asks of it.
+    /// Checks the rules of `promtool check metrics`.
     #[test]
     fn it_is_the_text_format_of_prometheus_to_the_letter() {
         let text = scraped("a\"} 9\nrefrain_x{b=\"\\");

@@ -1,4 +1,4 @@
-//! What is shown of a loop: the object that `status --json` prints and every surface reads (contract.md). Made from the
+//! The view of a loop: the object that `status --json` prints and every surface reads (contract.md). Made from the
 //! state and from what only the shell can know; never stored, never read back.
 
 pub mod notice;
@@ -130,7 +130,7 @@ pub struct Status {
     pub caps: Vec<Standing>,
     /// The last result of each gate.
     pub gates: Vec<Gate>,
-    /// What a person says of what it claims, who is asked last of all; left out where nobody was asked.
+    /// A person's answer to its claim, asked for last of all; left out if no person was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// What failed last, and how often in a row.
@@ -259,20 +259,20 @@ impl From<agent::Usage> for Usage {
 }
 
 impl Usage {
-    /// What it cost, in words; none where nobody said.
+    /// What it cost, in words; none if unknown.
     #[must_use]
     pub fn cost(&self) -> Option<String> {
         money(self.cost_usd, self.cost_at_least)
     }
 }
 
-/// A sum in words: `at least 12k` where it is incomplete.
+/// A sum in words: `at least 12k` if it is incomplete.
 #[must_use]
 pub fn sum(words: &str, at_least: bool) -> String {
     format!("{}{words}", if at_least { "at least " } else { "" })
 }
 
-/// An amount of money in words; none where it is unknown.
+/// An amount of money in words; none if it is unknown.
 #[must_use]
 pub fn money(usd: Option<f64>, at_least: bool) -> Option<String> {
     usd.map(|usd| sum(&agent::Usd::from(usd).to_string(), at_least))
@@ -332,7 +332,7 @@ pub struct Iteration {
     /// When it was over; null while it runs.
     #[schemars(with = "Option<String>")]
     pub ended_at: Option<Timestamp>,
-    /// The agent's exit code; null where a signal ended it or nobody saw its end.
+    /// The agent's exit code; null if a signal ended it or its end was not seen.
     pub exit_code: Option<i32>,
     /// The signal that ended the agent.
     pub signal: Option<i32>,
@@ -383,7 +383,7 @@ impl Runner {
     }
 }
 
-/// What continues a stopped runner, ready to be typed.
+/// The command that continues a stopped runner, ready to be typed.
 #[must_use]
 pub fn to_continue(pid: i32) -> String {
     format!("kill -CONT {pid}")
@@ -400,10 +400,10 @@ impl fmt::Display for Runner {
     }
 }
 
-/// What only the machine knows of a loop.
+/// Facts on a loop that only the machine knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Alive {
-    /// Whether its runner lives; none where that cannot be known.
+    /// Whether its runner lives; none if that cannot be known.
     pub runner: Option<bool>,
     /// An agent that outlived its runner: its process.
     pub orphan: Option<i32>,
@@ -412,13 +412,13 @@ pub struct Alive {
 }
 
 impl Alive {
-    /// Of a loop that nobody drives any more.
+    /// A loop without a runner.
     pub const NOBODY: Self = Self { runner: Some(false), orphan: None, stopped: false };
-    /// Of a loop that is driven.
+    /// A loop with a runner.
     pub const DRIVEN: Self = Self { runner: Some(true), orphan: None, stopped: false };
 }
 
-/// Says of a loop, or a plan, that has not ended, that its runner is stopped: what it did last is not going on.
+/// Says of a loop, or a plan, that has not ended, that its runner is stopped, so its last step does not continue.
 fn say_stopped(runner: Option<&mut Runner>, reason: &mut String, needs: &mut Option<String>) {
     let Some(runner) = runner.filter(|runner| runner.alive == Some(true)) else { return };
     runner.stopped = true;
@@ -426,7 +426,7 @@ fn say_stopped(runner: Option<&mut Runner>, reason: &mut String, needs: &mut Opt
     *needs = runner.pid.map(to_continue);
 }
 
-/// The model that the agent says it uses, or was told to.
+/// The model that the agent says it uses, or was configured to use.
 fn model(state: &LoopState) -> Option<String> {
     let said = |attempt: &Attempt| attempt.finished.as_ref()?.report.as_ref()?.session.model.clone();
     state.attempts.iter().rev().find_map(said).or_else(|| state.spec.agent.model.clone())
@@ -530,17 +530,17 @@ pub fn status(state: &LoopState, alive: Alive) -> Status {
     status
 }
 
-/// The process that drives it, where it is known, and its machine: the session's, unless a runner has something to do.
+/// The process that drives it, if known, and its machine: the session's, unless a runner has something to do.
 fn driver(state: &LoopState) -> Option<(Option<i32>, &str)> {
     let runner = || state.runner.as_ref().map(|runner| (Some(runner.process.pid), runner.host.as_str()));
     let session = state.session.as_ref().filter(|_| state.is_in_session());
     session.map(|session| (session.process.map(|process| process.pid), session.host.as_str())).or_else(runner)
 }
 
-/// A loop that has not stopped is driven by somebody, or it has crashed: a dead owner never shows as running.
+/// A loop that has not stopped has a runner, or it has crashed: a dead owner never shows as running.
 fn word(state: &LoopState, alive: Option<bool>) -> StatusWord {
     match state.ended.map(|ended| ended.end) {
-        // Its runner is at work and has ended nothing.
+        // Its runner is running and has ended nothing.
         Some(_) if alive == Some(true) && is_forged(state) => StatusWord::Running,
         Some(end) => StatusWord::from(end),
         None if !state.is_driven() || alive == Some(false) => StatusWord::Crashed,
@@ -569,7 +569,7 @@ impl From<End> for StatusWord {
     }
 }
 
-/// What failed last, and in how many iterations in a row the very same did.
+/// The last failure, and how many iterations in a row had the very same.
 fn last_failure(state: &LoopState) -> Option<Failure> {
     let failing = state.proof.as_ref().and_then(|proof| proof.failing(&state.spec).next());
     let last = state.progress.stuck.last().or_else(|| failing?.fingerprint.as_ref())?;
@@ -577,7 +577,7 @@ fn last_failure(state: &LoopState) -> Option<Failure> {
     Some(Failure {
         gate: of_gate.and_then(|failing| Some(failing.spec(&state.spec)?.name.to_string())),
         fingerprint: last.to_string(),
-        // What failed before the first iteration and never since is a failure too.
+        // A failure before the first iteration counts too, even if it never came again.
         count: state.progress.stuck.count().max(1),
     })
 }
@@ -634,7 +634,7 @@ impl Iteration {
         }
     }
 
-    /// What the agent said of it, as short as it did; none while it runs.
+    /// The agent's words on it, as short as they were; none while it runs.
     #[must_use]
     pub fn said(&self) -> Option<&str> {
         self.summary.as_deref().or(self.preview.as_deref())
@@ -648,7 +648,7 @@ impl Status {
         Self { iterations: None, ..self }
     }
 
-    /// Whether it is over: nothing more happens unless a person lets it go on.
+    /// Whether it is over: nothing more happens unless a person resumes it.
     #[must_use]
     pub fn has_stopped(&self) -> bool {
         self.status.has_stopped()
@@ -674,7 +674,7 @@ impl Status {
 }
 
 impl StatusWord {
-    /// Whether it is over: nothing more happens unless a person lets it go on.
+    /// Whether it is over: nothing more happens unless a person resumes it.
     #[must_use]
     pub fn has_stopped(self) -> bool {
         !matches!(self, Self::Running | Self::Waiting)

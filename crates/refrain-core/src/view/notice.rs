@@ -1,6 +1,6 @@
-//! What a person is told of who looks elsewhere: that a loop, or a plan, came to an end or needs them, and that a loop waits
-//! for longer than they want to hear nothing. Decided here, from the events of a journal alone, so that whoever reads them again finds the same; how
-//! it is told is the business of others.
+//! Notices for a person who is not watching: that a loop, or a plan, came to an end or needs them, and that a loop
+//! waits for longer than they accept. Decided here, from the events of a journal alone, so that a second reading gives
+//! the same notices; sending them is not done here.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::spec::{Millis, Spec};
 use crate::view::{self, Alive, StatusWord};
 use crate::{Machine, Record};
 
-/// The version of [`Notice`]; goes up where a reader of the last one would be misled.
+/// The version of [`Notice`]; it rises when a reader of the last one would be misled.
 pub const SCHEMA: u32 = 1;
 
 /// What happened, as webhooks get it.
@@ -71,28 +71,28 @@ pub enum NoticeKind {
     PlanEnded,
 }
 
-/// What has a journal that people are told of.
+/// A journal that notices are made from.
 pub trait NoticeCheck: Machine {
-    /// What there is to tell of the record, of which this is the state.
+    /// The notice for the record; `self` is the state after it.
     fn notice(&self, record: &Record<Self::Event>, lookout: &mut NoticeWatch) -> Option<Notice>;
 
-    /// What its agents were started with.
+    /// The specification of its agents.
     fn spec(&self) -> &Spec;
 }
 
-/// What was seen of a loop's events, in their order, that bears on what a person is told.
+/// The facts from a loop's events, in their order, that affect its notices.
 #[derive(Clone, Copy, Debug)]
 pub struct NoticeWatch {
-    /// Waits that are longer are told.
+    /// Longer waits make a notice.
     longest: Option<Duration>,
     /// When the first of the waits in a row began.
     waits_since: Option<Timestamp>,
-    /// These waits were told of.
+    /// These waits have made a notice.
     is_told: bool,
 }
 
 impl NoticeWatch {
-    /// For waits that are longer than `longest`, where that is asked for; and for every end.
+    /// For waits longer than `longest`, if set; and for every end.
     #[must_use]
     pub fn new(longest: Option<Millis>) -> Self {
         Self { longest: longest.map(Duration::from), waits_since: None, is_told: false }
@@ -105,7 +105,7 @@ impl NoticeWatch {
             return is_end.then(|| notice(NoticeKind::Ended, record, state));
         }
         let Event::WaitStarted(wait) = &record.event else { return None };
-        // Of rests between iterations a person knows.
+        // A person expects the rests between iterations.
         if wait.kind == WaitKind::Pace {
             return None;
         }
@@ -156,7 +156,7 @@ impl NoticeCheck for PlanState {
     }
 }
 
-/// The same however often it is told, and of nothing else: a name can be given again once a loop is archived.
+/// A key of one notice, equal for each delivery of it: a name can be given again once a loop is archived.
 fn key(id: &LoopId, started_at: Timestamp, seq: u64) -> String {
     format!("{id}_{}_{seq}", started_at.as_millisecond())
 }

@@ -1,4 +1,4 @@
-//! How far an attempt went that took too long.
+//! How far an attempt got that took too long.
 
 use std::fmt;
 

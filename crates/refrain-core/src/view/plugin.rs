@@ -1,4 +1,4 @@
-//! How the plugins of agents stand: what `plugin status --json` prints.
+//! The state of agents' plugins: what `plugin status --json` prints.
 
 use camino::Utf8PathBuf;
 use schemars::JsonSchema;
@@ -18,7 +18,7 @@ pub struct PluginStatus {
 }
 
 impl PluginStatus {
-    /// Of these parts.
+    /// The plugin with these parts.
     #[must_use]
     pub fn of(agent: AgentKind, parts: Vec<Part>) -> Self {
         let is_there = |part: &Part| !matches!(part.state, PartState::Missing | PartState::Unfit);
@@ -80,7 +80,7 @@ pub enum PartState {
     Present,
     /// As another version had it, or for another place of the program.
     Older,
-    /// As somebody else made it.
+    /// Changed by the user or another program.
     Changed,
     /// It is not there.
     Missing,
@@ -89,7 +89,7 @@ pub enum PartState {
 }
 
 impl PartState {
-    /// For people; nothing of what is as it should be.
+    /// For people; nothing if all is as it should be.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,9 +1,9 @@
-//! How far something is, and what its parts are called: said here once, so that no two surfaces say it differently.
+//! Progress and the names of its parts, in one place, so that all surfaces use the same words.
 
 use super::{Iteration, Status};
 use crate::ids::AttemptId;
 
-/// How far something is: the iteration that it is in, and how many it may have.
+/// The progress: the current iteration, and how many it may have.
 #[must_use]
 pub fn progress(iteration: u32, cap: Option<u32>) -> String {
     match cap {
@@ -13,7 +13,6 @@ pub fn progress(iteration: u32, cap: Option<u32>) -> String {
 }
 
 impl Status {
-    /// How far it is.
     #[must_use]
     pub fn progress(&self) -> String {
         progress(self.iteration, self.max_iterations)

@@ -1,5 +1,4 @@
-//! What is shown of what a loop has outside its repository: its branch at a remote, its pull request, the checks; as an object and
-//! in words.
+//! The view of a loop's publication: its branch at a remote, its pull request, the checks; as an object and in words.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -30,7 +29,7 @@ pub struct Publication {
 }
 
 impl Publication {
-    /// Of this loop; none where it publishes nothing.
+    /// The publication of this loop; none if it publishes nothing.
     pub(super) fn of(state: &LoopState) -> Option<Self> {
         let done = &state.git.published;
         let (remote, branch) = done.place.clone().unzip();
@@ -47,14 +46,14 @@ impl Publication {
     }
 }
 
-/// What keeps the last effect from being done.
+/// The hindrance of the last effect.
 fn hindrance(state: &LoopState) -> Option<String> {
     let done = &state.git.published;
     let said = done.refused.as_ref().map(|(_, said)| said).or(done.later.as_ref())?;
     Some(squeeze(&printable(said)))
 }
 
-/// What is being done outside, or waited for.
+/// The effect in progress outside, or the wait for one.
 pub(super) fn doing(state: &LoopState, publishing: &Publishing) -> String {
     match publishing.running.or_else(|| state.next_effect()) {
         Some(Effect::Push) => "its branch is being pushed".to_owned(),
@@ -88,7 +87,7 @@ fn request(state: &LoopState) -> String {
     }
 }
 
-/// What it waits for, where its remote failed it.
+/// What it waits for, if its remote failed it.
 pub(super) fn remote(state: &LoopState) -> String {
     match hindrance(state) {
         Some(said) => format!("waits for its remote: {said}"),
@@ -112,7 +111,7 @@ pub(super) fn cure(state: &LoopState) -> &'static str {
     state.git.published.refused.as_ref().map_or(Refusal::Other, |(why, _)| *why).cure()
 }
 
-/// Where the work of a loop that stopped is, to be said behind why it did.
+/// Where the work of a stopped loop is, to be said after the reason.
 pub(super) fn whereabouts(state: &LoopState) -> Option<String> {
     let done = &state.git.published;
     state.ended.filter(|_| state.spec.git.workflow.publishes())?;

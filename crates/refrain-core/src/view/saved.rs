@@ -35,7 +35,7 @@ impl SavedWork {
     }
 }
 
-/// That these files of a branch hold changes of the user's too; empty without any.
+/// Says that these files of a branch hold changes of the user's too; empty without any.
 #[must_use]
 pub fn with_yours(mixed: &[RepoPath]) -> String {
     match mixed {

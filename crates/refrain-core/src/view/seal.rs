@@ -1,4 +1,4 @@
-//! Sealing: what a kept file is when it is whole. Whoever changes a byte of it later is found out by `refrain verify`.
+//! Sealing: the size and hash of a kept file when it is whole. `refrain verify` finds any byte that changes later.
 
 use crate::event::Seal;
 

@@ -1,4 +1,4 @@
-//! Words for people: why a loop stands where it stands, and what they have to do.
+//! Sentences for people: why a loop has its status, and what they have to do.
 
 use jiff::Timestamp;
 
@@ -16,7 +16,7 @@ use crate::spec::Spec;
 use crate::stuck::{Pattern, Verdict};
 use crate::text::{printable, squeeze};
 
-/// Why it stands where it stands, in one line; and that its work is not committed, where it was to be.
+/// Why it has its status, in one line; and that its work is not committed, if it was to be.
 pub(super) fn reason(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     match state.signatures.objection() {
         None => reason_in_journal(state, word, orphan),
@@ -92,7 +92,7 @@ fn kept(state: &LoopState) -> String {
     }
 }
 
-/// Who asked for a stop: a person's in these words.
+/// The source of a stop request; `person` are the words for a person.
 pub(super) fn asked_by(by: Option<Asker>, person: &'static str) -> &'static str {
     match by {
         Some(Asker::Agent) => "by an agent",
@@ -210,7 +210,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
                     "found nothing to do, and looks again later".to_owned()
                 }
                 WaitKind::Pace => "rests before the next iteration".to_owned(),
-                // For the account's sake it waits too, without a fault of its own.
+                // It also waits for the account's sake, without a fault of its own.
                 WaitKind::Limit if state.provider_wait().is_none() => {
                     "waits for the limit of its account to be reset".to_owned()
                 }
@@ -239,7 +239,7 @@ fn why(state: &LoopState, word: StatusWord, orphan: Option<i32>) -> String {
     }
 }
 
-/// What passed of a loop that its gates alone completed.
+/// The gates that passed, for a loop that its gates alone completed.
 fn all_passed(spec: &Spec) -> &'static str {
     match (spec.completes_by_gate(), spec.gates.iter().filter(|gate| gate.hard).count()) {
         (true, 1) => "the success command",
@@ -248,7 +248,7 @@ fn all_passed(spec: &Spec) -> &'static str {
     }
 }
 
-/// Which gate cannot run, and what of it is missing.
+/// The gate that cannot run, and what it lacks.
 fn cannot_run(state: &LoopState) -> Option<String> {
     let result = state.missing_gate()?;
     let name = &result.spec(&state.spec)?.name;
@@ -264,7 +264,7 @@ fn cannot_run(state: &LoopState) -> Option<String> {
     })
 }
 
-/// How a gate can run that cannot.
+/// How to make the gate run that cannot.
 fn make_it_run(state: &LoopState, resume: &str) -> Option<String> {
     let result = state.missing_gate()?;
     let program = missing_program(&result.preview).map_or("its program".into(), printable);
@@ -300,7 +300,7 @@ fn proven(state: &LoopState) -> String {
     })
 }
 
-/// Who had the last word, where that is a person.
+/// Says so if a person approved it.
 fn approved(state: &LoopState) -> &'static str {
     match state.proof.as_ref().and_then(|proof| proof.approval) {
         Some(Approval::Given(_)) => "; a person approved it",
@@ -308,7 +308,7 @@ fn approved(state: &LoopState) -> &'static str {
     }
 }
 
-/// What a person is asked to approve.
+/// The question for the person who has to approve.
 fn awaits_approval(state: &LoopState) -> String {
     let tree = state.awaits_approval().and_then(|awaited| awaited.tree);
     let is_partial = state.proof.as_ref().is_some_and(|proof| proof.candidate.partial);
@@ -330,7 +330,7 @@ fn awaits_approval(state: &LoopState) -> String {
         }
 }
 
-/// What a person does who is asked to approve.
+/// What the person does who has to approve.
 fn decide(state: &LoopState, resume: &str) -> String {
     let id = &state.spec.id;
     let tree = state.awaits_approval().and_then(|awaited| awaited.tree);
@@ -351,7 +351,7 @@ fn decide(state: &LoopState, resume: &str) -> String {
     )
 }
 
-/// What of the protected is touched.
+/// The touched protected paths.
 fn touched(state: &LoopState) -> Option<String> {
     let touched = &state.proof.as_ref()?.candidate.touched;
     let more = if touched.len() > 1 { format!(" (and {} more)", touched.len() - 1) } else { String::new() };
@@ -363,7 +363,6 @@ fn touched(state: &LoopState) -> Option<String> {
     })
 }
 
-/// Which gates that decide fail.
 fn failing(state: &LoopState) -> Option<String> {
     let proof = state.proof.as_ref()?;
     let names: Vec<&str> =
@@ -375,7 +374,7 @@ fn failing(state: &LoopState) -> Option<String> {
     }
 }
 
-/// What is being proven.
+/// The proof in progress.
 fn gates(state: &LoopState, proving: &Proving) -> String {
     let about = match proving.of {
         Some(id) => format!("behind attempt {id}"),
@@ -389,7 +388,7 @@ fn gates(state: &LoopState, proving: &Proving) -> String {
     }
 }
 
-/// What the system said when the last attempt came to nothing.
+/// The system's message when the last attempt failed to start.
 fn last_error(state: &LoopState) -> Option<String> {
     let last = state.attempts.last()?;
     let kept = last.finished.as_ref().and_then(|finished| finished.output_error.clone());
@@ -409,7 +408,7 @@ fn is_unresponsive(state: &LoopState) -> bool {
     state.attempts.last().is_some_and(|last| last.outcome == Outcome::Unresponsive)
 }
 
-/// Which cap is used up, or would be.
+/// The cap that is used up, or would be.
 fn budget(state: &LoopState) -> String {
     let (tokens, money) = (state.spent.tokens.counted(), state.spent.cost.unwrap_or_default());
     let used = sum(&format!("{tokens}"), state.spent.at_least);
@@ -426,7 +425,7 @@ fn budget(state: &LoopState) -> String {
     }
 }
 
-/// Which of the caps that loops share is used up, and when there is more.
+/// The shared cap that is used up, and when there is more.
 fn shared_budget(by: &Standing) -> String {
     let reserved = match by.reserved {
         Usd(0) => String::new(),
@@ -439,7 +438,7 @@ fn shared_budget(by: &Standing) -> String {
     format!("{} of {by} ({}) spent {more}", by.spent, by.which.key())
 }
 
-/// What a person has to do for it to go on.
+/// What a person has to do for it to continue.
 pub(super) fn needs(state: &LoopState, word: StatusWord) -> Option<String> {
     let id = &state.spec.id;
     if let Some(objection) = state.signatures.objection() {

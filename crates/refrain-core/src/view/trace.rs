@@ -1,15 +1,15 @@
-//! What happened to a loop or a plan, as spans of OpenTelemetry: made from its journal after the fact, so that whoever reads
-//! that again finds the same ones. Their ids follow from the loop and from what they are of, not from chance: an agent can be
-//! told of its own before anything of it is sent, and the loop of a task of the plan's span that it is a part of.
+//! What happened to a loop or a plan, as spans of OpenTelemetry: made from its journal after the fact, so a second
+//! reading gives the same spans. Their ids follow from the loop and from what they are of, not from chance: an agent
+//! can get its own before anything of it is sent, and so can the loop of a task that of the plan's span.
 //!
-//! The loop (from each start or resumption to its stop) holds its iterations, an iteration its agents and its gates; a plan
-//! holds its tasks, and each of them its loop. Metrics are sums over spans (`metrics`). Names and attributes of agents are
-//! those of the GenAI conventions, which are in development; they stand in this folder and nowhere else, and for people in
+//! The loop (from each start or resumption to its stop) holds its iterations, an iteration its agents and its gates; a
+//! plan holds its tasks, and each of them its loop. Metrics are sums over spans (`metrics`). Names and attributes of
+//! agents are those of the GenAI conventions, which are in development; they are in this folder only, and for people in
 //! `docs/telemetry.md`.
 //!
-//! The crates of OpenTelemetry are not used: their SDK measures what happens in its own process now, with its own clock and
-//! ids, and its metrics are taken at fixed intervals from instruments that live as long as the process; here times, ids and
-//! sums are given by a journal, by whoever reads it, maybe later. What is left is an encoder, which is short (`otlp`).
+//! The crates of OpenTelemetry are not used: their SDK measures its own process now, with its own clock and ids, at
+//! fixed intervals. Here times, ids and sums come from a journal, maybe later. What is left is an encoder, which is
+//! short (`otlp`).
 
 mod ids;
 mod metrics;
@@ -33,20 +33,18 @@ pub use tracer::{Tracer, traceparent};
 pub struct Span {
     pub trace: TraceId,
     pub id: SpanId,
-    /// What it is a part of.
     pub parent: Option<SpanId>,
     pub name: String,
     pub kind: Kind,
     pub start: Timestamp,
     /// Until when.
     pub end: Timestamp,
-    /// What is known of it.
     pub attributes: Vec<Attribute>,
-    /// Why it failed; none where it did not.
+    /// Why it failed; none if it did not.
     pub error: Option<String>,
 }
 
-/// What took its time.
+/// The kind of work that a span covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A plan, from a start to a stop.
@@ -61,10 +59,10 @@ pub enum Kind {
     Gate,
 }
 
-/// A name, and what it says.
+/// A name and a value.
 pub type Attribute = (&'static str, Value);
 
-/// What an attribute says.
+/// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     Text(String),
@@ -75,23 +73,22 @@ pub enum Value {
     Flag(bool),
 }
 
-/// Whoever makes spans of a journal's records, one after the other.
+/// Makes spans of a journal's records, one after the other.
 pub trait Traced: Sized + Send + 'static {
-    /// What happens to what it is the journal of.
     type Event;
 
-    /// Of a journal that begins so.
+    /// Begins with a journal's first record.
     fn begin(record: &Record<Self::Event>) -> Result<Self, Damage>;
 
-    /// The spans that have come to their end with this record.
+    /// The spans that end with this record.
     fn see(&mut self, record: &Record<Self::Event>) -> Result<Vec<Span>, Damage>;
 
-    /// What tells it from all other loops and plans of all times.
+    /// Its unique id among all loops and plans of all times.
     fn own(&self) -> TraceId;
 }
 
 impl Span {
-    /// What an attribute says.
+    /// The value of an attribute.
     fn attribute(&self, name: &str) -> Option<&Value> {
         self.attributes.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }

@@ -1,7 +1,8 @@
-//! What loops used, added up: by day, project, agent or model; how many iterations it took to be done; how loops stopped.
+//! What loops used, added up: by day, project, agent or model; how many iterations it took to be done; how loops
+//! stopped.
 //!
-//! An attempt counts where it ended, because only then it is known what it used. What nobody told is unknown and never 0:
-//! beside a sum stands how many attempts it knows nothing of.
+//! An attempt counts when it ends, because only then its usage is known. An unknown value is never 0: beside a sum is
+//! the number of attempts that it lacks.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -110,10 +111,10 @@ impl FromStr for Since {
 }
 
 impl Since {
-    /// The moment: a date begins with its first one there.
+    /// The moment: a date begins with its first one in this time zone.
     ///
     /// # Errors
-    /// What the calendar said where there is none.
+    /// The calendar's error if there is none.
     pub fn moment(self, now: &Zoned) -> Result<Timestamp, jiff::Error> {
         let moment = match self {
             Self::Date(date) => date.to_zoned(now.time_zone().clone()),
@@ -143,7 +144,6 @@ impl By {
     /// Each of them.
     pub const ALL: [Self; 5] = [Self::Day, Self::Project, Self::Agent, Self::Model, Self::Pool];
 
-    /// What it is called.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -165,16 +165,16 @@ pub struct Sum {
     pub attempts: u64,
     /// What is known to be used; null where nothing is known.
     pub usage: Usage,
-    /// Attempts whose cost nobody told: it is not in `cost_usd`.
+    /// Attempts of unknown cost: it is not in `cost_usd`.
     pub without_cost: u64,
-    /// Attempts whose tokens nobody told: they are not in the tokens.
+    /// Attempts with an unknown number of tokens: they are not in the tokens.
     pub without_tokens: u64,
 }
 
 /// A group.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Group {
-    /// The day (`2026-11-21`), the project's folder, the agent, the model or the pool; null where nobody told it.
+    /// The day (`2026-11-21`), the project's folder, the agent, the model or the pool; null if unknown.
     pub key: Option<String>,
     /// What it used.
     pub used: Sum,
@@ -210,34 +210,31 @@ pub struct Stop {
     pub loops: u64,
 }
 
-/// An attempt that ended, as far as it matters here.
+/// The relevant facts of an ended attempt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spent {
-    /// Which loop it belongs to, by any number that no other one has.
+    /// The loop that it belongs to, by any unique number.
     pub of: u64,
-    /// That loop's project.
     pub project: String,
-    /// That loop's agent.
     pub agent: AgentKind,
     pub model: Option<String>,
-    /// Who pays.
+    /// The account that pays.
     pub pool: Option<String>,
     /// When it ended.
     pub at: Timestamp,
-    /// What it used.
     pub usage: agent::Usage,
 }
 
-/// What tells what was used apart, but for when.
+/// What distinguishes series of usage, except for the time.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Series {
     /// The project's folder.
     pub project: String,
     /// The loop's agent.
     pub agent: String,
-    /// The model, where it was told.
+    /// The model, if known.
     pub model: Option<String>,
-    /// Who pays, where that is known.
+    /// The account that pays, if known.
     pub pool: Option<String>,
 }
 
@@ -249,7 +246,7 @@ pub struct Tally {
     total: Adding,
     groups: BTreeMap<Option<String>, Adding>,
     days: BTreeMap<Date, Adding>,
-    /// Of each series, where that is asked for.
+    /// By series, if asked for.
     series: Option<BTreeMap<Series, Adding>>,
     done: Vec<u32>,
     verified: u64,
@@ -334,13 +331,13 @@ impl Tally {
         }
     }
 
-    /// Adds a loop that stopped, after so many iterations that count; `verified` where its gates proved it.
+    /// Adds a stopped loop, with its number of charged iterations; `verified` if its gates proved it.
     pub fn stop(&mut self, end: End, charged: u32, verified: bool) {
         self.verified += u64::from(verified);
         if let End::Completed { .. } = end {
             self.done.push(charged);
         }
-        // Who claimed it, or which cap it was, does not matter here.
+        // The source of the claim and the kind of cap do not matter here.
         let same = |other: End| match (end, other) {
             (End::Completed { .. }, End::Completed { .. })
             | (End::BudgetExceeded { .. }, End::BudgetExceeded { .. }) => true,
@@ -352,7 +349,7 @@ impl Tally {
         }
     }
 
-    /// What was added, by all that tells it apart but the day; nothing where that was not asked for.
+    /// The sums, by all that distinguishes them but the day; nothing if not asked for.
     #[must_use]
     pub fn series(&self) -> Vec<(Series, Sum)> {
         self.series.iter().flatten().map(|(one, adding)| (one.clone(), adding.sum())).collect()
@@ -404,7 +401,7 @@ impl Tally {
     }
 }
 
-/// How the numbers lie; nothing of none. Between two of them it is interpolated.
+/// The distribution of the numbers; none if there are none. Between two of them it is interpolated.
 fn spread(numbers: &mut [u32]) -> Option<Spread> {
     numbers.sort_unstable();
     let (min, max) = (*numbers.first()?, *numbers.last()?);

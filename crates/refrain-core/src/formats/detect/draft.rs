@@ -1,4 +1,4 @@
-//! An offer while it is put together: every ecosystem adds what it knows, then names are given and doubles dropped.
+//! An offer under construction: every ecosystem adds its gates, then they get names and duplicates are dropped.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::gate::{Check, GateName, GateSpec};
 use crate::git::RepoPath;
 use crate::protect::Part;
 
-/// What a repository could be proven by.
+/// The gates and protections that a repository could have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Offer {
     /// Gates, the hard ones first, those of the repository's top before those of its folders.
@@ -17,7 +17,7 @@ pub struct Offer {
     pub protect: Vec<String>,
     /// Globs for `--protect-existing`: tests.
     pub protect_existing: Vec<String>,
-    /// Parts of manifests that decide as well, where honest work may change the rest.
+    /// Parts of manifests that decide as well, if honest work may change the rest.
     pub parts: Vec<Part>,
     /// Folders for [`ProtectSpec::modules`](crate::spec::ProtectSpec::modules).
     pub modules: Vec<String>,
@@ -45,7 +45,7 @@ pub(super) struct Draft<'a> {
     protect_existing: BTreeSet<String>,
     parts: Vec<Part>,
     modules: BTreeSet<String>,
-    /// What gates run: the folder that they run in, the script's path, and the text of what is no file.
+    /// The scripts of gates: the folder that they run in, the script's path, and the text of one that is not a file.
     scripts: Vec<(String, String, Option<String>)>,
     notes: Vec<String>,
 }
@@ -96,7 +96,7 @@ impl<'a> Draft<'a> {
         self.protect.extend(globs.iter().map(|glob| (*glob).to_owned()));
     }
 
-    /// One file that decides, wherever it lies.
+    /// One file that decides, in any folder.
     pub(super) fn protect_file(&mut self, path: &str) {
         self.protect.insert(format!("/{}", globset::escape(path)));
     }
@@ -118,8 +118,8 @@ impl<'a> Draft<'a> {
         self.modules.insert(folder);
     }
 
-    /// What a gate's command names where the name says that it checks (`node test.js`), and what it reads and runs as a shell
-    /// does. Other files on it may be the work itself.
+    /// The file that a gate's command names if the name says that it checks (`node test.js`), and what it reads and
+    /// runs as a shell does. Other files on it may be the work itself.
     pub(super) fn protect_called(&mut self, folder: &str, command: &str) {
         let words = command.split(|c: char| c.is_whitespace() || ";&|()\"'".contains(c));
         for word in words.map(|word| word.trim_start_matches("./")).filter(|word| script::checks(word)) {
@@ -160,7 +160,7 @@ impl<'a> Draft<'a> {
                     places.iter().filter(|path| self.listing.has("", path)).cloned().collect();
                 queue.extend(there.iter().map(|path| (folder.clone(), path.clone(), None)));
                 calls.extend(there.into_iter().map(|path| (called.clone(), path)));
-                // What is not there may become settings of the gate: `.env`.
+                // A file that is not there may become settings of the gate: `.env`.
                 let is_hidden =
                     |path: &&String| split(path).1.starts_with('.') && !self.listing.has("", path);
                 let settings: Vec<_> =

@@ -1,4 +1,4 @@
-//! Go: every module is asked by itself, those of a `go.work` too, because `./...` ends where another module begins.
+//! Go: each module has its own gate, those of a `go.work` too, because `./...` ends where another module begins.
 
 use super::draft::Draft;
 use super::listing::join;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use regex::Regex;
 
-/// The longest file that is worth reading for [`offer`](super::offer), in bytes: what is longer was not written by hand.
+/// The longest file that is worth reading for [`offer`](super::offer), in bytes: a longer one was not written by hand.
 pub const READ_AT_MOST: u64 = 1 << 20;
 
 /// How many test files are read to learn which runner they are written for.
@@ -64,8 +64,8 @@ pub(super) const SCRIPTS: &[&str] = &[
     "bin/test",
 ];
 
-/// A repository's paths and the texts of some of its files. Paths are relative to its top and have slashes; ignored files
-/// are best left out.
+/// A repository's paths and the texts of some of its files. Paths are relative to its top and use slashes. Omit ignored
+/// files.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     paths: BTreeSet<String>,
@@ -73,7 +73,7 @@ pub struct Listing {
 }
 
 impl Listing {
-    /// A listing of all `paths` and the `texts` of those that [`wanted`] names, as far as they can be read.
+    /// A listing of all `paths` and the readable `texts` of those that [`wanted`] names.
     pub fn new(
         paths: impl IntoIterator<Item = impl Into<String>>,
         texts: impl IntoIterator<Item = (String, String)>,
@@ -91,12 +91,13 @@ impl Listing {
         names.iter().copied().find(|name| self.has(folder, name))
     }
 
-    /// The text of a file, where it was read.
+    /// The text of a file, if it was read.
     pub(super) fn text(&self, folder: &str, name: &str) -> Option<&str> {
         self.texts.get(&join(folder, name)).map(String::as_str)
     }
 
-    /// Folders that have a file whose name matches, the nearest to the top first; not those of somebody else.
+    /// Folders that have a file whose name matches, the nearest to the top first; without hidden folders, [`THEIRS`]
+    /// and [`INPUTS`].
     pub(super) fn folders(&self, is_one: impl Fn(&str) -> bool) -> Vec<&str> {
         let mut folders: Vec<_> = self
             .paths
@@ -109,7 +110,7 @@ impl Listing {
         folders.into_iter().map(|(folder, _)| folder).collect()
     }
 
-    /// Files that match and are passed over, because they lie in a folder of [`INPUTS`].
+    /// Files that match and are skipped, because they are in a folder of [`INPUTS`].
     pub(super) fn passed_over(&self, is_one: impl Fn(&str) -> bool) -> Vec<&str> {
         let is_input = |path: &&String| {
             let (folder, name) = split(path);
@@ -118,7 +119,7 @@ impl Listing {
         self.paths.iter().filter(is_input).map(String::as_str).collect()
     }
 
-    /// Paths below a folder, relative to it, without what lies below one of `apart` or is somebody else's.
+    /// Paths below a folder, relative to it, without those below one of `apart`, a hidden folder or one of [`THEIRS`].
     pub(super) fn below<'a>(&'a self, folder: &'a str, apart: &'a [&str]) -> impl Iterator<Item = &'a str> {
         let is_apart = move |path: &str| {
             apart.iter().any(|other| *other != folder && contains(folder, other) && contains(other, path))
@@ -170,7 +171,7 @@ pub(super) fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
-/// Whether a path lies below a folder, or is it.
+/// Whether a path is a folder or below it.
 pub(super) fn contains(folder: &str, path: &str) -> bool {
     folder.is_empty()
         || path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

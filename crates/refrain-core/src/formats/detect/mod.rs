@@ -1,9 +1,9 @@
 //! Which gates and protections a repository offers (`--auto-gates`).
 //!
-//! Functions over a listing of paths and the texts of a few files that [`wanted`] names; whoever calls reads them. Every
-//! ecosystem that is there is detected, also in folders: members of a workspace are covered by its root's command, others
-//! get a gate each. Linters are soft gates. What a gate is, and whether its output proves anything, lives in [`gate`](crate::gate), what a protection means in
-//! [`protect`](crate::protect).
+//! Functions over a listing of paths and the texts of the few files that [`wanted`] names; the caller reads them. Every
+//! ecosystem is detected, also in folders: the root's command covers members of a workspace, other folders get a gate
+//! each. Linters are soft gates. What a gate is, and whether its output proves anything, is in [`gate`](crate::gate);
+//! what a protection means is in [`protect`](crate::protect).
 
 mod draft;
 mod golang;

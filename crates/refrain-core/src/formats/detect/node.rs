@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::draft::Draft;
 use super::listing::{Listing, contains, has_line, join, split};
 
-/// What decides in any such project.
+/// Protected files of any such project.
 const PROTECT: &[&str] = &[
     "**/.npmrc",
     "**/.yarnrc",
@@ -48,7 +48,7 @@ const PROTECT: &[&str] = &[
 ];
 
 const TESTS: &[&str] = &[
-    // What `node --test` takes for tests.
+    // The names that `node --test` takes for tests.
     "**/test.*",
     "**/test-*.*",
     "**/*-test.*",
@@ -64,7 +64,7 @@ const TESTS: &[&str] = &[
     "**/cypress/**",
 ];
 
-/// What of a manifest decides: its scripts, and the configuration of tools that may stand there.
+/// The parts of a manifest that decide: its scripts, and the configuration of tools that may be there.
 const FROZEN: &[&str] =
     &["scripts", "jest", "mocha", "ava", "c8", "nyc", "babel", "eslintConfig", "prettier", "packageManager"];
 
@@ -184,7 +184,7 @@ fn is_member(listing: &Listing, root: &Package<'_>, folder: &str) -> bool {
     matches(with) && !matches(without.iter().map(|glob| &glob[1..]).collect())
 }
 
-/// The manager whose lock file lies in the package's folder, or the nearest above it; where none does, the one that
+/// The manager whose lock file is in the package's folder, or the nearest above it; if there is none, the one that
 /// `packageManager` names.
 fn runner(listing: &Listing, packages: &[Package<'_>], package: &Package<'_>) -> &'static str {
     const LOCKS: &[(&str, &str)] = &[
@@ -225,7 +225,7 @@ fn does_something(script: &str) -> bool {
     !only_words && !watches && !mends
 }
 
-/// How a script is run: nothing asks, watches or writes snapshots where `CI` is set.
+/// How a script is run: nothing asks, watches or writes snapshots when `CI` is set.
 fn call(runner: &str, script: &str) -> String {
     let run = if script == "test" && runner != "bun" { "" } else { " run" };
     format!("CI=true {runner}{run} {script}")
@@ -235,7 +235,7 @@ fn slug(script: &str) -> String {
     script.replace(':', "-")
 }
 
-/// What Deno takes for a module.
+/// The extensions of Deno's modules.
 const SOURCES: &[&str] = &["ts", "tsx", "mts", "js", "jsx", "mjs"];
 
 fn deno(draft: &mut Draft<'_>) {

@@ -4,7 +4,7 @@ use super::draft::{Draft, Offer};
 use super::listing::Listing;
 use super::{golang, node, others, python, rust, tasks};
 
-/// What decides in any repository: what runs in its continuous integration, before its commits, and around its tests.
+/// Protected files of any repository: those that run in continuous integration, before commits, and around tests.
 const PROTECT: &[&str] = &[
     "/.github/workflows/**",
     "/.github/actions/**",
@@ -33,14 +33,14 @@ const PROTECT: &[&str] = &[
     "**/.mise.toml",
 ];
 
-/// A manifest for which the note about what was passed over is worth its line.
+/// A manifest for which the note about skipped files is worth its line.
 const MANIFESTS: &[&str] = &["Cargo.toml", "package.json", "pyproject.toml", "go.mod"];
 
 /// How many of those are named.
 const NAMED: usize = 5;
 
-/// The gates and protections that a repository offers; the same listing always makes the same offer. Where no hard gate is
-/// among them, a note says so: nothing would be proven.
+/// The gates and protections that a repository offers; the same listing always makes the same offer. If it has no hard
+/// gate, a note says so: nothing would be proven.
 #[must_use]
 pub fn offer(listing: &Listing) -> Offer {
     let mut draft = Draft::new(listing);

@@ -1,5 +1,5 @@
-//! Ecosystems that one manifest and one command say all of. A folder below another one of the same ecosystem belongs to that:
-//! their runners know their modules.
+//! Ecosystems that one manifest and one command describe. A folder below another of the same ecosystem belongs to that
+//! one: its runner knows its modules.
 
 use super::draft::Draft;
 use super::listing::{Listing, contains, has_line, join, split};
@@ -7,7 +7,7 @@ use super::listing::{Listing, contains, has_line, join, split};
 struct Ecosystem {
     /// Whether a file of this name makes a folder a project.
     is_manifest: fn(&str) -> bool,
-    /// Whether a path below the folder is a test. Where there is none, no gate is offered.
+    /// Whether a path below the folder is a test. If there is none, no gate is offered.
     is_test: fn(&str) -> bool,
     /// The gates of a folder.
     gates: fn(&mut Draft<'_>, &str),
@@ -112,7 +112,7 @@ const ALL: &[Ecosystem] = &[
     },
     Ecosystem {
         is_manifest: |name| name == "CMakeLists.txt",
-        // Whatever a test is called there, it is declared.
+        // CMake declares its tests, under any file name.
         is_test: |_| true,
         gates: ctest,
         protect: &["**/CTestConfig.cmake", "**/CTestCustom.*", "**/.clang-tidy", "**/.clang-format"],

@@ -1,4 +1,5 @@
-//! Python: pytest, unittest, Django, hatch, tox, nox; run in the environment of uv, Poetry, PDM or Pipenv where one is used.
+//! Python: pytest, unittest, Django, hatch, tox, nox; run in the environment of uv, Poetry, PDM or Pipenv if one is
+//! used.
 
 use toml::{Table, Value};
 
@@ -18,7 +19,7 @@ const PROTECT: &[&str] = &[
     "**/sitecustomize.py",
     "**/usercustomize.py",
     "**/*.pth",
-    // `python -m` looks where it stands first.
+    // `python -m` looks in the current folder first.
     "**/pytest.py",
     "**/pytest/__init__.py",
     "**/_pytest/__init__.py",
@@ -35,7 +36,7 @@ const PROTECT: &[&str] = &[
     "**/.python-version",
 ];
 
-/// What of a manifest decides.
+/// The parts of a manifest that decide.
 const FROZEN: &[&str] = &[
     "tool.pytest",
     "tool.coverage",
@@ -84,10 +85,10 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
     let mut is_any = false;
     for folder in &folders {
         let project = Project::read(listing, folder);
-        // A manifest above may only configure a linter for what has manifests of its own.
+        // A manifest above may only configure a linter for folders with manifests of their own.
         let tests: Vec<&str> = listing.below(folder, &folders).filter(|path| is_python_test(path)).collect();
         is_any |= project.lints(draft);
-        // Also where there is none: a new one may configure pytest.
+        // Even if there is none: a new one may configure pytest.
         draft.protect_part(folder, "pyproject.toml", FROZEN, &[]);
         if tests.is_empty() {
             let declares = listing.has(folder, "setup.py") || project.table.contains_key("project");
@@ -117,7 +118,7 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
 struct Project<'a> {
     listing: &'a Listing,
     folder: &'a str,
-    /// `pyproject.toml`, empty where there is none that can be read.
+    /// `pyproject.toml`, empty if there is none that can be read.
     table: Table,
 }
 
@@ -144,7 +145,7 @@ impl<'a> Project<'a> {
         self.listing.text(self.folder, file).is_some_and(|text| text.lines().any(is_it))
     }
 
-    /// What stands before a command so that it runs in the project's environment.
+    /// The prefix of a command that runs it in the project's environment.
     fn prefix(&self) -> &'static str {
         let at_top = |name| self.has(name) || self.listing.has("", name);
         match () {
@@ -200,7 +201,7 @@ impl<'a> Project<'a> {
                 let from = if under_tests { " -s tests" } else { "" };
                 ("unittest", format!("{}python3 -m unittest discover{from}", self.prefix()))
             }
-            // What is written for unittest runs there too.
+            // Tests written for unittest run there too.
             () => ("pytest", self.call("pytest", "")),
         }
     }
@@ -215,7 +216,7 @@ impl<'a> Project<'a> {
             || self.has("mypy.ini")
             || self.has(".mypy.ini")
             || self.has_section("setup.cfg", "mypy");
-        // Without files in its configuration mypy wants to be told which.
+        // Without files in its configuration mypy needs them as arguments.
         let files = if self.tool("mypy").is_some_and(|mypy| mypy.get("files").is_some()) { "" } else { " ." };
         let pyright = self.has("pyrightconfig.json") || self.tool("pyright").is_some();
         let rows = [

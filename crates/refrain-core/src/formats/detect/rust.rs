@@ -6,7 +6,7 @@ use toml::{Table, Value};
 use super::draft::Draft;
 use super::listing::{contains, join};
 
-/// What decides in any Rust project.
+/// Protected files of any Rust project.
 const PROTECT: &[&str] = &[
     "**/.cargo/config",
     "**/.cargo/config.toml",
@@ -19,7 +19,7 @@ const PROTECT: &[&str] = &[
     "**/.rustfmt.toml",
 ];
 
-/// What of a manifest decides: which tests are built, and how.
+/// The parts of a manifest that decide: which tests are built, and how.
 const FROZEN: &[&str] = &[
     "lib",
     "lints",
@@ -85,7 +85,7 @@ fn gates(draft: &mut Draft<'_>, folder: &str, is_workspace: bool) {
     );
 }
 
-/// Whether a workspace says that the folder is none of its own.
+/// Whether a workspace excludes the folder.
 fn excludes(manifest: &Table, root: &str, folder: &str) -> bool {
     let relative = folder[root.len()..].trim_start_matches('/');
     let excluded =

@@ -1,8 +1,9 @@
-//! The files that a gate's shell script reads or runs: `. ./lib.sh`, `sh x.sh`, `./ci/check`. Those that decide whether the
-//! gate passes are protected with it; those that it tests are the work, and stay free.
+//! The files that a gate's shell script reads or runs: `. ./lib.sh`, `sh x.sh`, `./ci/check`. Those that decide whether
+//! the gate passes are protected with it; those that it tests are the work, and stay free.
 //!
-//! A script seldom says which of both a file is. Its folder and its name do (`ci/`, `scripts/`, `lib.sh`, `test-helpers.sh`),
-//! and so does how it is used: a file whose output, or whose functions' output, the script compares is under test.
+//! A script seldom says which of the two a file is. Its folder and its name do (`ci/`, `scripts/`, `lib.sh`,
+//! `test-helpers.sh`), and so does how it is used: a file whose output, or whose functions' output, the script compares
+//! is under test.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +18,7 @@ pub(super) struct Called {
     pub(super) path: String,
     /// It is read into the script's own shell.
     pub(super) is_sourced: bool,
-    /// The script takes what it prints, so that it may be under test.
+    /// The script captures its output, so that it may be under test.
     pub(super) is_taken: bool,
     pub(super) has_arguments: bool,
 }
@@ -129,7 +130,7 @@ pub(super) fn called(text: &str) -> BTreeSet<Called> {
     found
 }
 
-/// Whether a file that a script calls decides with it, and is not what it tests. `text` is the file's, where it is known,
+/// Whether a file that a script calls decides with it, and is not what it tests. `text` is the file's, if known,
 /// `callers` those of all scripts.
 pub(super) fn decides(called: &Called, path: &str, text: Option<&str>, callers: &[&str]) -> bool {
     let folder = split(path).0;
@@ -266,7 +267,7 @@ fn is_condition(script: &str, function: &str) -> bool {
     script.lines().any(asks)
 }
 
-/// Where a called file may lie: seen from the folder that the gate runs in, and from that of the script.
+/// Where a called file may be: relative to the folder that the gate runs in, and to that of the script.
 pub(super) fn places(called: &Called, folder: &str, script: &str) -> Vec<String> {
     let mut places = vec![join(folder, &called.path), join(split(script).0, &called.path)];
     places.dedup();

@@ -1,6 +1,6 @@
-//! Runners of any language: make, just, scripts. At the top of a repository they stand beside the gates of its ecosystems,
-//! because they may do more than those; one that runs the very same command is no second gate. In folders they stand in
-//! where nothing else covers the folder: there, they are mostly called from the top.
+//! Runners of any language: make, just, scripts. At the top of a repository they are offered beside the gates of its
+//! ecosystems, because they may do more; a runner with the very same command is no second gate. In a folder they are
+//! offered only if nothing else covers it: there, they are mostly called from the top.
 
 use super::draft::Draft;
 use super::listing::{SCRIPTS, join, split};
@@ -9,7 +9,7 @@ use super::listing::{SCRIPTS, join, split};
 const MAKEFILES: &[&str] = &["GNUmakefile", "makefile", "Makefile"];
 const JUSTFILES: &[&str] = &["justfile", "Justfile", ".justfile"];
 
-/// What is run for tests, the first that is there, and for linters.
+/// The names of tasks for tests, of which the first that exists is used, and for linters.
 const TEST: &[&str] = &["test", "tests", "check"];
 const LINT: &[&str] = &["lint"];
 
@@ -19,8 +19,8 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
         let Some(file) = listing.first(folder, MAKEFILES) else { continue };
         let targets = targets(listing.text(folder, file).unwrap_or_default());
         if offer(draft, folder, "make", &targets) {
-            // Any of the three names takes precedence over another, or is included. Make remakes a makefile from `Makefile.sh`, and
-            // from what version control systems of old keep.
+            // Any of the three names takes precedence over another, or is included. Make remakes a makefile from
+            // `Makefile.sh`, and from what version control systems of old keep.
             let globs = [
                 MAKEFILES[0],
                 "Makefile",
@@ -50,11 +50,11 @@ pub(super) fn detect(draft: &mut Draft<'_>) {
     scripts(draft);
 }
 
-/// What make or just can run.
+/// A task of make or just.
 #[derive(Debug, PartialEq, Eq)]
 struct Task<'a> {
     name: &'a str,
-    /// Its only line, where it has no more and depends on nothing.
+    /// Its only line, if it has no more and depends on nothing.
     line: Option<&'a str>,
     /// All its lines.
     recipe: Vec<&'a str>,

@@ -452,7 +452,7 @@ const CHEATS: &[(&str, Change)] = &[
     (".env.test", Change::Added(Kind::File)),
 ];
 
-/// What honest work touches.
+/// Files that honest work touches.
 const HONEST: &[(&str, Change)] = &[
     ("src/lib.rs", Change::Modified(Kind::File)),
     ("src/new.rs", Change::Added(Kind::File)),
@@ -495,7 +495,7 @@ proptest! {
     // Each case compiles all the globs.
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Every glob that is offered can be read, names are told apart, and the order of the paths does not matter.
+    /// Every glob that is offered can be read, names are unique, and the order of the paths does not matter.
     #[test]
     fn an_offer_is_whole(
         mut paths in proptest::collection::vec(
@@ -546,7 +546,7 @@ fn scripts_that_a_gate_calls_are_protected_where_they_say_that_they_check() {
     assert_eq!(package("a[1]", scripts), ["/a[[]1[]]/ci/build.sh", "/a[[]1[]]/selftest.js"]);
     assert_eq!(calls(&[("Makefile", "test:\n\t@sh check.sh\n"), ("check.sh", "")]), ["/check.sh"]);
     assert!(calls(&[("Makefile", "test:\n\t@sh check.sh\n")]).is_empty());
-    // What those read and run in turn, and not what they test.
+    // The files that those read and run in turn, and not those that they test.
     let script = ". ./lib/common.sh\n. \"$(dirname \"$0\")/src/sum.sh\"\nsh ci/deep.sh\n[ \"$(sh greet.sh)\" = hi ] || exit 1\n";
     let files = [
         ("test.sh", script),
@@ -568,7 +568,7 @@ fn scripts_that_a_gate_calls_are_protected_where_they_say_that_they_check() {
     assert!(offered(&files).protect.contains(&"/rules".to_owned()));
     let protect = offered(&[("test.sh", "[ ! -f .env ] || . ./.env\n")]).protect;
     assert!(protect.contains(&"/.env".to_owned()), "settings that are not there yet: {protect:?}");
-    // What `node --test` would run.
+    // The files that `node --test` would run.
     let protect = offered(&[("package.json", r#"{"scripts":{"test":"node --test"}}"#)]).protect_existing;
     let protected = Protected::new(&[], &protect).unwrap();
     for path in ["test.js", "a/test.mjs", "test-a.js", "a-test.cjs", "a_test.js", "test/a.js"] {

@@ -1,8 +1,8 @@
-//! What checked the work of a loop of another system. A command that its file names is only ever shown.
+//! The check that another system ran on a loop's work. A command from its file is only shown.
 
 use crate::prompt::state_file::front_matter;
 
-/// What checked a loop's work in another system.
+/// The check of a loop's work in another system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Check {
     /// Tests and a reviewer, as its system always has them.

@@ -13,11 +13,11 @@ use crate::machine::MachineEnd;
 use crate::spec::{AgentKind, OutputFormat, PromptMode, Spec};
 use crate::text::clip;
 
-/// Where it lies in a project: there is one.
+/// Its path in a project: there is one.
 pub(super) const FILE: &str = ".descartes/loop-state.json";
 
 const VERSION: &str = "1.0";
-/// How much of what an iteration said is shown, in bytes.
+/// How much of an iteration's message is shown, in bytes.
 const PREVIEW: usize = 500;
 
 #[derive(Serialize)]
@@ -56,7 +56,7 @@ struct Config<'a> {
 struct Backend {
     backend_type: &'static str,
     prompt_mode: &'static str,
-    /// Values of variables are nobody else's.
+    /// The values of variables are private.
     environment: BTreeMap<String, String>,
     output_format: &'static str,
 }
@@ -199,7 +199,7 @@ fn summary(attempt: &Attempt, spec: &Spec) -> Summary {
     }
 }
 
-/// What is read of it. What may be left out there may be left out here.
+/// What is read of it. Fields that are optional there are optional here.
 #[derive(Deserialize)]
 struct Read {
     version: String,

@@ -1,5 +1,5 @@
-//! What a file of another system says of a loop: data that somebody else wrote, none of which is believed. A value outside of
-//! its format is refused, never guessed around, and a program that it names is only ever shown.
+//! What a file of another system says of a loop. It is untrusted data: a value outside its format is refused, never
+//! guessed around, and a program that it names is only shown.
 
 use std::fmt;
 
@@ -35,30 +35,29 @@ pub enum System {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignLoop {
     pub system: System,
-    /// How it is called there.
+    /// Its name there.
     pub id: Option<LoopId>,
-    /// When the loop of Refrain's began that it shows; none where Refrain did not write it.
+    /// When the Refrain loop that it shows began; none if Refrain did not write it.
     pub began: Option<Timestamp>,
-    /// What it is to do.
     pub prompt: Prompt,
-    /// What it ran, as it could be typed; none where its system knows one agent only. Nobody runs it because it stands here.
+    /// What it ran, as a command line; none if its system knows only one agent. It is shown, never run.
     pub command: Option<String>,
     /// The words that claim the work done.
     pub promised: Promised,
-    /// How many iterations it may have in all; none is as many as it takes.
+    /// How many iterations it may have in total; none is without a limit.
     pub cap: Option<u32>,
     /// How many of them were counted.
     pub iteration: u32,
     pub standing: Standing,
-    /// What checked its work there; none where nothing did. Refrain never runs a command because it stands here.
+    /// What checked its work there; none if nothing did. Refrain never runs a command from it.
     pub check: Option<Check>,
 }
 
-/// What a loop is to do.
+/// The prompt of a loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Prompt {
     Text(String),
-    /// What this file says, by its name in the project.
+    /// The content of this file, by its name in the project.
     File(String),
     /// The file does not say.
     Unsaid,
@@ -69,16 +68,16 @@ pub enum Prompt {
 pub enum Promised {
     /// These.
     Words(PromiseText),
-    /// None: it ends where its agent ends well.
+    /// None: it ends when its agent ends well.
     Never,
-    /// The file does not say, or says that it never ends by itself: Refrain's own.
+    /// The file does not say, or says that it never ends by itself: Refrain's own default applies.
     Unsaid,
 }
 
-/// Why a file cannot be gone on with.
+/// Why a loop cannot continue from a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unread {
-    /// Nobody's.
+    /// No known system wrote it.
     #[error(
         "no system that is known writes such a file; accepted are the loop states of Synthex, Descartes, Randroid, Conclave and the Ralph loop"
     )]
@@ -86,31 +85,30 @@ pub enum Unread {
     /// It lacks something, or a value is of the wrong kind.
     #[error("it is no state of {system}'s: {why}")]
     Damaged {
-        /// Whose it seems to be.
+        /// The system that seems to have written it.
         system: System,
-        /// What is wrong with it.
         why: String,
     },
     /// A value that cannot be taken.
     #[error("{key}: {found}: accepted {accepted}")]
     Value {
-        /// Where it stands.
+        /// The place of the value.
         key: &'static str,
-        /// What stands there.
+        /// The value.
         found: String,
-        /// What would be.
+        /// The accepted values.
         accepted: String,
     },
-    /// It is about many tasks, whose file says what is left of them.
+    /// It is about many tasks; their file says what is left.
     #[error("it is the state of a plan, of tag {tag:?}; what is left of that its tasks say themselves")]
     Plan {
         tag: String,
-        /// The words that go on with it, as they can be typed.
+        /// The words that continue it, as they can be typed.
         words: String,
     },
 }
 
-/// Why a loop that was read does not go on.
+/// Why a loop that was read cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotNow {
     /// It came to its end there.
@@ -119,35 +117,35 @@ pub enum NotNow {
     /// There is no iteration left.
     #[error("its iterations are used up: {used} of {cap}; accepted is --max-iterations {} to {most}", used + 1)]
     UsedUp {
-        /// How many were counted.
+        /// Counted iterations.
         used: u32,
-        /// How many it may have.
+        /// The limit.
         cap: u32,
         /// The most that it can be given.
         most: u32,
     },
     #[error("it may have {cap} iterations, and had {used}: at most {} more at a time; accepted is --max-iterations {} to {most}", Limits::MAX_GRANT, used + 1)]
     TooMany {
-        /// How many were counted.
+        /// Counted iterations.
         used: u32,
-        /// How many it may have.
+        /// The limit.
         cap: u32,
         /// The most that it can be given.
         most: u32,
     },
 }
 
-/// More iterations nobody counted; fewer than would overflow a counter.
+/// A larger count is implausible; a smaller one cannot overflow a counter.
 const MOST_COUNTED: u32 = 1_000_000;
 
-/// How much of what stands in a file a refusal repeats, in bytes.
+/// How much of a file's content a refusal repeats, in bytes.
 const SHOWN: usize = 400;
 
 impl ForeignLoop {
-    /// How many iterations it may have in all, those that were counted there among them.
+    /// How many iterations it may have in total, with those that were counted there.
     ///
     /// # Errors
-    /// [`NotNow`] where it does not go on with `asked`, or without.
+    /// [`NotNow`] if it cannot continue with `asked`, or without.
     pub fn total(&self, asked: Option<u32>) -> Result<u32, NotNow> {
         match self.standing {
             Standing::Completed => return Err(NotNow::Over("completed")),
@@ -155,7 +153,7 @@ impl ForeignLoop {
             Standing::Running | Standing::MaxIterationsReached | Standing::Crashed => {}
         }
         let (used, most) = (self.iteration, self.iteration + Limits::MAX_GRANT);
-        // What had no end there has one here, and it is said.
+        // A loop without a limit there gets one here, and a note says so.
         let cap = asked.or(self.cap).unwrap_or(used + Limits::DEFAULT_ITERATIONS);
         let is_over = self.standing == Standing::MaxIterationsReached && asked.is_none();
         match cap {
@@ -204,14 +202,14 @@ pub(super) fn words(text: &str) -> Result<PromiseText, Unread> {
     values::promise(text).map_err(|error| value("completion_promise", &text, error))
 }
 
-/// A number of iterations that can be gone on from.
+/// A number of iterations that a loop can continue from.
 pub(super) fn counted(iteration: u32) -> Result<u32, Unread> {
     let accepted = || value("iteration", &iteration, format!("are whole numbers in 0..={MOST_COUNTED}"));
     Some(iteration).filter(|iteration| *iteration <= MOST_COUNTED).ok_or_else(accepted)
 }
 
-/// A task that stands in such a file. It reaches the agent as an argument, and must not be one of its options; and a person
-/// who looks at it must see all of it.
+/// A task from such a file. It reaches the agent as an argument, so it must not be one of its options; and a person who
+/// looks at it must see all of it.
 pub(super) fn prompt(text: &str) -> Result<Prompt, Unread> {
     if text.trim().is_empty() {
         return Ok(Prompt::Unsaid);

@@ -8,11 +8,11 @@ use crate::ids::LoopId;
 use crate::r#loop::LoopState;
 use crate::prompt::state_file::front_matter;
 
-/// How a loop stands, in the words that those systems have: there are no others.
+/// How a loop stands, in the only words that those systems have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// It goes on, or can as it is: a pause is none of their ends.
+    /// It runs, or can continue as it is: a pause is none of their ends.
     Running,
     /// It is done.
     Completed,
@@ -20,12 +20,12 @@ pub enum Standing {
     Cancelled,
     /// It used up its iterations.
     MaxIterationsReached,
-    /// It broke off, for whatever other reason.
+    /// It broke off, for any other reason.
     Crashed,
 }
 
 impl Standing {
-    /// How a loop stands; one that has not ended and that nobody drives broke off.
+    /// How a loop stands; one that has not ended and has no runner broke off.
     #[must_use]
     pub fn of(state: &LoopState, is_driven: bool) -> Self {
         match state.ended.map(|ended| ended.end) {
@@ -41,7 +41,7 @@ impl Standing {
     }
 }
 
-/// What every file of Refrain's holds beside what its format asks for.
+/// The fields that every file of Refrain's has besides those of its format.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Mark {
     pub(super) refrain_loop: LoopId,

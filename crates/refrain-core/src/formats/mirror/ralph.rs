@@ -8,10 +8,10 @@ use super::parts::{Mark, Standing, pretty};
 use crate::event::Exit;
 use crate::r#loop::{Attempt, LoopState};
 
-/// Their names in the working folder, the one that says whose they are first.
+/// Their names in the working folder; the first says which loop owns them.
 pub(super) const FILES: [&str; 2] = [".ralph_state.json", ".ralph_context.md"];
 
-/// What `context.md` says, under the heading that seed 004 gives it.
+/// The content of `context.md`, under the heading of seed 004.
 pub(super) fn context(text: &str) -> String {
     text.replacen("# Loop Context:", "# Ralph Loop Context:", 1)
 }
@@ -20,7 +20,7 @@ pub(super) fn document(state: &LoopState, mark: Mark) -> String {
     pretty(&Ralph::of(state, mark))
 }
 
-/// What is read of it. Its prompt lies in a file that it does not name.
+/// What is read of it. Its prompt is in a file that it does not name.
 #[derive(Deserialize)]
 struct Read {
     task_id: String,
@@ -80,7 +80,7 @@ type Failed<'a> = (&'a str, Option<i32>, Option<String>);
 impl<'a> Ralph<'a> {
     fn of(state: &'a LoopState, mark: Mark) -> Self {
         let charged = || state.attempts.iter().filter(|attempt| attempt.charged);
-        // An iteration that was stopped before its gates says nothing of them: what they said before it stands.
+        // An iteration that was stopped before its gates says nothing of them: their results before it hold.
         let proven = charged().rev().find(|attempt| attempt.proof.is_some());
         let last = proven.and_then(|attempt| failed(state, attempt));
         let tried = |attempt: &'a Attempt| {

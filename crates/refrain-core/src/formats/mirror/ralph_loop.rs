@@ -6,10 +6,10 @@ use super::Standing;
 use super::found::{ForeignLoop, Promised, System, Unread, counted, prompt, words};
 use crate::prompt::state_file::front_matter;
 
-/// Where it lies in a project.
+/// Its path in a project.
 pub const PATH: &str = ".claude/ralph-loop.local.md";
 
-/// What a session is told that begins a loop beside one of that plugin (seed 000).
+/// The note for a session that begins a loop beside one of that plugin (seed 000).
 pub const ADVISORY: &str = "Note: --loop overrides Ralph Loop. The ralph-loop plugin's state file is unchanged; cancel the ralph loop separately if you want it gone.";
 
 #[derive(Deserialize)]
@@ -42,7 +42,7 @@ pub(super) fn read(matter: &str, body: &str) -> Result<ForeignLoop, Unread> {
         command: None,
         promised: match read.completion_promise.as_deref().map(words).transpose()? {
             Some(text) => Promised::Words(text),
-            // It goes on until its iterations are used up, whatever its agent says.
+            // It continues until its iterations are used up, regardless of what its agent says.
             None => Promised::Unsaid,
         },
         cap: Some(read.max_iterations).filter(|cap| *cap > 0),

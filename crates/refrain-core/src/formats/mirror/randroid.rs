@@ -9,7 +9,7 @@ use super::parts::{Mark, Standing};
 use crate::git::Workflow;
 use crate::r#loop::LoopState;
 
-/// Where it lies in a project: there is one. The seed's own lies in the folder of its skill, which no project has.
+/// Its path in a project: there is one. The seed's own is in the folder of its skill, which no project has.
 pub(super) const FILE: &str = "loop.local.md";
 
 pub(super) fn document(state: &LoopState, standing: Standing, mark: &Mark) -> String {
@@ -40,7 +40,7 @@ pub(super) fn document(state: &LoopState, standing: Standing, mark: &Mark) -> St
     text
 }
 
-/// A word that is a text in YAML as it stands, or one in quotation marks.
+/// A word that is a plain text in YAML, or one in quotation marks.
 fn scalar(promise: Option<&str>) -> String {
     let Some(text) = promise else { return "null".to_owned() };
     let is_word = text.chars().all(|c| c.is_ascii_uppercase() || c == '_')

@@ -1,11 +1,11 @@
-//! Reads a file of another system: which one it is follows from what the file holds, not from its name.
+//! Reads a file of another system, which is recognized by its content, not by its name.
 
 use super::found::{ForeignLoop, Unread};
 use super::parts::Mark;
 use super::{check, descartes, ralph, ralph_loop, randroid, scud, synthex};
 use crate::prompt::state_file::front_matter;
 
-/// What the file says of a loop.
+/// Reads a loop from another system's file.
 pub fn read(text: &str) -> Result<ForeignLoop, Unread> {
     let mut found = dispatch(text)?;
     if let Some(mark) = Mark::found(text) {

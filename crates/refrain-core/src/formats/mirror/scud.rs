@@ -1,5 +1,5 @@
-//! Seed 001's `.scud/loop-state.json`: how far it got with the tasks of a tag. The tasks say themselves what is left, so that
-//! only the words are read that go on with them.
+//! Seed 001's `.scud/loop-state.json`: how far it got with the tasks of a tag. The task file says what is left, so only
+//! the words that continue it are read.
 
 use serde::Deserialize;
 
@@ -16,7 +16,7 @@ struct Config {
     plan_path: Option<String>,
 }
 
-/// Nobody types more, in bytes.
+/// Longer than any value that a person types, in bytes.
 const LONGEST: usize = 2000;
 
 /// Never a loop: what a person types in its place.
@@ -24,7 +24,7 @@ pub(super) fn read(text: &str) -> Result<ForeignLoop, Unread> {
     let system = System::Scud;
     let Read { config: Config { tag, plan_path } } =
         serde_json::from_str(text).map_err(|error| system.damaged(&error))?;
-    // Its verification is left out: a file that somebody else made hands nobody a command to paste.
+    // Its verification is omitted: a file of unknown origin must not give the user a command to paste.
     let plan = plan_path.map(|path| format!("--plan={path}"));
     let words: Vec<_> = [format!("--tag={tag}")].into_iter().chain(plan).collect();
     let words = shlex::try_join(words.iter().map(String::as_str)).map_err(|error| system.damaged(&error))?;

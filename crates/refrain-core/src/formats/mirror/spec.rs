@@ -1,4 +1,4 @@
-//! What a specification says of the files of other systems.
+//! The part of a specification on files of other systems.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -9,13 +9,13 @@ use crate::r#loop::LoopState;
 use crate::session::Isolation;
 use crate::spec::Limits;
 
-/// Where its files lie in a project, one a loop.
+/// The folder of its files in a project, one per loop.
 pub(super) const FOLDER: &str = ".synthex/loops";
 
 /// The only version there is.
 const VERSION: u32 = 1;
 
-/// The keys of the schema. Those that may be null must be there all the same.
+/// The keys of the schema. Those that may be null must be present.
 #[derive(Serialize, Deserialize)]
 struct State {
     schema_version: u32,
@@ -39,7 +39,7 @@ struct State {
     exit_reason: Option<String>,
 }
 
-/// What Refrain writes.
+/// The fields that Refrain writes.
 #[derive(Serialize)]
 struct Written {
     #[serde(flatten)]
@@ -54,14 +54,14 @@ pub(super) fn document(state: &LoopState, standing: Standing, mark: Mark) -> Str
     let most = most.clamp(1, Limits::MAX_GRANT);
     let (command, args, isolation) = match &spec.session {
         Some(begun) => (begun.command.clone(), begun.args.clone(), begun.isolation),
-        // What Synthex itself would go on with: an agent of its own each time, with this prompt.
+        // What Synthex itself would continue with: an agent of its own each time, with this prompt.
         None => {
             ("/synthex:loop".to_owned(), format!("--prompt {}", quoted(&spec.prompt)), Isolation::Subagent)
         }
     };
     let over = standing != Standing::Running;
     let exited = state.ended.map_or(state.updated_at, |ended| ended.at);
-    // One that has no promise has one that nobody makes.
+    // A loop without a promise gets one that no agent makes.
     let promise =
         spec.promise.as_ref().map_or_else(|| format!("ALLDONE-{}", spec.id), |it| it.text.to_string());
     let state = State {

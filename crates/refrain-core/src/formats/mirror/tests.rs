@@ -1,5 +1,4 @@
-//! What is written against the schemas of the seeds, told here in words of their own; what is read, case by case; and both
-//! ways at once.
+//! What is written, against the schemas of the seeds in words of our own; what is read, case by case; and round trips.
 
 use proptest::prelude::*;
 use rstest::rstest;
@@ -94,7 +93,7 @@ fn states() -> Vec<(LoopState, Standing)> {
     ]
 }
 
-/// A key, and whether a value can stand there.
+/// A key, and whether a value is valid there.
 type Check<'a> = (&'a str, &'a dyn Fn(&Value) -> bool);
 
 /// Seed 000's schema, key by key, in the words of its own validator.

@@ -1,4 +1,4 @@
-//! What a person typed behind a session's command, less what only the loop around it was told.
+//! What a person typed after a session's command, without the parts that only concern the loop.
 
 /// Options of a loop, and whether a value follows each.
 const OPTIONS: [(&str, bool); 12] = [
@@ -16,15 +16,16 @@ const OPTIONS: [(&str, bool); 12] = [
     ("--isolation", true),
 ];
 
-/// What is left.
+/// The rest of the line.
 pub(super) struct Line {
-    /// What the loop's agent is to be told.
+    /// The prompt for the loop's agent.
     pub(super) prompt: String,
     /// The file that says it, in its place.
     pub(super) file: Option<String>,
 }
 
-/// Reads it. The generic command's prompt is what is left; any other command is one to be run again, with what is left.
+/// Reads it. The generic command's prompt is the rest of the line; any other command is run again, with the rest of the
+/// line.
 pub(super) fn line(command: &str, args: &str) -> Line {
     let (mut rest, mut left, mut prompt, mut file) = (args, String::new(), None, None);
     while let Some(c) = rest.chars().next() {
@@ -65,7 +66,7 @@ fn option(text: &str) -> Option<(&'static str, bool)> {
     })
 }
 
-/// The first word, as a shell has it, and what stands behind it. A quotation that has no end is all that there is.
+/// The first word, as a shell reads it, and the text after it. An unclosed quotation takes all the rest.
 fn value(text: &str) -> (String, &str) {
     let (mut said, mut quote, mut chars) = (String::new(), None, text.char_indices());
     while let Some((at, c)) = chars.next() {

@@ -1,4 +1,4 @@
-//! How an attempt's end changes the state: what it amounts to, whether it counts, what may come next.
+//! How an attempt's end changes the state: its outcome, whether it counts, what may come next.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::prompt::state_file::WorkStatus;
 use crate::spec::Until;
 
 impl LoopState {
-    /// An attempt is over: what it amounts to, whether it counts, what may come next.
+    /// An attempt is over: its outcome, whether it counts, what may come next.
     pub(super) fn settle(&mut self, flight: InFlight, at: Timestamp, finished: Option<Box<AttemptFinished>>) {
         let cause = Cause::of(finished.as_deref(), flight.child.stopping);
         let spoke = finished.as_deref().and_then(|finished| Some((finished, speaks(finished, cause)?)));
@@ -73,7 +73,7 @@ impl LoopState {
         self.record_iteration();
     }
 
-    /// What an attempt that is refunded means for the next: counted, waited for, or left to a person.
+    /// What a refunded attempt means for the next: counted, waited for, or left to a person.
     fn hindrance(
         &mut self,
         outcome: Outcome,
@@ -95,7 +95,7 @@ impl LoopState {
                 self.refunds_in_a_row += 1;
                 Some(Blocked::OutputLost)
             }
-            // What a person stopped says nothing about the next try.
+            // An attempt that a person stopped says nothing about the next try.
             (Outcome::Interrupted, _) => None,
             (Outcome::Cancelled | Outcome::Lost | Outcome::NotStarted | Outcome::Unresponsive, _) => {
                 self.refunds_in_a_row += 1;
@@ -128,7 +128,7 @@ impl LoopState {
     }
 
     fn claim(&self, finished: &AttemptFinished, exit: Exit) -> Option<ClaimSource> {
-        // That it ended well does not say that there was nothing to do.
+        // A good end does not say that there was nothing to do.
         let is_endless = self.spec.until == Until::Forever;
         match exit {
             _ if finished.promised => Some(ClaimSource::Promise),
@@ -144,14 +144,16 @@ impl LoopState {
     }
 }
 
-/// How an attempt ended whose last word counts: one that had to be stopped says nothing, whatever it printed on the way.
+/// How an attempt ended whose last word counts: one that had to be stopped says nothing, regardless of what it printed
+/// before.
 fn speaks(finished: &AttemptFinished, cause: Cause) -> Option<Exit> {
     let Cause::Itself(exit) = cause else { return None };
     let is_whole = finished.report.as_ref().is_none_or(|report| report.is_final && report.fault.is_none());
     (exit != Exit::Lost && finished.output_error.is_none() && is_whole).then_some(exit)
 }
 
-/// Whether its agent says that a person is needed, however it ended: that stands on disk, and the loop can go on from there.
+/// Whether its agent says that a person is needed, however it ended: that is on disk, and the loop can be resumed from
+/// there.
 pub(super) fn says_blocked(finished: Option<&AttemptFinished>) -> bool {
     finished.is_some_and(|finished| finished.state == Some(WorkStatus::Blocked))
 }

@@ -1,4 +1,5 @@
-//! What was there before the loop: taken at its start, and once more where a person may have worked while it stood still.
+//! The state of the repository before the loop: taken at its start, and again if a person may have worked while it was
+//! stopped.
 
 use std::collections::HashSet;
 
@@ -23,7 +24,7 @@ impl LoopState {
                     true => (new.protected, new.programs, new.hidden),
                     false => (before.protected, before.programs, before.hidden),
                 };
-                // What it could not commit is its own still, and nobody can tell a person's part from it.
+                // What it could not commit is still its own; a person's part cannot be told from it.
                 let dirty =
                     if is_all_new { self.dirty_again(new.dirty, &before.dirty) } else { before.dirty };
                 // The branch that it began on stays the one that it commits to.
@@ -35,8 +36,8 @@ impl LoopState {
         self.publish_from_here(moved);
     }
 
-    /// The user's changes now. A file with changes of both was left out of the commit and keeps its stamp of the start, which
-    /// shows that the loop changed it.
+    /// The user's changes now. A file with changes of both was omitted from the commit and keeps its stamp of the
+    /// start, which shows that the loop changed it.
     fn dirty_again(&self, now: Vec<Dirty>, before: &[Dirty]) -> Vec<Dirty> {
         let left_out = self.git.last.iter().flat_map(|last| &last.left_out);
         let left_out: HashSet<_> = left_out.map(|left| &left.path).collect();
@@ -46,7 +47,7 @@ impl LoopState {
         now.into_iter().map(|dirty| older(&dirty.path).unwrap_or(dirty)).collect()
     }
 
-    /// Whether what is protected may be another by now, and only by a person's doing.
+    /// Whether the protected files may have changed by now, and only by a person.
     pub(super) fn may_be_renewed(&self) -> bool {
         let base = self.git.base.as_ref();
         let is_any = base.is_some_and(|base| base.protected.is_some() || !base.programs.is_empty());

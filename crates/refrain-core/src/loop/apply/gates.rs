@@ -1,5 +1,5 @@
-//! How candidates and gates change the state: what a gate's end amounts to, when the gates are asked once more, and what
-//! comes of it all.
+//! How candidates and gates change the state: a gate's result, when the gates are asked once more, and what follows
+//! from all of it.
 
 use std::mem;
 
@@ -23,19 +23,19 @@ use crate::spec::{Millis, Until};
 enum Word {
     /// It passed, or it did not.
     Said(Option<GateFailure>),
-    /// Nothing, as it was ended for somebody else's sake.
+    /// Nothing, as it was stopped for another reason.
     None,
-    /// Nothing, as nobody saw it end.
+    /// Nothing, as its end was not seen.
     Lost,
-    /// Nothing, as an agent's provider failed it, or it needs a person: no more than an attempt in that state is it the work's
-    /// fault.
+    /// Nothing, as an agent's provider failed it, or it needs a person: no more than an attempt in that state is it the
+    /// work's fault.
     Unable,
-    /// Nobody knows, as not all that it printed was kept.
+    /// Unknown, as not all that it printed was kept.
     Unkept,
 }
 
 impl Word {
-    /// In format 1 a reviewer that was stopped at its time limit failed, whatever its provider had said.
+    /// In format 1 a reviewer that was stopped at its time limit failed, regardless of its provider's state.
     fn of(finished: &GateFinished, stopping: Option<StopReason>, format: u32) -> Self {
         match (stopping, finished.exit) {
             _ if finished.output_error.is_some() => Self::Unkept,
@@ -74,7 +74,7 @@ fn lacks_verdict(finished: &GateFinished) -> bool {
     finished.review.as_ref().is_some_and(|it| matches!(it.verdict, Verdict::Missing { .. }))
 }
 
-/// What kept an agent that reviews from its verdict, where that was not the work.
+/// What kept an agent that reviews from its verdict, if that was not the work.
 fn trouble(finished: &GateFinished) -> Option<(Answer, &Fault)> {
     let reviewed = finished.review.as_ref().filter(|_| lacks_verdict(finished))?;
     let fault = reviewed.report.as_ref()?.fault.as_ref()?;
@@ -93,7 +93,7 @@ impl Word {
 }
 
 impl LoopState {
-    /// Where a loop goes behind an attempt that is charged. What an agent left that gave up is not asked about.
+    /// The phase after a charged attempt. The work of an agent that gave up is not proven.
     pub(super) fn behind(&mut self, of: AttemptId, claim: Option<ClaimSource>) -> Phase {
         self.rounds = 1;
         let proving = Proving::new(Some(of), claim, &self.spec.gates);
@@ -104,7 +104,7 @@ impl LoopState {
         if has_what_to_prove && self.given_up.is_none() {
             return Phase::Proving(Box::new(proving));
         }
-        // What no gate has seen is not committed where a gate, or what is protected, decides.
+        // What no gate has seen is not committed if a gate, or a protection, decides.
         let decides = self.spec.has_hard_gates() || !self.spec.protect.is_empty();
         let uncommitted = self.spec.git.workflow.commits() && !decides;
         Phase::Idle { claim, uncommitted }
@@ -140,7 +140,8 @@ impl LoopState {
         let completes = proving.of.is_some() && self.spec.completes_by_gate();
         let claims = proving.claim.is_some() || completes;
         proving.candidate = Some(candidate.clone());
-        // A claim on what did not pass is looked at again: what git ignores may have changed. So is what would complete the loop.
+        // A claim on a candidate that failed is checked again, because files that git ignores may have changed. So is a
+        // candidate that would complete the loop.
         let fits = |last: &&Proof| {
             !last.restless && last.candidate.is_same(&candidate) && (!claims || last.holds(&self.spec))
         };
@@ -149,7 +150,7 @@ impl LoopState {
         }
         let asked = proving.asked.clone();
         let results = |last: &Proof| {
-            // A reviewer was not asked where something else refused it.
+            // A reviewer was not asked if something else refused it.
             let is_spared = |gate: &usize| self.spec.gates.get(*gate).is_some_and(GateSpec::is_review);
             let refused = last.failing(&self.spec).next().is_some();
             let of = |gate: &usize| match last.of_gate(*gate) {
@@ -168,7 +169,7 @@ impl LoopState {
         Ok(())
     }
 
-    /// What an agent changed that ended well without a word is a claim, where such claims are heard.
+    /// Treats work as a claim if the agent ended well without a word and changed something, when such claims count.
     fn hear_result(&mut self, candidate: &Candidate) {
         let is_same = self.proof.as_ref().is_some_and(|last| last.candidate.is_same(candidate));
         let Phase::Proving(proving) = &mut self.phase else { return };
@@ -209,7 +210,7 @@ impl LoopState {
             self.rounds = 1;
             let mut before = Proving::new(None, None, &self.spec.gates);
             if self.spec.task.is_some() {
-                // What a task begins at has landed, and was verified by that.
+                // The tree that a task begins at has landed, and was verified by that.
                 before.asked.clear();
             }
             self.phase = Phase::Proving(Box::new(before));
@@ -227,7 +228,7 @@ impl LoopState {
         }
     }
 
-    /// What the last iteration of a loop left that ends by its count is proven as if it were claimed.
+    /// The work of the last iteration of a loop that ends by its count is proven as if it were claimed.
     fn prove_count(&mut self) {
         let Some(last) = self.last_charged() else { return };
         let mut proving = Proving::new(Some(last.id), Some(ClaimSource::Count), &self.spec.gates);
@@ -342,7 +343,7 @@ impl LoopState {
         Ok(())
     }
 
-    /// What an agent that reviews used is spent, whatever it said.
+    /// What an agent that reviews used is spent, regardless of its verdict.
     fn reviewed(&mut self, running: &Running, finished: &GateFinished) -> Usage {
         let reviewer = self.spec.gates.get(running.gate).and_then(GateSpec::reviewer).cloned();
         let Some(reviewer) = reviewer else { return Usage::default() };
@@ -374,7 +375,7 @@ impl LoopState {
         at: Timestamp,
     ) {
         let retries = self.spec.gates.get(running.gate).map_or(0, |gate| gate.retries);
-        // What is proven again after a rebase completes no loop of exactly so many before its last iteration.
+        // A proof after a rebase completes no loop of `--exact N` before its last iteration.
         let is_again = self.progress.last_recorded >= self.iteration;
         let may_complete = self.spec.until != Until::Count || self.ends_by_claim() || !is_again;
         let Phase::Proving(proving) = &mut self.phase else { return };
@@ -408,7 +409,7 @@ impl LoopState {
             usage,
         });
         if gate.is_some_and(|gate| gate.hard) && proving.results.last().is_some_and(|last| !last.passed()) {
-            // It is refused anyway: nobody is paid to say so once more.
+            // The claim is refused anyway: do not pay a reviewer to say so again.
             let answered = proving.results.len();
             let is_left = |(at, place): (usize, usize)| {
                 let review = self.spec.gates.get(place).is_some_and(GateSpec::is_review);
@@ -456,7 +457,7 @@ impl LoopState {
         let mut proof = Proof { candidate, results, restless, changed, approval: None };
         let holds = proof.holds(&self.spec);
         let claim = claim.filter(|_| holds);
-        // Of an agent that said nothing of it the gates claim; a count is no claim.
+        // If the agent did not claim, the gates do; a count is no claim.
         let made = claim.filter(|claim| *claim != ClaimSource::Count);
         if let Some(last) = self.attempts.iter_mut().rev().find(|attempt| Some(attempt.id) == of) {
             last.claim = last.claim.or(made);
@@ -503,8 +504,8 @@ impl LoopState {
         }
     }
 
-    /// Whether the tree of a commit that a claim stands on, or that is to be made known outside, is not the proven one, as a
-    /// hook changed it: then it is proven again before that.
+    /// Whether the tree of a commit that a claim rests on, or that is to be published, is not the proven one, as a hook
+    /// changed it: then it is proven again before that.
     pub(super) fn is_another(&mut self, report: &CommitReport) -> bool {
         let Phase::Idle { claim, .. } = self.phase else { return false };
         if claim.is_none() && !self.spec.git.workflow.publishes() {
@@ -531,7 +532,7 @@ impl LoopState {
         true
     }
 
-    /// The gates are asked once more, as the loop's commits lie on what others did now.
+    /// The gates are asked once more, because the loop's commits are now on top of others' work.
     pub(in crate::r#loop) fn prove_rebased(&mut self, claim: Option<ClaimSource>) {
         let Some(last) = self.last_charged().map(|last| last.id) else { return };
         self.rounds = 1;

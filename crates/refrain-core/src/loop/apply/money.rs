@@ -1,16 +1,17 @@
-//! What agents used, as it is counted: attempts, reviewers and critics alike.
+//! How the usage of agents is counted: attempts, reviewers and critics alike.
 
 use super::super::state::{Judged, LoopState};
 use crate::agent::{AgentReport, Scope, Tokens, Usage, Usd};
 use crate::spec::AgentSpec;
 
 impl LoopState {
-    /// What an attempt used, from totals that may be those of its whole session.
+    /// The usage of an attempt, from totals that may be those of its whole session.
     pub(in crate::r#loop) fn account(&mut self, agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
         let Some(report) = report else {
             return Usage::of_run(None, None, false);
         };
-        // Of a session that began with this attempt nothing was used before; of another one only what was heard is known.
+        // A session that began with this attempt used nothing before; of another session only what it reported is
+        // known.
         let known = report.session.id.as_ref().and_then(|id| self.sessions.get(id)).copied();
         let fresh = !report.resumed && known.is_none();
         let tokens_before = known.and_then(|(tokens, _)| tokens).or(fresh.then(Tokens::default));
@@ -37,7 +38,7 @@ impl LoopState {
         agent.priced(Usage::of_run(tokens, cost, report.is_final))
     }
 
-    /// What a reviewer or a critic used is the loop's, too.
+    /// The usage of a reviewer or a critic is the loop's, too.
     pub(in crate::r#loop) fn spend(&mut self, agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
         let used = self.account(agent, report);
         self.spent = self.spent + used;
@@ -57,8 +58,8 @@ impl LoopState {
     }
 }
 
-/// Whether an agent told all that it will, but not what it cost: a cap on money cannot be kept then. One that was cut off
-/// might have.
+/// Whether an agent reported all that it will, but not its cost: a cap on money cannot be kept then. One that was cut
+/// off might have reported it.
 pub(super) fn withholds_cost(report: Option<&AgentReport>, used: Usage) -> bool {
     used.cost.is_none() && report.is_some_and(|report| report.is_final)
 }

@@ -11,7 +11,7 @@ use crate::spec::Millis;
 const SIGINT: i32 = 2;
 const SIGKILL: i32 = 9;
 
-/// What the agents of one run are like.
+/// The character of the agents of one run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Temper {
     /// They work, mostly.
@@ -22,7 +22,7 @@ pub(super) enum Temper {
     Broken,
     /// They hang.
     Stuck,
-    /// Their keepers die.
+    /// Their supervisors die.
     Doomed,
     /// Anything.
     Moody,
@@ -39,7 +39,7 @@ enum Role {
     WorksSlowly,
     LosesItsKeeper,
     CannotStart,
-    /// Prints more than the disk holds, and goes on.
+    /// Prints more than the disk holds, and continues.
     FillsTheDisk,
     MeetsALimit,
     MeetsAnOutage,
@@ -87,7 +87,7 @@ impl Temper {
     }
 }
 
-/// What one agent is going to do. Times are milliseconds.
+/// The script of one agent. Times are milliseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Agent {
     /// When its process is there, or is known not to be.
@@ -95,15 +95,15 @@ pub(super) struct Agent {
     starts: bool,
     fills: bool,
     fault: Option<(FaultKind, Option<Millis>)>,
-    /// What it says that it tries again for, behind its first event.
+    /// What it says that it tries again for, after its first event.
     retry: Option<(FaultKind, Option<Millis>)>,
     /// It printed something.
     has_printed: bool,
-    /// How many tokens it uses for all that it prints, and says so.
+    /// How many tokens it uses for all that it prints, if it reports them.
     uses: Option<u64>,
     used: u64,
     is_cut_off: bool,
-    /// How long it takes to end whom it leaves behind, where it does.
+    /// How long it takes to end the processes that it leaves, if it leaves any.
     leaves: Option<u64>,
     spawned: bool,
     prints: Vec<u64>,
@@ -112,11 +112,11 @@ pub(super) struct Agent {
     promises: bool,
     writes: Option<WorkStatus>,
     pub(super) gives_up: bool,
-    /// How long it goes on after it was told to stop.
+    /// How long it continues after the stop request.
     stubborn: u64,
 }
 
-/// What an agent does next.
+/// The next sign of an agent.
 pub(super) enum Sign {
     Spawned,
     CannotStart,
@@ -124,15 +124,15 @@ pub(super) enum Sign {
     /// It printed how much it has used so far.
     Used(Tokens),
     Filled,
-    /// It waits for its provider by itself.
+    /// It waits for its provider itself.
     Retries(FaultKind, Option<Until>),
-    /// And how long it takes to end whom it left behind, where it did.
+    /// And how long it takes to end the processes that it left, if any.
     Finished(Box<AttemptFinished>, Option<u64>),
 }
 
 impl Agent {
-    /// An agent that is started at `now`. `able` ones claim, if they work at all; some that do not call for a person where it
-    /// `despairs`.
+    /// An agent that is started at `now`. `able` ones claim, if they work at all; some that do not call for a person if
+    /// it `despairs`.
     pub(super) fn sample(
         random: &mut Random,
         temper: Temper,
@@ -207,7 +207,7 @@ impl Agent {
                     (FaultKind::RateLimit, Some(Millis(30_000))),
                     (FaultKind::Limit, Some(Millis(3_600_000))),
                     (FaultKind::Overloaded, Some(Millis(90_000))),
-                    // It tries again soon, as far as it says.
+                    // It tries again soon, according to its message.
                     (FaultKind::Overloaded, None),
                 ])),
                 _ => None,
@@ -224,7 +224,7 @@ impl Agent {
             promises: claims && !by_file,
             writes: match claims {
                 true => by_file.then_some(WorkStatus::Done),
-                // By no number of its own, so that all else stays as it is.
+                // Drawn from no number, so that all other draws stay the same.
                 false => (despairs && !spawns_at.is_multiple_of(8)).then_some(WorkStatus::Blocked),
             },
             gives_up: (by_file || !claims) && random.once_in(12),
@@ -262,7 +262,7 @@ impl Agent {
             };
         }
         let Self { exit, promises, writes, gives_up, leaves, fills, is_cut_off, .. } = *self;
-        // Some programs still tell what they waited for.
+        // Some programs still report what they waited for.
         let slept = self.retry.filter(|_| self.prints.is_empty() && self.stubborn.is_multiple_of(2));
         let fault = self.fault.filter(|_| matches!(exit, Exit::Code(1))).or(slept);
         let report = AgentReport {
@@ -291,7 +291,7 @@ impl Agent {
         Sign::Finished(Box::new(finished), leaves)
     }
 
-    /// The stop ladder begins. An agent that ends of its own while it climbs keeps its own exit.
+    /// The stop ladder begins. An agent that ends by itself meanwhile keeps its own exit.
     pub(super) fn stop(&mut self, now: u64) {
         let forced = now + self.stubborn;
         if self.ends_at.is_none_or(|own| own > forced) {

@@ -1,4 +1,5 @@
-//! Critics that follow a script: most say something, some nothing, some never end. Nothing of the loop's may depend on them.
+//! Critics that follow a script: most say something, some nothing, some never end. No result of the loop may depend on
+//! them.
 
 use super::world::World;
 use crate::agent::{AgentReport, Scope};
@@ -10,7 +11,7 @@ use crate::simulation::random::Random;
 use crate::simulation::tally::Tally;
 use crate::spec::{CritiqueSpec, Millis, OnStuck, Spec};
 
-/// What one critic is going to do. Times are milliseconds.
+/// The script of one critic. Times are milliseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Critic {
     ends_at: Option<u64>,
@@ -38,7 +39,7 @@ pub(super) fn sample_critic(random: &mut Random, spec: &mut Spec) {
     };
 }
 
-/// What an agent that judges was heard to use, where anything was.
+/// What an agent that judges reported as used, if anything.
 pub(super) fn judged(random: &mut Random) -> Option<Box<AgentReport>> {
     let used = random.maybe(2, 1, 200)?;
     Some(Box::new(AgentReport {

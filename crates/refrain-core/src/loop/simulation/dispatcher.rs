@@ -1,5 +1,5 @@
-//! What the engine's dispatcher does, in numbers: record, fold, ask for the next step, execute it; and what askers do where
-//! no runner is alive.
+//! What the engine's dispatcher does, in numbers: record, fold, ask for the next step, execute it; and what a client
+//! does if no runner is alive.
 
 use jiff::Timestamp;
 
@@ -20,11 +20,11 @@ use crate::stuck::Verdict;
 
 /// A run that takes more of these turns spins.
 const MANY_TURNS: u32 = 3_000;
-/// After so many events somebody loses patience, and cancels: without limits nothing else need end a run.
+/// After so many events a person loses patience, and cancels: without limits nothing else need end a run.
 const MANY_EVENTS: u64 = 250;
 
 impl World {
-    /// One runner's life, or what a person does with a loop that stands still; answers whether it may go on.
+    /// One runner's life, or what a person does with a stopped loop; returns whether it may continue.
     pub(super) fn live(&mut self, tally: &mut Tally) -> Result<bool, Crash> {
         self.live = Live::default();
         if std::mem::take(&mut self.torn) {
@@ -33,13 +33,13 @@ impl World {
             tally.add("disk", "a torn line");
         }
         if self.state.ended.is_some() {
-            // An asker may have died between the cancel and the end.
+            // A client may have died between the cancel and the end.
             self.end_if_asked()?;
         }
         if self.state.is_final() {
             return Ok(false);
         }
-        // What is in the inbox of a loop that stands still, its asker does.
+        // Without a runner, the client handles its own request.
         if self.state.ended.is_some() && !self.hear(tally)? {
             let random = &mut self.random;
             match self.person.finds(random, &self.state) {
@@ -63,7 +63,7 @@ impl World {
                 Leave::Approve => self.approve(tally)?,
             }
         } else if self.crashes > 0 && self.state.ended.is_none() && self.random.once_in(8) {
-            // With no runner alive the asker takes the lock, recovers, and does it itself.
+            // With no runner alive the client takes the lock, recovers, and handles the request itself.
             self.recover(tally)?;
             let urgency = self.random.pick(&[Urgency::AfterIteration, Urgency::Now]);
             let ask = match self.random.below(5) {
@@ -79,11 +79,11 @@ impl World {
         } else if self.crashes > 0 && self.state.ended.is_none() && self.random.once_in(6) {
             self.recover(tally)?;
             let more = self.state.charged + 1 + u32::try_from(self.random.below(5)).expect("a small number");
-            // Some grant more; some only say that it shall go on, which takes back a pause that is still to come.
+            // Some grant more; some only resume, which takes back a pending pause.
             let more = self.random.once_in(2).then_some(more);
             let pausing = self.state.pause.is_some();
             if let Ok(event) = self.state.resume(&grant(more, None)) {
-                // What was about to be cancelled gets nothing more, and is only finished.
+                // A loop that was about to be cancelled gets nothing more, and is only finished.
                 let changes = (more.is_some() || pausing) && self.state.cancel.is_none();
                 assert_eq!(event.is_some(), changes, "what is to change is recorded");
                 if let Some(event) = event {
@@ -110,7 +110,7 @@ impl World {
         Ok(true)
     }
 
-    /// A person approves of what the loop waits with; now and then somebody worked there meanwhile.
+    /// A person approves what the loop waits with; now and then the work was changed meanwhile.
     fn approve(&mut self, tally: &mut Tally) -> Result<(), Crash> {
         self.real += self.random.below(1_000_000);
         let Ok(Some(event)) = self.state.approve(&Grant::default(), None) else { return Ok(()) };
@@ -124,7 +124,7 @@ impl World {
         Ok(())
     }
 
-    /// An asker sweeps what a runner left, and records the end that it asked for, but starts nothing.
+    /// A client ends the processes that a runner left, and records the end that it asked for, but starts nothing.
     fn end_if_asked(&mut self) -> Result<(), Crash> {
         if self.state.sweeping {
             self.append(Event::AttemptSwept { killed: 0, survivors: vec![], names: vec![] })?;
@@ -181,7 +181,7 @@ impl World {
                 self.append(event)?;
             }
             match step {
-                // The runner stays until nobody is left of the last attempt.
+                // The runner stays until no process of the last attempt is left.
                 Step::Rest if self.swept_at.is_some() => self.wait(None, tally)?,
                 Step::Rest => return Ok(()),
                 Step::Await { until } => self.wait(until, tally)?,
@@ -240,14 +240,14 @@ impl World {
         let able = self.boasts || u64::from(id.iteration) >= self.able_from;
         let whether = (able, self.despairs);
         let mut agent = Agent::sample(&mut self.random, self.temper, self.real, whether);
-        // Nobody listens for it elsewhere.
+        // A loop outside a plan ignores it.
         agent.gives_up &= self.state.spec.task.is_some();
         self.agent = Some(agent);
         self.live = Live::default();
         tally.add("agent", "started");
     }
 
-    /// Waits for whatever comes first, and takes it.
+    /// Waits for the first thing to happen, and takes it.
     fn wait(&mut self, until: Option<Timestamp>, tally: &mut Tally) -> Result<(), Crash> {
         let now = self.now();
         assert!(until.is_none_or(|until| until > now), "it awaits what has passed");
@@ -365,7 +365,7 @@ impl World {
         }
     }
 
-    /// Nobody is let run past a limit: what was not told to stop has ended before it had to.
+    /// No agent runs past a limit: one that got no stop request has ended before its limit.
     fn assert_in_time(&self, exit: Exit) {
         let flight = self.state.in_flight().expect("what ended was there");
         let Some((_, since)) =
@@ -382,7 +382,7 @@ impl World {
         self.inbox.push_back((request(format!("r{}-{}", self.real, self.written)), ask));
     }
 
-    /// Takes what is in the inbox: heard and told, or refused; a request leaves the inbox only then.
+    /// Takes what is in the inbox: recorded and answered, or refused; a request leaves the inbox only then.
     fn hear(&mut self, tally: &mut Tally) -> Result<bool, Crash> {
         let found = !self.inbox.is_empty();
         while let Some((request, ask)) = self.inbox.front().cloned() {

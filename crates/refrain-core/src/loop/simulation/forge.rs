@@ -1,4 +1,4 @@
-//! What is outside of the loop's repository: a remote that others push to, and a forge that has its own mind.
+//! What is outside the loop's repository: a remote that others push to, and a forge with random answers.
 
 use super::world::World;
 use crate::event::Event;
@@ -10,7 +10,7 @@ use crate::simulation::random::Random;
 use crate::simulation::tally::Tally;
 use crate::spec::Spec;
 
-/// What is really there, whatever the loop knows of it.
+/// What is really there, regardless of what the loop knows.
 #[derive(Debug, Default)]
 pub(super) struct Outside {
     requests: u32,
@@ -18,7 +18,7 @@ pub(super) struct Outside {
     rebases: u32,
 }
 
-/// By numbers of its own, so that all else stays as it is.
+/// Drawn from separate numbers, so that all other draws stay the same.
 pub(super) fn sample_workflow(seed: u64, spec: &mut Spec) {
     if spec.git.workflow == Workflow::Commit {
         let workflows = [Workflow::Commit, Workflow::Push, Workflow::Pr, Workflow::PrMerge];
@@ -27,7 +27,7 @@ pub(super) fn sample_workflow(seed: u64, spec: &mut Spec) {
 }
 
 impl World {
-    /// What is in the repository: now and then somebody worked while the loop stood still.
+    /// What is in the repository: now and then another person worked while the loop was stopped.
     pub(super) fn base(&mut self) -> Event {
         let worked = self.state.spec.git.workflow.publishes() && self.random.once_in(4);
         let head = match &self.state.git.head {
@@ -39,7 +39,7 @@ impl World {
         Event::BaseTaken(Box::new(base))
     }
 
-    /// What comes of an effect. What was done before a crash is found, and not done again.
+    /// The result of an effect. An effect done before a crash is found, and not repeated.
     pub(super) fn publish(&mut self, effect: Effect, tally: &mut Tally) -> Event {
         let said = || "so it was".to_owned();
         let (name, result) = match (self.random.below(16), effect) {

@@ -14,15 +14,15 @@ use crate::simulation::random::Random;
 use crate::simulation::tally::Tally;
 use crate::spec::{Millis, Spec};
 
-/// What one run of a gate is going to do. Times are milliseconds.
+/// The script of one run of a gate. Times are milliseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
     ends_at: Option<u64>,
     finished: GateFinished,
     starts: bool,
-    /// How long it takes to end whom it leaves behind, where it does.
+    /// How long it takes to end the processes that it leaves, if it leaves any.
     leaves: Option<u64>,
-    /// It changes what it is asked about.
+    /// It changes the tree that it is asked about.
     writes: bool,
     stubborn: u64,
 }
@@ -50,8 +50,8 @@ pub(super) fn sample_gates(random: &mut Random, spec: &mut Spec) {
     spec.git.candidates = !random.once_in(3);
 }
 
-/// A command that completes some loops by itself; and whether gates that cannot run block them. By numbers of its own, so that
-/// all else stays as it is.
+/// A command that completes some loops by itself; and whether gates that cannot run block them. Drawn from separate
+/// numbers, so that all other draws stay the same.
 pub(super) fn sample_success(seed: u64, spec: &mut Spec) {
     let mut random = Random::new(seed ^ 0x7375_6363);
     spec.gates_must_run = random.once_in(2);

@@ -1,5 +1,5 @@
-//! What must hold of a journal, kept by rules of its own: simpler than the core's, and written from the words of the
-//! contract, so that the same mistake would have to be made twice.
+//! What must hold of a journal, by rules that are simpler than the core's and written from the words of the contract,
+//! so that the same mistake would have to be made twice.
 
 mod approval;
 mod ending;
@@ -24,7 +24,7 @@ use crate::r#loop::proof::MAX_ROUNDS;
 use crate::prompt::state_file::WorkStatus;
 use crate::spec::{Limits, Spec, Until};
 
-/// What is known of a loop from its records, and from where its runners died.
+/// What is known of a loop from its records, and from when its runners died.
 #[derive(Debug)]
 pub(super) struct Ledger {
     spec: Spec,
@@ -41,28 +41,28 @@ pub(super) struct Ledger {
     asked: BTreeSet<RequestId>,
     cancelled: Option<Urgency>,
     paused: Option<Urgency>,
-    /// Words for the next prompt, and whether an agent was told them.
+    /// Words for the next prompt, and whether an agent got them.
     steering: Vec<(String, bool)>,
     waiting: bool,
     ended: Option<End>,
     driven: bool,
-    /// Somebody drove it since it was last let go on.
+    /// A runner drove it since it was last resumed.
     had_runner: bool,
-    /// What the last attempt left behind is not gone.
+    /// Processes of the last attempt are still there.
     sweeping: bool,
     tokens: u64,
     has_base: bool,
     /// The last iteration whose commit was settled.
     settled: u32,
-    /// It stood still with everything committed, and somebody let it go on.
+    /// It was stopped with everything committed, and a person resumed it.
     stale: bool,
     /// The last iteration is still to be committed.
     uncommitted: bool,
-    /// What the gates are asked about.
+    /// The tree that the gates are asked about.
     tree: Option<Oid>,
     /// The gate in flight: since when, and why it is stopped.
     gate: Option<(GateName, Timestamp, Option<StopReason>)>,
-    /// The last word of each gate: whether it passed, and about what it was asked.
+    /// The last result of each gate: whether it passed, and on which tree.
     words: BTreeMap<GateName, (bool, Option<Oid>)>,
     /// Gates that could not run.
     missing: success::Missing,
@@ -73,19 +73,19 @@ pub(super) struct Ledger {
     critic: Option<(Timestamp, Option<StopReason>)>,
     /// The last iteration that a critic was asked about.
     criticised: u32,
-    /// The last candidate touched what is protected.
+    /// The last candidate touched protected files.
     touched: bool,
-    /// The agent said that it cannot be done, and nobody let the loop go on since.
+    /// The agent said that it cannot be done, and the loop was not resumed since.
     gave_up: bool,
-    /// How many iterations in a row said that a person is needed, since nobody let the loop go on.
+    /// How many iterations in a row said that a person is needed, since the loop was last resumed.
     blocked: u32,
-    /// What the gates are asked about has more to it than its tree shows.
+    /// The candidate has more to it than its tree shows.
     partial: bool,
-    /// The next candidate is the first one behind an attempt or a commit.
+    /// The next candidate is the first one after an attempt or a commit.
     fresh: bool,
     /// The last attempt ended well without a word.
     silent: bool,
-    /// What the loop did is kept, since it was let go on last.
+    /// The loop's work is saved, since it was last resumed.
     kept: bool,
     /// Another agent took over.
     changed: bool,
@@ -95,7 +95,7 @@ pub(super) struct Ledger {
     outside: outside::Outside,
     approval: approval::Approval,
     progress: progress::Progress,
-    /// How often what is to be proven of this iteration was another than before, since it was made or approved of.
+    /// How often the candidate of this iteration changed, since the work was made or approved.
     changes: u32,
 }
 
@@ -170,7 +170,7 @@ impl Ledger {
         }
     }
 
-    /// The ledger of a whole journal, whose runners died right behind the records `deaths`.
+    /// The ledger of a whole journal, whose runners died right after the records `deaths`.
     pub(super) fn of(records: &[Record], deaths: &BTreeSet<u64>) -> Self {
         let (first, rest) = records.split_first().expect("a loop has a first record");
         let mut ledger = Self::new(first);
@@ -186,7 +186,7 @@ impl Ledger {
         ledger
     }
 
-    /// Nobody drives the loop from here on.
+    /// The loop has no runner from here on.
     pub(super) fn crashed(&mut self) {
         self.driven = false;
     }
@@ -199,7 +199,7 @@ impl Ledger {
         self.asked.contains(request)
     }
 
-    /// One more record, and what it must not be.
+    /// Checks and enters one more record.
     pub(super) fn enter(&mut self, record: &Record) {
         let Record { seq, at, event } = record;
         assert_eq!(*seq, self.seq + 1, "a record is missing");
@@ -311,7 +311,7 @@ impl Ledger {
                 assert_eq!(report.iteration, self.iteration);
                 (self.settled, self.fresh) = (report.iteration, true);
                 self.outside.commit(report.head.as_ref());
-                // What is to be published is looked at once more where somebody else may have worked.
+                // What is to be published is checked once more if others may have worked.
                 let again = self.has_hard_gates()
                     || self.proves() && self.spec.git.workflow.publishes()
                     || self.spec.approval && self.claims();
@@ -413,7 +413,7 @@ impl Ledger {
                 self.committed = None;
                 let mut commands = self.spec.gates.iter().filter(|gate| !gate.is_review());
                 let asked = commands.all(|gate| self.words.contains_key(&gate.name));
-                // What a task begins at has landed, and was verified by that.
+                // The tree that a task begins at has landed, and was verified by that.
                 let is_known = asked || self.spec.task.is_some();
                 assert!(self.gate.is_none() && is_known, "no baseline");
                 assert!(self.has_base || self.spec.git == Default::default(), "the base is not known");
@@ -545,7 +545,7 @@ impl Ledger {
         }
     }
 
-    /// Whether something is looked at behind an attempt.
+    /// Whether anything is checked after an attempt.
     fn proves(&self) -> bool {
         !self.spec.gates.is_empty() || !self.spec.protect.is_empty() || self.spec.approval
     }
@@ -563,20 +563,20 @@ impl Ledger {
         self.spec.until == Until::Count && self.ends_by_claim()
     }
 
-    /// Whether something here may speak against a claim; gates that only inform do so where a person approves of one tree, and
-    /// they change it each time.
+    /// Whether something here may reject a claim; advisory gates do so if a person approves one tree, and the gates
+    /// change it each time.
     fn may_be_refused(&self) -> bool {
         let is_restless = self.spec.approval && self.changes >= MAX_ROUNDS;
         self.has_hard_gates() || self.touched || self.approval.sent_back || is_restless
     }
 
-    /// Where a person has the last word: they said yes to this very tree.
+    /// If a person has the last word: they said yes to this very tree.
     fn assert_approved(&self) {
         let is_given = self.approval.is_given(self.tree.as_ref(), self.iteration);
         assert!(is_given || !self.spec.approval, "nobody approved it");
     }
 
-    /// What an agent that judges used.
+    /// Adds the usage of an agent that judges.
     fn pay(&mut self, report: Option<&AgentReport>) {
         let tokens = report.and_then(|report| report.tokens);
         self.tokens += tokens.map_or(0, |(_, tokens)| tokens.counted());
@@ -586,7 +586,7 @@ impl Ledger {
         matches!(self.last, Some(Last::Charged { claim: Some(_) })) || self.is_completed_by_gates()
     }
 
-    /// In what ways the last iteration failed, besides its agent.
+    /// In what ways the last iteration failed, apart from its agent.
     fn failures(&self) -> progress::Failures {
         let says_no = |gate: &&GateSpec| self.words.get(&gate.name).is_some_and(|(good, _)| !good);
         let gates = self.spec.gates.iter().filter(|gate| gate.hard).filter(says_no);
@@ -600,7 +600,7 @@ impl Ledger {
         self.spec.gates.iter().any(|gate| gate.hard)
     }
 
-    /// Nothing protected was touched, and every hard gate said of this very tree, last of all, that it is good.
+    /// Nothing protected was touched, and the last result of every hard gate on this very tree is good.
     fn assert_proven(&self) {
         assert!(!self.touched, "what is protected was touched");
         for gate in self.spec.gates.iter().filter(|gate| gate.hard) {
@@ -709,7 +709,7 @@ impl Ledger {
         self.charged += 1;
         self.approval.sent_back = false;
         self.changes = 0;
-        // What a gate decides about is checked where it is committed.
+        // What a gate decides about is checked when it is committed.
         self.uncommitted = self.spec.git.workflow.commits();
         self.refunds = 0;
         self.last = Some(Last::Charged { claim });

@@ -8,7 +8,7 @@ use crate::simulation::Schedule;
 use crate::simulation::random::Random;
 use crate::spec::{Limits, Millis};
 
-/// What a person does while the loop runs.
+/// The acts of a person while the loop runs.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Act {
     /// A request with an id, through the inbox.
@@ -17,7 +17,7 @@ pub(super) enum Act {
     Interrupt,
 }
 
-/// What a person does with a loop that has stopped.
+/// What a person does with a stopped loop.
 pub(super) enum Leave {
     It,
     Resume { iterations: Option<u32>, duration: Option<Millis> },
@@ -28,7 +28,7 @@ pub(super) enum Leave {
 #[derive(Clone, Debug)]
 pub(super) struct Person {
     pub(super) acts: Schedule<Act>,
-    /// How often they come back to a loop that has stopped.
+    /// How often they come back to a stopped loop.
     patience: u64,
 }
 
@@ -54,7 +54,7 @@ impl Person {
         Self { acts: Schedule::new(plan), patience: random.below(4) }
     }
 
-    /// What they do with a loop that has stopped.
+    /// What they do with this stopped loop.
     pub(super) fn finds(&mut self, random: &mut Random, state: &LoopState) -> Leave {
         if self.patience == 0 {
             return Leave::It;

@@ -1,9 +1,9 @@
-//! What the seeds of loops have to show.
+//! What the seeds of loops have to cover.
 
 use crate::event::{Blocked, ClaimSource, End};
 use crate::stuck::Pattern;
 
-/// Of 10,000 seeds at least so many must show this.
+/// The least number of 10,000 seeds that must show each case.
 pub(super) const COVERED: &[(&str, &str, u64)] = &[
     ("end", "completed: promise", 500),
     ("end", "completed: state file", 200),

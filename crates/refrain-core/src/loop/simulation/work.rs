@@ -1,4 +1,5 @@
-//! The content of a worktree, as a number: agents add to it, leave it, or take it back, and gates write what is no work.
+//! The content of a worktree, as a number: agents add to it, keep it, or take it back, and gates write files that are
+//! not work.
 
 use crate::simulation::random::Random;
 use crate::work::WorkDigest;
@@ -7,7 +8,7 @@ pub(super) struct Work {
     random: Random,
     state: u64,
     newest: u64,
-    /// Of so many attempts one adds nothing.
+    /// One in this many attempts adds nothing.
     idle: u64,
 }
 

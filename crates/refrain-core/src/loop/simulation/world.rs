@@ -1,4 +1,4 @@
-//! The world of one run: its clock, its disk, who is in it; and how a runner dies.
+//! The world of one run: its clock, its disk, its people and processes; and how a runner dies.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -30,14 +30,14 @@ const MANY_CRASHES: u32 = 4;
 pub(super) struct World {
     pub(super) random: Random,
     pub(super) aloud: bool,
-    /// Milliseconds since the run began, whatever the wall clock says.
+    /// Milliseconds since the run began, regardless of the wall clock.
     pub(super) real: u64,
     /// How far the wall clock was set wrong.
     pub(super) skew: i64,
-    /// What is on disk; the first `synced` of it even after a power loss.
+    /// The records on disk; the first `synced` of them even after a power loss.
     pub(super) records: Vec<Record>,
     pub(super) synced: usize,
-    /// A part of a line stands behind the records.
+    /// A partial line follows the records.
     pub(super) torn: bool,
     pub(super) inbox: VecDeque<(RequestId, Ask)>,
     pub(super) state: LoopState,
@@ -50,11 +50,11 @@ pub(super) struct World {
     pub(super) restless: bool,
     /// Its agents call for a person, more often than others.
     pub(super) despairs: bool,
-    /// What is in the worktree, as a number.
+    /// The content of the worktree, as a number.
     pub(super) tree: u32,
-    /// The same, with what git does not know; by numbers of its own, so that all else stays as it is.
+    /// The same, with files that git ignores; drawn from separate numbers, so that all other draws stay the same.
     pub(super) work: Work,
-    /// When nobody is left of the last attempt.
+    /// When no process of the last attempt is left.
     pub(super) swept_at: Option<u64>,
     pub(super) person: Person,
     pub(super) temper: Temper,
@@ -63,7 +63,7 @@ pub(super) struct World {
     /// Agents claim in every iteration, and the gates fail in the same way.
     pub(super) boasts: bool,
     pub(super) ledger: Ledger,
-    /// Attempts for which an agent was started, and requests whose askers were told that they were heard.
+    /// Attempts for which an agent was started, and requests that were answered as recorded.
     pub(super) started: Vec<AttemptId>,
     pub(super) told: Vec<RequestId>,
     pub(super) deaths: BTreeSet<u64>,
@@ -97,7 +97,7 @@ fn sample_spec(random: &mut Random) -> Spec {
     spec
 }
 
-/// By numbers of its own, so that all else stays as it is.
+/// Drawn from separate numbers, so that all other draws stay the same.
 fn sample_until(seed: u64, spec: &Spec) -> Until {
     match Random::new(seed ^ 0x0075_6e74).between(1, 16) {
         1 if spec.limits.max_iterations.is_some() => Until::Count,
@@ -112,7 +112,7 @@ fn sample_approval(seed: u64, spec: &mut Spec) {
     // Loops that gates alone end are few already.
     let by_gates = spec.promise.is_none() && spec.gates.iter().any(|gate| gate.hard);
     spec.approval = random.once_in(if by_gates { 32 } else { 8 });
-    // Without a repository nobody knows of a candidate whether it is another.
+    // Without a repository it is unknown whether a candidate has changed.
     spec.git.candidates |= spec.approval && !random.once_in(4);
 }
 
@@ -132,7 +132,7 @@ impl World {
         let first = Record { seq: 1, at: time(0), event: started(spec) };
         let person = Person::sample(&mut random, 0);
         let temper = Temper::sample(&mut random);
-        // Some never come to anything.
+        // Some never succeed.
         let able_from = if random.once_in(6) { u64::MAX } else { random.between(1, 5) };
         let restless = random.once_in(8);
         if aloud {
@@ -248,7 +248,7 @@ impl World {
         self.synced = self.records.len();
     }
 
-    /// Whoever wrote last is gone, and time passes.
+    /// The last writer is gone, and time passes.
     pub(super) fn is_left_alone(&mut self) {
         self.deaths.insert(self.state.seq);
         self.ledger.crashed();

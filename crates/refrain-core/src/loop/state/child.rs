@@ -13,7 +13,7 @@ pub enum ChildId {
     Gate {
         /// Its place in the specification.
         gate: usize,
-        /// Which of its runs, from 1.
+        /// The number of its run, from 1.
         run: u32,
     },
     Critic {

@@ -1,21 +1,21 @@
-//! What a state holds of critics.
+//! The part of a loop's state on critics.
 
 use super::child::Child;
 
 /// A critic in flight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Critiquing {
-    /// Behind which iteration.
+    /// The iteration that it follows.
     pub iteration: u32,
     pub child: Child,
 }
 
-/// What critics said.
+/// The feedback of critics.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Feedback {
-    /// Behind which iteration the last one was started.
+    /// The iteration after which the last one was started.
     pub(in crate::r#loop) asked: u32,
-    /// What it said, until an iteration that was told it is charged.
+    /// The critic's message, until an iteration that got it is charged.
     pub said: Option<String>,
     /// Why it said nothing.
     pub error: Option<String>,

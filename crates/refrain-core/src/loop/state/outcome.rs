@@ -1,4 +1,4 @@
-//! What an attempt's end is put down to, and what it amounts to.
+//! The cause and the outcome of an attempt's end.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -119,18 +119,18 @@ fn has_no_events(finished: Option<&AttemptFinished>) -> bool {
     finished.and_then(|finished| finished.report.as_deref()).is_some_and(|report| report.no_events)
 }
 
-/// What an attempt's end is put down to.
+/// The cause of an attempt's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::r#loop) enum Cause {
     /// Its own end.
     Itself(Exit),
-    /// The stop that it was told to make.
+    /// The requested stop.
     Stopped(StopReason, Exit),
 }
 
 impl Cause {
-    /// An agent that had said its last word when it was stopped had ended, for all that matters; and one that the provider
-    /// had failed did not run into a limit of ours. What a person cancels stays cancelled.
+    /// An agent that had said its last word when it was stopped had ended, for all that matters; and one that the
+    /// provider had failed did not run into a limit of ours. What a person cancels stays cancelled.
     pub(in crate::r#loop) fn of(finished: Option<&AttemptFinished>, stopping: Option<StopReason>) -> Self {
         let exit = finished.map_or(Exit::Lost, |finished| finished.exit);
         let Some(why) = stopping else { return Self::Itself(exit) };

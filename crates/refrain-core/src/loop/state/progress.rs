@@ -1,34 +1,34 @@
-//! What a state holds of the progress of its loop.
+//! The part of a loop's state on progress.
 
 use crate::event::Pushed;
 use crate::git::{Oid, RepoPath};
 use crate::stuck::{IterationResult, Stuck};
 use crate::work::WorkDigest;
 
-/// Where a loop's iterations lead.
+/// The progress of a loop's iterations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
-    /// What they add up to.
+    /// Their fold.
     pub stuck: Stuck,
     /// The work when the last one began.
     pub(in crate::r#loop) began: Option<WorkDigest>,
     /// The iteration that was recorded last.
     pub(in crate::r#loop) last_recorded: u32,
-    /// What it was recorded in, and as what: checks may fail it later.
+    /// The fold before the last record, and that record: checks may fail it later.
     pub(in crate::r#loop) before: Option<Box<(Stuck, IterationResult)>>,
-    /// It goes on with another agent already: there is no second change.
+    /// It has changed its agent already: there is no second change.
     pub changed: bool,
-    /// What is kept of its work, since it went on last.
+    /// What is kept of its work, since it was last resumed.
     pub saved: Option<Saved>,
 }
 
-/// What is kept of work that was not proven.
+/// Where unproven work is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Saved {
     Branch {
         name: String,
         commit: Oid,
-        /// Where it was pushed to, or why not.
+        /// The remote that it was pushed to, or why not.
         pushed: Option<Pushed>,
         /// Files of it that hold the user's own changes too.
         mixed: Vec<RepoPath>,

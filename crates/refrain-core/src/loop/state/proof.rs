@@ -1,4 +1,4 @@
-//! What the gates said of a candidate, and where a loop is while they are asked.
+//! The gates' results on a candidate, and the state while they run.
 
 use std::fmt;
 
@@ -15,17 +15,17 @@ use crate::protect::Touched;
 use crate::spec::{Millis, Spec};
 use crate::text::{clip, squeeze};
 
-/// How much of what a reviewer found is told on one line, in bytes.
+/// How much of a reviewer's findings fits on one line, in bytes.
 const LONGEST_FINDINGS: usize = 160;
 
-/// What is to be proven.
+/// The work to be proven.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its tree; none where there is no repository, and then no candidate is known to be the same as another.
+    /// Its tree; none if there is no repository, and then no candidate is known to be the same as another.
     pub tree: Option<Oid>,
     /// The loop changed something that the tree does not show.
     pub partial: bool,
-    /// What of the protected was touched since the start.
+    /// Protected paths changed since the start.
     pub touched: Vec<Touched>,
 }
 
@@ -37,7 +37,7 @@ impl Candidate {
     }
 }
 
-/// What the gates said of a candidate.
+/// The gates' results on a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proof {
     pub candidate: Candidate,
@@ -45,26 +45,26 @@ pub struct Proof {
     pub results: Vec<GateResult>,
     /// The candidate was another each time the gates, or a commit hook, had run.
     pub restless: bool,
-    /// What the gates changed of it the last time they ran: the first [`CHANGED`] paths.
+    /// The paths that the gates changed in their last run: the first [`CHANGED`] ones.
     pub changed: Vec<RepoPath>,
-    /// What a person says of it, where one is asked: last of all.
+    /// A person's answer, if one is asked: last of all.
     pub approval: Option<Approval>,
 }
 
-/// What a person says of a candidate that they are asked about.
+/// A person's answer on a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
     /// Nothing yet.
     Awaited,
-    /// That it is good; and when.
+    /// Approved; and when.
     Given(Timestamp),
-    /// That the loop goes on without that; and when.
+    /// The loop continues without it; and when.
     Refused(Timestamp),
 }
 
 impl Proof {
-    /// Whether every hard gate of `spec` was asked about this very candidate, and passed, nothing protected was touched, and no
-    /// person refused it.
+    /// Whether every hard gate of `spec` was asked about this very candidate, and passed, nothing protected was
+    /// touched, and no person refused it.
     #[must_use]
     pub fn holds(&self, spec: &Spec) -> bool {
         let passed = |(place, _): (usize, &GateSpec)| self.of_gate(place).is_some_and(GateResult::passed);
@@ -74,7 +74,7 @@ impl Proof {
             && spec.gates.iter().enumerate().filter(|(_, gate)| gate.hard).all(passed)
     }
 
-    /// That it never stayed the same, with what changed it, in words that follow "because".
+    /// Says that it never stayed the same, with the cause, in words that follow "because".
     #[must_use]
     pub fn instability(&self) -> Option<String> {
         let paths = self.changed.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
@@ -95,26 +95,25 @@ impl Proof {
             .filter(|result| !result.passed() && result.spec(spec).is_some_and(|gate| gate.hard))
     }
 
-    /// What this gate said.
+    /// The result of this gate.
     #[must_use]
     pub fn of_gate(&self, gate: usize) -> Option<&GateResult> {
         self.results.iter().find(|result| result.gate == gate)
     }
 }
 
-/// What one gate said.
+/// The result of one gate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateResult {
-    /// Which, as its place in the specification.
+    /// Its place in the specification.
     pub gate: usize,
-    /// Behind which attempt it ran; of iteration 0 where that was before the first.
+    /// The attempt that it followed; of iteration 0 if it ran before the first.
     pub of: AttemptId,
     pub run: u32,
     /// Why it did not pass.
     pub failure: Option<GateFailure>,
-    /// How its process ended; none where it could not be started.
+    /// How its process ended; none if it could not be started.
     pub exit: Option<Exit>,
-    /// How long it took.
     pub duration: Millis,
     /// It failed on the same candidate before it passed.
     pub flaky: bool,
@@ -122,11 +121,10 @@ pub struct GateResult {
     pub preview: String,
     /// How many test runners printed their summary.
     pub summaries: u32,
-    /// What its failure comes down to.
     pub fingerprint: Option<Fingerprint>,
-    /// What is kept of what it printed.
+    /// The seal of its kept output.
     pub log: Option<Seal>,
-    /// What it used, where it is an agent.
+    /// Its usage, if it is an agent.
     pub usage: Usage,
 }
 
@@ -150,11 +148,11 @@ pub enum GateFailure {
     Exit(Exit),
     /// It took longer than it may, and was stopped.
     TimeLimit,
-    /// It ended well, but tested nothing: what it said about that.
+    /// It ended well, but tested nothing: its message about that.
     NoTest(String),
     /// It could not be started: what the system said.
     NotStarted(String),
-    /// It is an agent, and what it found is not what was asked for.
+    /// It is an agent, and its findings reject the work.
     Review(String),
     /// It is an agent, and said neither yes nor no.
     NoVerdict(String),
@@ -177,17 +175,17 @@ impl fmt::Display for GateFailure {
     }
 }
 
-/// Candidate and gates behind an attempt, or before the first one.
+/// Candidate and gates after an attempt, or before the first one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proving {
-    /// Behind which attempt; none before the first.
+    /// The attempt that it follows; none before the first.
     pub of: Option<AttemptId>,
     pub claim: Option<ClaimSource>,
     /// The gates that are asked, as their places in the specification.
     pub asked: Vec<usize>,
-    /// What is to be proven, once it is taken.
+    /// The candidate, once it is taken.
     pub candidate: Option<Candidate>,
-    /// What the gates changed of the one before.
+    /// The paths that the gates changed in the one before.
     pub changed: Vec<RepoPath>,
     /// The results so far, in the order of the gates.
     pub results: Vec<GateResult>,
@@ -199,13 +197,13 @@ pub struct Proving {
     pub runs: Vec<u32>,
     /// All have spoken, and the candidate is looked at once more: it has to be the same still.
     pub to_check: bool,
-    /// Why it would come to nothing, until a person did something about that; or that one is to approve it.
+    /// Why it would fail, until a person resolves that; or that a person has to approve it.
     pub hindered: Option<Blocked>,
 }
 
 impl Proving {
-    /// What is asked of which gates behind this attempt, or before the first: of some only where there is a claim to prove.
-    /// An agent that reviews has nothing to review before the first.
+    /// Which gates are asked after this attempt, or before the first: some only if there is a claim to prove. A
+    /// reviewer has nothing to review before the first.
     pub(in crate::r#loop) fn new(
         of: Option<AttemptId>,
         claim: Option<ClaimSource>,
@@ -232,7 +230,8 @@ impl Proving {
         }
     }
 
-    /// All that were asked passed, and one of them completes the loop: that is a claim, for which the others are asked as well.
+    /// All that were asked passed, and one of them completes the loop: that is a claim, for which the others are asked
+    /// as well.
     pub(in crate::r#loop) fn claim_by_gates(&mut self, gates: &[GateSpec]) {
         if self.claim.is_none() {
             self.claim = Some(ClaimSource::Gates);
@@ -241,7 +240,7 @@ impl Proving {
         }
     }
 
-    /// Whose folder the logs are in: the attempt's, or that of iteration 0.
+    /// The attempt whose folder has the logs; that of iteration 0 before the first.
     #[must_use]
     pub fn folder(&self) -> AttemptId {
         self.of.unwrap_or(AttemptId::BEFORE)
@@ -258,7 +257,7 @@ impl Proving {
 /// A gate in flight.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Running {
-    /// Which, as its place in the specification.
+    /// Its place in the specification.
     pub gate: usize,
     pub run: u32,
     pub child: Child,

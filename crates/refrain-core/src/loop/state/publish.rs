@@ -1,50 +1,50 @@
-//! What a state holds of effects outside.
+//! The part of a loop's state on effects outside.
 
 use jiff::Timestamp;
 
 use crate::event::{ClaimSource, Wait};
 use crate::git::{Checks, Conflict, Effect, Oid, PullRequest, Refusal};
 
-/// What is to be done outside behind an iteration.
+/// What is to be published after an iteration.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Publishing {
-    /// What the iteration claimed, and its gates proved.
+    /// The iteration's claim, with its gates' proof.
     pub claim: Option<ClaimSource>,
-    /// What is being done: an intent is on record, and what came of it is not.
+    /// The running effect: an intent is on record, and its result is not.
     pub running: Option<Effect>,
-    /// What is waited for before the next effect.
+    /// The wait before the next effect.
     pub next: Option<Wait>,
-    /// Since when, and how often in a row, it had to be waited.
+    /// The first of the waits in a row, and how many there were.
     pub(in crate::r#loop) waited: Option<(Timestamp, u32)>,
 }
 
-/// What a loop has outside by now.
+/// What a loop has published so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Published {
     /// The newest of its commits that its remote has.
     pub pushed: Option<Oid>,
-    /// Where: the remote's name, and the branch there.
+    /// The remote's name, and the branch there.
     pub place: Option<(String, String)>,
     pub request: Option<PullRequest>,
     /// The commit that the pull request says is proven.
     pub ready: Option<Oid>,
-    /// What the checks said last.
+    /// The last result of the checks.
     pub checks: Option<Checks>,
-    /// That is something else than what they said before.
+    /// The result differs from the one before.
     pub is_news: bool,
     /// The head that they said it of.
     pub(in crate::r#loop) checked: Option<Oid>,
-    /// It is merged; and the commit on the base, where the forge says so.
+    /// It is merged; and the commit on the base, if the forge reports it.
     pub merged: Option<Option<Oid>>,
     /// It is done with: the worktree is back on the base, or why not.
     pub returned: Option<Option<String>>,
-    /// What was held against a claim of the iteration.
+    /// The objection to a claim of the iteration.
     pub objection: Option<(u32, Objection)>,
-    /// What a person has to do something about, and what was said: of the last effect.
+    /// What a person has to resolve, and the message: of the last effect.
     pub refused: Option<(Refusal, String)>,
     /// Why the last effect is to be tried again.
     pub later: Option<String>,
-    /// The tree of the head behind this iteration, where that lies on what the remote had since its commit was made.
+    /// The tree of the head after this iteration, if it lies on what the remote gained since its commit was made.
     pub(in crate::r#loop) rebased: Option<(u32, Oid)>,
     /// How many of its commits the remote has.
     pub(in crate::r#loop) commits: usize,
@@ -52,16 +52,16 @@ pub struct Published {
     pub(in crate::r#loop) conflicts: u32,
 }
 
-/// What is held against a claim from outside.
+/// An objection to a claim from outside.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Objection {
     /// Checks failed.
     Checks(Checks),
     /// The remote has what does not go together with the work.
     Conflict {
-        /// What the remote has.
+        /// The remote's commit.
         theirs: Oid,
-        /// Where both are at odds.
+        /// The paths in conflict.
         paths: Vec<Conflict>,
     },
 }

@@ -1,4 +1,4 @@
-//! What may be asked of a loop, and what lets a stopped one go on.
+//! Which requests a loop accepts, and what resumes a stopped one.
 
 use std::time::Duration;
 
@@ -241,7 +241,7 @@ fn resume_takes_a_wait_back() {
     let waiting = journal.obey();
     assert_eq!(waiting.state.wait, Some(pace(13_000)));
     let event = waiting.state.resume(&grant(Some(9), None)).unwrap().unwrap();
-    // Its runner died while it waited; who takes over would go on waiting.
+    // Its runner died while it waited; the next runner would continue to wait.
     let journal = waiting.after_ms(1_000).taken_over();
     assert_eq!(journal.next(), Step::Await { until: Some(time(13_000)) });
     let journal = journal.then(event);
@@ -256,7 +256,7 @@ fn a_loop_whose_runner_died_can_be_granted_more() {
     let journal = Journal::limited(|limits| limits.max_iterations = Some(1)).spawns();
     let event = journal.state.resume(&grant(Some(2), None)).unwrap().unwrap();
     journal.refuses(event.clone());
-    // The attempt is settled first, by whoever takes over.
+    // The attempt is settled first, by the next runner.
     let journal = journal.taken_over().then(event).taken_over();
     assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 2))));
     let journal = journal.runs(3_000, Exit::Code(0));
@@ -290,7 +290,7 @@ fn steering_is_taken_as_far_as_the_next_prompt_has_room() {
     let long = Err(Refusal::SteeringTooLong { asked: MAX_STEERING + 1 });
     assert_eq!(journal.state.admits(&words(MAX_STEERING + 1)), long);
     assert_eq!(Journal::ended(COMPLETED).state.admits(&words(MAX_STEERING + 1)), long, "whatever its state");
-    // What an iteration was told makes room.
+    // Words that an iteration got make room.
     assert_eq!(journal.runs(3_000, Exit::Code(0)).state.admits(&words(MAX_STEERING)), Ok(()));
 }
 

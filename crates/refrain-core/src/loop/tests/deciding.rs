@@ -192,7 +192,7 @@ fn nobody_is_started_beside_what_an_attempt_left_behind_but_an_end_is_recorded()
     assert_eq!(journal.then(swept()).next(), Step::Start(ChildId::Attempt(id(2, 1))));
 
     let journal = Journal::running().spawns().after_ms(3_000).ends(leaves(true));
-    // Recorded before anybody can ask for something else.
+    // Recorded before another request can arrive.
     assert_eq!(journal.next(), Step::Finish(End::Completed { claim: ClaimSource::Promise }));
     assert_eq!(journal.obey().then(swept()).next(), Step::Rest);
 }

@@ -33,11 +33,12 @@ fn ids() -> impl Iterator<Item = crate::AttemptId> {
     (1..=4).flat_map(|n| (1..=4).map(move |k| id(n, k)))
 }
 
-/// Makes the list from one row for each kind of event. The rows are the arms of a match as well: a new kind of event does not
-/// compile without its row.
+/// Makes the list from one row for each kind of event. The rows are the arms of a match as well: a new kind of event
+/// does not compile without its row.
 macro_rules! rows {
     ($($kind:pat => $shapes:expr,)*) => {
-        /// An event of every kind, in all the shapes in which it may or may not fit a journal of at most three iterations.
+        /// An event of every kind, in all the shapes in which it may or may not fit a journal of at most three
+        /// iterations.
         pub(super) fn every_event() -> Vec<Event> {
             let _ = |event: &Event| match event { $($kind => (),)* };
             let mut events = Vec::new();
@@ -150,7 +151,7 @@ pub(super) fn samples() -> Vec<Journal> {
     };
     vec![
         sample(),
-        // Gates: at the baseline, stopped at the time limit, and behind a claim.
+        // Gates: at the baseline, stopped at the time limit, and after a claim.
         Journal::gated([true, false])
             .takes(0)
             .gates_end(&[1, 0])
@@ -176,7 +177,7 @@ pub(super) fn samples() -> Vec<Journal> {
                 .runs(3_000, Exit::Code(0))
                 .asks(Ask::Cancel(Urgency::Now)),
         ),
-        // No progress: another agent goes on, or the loop ends.
+        // No progress: another agent continues, or the loop ends.
         Journal::stuck(OnStuck::Change(Box::new(other_agent()))).obey(),
         Journal::ended(End::Stuck),
     ]

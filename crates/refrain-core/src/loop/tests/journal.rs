@@ -101,7 +101,7 @@ pub(in crate::r#loop) fn session(id: Option<&str>) -> Session {
     Session { agent: AgentKind::Claude, id: id.map(str::to_owned), process: Some(process), boot, host }
 }
 
-/// What a session leaves behind that only spoke.
+/// The end of a session's turn that only talked.
 pub(in crate::r#loop) fn idle() -> AttemptFinished {
     AttemptFinished { idle: true, ..finished(Exit::Unseen) }
 }
@@ -121,7 +121,7 @@ pub(in crate::r#loop) fn grant(max_iterations: Option<u32>, max_duration: Option
     Grant { max_iterations, max_duration, ..Grant::default() }
 }
 
-/// What an agent leaves behind that said nothing.
+/// The end of an agent that said nothing.
 pub(crate) fn finished(exit: Exit) -> AttemptFinished {
     AttemptFinished {
         exit,
@@ -145,19 +145,19 @@ pub(crate) fn finished(exit: Exit) -> AttemptFinished {
     }
 }
 
-/// What an agent leaves behind that needs a person.
+/// The end of an agent that needs a person.
 pub(in crate::r#loop) fn blocked() -> AttemptFinished {
     AttemptFinished { state: Some(WorkStatus::Blocked), ..finished(Exit::Code(0)) }
 }
 
-/// What an agent leaves behind whose stream came to this; it said that it is over.
+/// The end of an agent whose stream came to this; it said that it is over.
 pub(in crate::r#loop) fn reporting(change: impl FnOnce(&mut AgentReport)) -> AttemptFinished {
     let mut report = AgentReport { is_final: true, ..AgentReport::default() };
     change(&mut report);
     AttemptFinished { report: Some(Box::new(report)), ..finished(Exit::Code(0)) }
 }
 
-/// What an agent leaves behind that met this.
+/// The end of an agent that met this fault.
 pub(in crate::r#loop) fn failing(kind: FaultKind) -> AttemptFinished {
     let fault = Fault { kind, message: "so it was".into(), until: None };
     AttemptFinished { exit: Exit::Code(1), ..reporting(|report| report.fault = Some(fault)) }
@@ -167,7 +167,7 @@ pub(in crate::r#loop) fn tokens(input: u64, output: u64) -> Tokens {
     Tokens { input: Some(input), cached_input: None, output: Some(output) }
 }
 
-/// What an agent leaves behind that claims like this.
+/// The end of an agent that claims like this.
 pub(in crate::r#loop) fn claiming(claim: ClaimSource) -> AttemptFinished {
     AttemptFinished {
         promised: claim == ClaimSource::Promise,
@@ -232,12 +232,12 @@ pub(in crate::r#loop) fn commit_settled(iteration: u32) -> Event {
     }))
 }
 
-/// What came of an effect.
+/// The result of an effect.
 pub(in crate::r#loop) fn published(effect: Effect, result: PublishResult) -> Event {
     Event::PublishSettled(Box::new(PublishReport { effect, result }))
 }
 
-/// What comes of it where all goes well.
+/// The result if all goes well.
 pub(in crate::r#loop) fn well(effect: Effect) -> PublishResult {
     match effect {
         Effect::Push => PublishResult::Pushed { remote: "origin".into(), branch: "loop/mend".into() },
@@ -250,7 +250,7 @@ pub(in crate::r#loop) fn well(effect: Effect) -> PublishResult {
     }
 }
 
-/// What two checks say, of which one failed where they are red.
+/// The results of two checks, of which one failed if they are red.
 pub(in crate::r#loop) fn checked(verdict: ChecksVerdict) -> PublishResult {
     let failed = FailedCheck { name: "build".into(), url: None };
     let failed = if verdict == ChecksVerdict::Red { vec![failed] } else { Vec::new() };
@@ -276,7 +276,7 @@ pub(crate) fn gates<const N: usize>(hard: [bool; N]) -> Vec<GateSpec> {
     hard.into_iter().enumerate().map(gate).collect()
 }
 
-/// A candidate with the tree of this number; none where there is no repository.
+/// A candidate with the tree of this number; none if there is no repository.
 pub(in crate::r#loop) fn candidate_taken(tree: Option<u32>) -> Event {
     Event::CandidateTaken { tree: tree.map(oid), partial: false, touched: Vec::new(), changed: Vec::new() }
 }
@@ -299,13 +299,13 @@ pub(in crate::r#loop) fn gate_finished(place: usize, exit: Exit) -> GateFinished
     }
 }
 
-/// What a critic leaves behind that had something to say.
+/// The end of a critic that had something to say.
 pub(in crate::r#loop) fn criticised(exit: Exit) -> CritiqueFinished {
     let feedback = Some("Look at the other file.".to_owned());
     CritiqueFinished { exit, feedback, error: None, left: false, report: None }
 }
 
-/// Who goes on where a loop is stuck.
+/// The agent that continues when a loop is stuck.
 pub(in crate::r#loop) fn other_agent() -> AgentSpec {
     AgentSpec { model: Some("another".into()), ..spec().agent }
 }
@@ -388,7 +388,7 @@ pub(in crate::r#loop) struct Journal {
 }
 
 impl Journal {
-    /// A loop that exists, and that nobody drives.
+    /// A loop that exists and has no runner.
     pub(in crate::r#loop) fn of(spec: Spec) -> Self {
         let record = Record { seq: 1, at: time(0), event: started(spec) };
         let state = LoopState::begin(&record).unwrap();
@@ -658,8 +658,7 @@ impl Journal {
         self.spawns().after_ms(ms).exits(exit)
     }
 
-    /// An attempt that its runner does not survive.
-    /// What comes next outside is begun, and comes to this.
+    /// The next effect outside is begun, and has this result.
     pub(in crate::r#loop) fn publishes(self, effect: Effect, result: PublishResult) -> Self {
         let journal =
             if effect.leaves_something() { self.then(Event::PublishStarted { effect }) } else { self };
@@ -670,7 +669,7 @@ impl Journal {
         self.spawns().taken_over()
     }
 
-    /// Stops, and is let go on with the same limits.
+    /// Stops, and is resumed with the same limits.
     pub(in crate::r#loop) fn resumes(self) -> Self {
         self.granted(None, None)
     }
@@ -681,7 +680,7 @@ impl Journal {
         self.then(event).taken_over()
     }
 
-    /// Is let go on with other totals.
+    /// Is resumed with other totals.
     pub(in crate::r#loop) fn granted(self, iterations: Option<u32>, duration: Option<Millis>) -> Self {
         let event = self.state.resume(&grant(iterations, duration)).unwrap().expect("something to record");
         self.then(event).taken_over()

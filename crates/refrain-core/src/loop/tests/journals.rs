@@ -1,5 +1,5 @@
-//! Where journals for properties come from: *obedient* ones, in which somebody does what [`next_step`](super::super::next_step)
-//! says while the world goes on, and *loose* ones, made of whatever the fold accepts.
+//! Journals for properties: *obedient* ones, in which a runner does what [`next_step`](super::super::next_step) says
+//! while the world continues, and *loose* ones, made of any events that the fold accepts.
 
 use jiff::Timestamp;
 use proptest::collection::vec;
@@ -164,7 +164,7 @@ fn approved() -> impl Strategy<Value = Approved> {
     ((1..4u32, 1..4u32), tree).prop_map(|((n, k), tree)| Approved { attempt: id(n, k), tree })
 }
 
-/// Any event; numbers are small, so that some of them fit where they are tried.
+/// Any event; numbers are small, so that some of them fit.
 pub(super) fn any_event() -> impl Strategy<Value = Event> {
     let attempt = || (1..4u32, 1..4u32).prop_map(|(n, k)| id(n, k));
     // Few names, so that some are said again.
@@ -260,7 +260,7 @@ pub(super) fn aimed(event: Event, state: &LoopState) -> Event {
     }
 }
 
-/// What the fold accepts of these events.
+/// The events of these that the fold accepts.
 pub(super) fn loose() -> impl Strategy<Value = Journal> {
     let aims = proptest::bool::weighted(0.6);
     (any_spec(), vec((any_event(), aims, 0..20_000i64), 0..220)).prop_map(|(spec, events)| {
@@ -277,7 +277,7 @@ pub(super) fn loose() -> impl Strategy<Value = Journal> {
     })
 }
 
-/// Something that happens to a loop while its runner does what it is told.
+/// An event from outside while the runner obeys.
 #[derive(Clone, Debug)]
 pub(super) enum Happening {
     Nothing,
@@ -337,7 +337,7 @@ pub(super) fn happens(journal: Journal, happening: Happening) -> Journal {
     }
 }
 
-/// A runner, and others after it, obey; the world goes on between any two of their steps.
+/// A runner, and others after it, obey; events happen between any two of their steps.
 pub(super) fn obedient() -> impl Strategy<Value = Journal> {
     (any_spec(), vec((happening(), 0..20_000i64), 0..80)).prop_map(|(spec, happenings)| {
         happenings.into_iter().fold(Journal::of(spec).taken_over(), |journal, (happening, ms)| {

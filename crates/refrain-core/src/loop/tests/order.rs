@@ -1,4 +1,4 @@
-//! Which event can follow which. Whatever else a journal holds is damage, and changes nothing.
+//! Which event can follow which. Any other order in a journal is damage, and changes nothing.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ fn after_every_event_each_other_event_either_fits_or_changes_nothing() {
             }
         }
     }
-    // So the samples pass through every phase, and each kind of event was tried where it fits and where it does not.
+    // So the samples pass through every phase, and each kind of event was tried when it fits and when it does not.
     let every: BTreeSet<_> = every_event().iter().map(kind).collect();
     let notes = ["attempt.swept", "journal.restored", "journal.torn"];
     let but = |left: &[&'static str]| every.iter().copied().filter(|kind| !left.contains(kind)).collect();
@@ -50,10 +50,10 @@ fn after_every_event_each_other_event_either_fits_or_changes_nothing() {
 
 const CANCEL: Ask = Ask::Cancel(Urgency::AfterIteration);
 
-/// What may come while a loop is driven and nothing runs.
+/// Events that may come while a loop is driven and nothing runs.
 const BETWEEN: &str = "session.bound, work.saved, work.unsaved";
 
-/// What moves a loop on: exactly these of the events of [`every_event`] that are no mere notes.
+/// Events that move a loop on: exactly these of the events of [`every_event`] that are no mere notes.
 #[rstest]
 #[case::nobody_drives_it(Journal::of(spec()), &["runner.started", "loop.resumed", "session.bound"])]
 #[case::idle(Journal::running(), &["runner.started", "loop.resumed", BETWEEN, "wait.started", "iteration.begun 1"])]
@@ -160,7 +160,7 @@ fn a_loop_moves_on_by(#[case] journal: Journal, #[case] moves: &[&str]) {
     assert_eq!(found, moves);
 }
 
-/// What needs neither a claim nor a cancel.
+/// Ends that need neither a claim nor a cancel.
 const STOPS: &[&str] = &["iteration-cap", "timed-out", "paused", "blocked", "blocked", "blocked", "blocked"];
 
 /// How a loop can end: exactly these of [`every_end`].
@@ -218,7 +218,7 @@ fn a_loop_ends_as(#[case] journal: Journal, #[case] names: &[&str], #[case] clai
 #[test]
 fn a_request_is_heard_once() {
     let journal = Journal::running().then(heard("a", Ask::Steer("left".into())));
-    // Whatever it asks the second time, and whoever hears it.
+    // Whatever it asks the second time, and whichever runner reads it.
     for journal in [journal.clone(), journal.clone().taken_over(), journal.starts()] {
         for ask in [Ask::Steer("left".into()), Ask::Proceed, CANCEL] {
             let damage = journal.refuses(heard("a", ask));

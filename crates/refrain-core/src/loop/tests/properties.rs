@@ -1,5 +1,5 @@
-//! What holds for every journal. What is promised to people holds for the obedient ones; what must never panic holds for the
-//! loose ones too.
+//! What holds for every journal. What users are promised holds for the obedient ones; what must never panic holds for
+//! the loose ones too.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ proptest! {
         for now in [now, Timestamp::MIN, Timestamp::MAX, journal.state.updated_at] {
             let step = next_step(&journal.state, &live, now);
             prop_assert_eq!(step, next_step(&journal.state, &live, now));
-            // Whoever awaits a time that has passed would spin.
+            // A runner that awaits a time in the past would spin.
             if let Step::Await { until: Some(until) } = step {
                 prop_assert!(until > now || now == Timestamp::MAX, "{} at {}", until, now);
             }
@@ -106,11 +106,11 @@ proptest! {
             }
         }
         prop_assert!(journal.state.cancel.is_some());
-        // Whoever takes over after a crash finishes the cancel; nothing else is ever granted.
+        // The next runner after a crash finishes the cancel; nothing else is ever granted.
         let granted = journal.state.resume(&grant(Some(resumed.0), Some(Millis(resumed.1))));
         prop_assert!(matches!(granted, Ok(None) | Err(_)), "{granted:?} after a cancel");
         if !journal.state.is_busy() && journal.state.ended.is_none() {
-            // What the last iteration changed is proven and committed first, once nobody is left who may write.
+            // The changes of the last iteration are proven and committed first, once no process is left that may write.
             let fits = matches!(
                 journal.next(),
                 Step::Finish(End::Cancelled)
@@ -188,7 +188,7 @@ proptest! {
     }
 }
 
-/// A property that is never tried proves nothing: this is what the journals of 256 cases hold.
+/// A property that is never tried proves nothing: returns the events in the journals of 256 cases.
 fn seen(journals: &impl Strategy<Value = Journal>) -> BTreeMap<&'static str, u32> {
     let mut runner = TestRunner::deterministic();
     let mut seen = BTreeMap::new();

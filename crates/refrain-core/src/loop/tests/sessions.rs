@@ -1,4 +1,4 @@
-//! Loops that a session drives: its turns are attempts, a runner only does what lies between them.
+//! Loops that a session drives: its turns are attempts, a runner only does what comes between them.
 
 use rstest::rstest;
 

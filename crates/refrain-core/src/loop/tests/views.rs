@@ -1,4 +1,4 @@
-//! What others are told of a loop.
+//! What surfaces show of a loop.
 
 pub(crate) mod notices;
 pub(crate) mod prompts;

@@ -1,4 +1,4 @@
-//! What the processes of agents, critics and gates left behind when they ended.
+//! How the processes of agents, critics and gates ended.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -55,10 +55,10 @@ pub struct AttemptFinished {
     /// What its message said of the iteration in one line, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<String>,
-    /// It left processes behind: `attempt.swept` says when nobody of them is left.
+    /// It left processes running: `attempt.swept` says when all of them are gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left: bool,
-    /// Why not all that it printed could be kept. Without that nobody knows what it did.
+    /// Why not all that it printed could be kept. Without that its result is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_error: Option<String>,
     /// What its stream came to; none of a command whose output is no stream.
@@ -72,7 +72,7 @@ pub struct AttemptFinished {
     pub sealed: Sealed,
 }
 
-/// Journals of before said only whether it was done.
+/// Old journals said only whether it was done.
 fn said<'de, D: Deserializer<'de>>(value: D) -> Result<Option<WorkStatus>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -114,7 +114,7 @@ pub struct CritiqueFinished {
     /// Why it said nothing of use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// It left processes behind: `attempt.swept` says when nobody of them is left.
+    /// It left processes running: `attempt.swept` says when all of them are gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left: bool,
     /// What its stream came to; none of a command whose output is no stream.
@@ -151,7 +151,7 @@ pub struct GateFinished {
     pub summaries: u32,
     /// The last line that it printed, for lists.
     pub preview: String,
-    /// It left processes behind: `attempt.swept` says when nobody of them is left.
+    /// It left processes running: `attempt.swept` says when all of them are gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left: bool,
     /// Why not all that it printed could be kept.
@@ -186,15 +186,15 @@ pub enum Exit {
     Code(i32),
     /// A signal ended it.
     Signal(i32),
-    /// Nobody saw it end: its keeper died. Not the agent's fault.
+    /// Its end was not seen because its supervisor died. Not the agent's fault.
     Lost,
-    /// Nobody saw it end, but it had said its last word: found on disk, or as the end of a session's turn, behind which its
-    /// process lives on.
+    /// Its end was not seen, but it had said its last word: found on disk, or as the end of a session's turn, after
+    /// which its process lives on.
     Unseen,
 }
 
 impl GateFinished {
-    /// Whether a command that nobody had to stop passed.
+    /// Whether a command passed that did not have to be stopped.
     #[must_use]
     pub fn is_pass(&self) -> bool {
         self.exit == Exit::Code(0) && self.no_test.is_none() && self.output_error.is_none()

@@ -1,4 +1,4 @@
-//! Processes and processes' owners, as events name them.
+//! Processes and their owners, as events name them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

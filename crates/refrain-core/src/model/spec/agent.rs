@@ -44,7 +44,7 @@ impl AgentSpec {
         self.kind.streams() || matches!(self.output_format, OutputFormat::Json | OutputFormat::StreamJson)
     }
 
-    /// What was used, with what it cost by the price of the model where the agent did not say.
+    /// The usage, with its cost by the price of the model if the agent did not report it.
     #[must_use]
     pub(crate) fn priced(&self, used: Usage) -> Usage {
         let cost = used.cost.or_else(|| self.price?.of(used.tokens));
@@ -119,7 +119,7 @@ impl AgentKind {
         known.into_iter().find(|kind| kind.program() == Some(name)).unwrap_or(Self::Generic)
     }
 
-    /// The program's own name; none where only a person can say what to run.
+    /// The program's own name; none if only a person can say what to run.
     #[must_use]
     pub fn program(self) -> Option<&'static str> {
         match self {
@@ -180,7 +180,7 @@ pub enum PromptMode {
     Auto,
     /// One argument, the last.
     Arg,
-    /// Standard input, which is a file: nobody has to feed it.
+    /// Standard input, which is a file, so no process has to feed it.
     Stdin,
     /// The variable `PROMPT`.
     Env,
@@ -206,7 +206,7 @@ impl Secret {
         &self.0
     }
 
-    /// What stands in its place wherever people look.
+    /// The replacement that people see.
     #[must_use]
     pub fn redacted() -> Self {
         Self("[redacted]".to_owned())

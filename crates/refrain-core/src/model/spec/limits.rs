@@ -1,4 +1,4 @@
-//! Where a loop and its attempts stop, in numbers.
+//! The limits of a loop and its attempts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,13 +43,13 @@ pub struct Limits {
 impl Limits {
     /// The default cap (all seeds but one agree on it; section 8, conflict 1).
     pub const DEFAULT_ITERATIONS: u32 = 20;
-    /// How long a known agent may print nothing unless something else is said: none of them gives up on a model that hangs
-    /// (agent-clis.md, trap 5).
+    /// How long a known agent may print nothing by default: none of them gives up on a model that hangs (agent-clis.md,
+    /// trap 5).
     pub const DEFAULT_SILENCE: Millis = Millis(30 * 60 * 1000);
     /// The most that one `start`, or one `resume` on top of what is charged, may grant (seed 000, FR-NL13).
     pub const MAX_GRANT: u32 = 200;
 
-    /// How long an attempt that is stopped for this has to come to an end by itself, where that was said.
+    /// How long an attempt that is stopped for this reason has to end by itself, if configured.
     #[must_use]
     pub fn grace(&self, because: StopReason) -> Option<Millis> {
         self.timeout_grace.filter(|_| because == StopReason::TimeLimit)

@@ -1,4 +1,4 @@
-//! When a loop is over by itself.
+//! When a loop ends by itself.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,12 +12,12 @@ pub enum Until {
     Complete,
     /// When as many iterations are done as were asked for: no claim ends it before that, and it needs none then.
     Count,
-    /// For as long as nobody, and no limit, stops it: a claim says that there is nothing to do now, and is waited behind.
+    /// Until it is stopped or reaches a limit: a claim says that there is nothing to do now, and a wait follows it.
     Forever,
 }
 
 impl Until {
-    /// Whether it is what loops do anyway.
+    /// Whether it is the default.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         *self == Self::Complete

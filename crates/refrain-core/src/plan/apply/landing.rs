@@ -1,4 +1,4 @@
-//! How what tasks made comes to land, and what that makes of the plan: batches, the line of what has landed, waves.
+//! How the work of tasks lands, and what that changes in the plan: batches, the line of what has landed, waves.
 
 use std::collections::HashSet;
 
@@ -33,14 +33,14 @@ impl PlanState {
         };
         let parts = merged.iter().map(|one| place_of(&one.task)).collect::<Result<Vec<_>, _>>()?;
         let back = refused.iter().map(|one| place_of(&one.task)).collect::<Result<Vec<_>, _>>()?;
-        // What was merged on top of that holds it, and is merged again.
+        // A task merged on top of that one holds its work, and is merged again.
         let parts: Vec<_> = parts.into_iter().map_while(|task| task).collect();
         let is_whole = parts.len() == merged.len();
         let merged = &merged[..parts.len()];
         let mut good = 0;
         for (number, (task, one)) in parts.into_iter().zip(merged).enumerate() {
             self.proven.remove(&task);
-            // What a task proved already is that very tree.
+            // The tree that a task proved already is that very tree.
             let is_proven =
                 matches!(&self.tasks[task].stage, Stage::Proven { tree: Some(tree) } if *tree == one.tree);
             if is_proven || !self.spec.verifies() {
@@ -123,7 +123,8 @@ impl PlanState {
         Ok(())
     }
 
-    /// What is complete is this commit. What landed ahead of its wave is not in it, and was made anew on top of it.
+    /// The complete waves are at this commit. Work that landed ahead of its wave is not in it, and was made anew on top
+    /// of it.
     pub(super) fn follow(
         &mut self,
         commit: &Oid,

@@ -95,7 +95,7 @@ impl PlanState {
         Ok(())
     }
 
-    /// Another task ended; in vain, where there is a `fault`.
+    /// Another task ended; in vain, if there is a `fault`.
     pub(super) fn count_in_vain(&mut self, fault: Option<&AgentFault>) {
         let before = self.in_vain.take();
         let Some(fault) = fault else { return };
@@ -108,7 +108,7 @@ impl PlanState {
         }
     }
 
-    /// A loop that has spent all that it was given gets another share of what is left, as far as there is something.
+    /// A loop that has spent its share gets another share of what is left, if anything is left.
     pub(super) fn grant_money(&mut self, task: usize, cost: Option<Usd>) {
         let spent = |running: &mut Running| running.money = running.money.max(running.money.and(cost));
         self.running_of(task).map(spent);
@@ -140,10 +140,10 @@ impl PlanState {
         self.lose(task);
     }
 
-    /// It will not be done by itself, nor will what waits for it.
+    /// It will not be done without a person, nor will what waits for it.
     pub(super) fn lose(&mut self, task: usize) {
         self.settle(task);
-        // Each is reached once, as what is hopeless already is passed over.
+        // Each is reached once, as hopeless tasks are skipped.
         let mut reached = self.graph.dependents(task);
         while let Some(task) = reached.pop() {
             let state = &mut self.tasks[task];

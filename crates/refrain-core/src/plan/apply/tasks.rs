@@ -1,4 +1,4 @@
-//! What a task file says, and what that makes of a plan: its tasks, its graph, its waves.
+//! How the content of a task file changes a plan: its tasks, its graph, its waves.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::plan::state::{PlanState, Return, Stage, TaskState, Wave};
 use crate::plan::task::{Card, Task, TaskId, TaskStatus};
 
 impl PlanState {
-    /// The file is as it is now. What this plan made of a task stands, but where a person said otherwise since.
+    /// Takes the file as it is now. What this plan made of a task stays, unless a person changed it since.
     pub(super) fn take(&mut self, cards: &[Card]) {
         let old = std::mem::take(&mut self.tasks);
         let written: Vec<_> = old.iter().map(|task| self.status_of(task)).collect();
@@ -16,21 +16,21 @@ impl PlanState {
             old.into_iter().zip(written).map(|(task, word)| (task.card.id.clone(), (task, word))).collect();
         let batch = self.batch.as_ref();
         let lands = |id: &TaskId| batch.is_some_and(|it| it.merged.iter().any(|one| one.task == *id));
-        // Journals of before may name one twice: the first is meant by whatever names it.
+        // Old journals may name one twice: references mean the first.
         let mut named = HashSet::new();
         self.tasks = cards
             .iter()
             .filter(|card| named.insert(&card.id))
             .map(|card| match known.remove(&card.id) {
                 Some((task, written)) => task.told(card, written, lands(&card.id)),
-                // Each of its loops has a name of its own, also where it was gone from the file for a while.
+                // Each of its loops has a name of its own, even if it was gone from the file for a while.
                 None => TaskState {
                     rounds: self.gone.remove(&card.id).unwrap_or_default(),
                     ..TaskState::new(card)
                 },
             })
             .collect();
-        // What is gone from the file, but under way or landed, is still the plan's.
+        // A task that is gone from the file, but under way or landed, is still the plan's.
         let (mut kept, gone): (Vec<_>, Vec<_>) =
             known.into_iter().map(|(id, (task, _))| task.deleted(lands(&id))).partition(TaskState::is_begun);
         self.gone.extend(gone.into_iter().map(|task| (task.card.id, task.rounds)));
@@ -40,8 +40,8 @@ impl PlanState {
         self.arrange();
     }
 
-    /// Waves, and what each task waits for, as everything stands. Waves that are complete stay as they were; what is left of
-    /// them, or new, comes with the first that is not.
+    /// Waves, and what each task waits for, as of now. Waves that are complete stay as they were; what is left of them,
+    /// or new, comes with the first that is not.
     pub(super) fn arrange(&mut self) {
         // To the graph all that is, or was, this plan's to do counts.
         self.graph = Graph::build(self.tasks.iter().map(TaskState::counted).collect()).0;
@@ -49,8 +49,8 @@ impl PlanState {
         self.waves.truncate(first_open);
         let (mut ready, mut running, mut proven) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         let mut order: Vec<usize> = self.graph.waves().iter().flatten().copied().collect();
-        // What is under way, or landed, stays in the plan, although a cycle, or what became of that which it is a part of,
-        // keeps it out of the graph's waves.
+        // A task that is under way, or landed, stays in the plan, even if a cycle, or the state of its parent, keeps it
+        // out of the graph's waves.
         let is_kept = |task: &usize| self.tasks[*task].is_begun() && self.graph.wave_of(*task).is_none();
         order.extend((0..self.tasks.len()).filter(is_kept));
         let in_batch: BTreeSet<&TaskId> =
@@ -130,11 +130,11 @@ impl TaskState {
         }
     }
 
-    /// The same with what the file says now, where the plan had `written` how it stands. What `lands` already is not stopped by
-    /// that.
+    /// The same with what the file says now; the plan had `written` its own status. A task that `lands` already is not
+    /// stopped by that.
     pub(super) fn told(mut self, card: &Card, written: TaskStatus, lands: bool) -> Self {
         let is_said = card.status != written;
-        // A plan writes that itself, before it writes how it ended: nobody says by it that it is to be tried again.
+        // Only `pending` asks for another try: the plan itself writes `in-progress` before it writes how a task ended.
         let is_again = card.status == TaskStatus::Pending;
         if is_said {
             self.is_withdrawn = card.status.is_off();
@@ -163,7 +163,7 @@ impl TaskState {
         (self.stage, self.again, self.returns) = (Stage::Waiting(0), Some(why), 0);
     }
 
-    /// The same where its file does not name it any more.
+    /// The same if its file does not name it any more.
     pub(super) fn deleted(mut self, lands: bool) -> Self {
         (self.card.status, self.is_withdrawn) = (TaskStatus::Cancelled, true);
         if matches!(self.stage, Stage::Proven { .. }) && !lands {
@@ -203,7 +203,7 @@ impl TaskState {
         }
     }
 
-    /// Whether what depends on it will never begin by itself.
+    /// Whether its dependents will never begin without a person.
     pub(super) fn is_lost(&self) -> bool {
         match self.stage {
             Stage::Stopped(_) => true,
@@ -213,7 +213,7 @@ impl TaskState {
         }
     }
 
-    /// Whether nothing more is to be done about it by itself.
+    /// Whether the plan has nothing more to do about it.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         match self.stage {

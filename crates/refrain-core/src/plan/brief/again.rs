@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::prompt::fenced;
 use crate::text::{cut_middle, inline_code, printable, squeeze};
 
-/// How much of a side of a conflict is told, in bytes.
+/// How much of a side of a conflict the prompt quotes, in bytes.
 const SIDE: usize = 8 << 10;
-/// How much of what a verification printed is told, in bytes.
+/// How much of a verification's output the prompt quotes, in bytes.
 const OUTPUT: usize = 6 << 10;
-/// How much of a refinement is told, in bytes.
+/// How much of a refinement the prompt quotes, in bytes.
 const REFINEMENT: usize = 16 << 10;
 /// How many files are named.
 const MOST_FILES: usize = 50;
@@ -88,7 +88,7 @@ fn conflict(files: &[String], ours: &str, theirs: &str) -> String {
     text
 }
 
-/// A text under its words, in a fence that it cannot close; nothing where there is none.
+/// A text under its words, in a fence that it cannot close; nothing if it is empty.
 fn quoted(words: &str, text: &str, most: usize) -> String {
     match printable(text).trim_matches('\n') {
         "" => String::new(),

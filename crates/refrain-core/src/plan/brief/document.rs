@@ -7,14 +7,14 @@ use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use crate::plan::{TaskId, file};
 
-/// How much of a plan is told where no heading of it names the task, in characters (seed 001).
+/// How much of a plan the prompt quotes if no heading of it names the task, in characters (seed 001).
 const BEGINNING: usize = 2_000;
 
 /// A plan's text, read once for all of its tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanDocument {
     text: String,
-    /// Where the section of a task begins and ends, by what its heading calls it.
+    /// Where the section of a task begins and ends, by the task's name in its heading.
     sections: HashMap<String, Section>,
 }
 
@@ -25,14 +25,14 @@ struct Section {
     says_task: bool,
 }
 
-/// What a plan says about a task.
+/// The part of a plan on a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Excerpt<'a> {
     /// Its section, heading and all.
     Section(&'a str),
     /// No heading names it: the whole plan, which is short.
     Whole(&'a str),
-    /// No heading names it: where the plan begins.
+    /// No heading names it: the beginning of the plan.
     Beginning(&'a str),
 }
 
@@ -44,9 +44,9 @@ struct Heading {
 }
 
 impl PlanDocument {
-    /// The plan, with all sections found. A heading names a task by its exact id, at its beginning: `Task 1: …`, `1. …`, `1`,
-    /// `1.2 …`; of two that name the same one counts that says `Task`, then the first. A section ends before the next heading
-    /// of the same or a higher level.
+    /// The plan, with all sections found. A heading names a task by its exact id, at its beginning: `Task 1: …`, `1.
+    /// …`, `1`, `1.2 …`; if two name the same task, the one that says `Task` counts, then the first. A section ends
+    /// before the next heading of the same or a higher level.
     #[must_use]
     pub fn read(text: String) -> Self {
         let headings = headings(&text);
@@ -66,14 +66,14 @@ impl PlanDocument {
         Self { text, sections }
     }
 
-    /// The plan where its headings, or its list, are the tasks themselves: what is written there of how they stand, but for
-    /// what is done, is none of the plan's words.
+    /// The plan if its headings, or its list, are the tasks themselves: the statuses in it are not the plan's words,
+    /// except for what is done.
     #[must_use]
     pub fn of_task_file(text: &str) -> Self {
         Self::read(file::unmarked(text))
     }
 
-    /// What the section of a task says in front of those of its parts; nothing where no heading names it.
+    /// What the section of a task says before those of its parts; nothing if no heading names it.
     pub(super) fn before_parts(&self, task: &TaskId) -> Option<&str> {
         let range = &self.sections.get(task.as_str())?.range;
         let is_part = |name: &str| {
@@ -97,7 +97,7 @@ impl PlanDocument {
     }
 }
 
-/// What a heading that names a task calls it, and whether it says that it is one.
+/// The id in a heading that names a task, and whether it says `Task`.
 fn named(words: &str) -> Option<(bool, &str)> {
     let words = words.trim_start();
     let behind = words.get(..4).filter(|word| word.eq_ignore_ascii_case("task")).map(|_| &words[4..]);
@@ -105,7 +105,7 @@ fn named(words: &str) -> Option<(bool, &str)> {
     let rest = behind.unwrap_or(words).trim_start().trim_start_matches('#');
     let is_of_id = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':' | '.' | '-');
     let end = rest.find(|c| !is_of_id(c)).unwrap_or(rest.len());
-    // What goes on behind it is another word, unless something stands between.
+    // A letter or digit right after it makes it another word.
     let is_whole = rest[end..].chars().next().is_none_or(|c| !c.is_alphanumeric());
     (end > 0 && is_whole).then(|| (behind.is_some(), &rest[..end]))
 }

@@ -1,6 +1,6 @@
-//! What the agent of a task is told: the specification that is made of the task, its plan and more ([`Brief`]), and the
-//! prompt around it, which says what happened in earlier rounds ([`Again`]). How an agent claims is told by every loop's
-//! prompt alike ([`crate::prompt`]).
+//! The prompt of a task's agent: the specification that is made of the task, its plan and more ([`Brief`]), and the
+//! prompt around it, which says what happened in earlier rounds ([`Again`]). How an agent claims is in every loop's
+//! prompt ([`crate::prompt`]).
 
 pub mod tokens;
 

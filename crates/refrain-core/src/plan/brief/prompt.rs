@@ -1,5 +1,5 @@
-//! The prompt of a task's loop: whose task it is, its specification, what happened before, how to give up. How to claim is
-//! told by the loop itself, behind all this.
+//! The prompt of a task's loop: which task it is, its specification, what happened before, how to give up. The loop
+//! itself adds how to claim, after all this.
 
 use super::spec::RULE;
 use super::{Again, Brief};
@@ -7,7 +7,7 @@ use crate::plan::Task;
 use crate::promise::{GIVES_UP, PLACEHOLDER};
 use crate::text::{printable, squeeze};
 
-/// What a loop is given as its prompt that works on `task` of the tag `tag`.
+/// The prompt of a loop that works on `task` of the tag `tag`.
 #[must_use]
 pub fn prompt(task: &Task, tag: &str, brief: &Brief, again: Option<&Again>) -> String {
     let line = |text: &str| squeeze(&printable(text));

@@ -1,4 +1,4 @@
-//! How large a specification is, and what is said where it is too large: which part is, never a cut.
+//! How large a specification is, and the warning if it is too large: it names the large part and never cuts.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use super::{Brief, PartKind};
 use crate::plan::brief::tokens::tokens;
 use crate::plan::{Problem, TaskId};
 
-/// How large a specification is.
+/// The size of a specification.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
     pub tokens: u64,
@@ -27,7 +27,6 @@ pub struct PartSize {
 }
 
 impl Brief {
-    /// How large it is.
     #[must_use]
     pub fn size(&self) -> Size {
         let of = |part: &super::Part| PartSize {
@@ -38,7 +37,7 @@ impl Brief {
         Size { tokens: tokens(self.text()), parts: self.parts().iter().map(of).collect() }
     }
 
-    /// What is wrong with it where it has more than `most` tokens: by how much, and which part is the largest.
+    /// The problem if it has more than `most` tokens: by how much, and which part is the largest.
     #[must_use]
     pub fn over_budget(&self, task: &TaskId, most: u64) -> Option<Problem> {
         let size = Some(self.size()).filter(|size| size.tokens > most)?;

@@ -1,5 +1,5 @@
-//! The specification of a task, in parts (seed-systems.md section 4.2, "Spec"): the task itself, the plan's section about it,
-//! other files, the commands that prove it.
+//! The specification of a task, in parts (seed-systems.md section 4.2, "Spec"): the task itself, the plan's section
+//! about it, other files, the commands that prove it.
 
 use std::fmt::Write;
 use std::slice;
@@ -13,33 +13,33 @@ use crate::plan::{Graph, Task, TaskId};
 use crate::prompt::fenced_as;
 use crate::text::{printable, squeeze};
 
-/// What a specification may have before it is warned of, in tokens (seed 001, `max_spec_tokens`).
+/// The size of a specification above which there is a warning, in tokens (seed 001, `max_spec_tokens`).
 pub const MAX_TOKENS: u64 = 5_000;
 
 /// Between two parts.
 pub(super) const RULE: &str = "\n\n---\n\n";
 
-/// What a specification is made of besides its task.
+/// The sources of a specification besides its task.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sources<'a> {
     pub plan: Option<&'a PlanDocument>,
     /// Other files, in their order.
     pub files: &'a [SpecFile],
-    /// The shell commands that prove every task which names none of its own; none where the agent is told its gates anyway.
+    /// The shell commands that prove every task which names none of its own; none if the prompt names its gates anyway.
     pub verification: Option<&'a [String]>,
-    /// What stands around the parts; none is nothing but rules between them.
+    /// The text around the parts; none puts only rules between them.
     pub template: Option<&'a SpecTemplate>,
 }
 
-/// A file that is told as it is.
+/// A file that is included unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecFile {
     pub name: String,
-    /// What stands in it.
+    /// Its content.
     pub text: String,
 }
 
-/// The specification of a task. What it is made of is somebody's text: no control character of it is left.
+/// The specification of a task. Its sources are untrusted text: it keeps no control character of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Brief {
     pub(super) parts: Vec<Part>,
@@ -50,9 +50,8 @@ pub struct Brief {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     pub kind: PartKind,
-    /// What people call it: the name of a file.
+    /// Its name for people: that of a file.
     pub name: String,
-    /// What it says.
     pub text: String,
 }
 
@@ -73,8 +72,8 @@ pub enum PartKind {
 }
 
 impl Brief {
-    /// The specification of the task that stands there in the graph. Of the tasks that it is a part of all is told that they
-    /// say themselves, as nobody else is told it; of those before it the titles and nothing else.
+    /// The specification of the task at this place in the graph. It quotes all that the task's parents say, because no
+    /// other prompt does; of the tasks before it only the titles.
     #[must_use]
     pub fn of(graph: &Graph, at: usize, sources: Sources<'_>) -> Self {
         let task = &graph.tasks()[at];
@@ -122,13 +121,12 @@ impl Brief {
         Self { parts, text }
     }
 
-    /// What it says.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// What it is made of, in the order in which it was.
+    /// Its parts, in order.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.parts
@@ -139,7 +137,7 @@ fn joined<'a>(parts: impl Iterator<Item = &'a Part>) -> String {
     parts.map(|part| part.text.as_str()).collect::<Vec<_>>().join(RULE)
 }
 
-/// The shell commands that prove a task: its own, where its file names one, else those of all.
+/// The shell commands that prove a task: its own, if its file names one, else those of all.
 #[must_use]
 pub fn verification<'a>(task: &'a Task, all: &'a [String]) -> &'a [String] {
     task.verification.as_ref().map_or(all, slice::from_ref)
@@ -186,18 +184,18 @@ fn about(graph: &Graph, at: usize) -> String {
     text
 }
 
-/// What a task says of the whole that its parts make: in its file, and in the plan in front of them.
+/// What a task says of the whole that its parts make: in its file, and in the plan before them.
 fn whole(graph: &Graph, at: usize, plan: Option<&PlanDocument>) -> String {
     let task = &graph.tasks()[at];
     let own = [task.description.as_deref(), task.details.as_deref()];
-    // Its title stands above.
+    // Its title is above.
     let behind_heading = |text: &'_ str| text.split_once('\n').map(|(_, rest)| rest.to_owned());
     let planned = plan.and_then(|plan| plan.before_parts(&task.id)).and_then(behind_heading);
     let words = own.into_iter().flatten().chain(planned.as_deref()).map(str::trim);
     words.filter(|words| !words.is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-/// What the plan says about the task, with a word on where that is from; nothing of an empty plan.
+/// What the plan says about the task, with its source; nothing of an empty plan.
 fn section(plan: &PlanDocument, task: &TaskId) -> Option<String> {
     let (note, text, mark) = match plan.about(task) {
         Excerpt::Section(text) => ("", text, ""),

@@ -1,5 +1,5 @@
-//! A specification's template (seed 001, `spec_template`): a person's words around the parts. What is filled in is data: a
-//! name in braces there stays as it is.
+//! A specification's template (seed 001, `spec_template`): a person's words around the parts. Inserted texts are data:
+//! a name in braces there stays as it is.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ pub enum SpecTemplateError {
          the word in braces"
     )]
     Unknown(String),
-    /// Whoever is told it is not told the task.
+    /// Its reader would not learn the task.
     #[error("it does not name {{task}}, so the agent would not be told what to do")]
     NoTask,
 }
@@ -44,7 +44,7 @@ fn name(kind: PartKind) -> &'static str {
 }
 
 impl SpecTemplate {
-    /// Whether parts of this kind stand in it.
+    /// Whether it has parts of this kind.
     pub(super) fn names(&self, kind: PartKind) -> bool {
         words(&self.0).any(|(_, word, is_name)| is_name && word == name(kind))
     }
@@ -66,7 +66,7 @@ impl SpecTemplate {
     }
 }
 
-/// The words in braces: where, which, and whether the braces are single.
+/// The words in braces: the place, the word, and whether the braces are single.
 fn words(text: &str) -> impl Iterator<Item = (std::ops::Range<usize>, &str, bool)> {
     static BRACES: LazyLock<Option<Regex>> =
         LazyLock::new(|| Regex::new(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}").ok());

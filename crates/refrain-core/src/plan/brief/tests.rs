@@ -1,4 +1,4 @@
-//! Whole specifications and prompts: what stands in them, what is said of large ones, and that what others wrote stays data.
+//! Whole specifications and prompts: their content, the warnings on large ones, and that foreign text stays data.
 
 use proptest::prelude::*;
 
@@ -235,7 +235,7 @@ fn what_happened_before_is_cut_where_it_is_long() {
 
 const ESCAPE: char = '\u{1b}';
 
-/// Texts out of what would break out of where it is quoted.
+/// Texts that try to break out of their quotation.
 fn hostile() -> impl Strategy<Value = String> {
     let pieces = [
         "```",

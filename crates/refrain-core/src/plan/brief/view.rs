@@ -1,4 +1,4 @@
-//! What is shown of what an agent is told: the object that `plan show --json` prints.
+//! What is shown of an agent's prompt: the object that `plan show --json` prints.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -51,7 +51,7 @@ pub struct ToldPart {
 }
 
 impl ToldTask {
-    /// The view of what is told of `task`, which stands under a tag in a file.
+    /// The view of the prompt of `task`, which is under a tag in a file.
     #[must_use]
     pub fn of(
         (file, tag, task): (&str, &str, &Task),

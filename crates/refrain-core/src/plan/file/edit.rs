@@ -1,4 +1,4 @@
-//! Changes of a text that leave every other byte as it was, and its lines with where they stand.
+//! Changes of a text that leave every other byte as it was, and its lines with their places.
 
 use std::ops::Range;
 
@@ -7,19 +7,19 @@ use std::ops::Range;
 pub(super) struct Edits(Vec<(Range<usize>, String)>);
 
 impl Edits {
-    /// Puts `text` in place of what lies in the range.
+    /// Replaces the range by `text`.
     pub(super) fn replace(&mut self, range: Range<usize>, text: impl Into<String>) {
         self.0.push((range, text.into()));
     }
 
-    /// Puts `text` in. Of several at one place the first stands first.
+    /// Inserts `text`. Of several at one place the first comes first.
     pub(super) fn insert(&mut self, at: usize, text: impl Into<String>) {
         self.replace(at..at, text);
     }
 
     /// The text with all of it done. Ranges do not overlap.
     pub(super) fn apply(mut self, text: &str) -> String {
-        // Stable: what is put in at one place keeps its order.
+        // Stable: insertions at one place keep their order.
         self.0.sort_by_key(|(range, _)| range.start);
         let added: usize = self.0.iter().map(|(_, with)| with.len()).sum();
         let mut out = String::with_capacity(text.len() + added);

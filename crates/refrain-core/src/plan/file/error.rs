@@ -30,22 +30,21 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong with a task file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// It is not what it should be.
+    /// It is malformed.
     #[error("{place}: {why}")]
     Malformed { place: Place, why: String },
-    /// A field of a task holds what it cannot hold.
+    /// A field of a task has an invalid value.
     #[error("{place}: task {task}: `{field}` is {found}; accepted is {accepted}")]
     Field {
         place: Place,
-        /// Of which task, as far as known.
+        /// The task, as far as known.
         task: String,
         field: &'static str,
-        /// What it holds.
+        /// The value.
         found: String,
-        /// What it may hold.
+        /// The accepted values.
         accepted: String,
     },
     /// The tag is not among those of the file.
@@ -65,7 +64,7 @@ pub(super) fn statuses() -> String {
     TaskStatus::ALL.map(TaskStatus::word).join(", ")
 }
 
-/// Which was probably meant, and which there are.
+/// The tag that was probably meant, and the known ones.
 fn others(tag: &str, known: &[String]) -> String {
     let meant = nearest(tag, known.iter().map(String::as_str));
     let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();

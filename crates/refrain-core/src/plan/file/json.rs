@@ -67,7 +67,7 @@ pub(super) struct Wire<'a> {
 pub(super) struct Entry<'a> {
     pub(super) id: TaskId,
     pub(super) wire: Wire<'a>,
-    /// The task whose object it stands in.
+    /// The task whose object contains it.
     inside: Option<TaskId>,
     /// The subtasks that it names.
     parts: Vec<TaskId>,
@@ -86,7 +86,8 @@ pub(super) fn read(text: &str, tag: Option<&str>) -> Result<Tasks, FileError> {
     let group = group(text, tag)?;
     let whole = group.tasks.read::<Vec<Raw<'_>>>(text)?;
     let (mut tasks, mut parents) = (Vec::with_capacity(whole.len()), HashMap::new());
-    // One after the other, each with what is in it: all that a large file says of them takes several times its tasks.
+    // One after the other, each with its content: holding all raw values of a large file takes several times the size
+    // of its tasks.
     let mut entries = Vec::new();
     for raw in whole {
         enter(text, raw, None, &mut entries)?;
@@ -118,7 +119,7 @@ fn members(text: &str) -> Result<Vec<(String, Raw<'_>)>, FileError> {
     Ok(parse::<Members<'_>>(json, text, at)?.0)
 }
 
-/// The text behind the byte order mark, and where that begins.
+/// The text after the byte order mark, and where that begins.
 fn without_mark(text: &str) -> (usize, &str) {
     let json = text.strip_prefix('\u{feff}').unwrap_or(text);
     (text.len() - json.len(), json)
@@ -139,7 +140,7 @@ fn group<'a>(text: &'a str, tag: Option<&str>) -> Result<Group<'a>, FileError> {
     }
 }
 
-/// Every task of the file's tag, subtasks behind their parents.
+/// Every task of the file's tag, subtasks after their parents.
 pub(super) fn entries<'a>(text: &'a str, tag: Option<&str>) -> Result<Vec<Entry<'a>>, FileError> {
     let tasks = group(text, tag)?.tasks.read::<Vec<Raw<'_>>>(text)?;
     let mut entries = Vec::with_capacity(tasks.len());
@@ -149,8 +150,8 @@ pub(super) fn entries<'a>(text: &'a str, tag: Option<&str>) -> Result<Vec<Entry<
     Ok(entries)
 }
 
-/// Enters a task and those in it. It ends however deep they are: each id is longer than that of the one around it, and ids
-/// are short.
+/// Enters a task and those in it. It ends at any depth: each id is longer than that of the task around it, and ids are
+/// short.
 fn enter<'a>(
     text: &'a str,
     raw: Raw<'a>,
@@ -178,7 +179,7 @@ fn enter<'a>(
     Ok(())
 }
 
-/// The whole name of a task that stands in another one: `1` in `5` is `5.1`, and so is `5.1`.
+/// The full name of a task within another one: `1` in `5` is `5.1`, and so is `5.1`.
 fn within(parent: Option<&TaskId>, id: TaskId) -> Result<TaskId, crate::plan::TaskIdError> {
     match parent {
         Some(parent) if !is_within(parent, &id) => format!("{parent}.{id}").parse(),
@@ -234,7 +235,7 @@ impl Entry<'_> {
         Ok(task)
     }
 
-    /// What stands beside its status. What is none of ours is none.
+    /// The keys of our own beside its status, if they are valid.
     fn note(&self) -> Option<Note> {
         let reason = self.wire.blocked_reason.and_then(Raw::as_text)?.into_owned();
         let attempts = self.wire.attempts.and_then(Raw::as_type).unwrap_or_default();
@@ -287,8 +288,8 @@ fn refused(text: &str, task: &str, field: &'static str, raw: Raw<'_>, accepted: 
     FileError::Field { place: raw.place(text), task, field, found, accepted }
 }
 
-/// Where the waves that a file stores put a task before, or beside, one that it depends on. What is no list of waves says
-/// nothing: they are made from the dependencies anyway.
+/// Where the waves that a file stores put a task before, or beside, one that it depends on. An invalid list of waves
+/// says nothing: they are made from the dependencies anyway.
 fn stored_waves(text: &str, group: &Group<'_>, tasks: &[Task]) -> Vec<Problem> {
     let waves = group.waves.and_then(|raw| raw.read::<Vec<Wave<'_>>>(text).ok()).unwrap_or_default();
     let numbered = |wave: Wave<'_>| {

@@ -1,5 +1,5 @@
-//! Statuses in the JSON shapes: values are replaced where they stand, and keys of our own (`blocked_reason`, `attempts`) are
-//! put behind the status in the manner of what stands there.
+//! Statuses in the JSON shapes: values are replaced in place, and keys of our own (`blocked_reason`, `attempts`) are
+//! added after the status, in the style of the file.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ pub(super) fn set(text: &str, tag: Option<&str>, changes: &[Change]) -> Result<C
     Ok(Changed { text: edits.apply(text), missing, left })
 }
 
-/// Where a task stands; `null` is taken for pending.
+/// The status of a task; `null` means pending.
 fn status(entry: &Entry<'_>) -> TaskStatus {
     entry.wire.status.and_then(named_status).unwrap_or_default()
 }
@@ -66,13 +66,13 @@ fn write(text: &str, entry: &Entry<'_>, change: &Change, edits: &mut Edits) {
     }
 }
 
-/// How the members of an object are written down.
+/// The layout of an object's members.
 struct Manner<'a> {
-    /// What stands before a key.
+    /// The text before a key.
     before: &'a str,
-    /// What stands between a key and its value.
+    /// The text between a key and its value.
     between: &'a str,
-    /// Where the value ends that others are put behind.
+    /// Where the value ends that others are added after.
     end: usize,
 }
 

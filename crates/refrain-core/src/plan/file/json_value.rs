@@ -1,4 +1,4 @@
-//! Values of a JSON text that know where in it they stand.
+//! Values of a JSON text that know their place in it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::error::{FileError, Place};
 
-/// A value as it stands in the text.
+/// A value as written in the text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raw<'a>(&'a RawValue);
 
@@ -31,7 +31,7 @@ impl<'a> Raw<'a> {
         self.0.get()
     }
 
-    /// Where it stands in the whole that it was read from.
+    /// Its place in the whole that it was read from.
     pub(super) fn span(self, whole: &str) -> Range<usize> {
         let begin = self.text().as_ptr() as usize - whole.as_ptr() as usize;
         begin..begin + self.text().len()
@@ -60,7 +60,7 @@ impl<'a> Raw<'a> {
         self.as_type::<String>().map(Cow::Owned)
     }
 
-    /// What is in it, as a type that borrows from it. What is wrong is told with its place in the whole.
+    /// Its content, as a type that borrows from it. An error has its place in the whole.
     pub(super) fn read<T: Deserialize<'a>>(self, whole: &str) -> Result<T, FileError> {
         read(self.text(), whole, self.span(whole).start)
     }
@@ -78,7 +78,7 @@ pub(super) fn read<'a, T: Deserialize<'a>>(part: &'a str, whole: &str, at: usize
     })
 }
 
-/// The members of an object, in order. A key that stands there twice is refused.
+/// The members of an object, in order. A duplicate key is refused.
 #[derive(Debug)]
 pub(super) struct Members<'a>(pub(super) Vec<(String, Raw<'a>)>);
 

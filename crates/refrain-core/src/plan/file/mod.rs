@@ -1,5 +1,5 @@
-//! Task files: text in, tasks out; and text in, text out, with some statuses changed and all else as it was, byte for byte.
-//! Which file it is, and how it is replaced, is the store's.
+//! Task files: text in, tasks out; and text in, text out, with some statuses changed and all else as it was, byte for
+//! byte. Which file it is, and how it is replaced, is in refrain-store.
 //!
 //! Four shapes are known ([`Shape`]). SCUD's three are those of seed-systems.md section 4.3; the fourth is a plan or a
 //! checklist in Markdown.
@@ -22,7 +22,7 @@ use std::collections::HashMap;
 pub use error::FileError;
 pub use tasks::{Change, Changed, Tasks};
 
-/// How tasks are written down.
+/// The format of a task file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A file for each tag: `{"tag", "tasks": [{"id": 1, "depends_on": [2], …}], "waves": […]}`.
@@ -36,10 +36,10 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// The shape of a file of that name and text; none where the name is that of no task file.
+    /// The shape of a file of that name and text; none if the name is that of no task file.
     ///
     /// # Errors
-    /// [`FileError`] where the text is malformed, so that it cannot be said.
+    /// [`FileError`] if the text is malformed, so that the shape is unknown.
     pub fn of(name: &str, text: &str) -> Result<Option<Self>, FileError> {
         match name.rsplit_once('.').map(|(_, extension)| extension) {
             Some("json") if json::holds_one_tag(text)? => Ok(Some(Self::TagJson)),
@@ -51,10 +51,10 @@ impl Shape {
     }
 }
 
-/// Reads the tasks of `tag`; a shape that holds but one tag is read whatever it is called.
+/// Reads the tasks of `tag`; a shape with only one tag is read under any name.
 ///
 /// # Errors
-/// [`FileError`] where the text is malformed, or the tag is not there.
+/// [`FileError`] if the text is malformed, or the tag is not there.
 pub fn read(text: &str, shape: Shape, tag: &str) -> Result<Tasks, FileError> {
     match shape {
         Shape::TagJson => json::read(text, None),
@@ -73,7 +73,8 @@ pub fn tags(text: &str, shape: Shape) -> Result<Vec<String>, FileError> {
     }
 }
 
-/// Puts tasks where they are to stand, unless somebody else did so, and leaves every other byte as it was. Costs one pass, however many they are.
+/// Sets the statuses of tasks, unless another writer already changed them, and leaves every other byte as it was. One
+/// pass for any number of changes.
 ///
 /// # Errors
 /// [`FileError`] as for [`read`].
@@ -86,14 +87,14 @@ pub fn set(text: &str, shape: Shape, tag: &str, changes: &[Change]) -> Result<Ch
     }
 }
 
-/// Whether a Markdown text has headings of tasks: then it is a task file, whatever else there is.
+/// Whether a Markdown text has headings of tasks: then it is a task file, whatever else it holds.
 #[must_use]
 pub fn has_task_headings(text: &str) -> bool {
     markdown::has_headings(text)
 }
 
-/// A task file in Markdown without what titles say of how the tasks stand, but for what is done; one that cannot be read is
-/// left as it is.
+/// A task file in Markdown without the statuses in titles, except for what is done; one that cannot be read is returned
+/// unchanged.
 #[must_use]
 pub fn unmarked(text: &str) -> String {
     markdown::unmarked(text)

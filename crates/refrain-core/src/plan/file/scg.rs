@@ -1,11 +1,11 @@
-//! SCUD's graph format (seed-systems.md section 4.3): phases that a line `---` parts, in each of them sections of lines.
+//! SCUD's graph format (seed-systems.md section 4.3): phases separated by a line `---`, each with sections of lines.
 //!
-//! Unlike SCUD's own reader this one takes nothing for granted that is not there: a letter that is no status, a row that
-//! lacks a column and an edge of a task that is not there are errors, and blank lines in details stay.
+//! Unlike SCUD's own reader this one assumes nothing: a letter that is no status, a row that lacks a column and an edge
+//! of an unknown task are errors, and blank lines in details stay.
 //!
-//! It has no letters for `failed` and `awaiting-tune`, and no column for a reason. A task that stands so is `B` there, which
-//! SCUD understands, and what else there is to say stands in fields of its details, which SCUD passes over: `blocked_as`,
-//! `blocked_reason`, `attempts`.
+//! The format has no letters for `failed` and `awaiting-tune`, and no column for a reason. Such a task is `B`, which
+//! SCUD understands, and the rest is in fields of its details, which SCUD skips: `blocked_as`, `blocked_reason`,
+//! `attempts`.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use super::error::{FileError, Place};
 use super::scg_row::{Node, columns, id, malformed, node};
 use crate::plan::{Note, Task, TaskId, TaskStatus};
 
-/// What the first line begins with.
+/// The begin of the first line.
 const HEADER: &str = "# SCUD Graph";
 
 /// Fields of details that are ours.
@@ -24,7 +24,7 @@ pub(super) const STATUS: &str = "blocked_as";
 pub(super) const REASON: &str = "blocked_reason";
 pub(super) const ATTEMPTS: &str = "attempts";
 
-/// A phase as it stands in the text.
+/// A phase as written in the text.
 pub(super) struct Phase<'a> {
     text: &'a str,
     tag: &'a str,
@@ -44,7 +44,7 @@ pub(super) struct Detail {
     pub(super) field: String,
     /// From the end of the line before it to the end of its last line.
     pub(super) whole: Range<usize>,
-    /// Its lines, as they are indented; nothing where there are none.
+    /// Its lines, as they are indented; nothing if there are none.
     pub(super) body: Range<usize>,
 }
 
@@ -110,7 +110,7 @@ fn parts(text: &str) -> Vec<Range<usize>> {
     parts
 }
 
-/// The tag of a part, and what stands behind the line that names it; none where the part is blank.
+/// The tag of a part, and the text after the line that names it; none if the part is blank.
 fn tag_of(text: &str, part: Range<usize>) -> Result<Option<(&str, Range<usize>)>, FileError> {
     let is_first = text[..part.start].trim_start_matches('\u{feff}').is_empty();
     if text[part.clone()].trim().is_empty() && !is_first {
@@ -152,7 +152,7 @@ impl<'a> Phase<'a> {
         };
         let mut section = "";
         let mut before = part.start;
-        // Places of what names tasks, which may stand before those.
+        // Places of names of tasks, which may come before the tasks.
         let mut named = Vec::new();
         for line in lines(text, part) {
             let words = text[line.clone()].trim();
@@ -268,7 +268,7 @@ impl Detail {
             "details" => task.details = Some(words),
             "test_strategy" => task.test_strategy = Some(words),
             "verification" => task.verification = Some(words),
-            // What was written beside a `B` says nothing once that is another letter.
+            // The details of a `B` mean nothing once the letter is another.
             STATUS if task.status == TaskStatus::Blocked => {
                 let named = TaskStatus::named(words.trim());
                 task.status = named.ok_or_else(|| refused(words, super::error::statuses()))?;

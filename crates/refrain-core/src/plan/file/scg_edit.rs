@@ -1,4 +1,4 @@
-//! Statuses in SCUD's graph format: a letter in its column, and what else there is to say in details of our own.
+//! Statuses in SCUD's graph format: a letter in its column, and the rest in details of our own.
 
 use std::collections::HashMap;
 
@@ -35,7 +35,7 @@ pub(super) fn set(text: &str, tag: &str, changes: &[Change]) -> Result<Changed, 
     Ok(Changed { text: writer.finish(), missing, left })
 }
 
-/// Where a task stands: as its letter says, and what is written beside a `B`.
+/// The status of a task: from its letter, and from the details beside a `B`.
 fn status(text: &str, node: &Node, detail: Option<&Detail>) -> TaskStatus {
     let letter = node.task.status;
     let beside = detail.filter(|_| letter == TaskStatus::Blocked);
@@ -82,14 +82,14 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A detail, as it stands behind the end of a line.
+    /// A detail, as it is written after the end of a line.
     fn row(&self, task: &str, field: &str, value: &str) -> String {
         let end = self.line_end();
         let lines: String = value.lines().map(|line| format!("{end}  {line}")).collect();
         format!("{end}{task} | {field} |{lines}")
     }
 
-    /// What ends the lines of this file.
+    /// The line ending of this file.
     fn line_end(&self) -> &'static str {
         if self.text.split_once('\n').is_some_and(|(line, _)| line.ends_with('\r')) { "\r\n" } else { "\n" }
     }

@@ -18,7 +18,7 @@ const STATUSES: [(&str, TaskStatus); 8] = [
     ("X", TaskStatus::Expanded),
 ];
 
-/// The letter of a status; that of `blocked` where it has none.
+/// The letter of a status; that of `blocked` if it has none.
 pub(super) fn letter(status: TaskStatus) -> &'static str {
     STATUSES.iter().find(|(_, known)| *known == status).map_or("B", |(letter, _)| letter)
 }
@@ -65,7 +65,7 @@ pub(super) fn node(text: &str, line: &Range<usize>) -> Result<Node, FileError> {
     Ok(Node { task, status: status.clone() })
 }
 
-/// What stands between the pipes of a row, without the space around it.
+/// The texts between the pipes of a row, without the space around them.
 pub(super) fn columns(text: &str, line: &Range<usize>) -> Vec<Range<usize>> {
     let (row, mut columns, mut begin) = (&text[line.clone()], Vec::new(), 0);
     let mut is_escaped = false;
@@ -114,12 +114,12 @@ fn unescaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// An id that stands in a row.
+/// An id in a row.
 pub(super) fn id(text: &str, at: usize, word: &str) -> Result<TaskId, FileError> {
     word.trim().parse().map_err(|error: TaskIdError| malformed(text, at, error.to_string()))
 }
 
-/// What is wrong with a row.
+/// The error of a malformed row.
 pub(super) fn malformed(text: &str, at: usize, why: impl Into<String>) -> FileError {
     FileError::Malformed { place: Place::of(text, at), why: why.into() }
 }

@@ -1,28 +1,28 @@
-//! What is read of a task file, and what is changed in it.
+//! The tasks read from a task file, and the changes to it.
 
 use crate::plan::{Note, Problem, Task, TaskId, TaskStatus};
 
 /// The tasks of one tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tasks {
-    /// What they are called together, where the file says so.
+    /// What they are called together, if the file says so.
     pub name: Option<String>,
     /// The tasks, in the order of the file.
     pub tasks: Vec<Task>,
-    /// The shell command that proves every one of them, where the file names one.
+    /// The shell command that proves every one of them, if the file names one.
     pub verification: Option<String>,
-    /// What is odd about the file, though it can be read.
+    /// Oddities of a readable file.
     pub odd: Vec<Problem>,
 }
 
-/// Where a task is to stand from now on.
+/// The new status of a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub task: TaskId,
-    /// Where it stood when that was decided: what says otherwise by now was written by somebody else, and is left.
+    /// Its status when that was decided: any other by now comes from another writer, and is left.
     pub from: TaskStatus,
     pub status: TaskStatus,
-    /// Why, where a person has to look at it. Without one, what the file said before is taken out.
+    /// Why, if a person has to look at it. Without one, what the file said before is removed.
     pub note: Option<Note>,
 }
 
@@ -32,12 +32,12 @@ pub struct Changed {
     pub text: String,
     /// Changes of tasks that are not there any more.
     pub missing: Vec<TaskId>,
-    /// Changes of tasks that stand elsewhere than they stood, and are left there.
+    /// Changes of tasks that another writer changed, which are left as they are.
     pub left: Vec<TaskId>,
 }
 
 impl Change {
-    /// Whether nobody else wrote where the task stands, or wrote the same.
+    /// Whether no other writer changed the status, or wrote the same.
     pub(super) fn fits(&self, found: TaskStatus) -> bool {
         found == self.from || found == self.status
     }

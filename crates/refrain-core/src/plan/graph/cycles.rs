@@ -1,4 +1,4 @@
-//! Tasks that wait for each other, or are parts of each other: which, and by what path.
+//! Tasks that wait for each other, or are parts of each other, and the path of each cycle.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -8,9 +8,9 @@ use petgraph::graph::DiGraph;
 use crate::plan::graph::edges::Edges;
 use crate::plan::{Problem, Task};
 
-/// Takes the parent from the first task of each ring of parents, and tells the ring.
+/// Removes the parent of the first task of each ring of parents, and reports the ring.
 pub(crate) fn cut_parents(tasks: &[Task], parents: &mut [Option<usize>], problems: &mut Vec<Problem>) {
-    // Who came by here last: a walk that meets itself is a ring.
+    // The last walk that passed here: a walk that meets itself is a ring.
     let mut seen = vec![usize::MAX; tasks.len()];
     for start in 0..tasks.len() {
         let mut at = start;
@@ -34,7 +34,8 @@ pub(crate) fn cut_parents(tasks: &[Task], parents: &mut [Option<usize>], problem
     }
 }
 
-/// One cycle, the shortest from its first task on, for each set of tasks that wait for each other. `order` is what does not.
+/// One cycle, the shortest from its first task on, for each set of tasks that wait for each other. `order` has the
+/// other nodes.
 pub(crate) fn find(tasks: &[Task], needs: &Edges, order: &[usize]) -> Vec<Problem> {
     if order.len() == needs.len() {
         return Vec::new();
@@ -58,7 +59,7 @@ pub(crate) fn find(tasks: &[Task], needs: &Edges, order: &[usize]) -> Vec<Proble
         .collect();
     paths.sort_unstable();
     let named = |path: Vec<usize>| {
-        // A gate stands for its task: its subtasks wait for what that one waits for.
+        // A gate counts as its task: its subtasks wait for what that one waits for.
         let mut ids: Vec<_> = path.into_iter().map(|node| tasks[node % tasks.len()].id.clone()).collect();
         ids.dedup();
         Problem::Cycle(ids)
@@ -66,7 +67,7 @@ pub(crate) fn find(tasks: &[Task], needs: &Edges, order: &[usize]) -> Vec<Proble
     paths.into_iter().map(named).collect()
 }
 
-/// The shortest way from the first node of a set back to itself, within the set; it stands at both ends.
+/// The shortest way from the first node of a set back to itself, within the set; that node is at both ends.
 fn shortest(set: &[usize], needs: &Edges) -> Option<Vec<usize>> {
     let start = *set.iter().min()?;
     let mut from: HashMap<usize, Option<usize>> = set.iter().map(|node| (*node, None)).collect();

@@ -8,7 +8,7 @@ pub(crate) struct Edges {
 }
 
 impl Edges {
-    /// The edges of so many nodes, as pairs of from and to.
+    /// The edges of `nodes` nodes, as pairs of from and to.
     pub(crate) fn new(nodes: usize, mut pairs: Vec<(usize, usize)>) -> Self {
         pairs.sort_unstable();
         pairs.dedup();
@@ -19,12 +19,11 @@ impl Edges {
         Self { begin, to: pairs.into_iter().map(|(_, to)| to).collect() }
     }
 
-    /// How many nodes there are.
     pub(crate) fn len(&self) -> usize {
         self.begin.len() - 1
     }
 
-    /// Where the edges of a node lead to.
+    /// The targets of a node's edges.
     pub(crate) fn of(&self, node: usize) -> &[usize] {
         &self.to[self.begin[node]..self.begin[node + 1]]
     }

@@ -1,4 +1,4 @@
-//! What tasks name, found among them; and what names nothing, told.
+//! Resolves the ids that tasks name; reports the unknown ones.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,10 +6,10 @@ use crate::plan::graph::edges::Edges;
 use crate::plan::{Problem, Task, TaskId};
 use crate::text::nearest;
 
-/// How many unknown names are answered with the nearest: comparing each with all would not be linear.
+/// For how many unknown names the nearest known one is suggested: comparing each with all would not be linear.
 const GUESSED: usize = 20;
 
-/// Where each task stands, by its id.
+/// The place of each task, by its id.
 pub(crate) fn index(tasks: &[Task], problems: &mut Vec<Problem>) -> HashMap<TaskId, usize> {
     let mut index = HashMap::with_capacity(tasks.len());
     let mut told = HashSet::new();
@@ -52,7 +52,7 @@ pub(crate) fn parents(
     parents
 }
 
-/// What each task, and behind all tasks each gate, is behind.
+/// What each task, and after all tasks each gate, depends on.
 pub(crate) fn needs(
     tasks: &[Task],
     index: &HashMap<TaskId, usize>,
@@ -63,7 +63,7 @@ pub(crate) fn needs(
     let mut pairs = Vec::with_capacity(2 * count);
     for (at, task) in tasks.iter().enumerate() {
         if let Some(parent) = parents[at] {
-            // It is behind its parent's gate, and so is its own gate; the parent is done after it.
+            // It comes after its parent's gate, and so does its own gate; the parent is done after it.
             pairs.extend([(at, count + parent), (count + at, count + parent), (parent, at)]);
         }
         for named in &task.dependencies {

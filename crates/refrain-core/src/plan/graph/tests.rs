@@ -1,4 +1,4 @@
-//! Graphs: what is found wrong with them, and what follows from them; by hand, and against a slow and simple model.
+//! Graphs: their problems, and what follows from them; by hand, and against a slow and simple model.
 
 use proptest::prelude::*;
 
@@ -229,7 +229,7 @@ fn comes_before(tasks: &[Task], task: usize, on: usize) -> bool {
 }
 
 prop_compose! {
-    /// Plans without cycles, as whatever depends on something comes behind it, and with parts of up to two levels.
+    /// Plans without cycles, as a task comes after all that it depends on, and with parts of up to two levels.
     fn plans()(rows in prop::collection::vec((0..12_usize, prop::collection::vec(any::<prop::sample::Index>(), 0..3), 0..4_usize), 1..14)) -> Vec<Task> {
         let mut tasks: Vec<Task> = Vec::new();
         for (at, (parent, dependencies, status)) in rows.into_iter().enumerate() {
@@ -240,7 +240,7 @@ prop_compose! {
             };
             let mut task = Task::new(name.parse().unwrap(), String::new());
             task.status = [TaskStatus::Pending, TaskStatus::Expanded, TaskStatus::InProgress, TaskStatus::Pending][status];
-            // Only on what is no part of anything, else parts might wait for their own whole.
+            // Only on top-level tasks, else parts might wait for their own whole.
             let others: Vec<_> = tasks.iter().filter(|other| other.parent.is_none() && other.status != TaskStatus::Expanded).collect();
             if whole.is_none() && !others.is_empty() {
                 task.dependencies = dependencies.iter().map(|index| index.get(&others).id.clone()).collect();

@@ -1,12 +1,12 @@
-//! What a wave is called in the history, and what is not in it. Waves are completed one after the other, and numbered as
-//! they are; what was blocked and is done later comes in one more, which is called after the wave that it had been left
-//! out of.
+//! The name of a wave in the history, and what it lacks. Waves are completed one after the other and numbered in that
+//! order; a task that was blocked and is done later comes in one more wave, which is named after the one that it was
+//! missing from.
 
 use crate::plan::state::{PlanState, Stage, TaskState};
 
 impl PlanState {
-    /// How a wave, by its number from 1, is called: `wave 2` after the wave of the graph that its tasks are of, the last one
-    /// where they are of several, and `the rest of wave 2` where that was completed before, as far as could be.
+    /// The name of a wave, by its number from 1: `wave 2` after the wave of the graph that its tasks are of, the last
+    /// one if they are of several, and `the rest of wave 2` if that was completed before, as far as could be.
     #[must_use]
     pub fn wave_name(&self, number: u32) -> String {
         let place = number.saturating_sub(1) as usize;

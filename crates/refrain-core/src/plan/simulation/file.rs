@@ -1,4 +1,4 @@
-//! The task file: what stands in it at first, and what people make of it.
+//! The task file: its first content, and the edits of people.
 
 use crate::plan::{Card, Priority, TaskId, TaskStatus};
 use crate::simulation::random::Random;
@@ -8,7 +8,7 @@ use crate::simulation::random::Random;
 struct Row {
     card: Card,
     number: u64,
-    /// A person wrote its status, and nobody has read that yet.
+    /// A person wrote its status, and no runner has read that yet.
     is_touched: bool,
 }
 
@@ -18,7 +18,7 @@ pub(super) struct TaskFile {
     next: u64,
     /// It can be read.
     pub(super) is_valid: bool,
-    /// Somebody else than the plan changed it since it was read.
+    /// Another writer than the plan changed it since it was read.
     pub(super) is_changed: bool,
 }
 
@@ -81,7 +81,7 @@ impl TaskFile {
         self.next += 1;
     }
 
-    /// What stands in it.
+    /// Its content.
     pub(super) fn read(&mut self) -> Option<Vec<Card>> {
         self.is_changed = false;
         self.is_valid.then(|| {
@@ -90,7 +90,7 @@ impl TaskFile {
         })
     }
 
-    /// The plan writes how a task stands, but never over what a person wrote.
+    /// The plan writes the status of a task, but never over what a person wrote.
     pub(super) fn write(&mut self, id: &TaskId, status: TaskStatus) {
         let row = self.rows.iter_mut().find(|row| row.card.id == *id && !row.is_touched);
         if let Some(row) = row.filter(|_| self.is_valid) {
@@ -98,7 +98,7 @@ impl TaskFile {
         }
     }
 
-    /// The plan's own words stand in it, where nobody wrote another.
+    /// The file has the plan's own status, unless another writer changed it.
     pub(super) fn assert_says(&self, id: &TaskId, status: TaskStatus) {
         let row = self.rows.iter().find(|row| row.card.id == *id && !row.is_touched);
         if let Some(row) = row.filter(|_| self.is_valid && !self.is_changed) {
@@ -134,7 +134,7 @@ impl TaskFile {
                 "dependencies changed"
             }
             3 => {
-                // Whoever sorts a file moves a task to another place.
+                // A person who sorts a file moves a task to another place.
                 let row = self.rows.remove(place);
                 self.rows.push(row);
                 "a task moved"

@@ -1,4 +1,4 @@
-//! A repository in which a commit is the set of the pieces of work that are in it.
+//! A repository in which a commit is the set of its pieces of work.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,11 +10,11 @@ pub(super) type Content = BTreeSet<u64>;
 
 const FOREIGN: u64 = 1_000_000;
 
-/// What one round of a task made.
+/// The work of one round of a task.
 #[derive(Clone, Debug)]
 pub(super) struct Work {
     pub(super) task: TaskId,
-    /// What was there when it began.
+    /// The content when it began.
     pub(super) base: Content,
     /// Nothing had to be changed.
     pub(super) is_empty: bool,
@@ -23,20 +23,21 @@ pub(super) struct Work {
 #[derive(Clone, Debug)]
 pub(super) struct Git {
     salt: u64,
-    /// One in so many pairs of pieces conflict, fail only together; one in so many pieces cannot be merged, may not land.
+    /// One in so many pairs of pieces conflict, fail only together; one in so many pieces cannot be merged, may not
+    /// land.
     rates: [u64; 4],
     pub(super) works: Vec<Work>,
     /// Commits and trees alike.
     objects: HashMap<Oid, Content>,
     next: u64,
-    /// What a person has checked out.
+    /// The commit that a person has checked out.
     pub(super) branch: Oid,
     foreign: u64,
-    /// What was put onto the line already, by where it stood and what was to be put there.
+    /// Earlier results, by the tip of the line and the commits to put onto it.
     landed: HashMap<(Oid, Vec<Oid>), Landed>,
 }
 
-/// What became of a batch.
+/// The result of a batch.
 #[derive(Clone, Debug)]
 pub(super) struct Landed {
     pub(super) commits: Vec<Option<Oid>>,
@@ -98,7 +99,7 @@ impl Git {
         rate > 0 && mixed([self.salt, what as u64, one, other]).is_multiple_of(rate)
     }
 
-    /// Two pieces of tasks that nobody saw together before. What a person commits gets on with everything.
+    /// Whether neither of two pieces was made on top of the other. What a person commits gets on with everything.
     fn strangers(&self, one: u64, other: u64) -> bool {
         let knows = |one: u64, other| {
             usize::try_from(one)
@@ -109,7 +110,7 @@ impl Git {
         one != other && one.max(other) < FOREIGN && !knows(one, other) && !knows(other, one)
     }
 
-    /// Whether a piece and what is there changed the same.
+    /// Whether a piece and the existing content changed the same.
     pub(super) fn conflicts(&self, piece: u64, with: &Content) -> bool {
         let work = &self.works[usize::try_from(piece).expect("a work")];
         !work.is_empty
@@ -133,7 +134,7 @@ impl Git {
         self.hits(2, piece, 0)
     }
 
-    /// Puts so many of a batch onto the line. What was done already is found.
+    /// Puts this many of a batch onto the line. Earlier results are found.
     pub(super) fn land(
         &mut self,
         tip: &Oid,
@@ -172,7 +173,7 @@ impl Git {
         self.branch = self.commit(content);
     }
 
-    /// Brings what a person has checked out to a commit; answers what it has then.
+    /// Brings a person's checkout to a commit; returns its content then.
     pub(super) fn hand_over(&mut self, commit: &Oid) -> Oid {
         let (mine, theirs) = (self.content(commit).clone(), self.content(&self.branch).clone());
         if theirs.is_subset(&mine) {

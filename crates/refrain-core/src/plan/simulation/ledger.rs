@@ -1,4 +1,4 @@
-//! What must hold of a plan's journal, kept by rules of its own: simpler than the core's, and written from the words of the
+//! What must hold of a plan's journal, by rules that are simpler than the core's and written from the words of the
 //! issue, so that the same mistake would have to be made twice.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use crate::plan::{
     TaskStatus,
 };
 
-/// Where a task stands, as far as its plan is concerned.
+/// The phase of a task, as far as its plan is concerned.
 #[derive(Clone, Debug, PartialEq)]
 enum Phase {
     /// Not the plan's.
@@ -33,7 +33,7 @@ enum Phase {
 #[derive(Clone, Debug)]
 struct Fact {
     phase: Phase,
-    /// What its file said when it was read last.
+    /// Its status in the file at the last reading.
     word: TaskStatus,
     needs: Vec<usize>,
     rounds: u32,
@@ -63,7 +63,7 @@ pub(super) struct Ledger {
     budget: Option<Usd>,
     /// By their ids, which are numbers: a debug build compares those faster.
     tasks: BTreeMap<usize, Fact>,
-    /// How many rounds there were of what is gone from the file.
+    /// How many rounds each task had that is gone from the file.
     gone: BTreeMap<usize, u32>,
     loops: BTreeSet<LoopId>,
     used: u32,
@@ -75,7 +75,7 @@ pub(super) struct Ledger {
     in_waves: BTreeSet<usize>,
     is_asked: bool,
     is_cancelled: bool,
-    /// How agents failed that changed nothing, of the tasks that ended last in a row.
+    /// The failures of agents that changed nothing, of the last tasks in a row.
     in_vain: Vec<String>,
     hindered: bool,
     ended: Option<PlanEnd>,
@@ -104,7 +104,7 @@ impl Ledger {
         }
     }
 
-    /// What a task has to be for those that need it.
+    /// Whether a task satisfies its dependents.
     fn is_met(&self, id: usize) -> bool {
         self.tasks.get(&id).is_none_or(|fact| match fact.phase {
             Phase::Landed => true,
@@ -113,7 +113,8 @@ impl Ledger {
         })
     }
 
-    /// What will never come to be by itself. Ids are numbers, and needs smaller ones, so that one pass is enough.
+    /// The tasks that will not be done without a person. Ids are numbers, and dependencies smaller ones, so that one
+    /// pass is enough.
     fn lost(&self) -> Vec<bool> {
         let mut lost = vec![false; self.tasks.keys().max().map_or(0, |last| last + 1)];
         for (&id, fact) in &self.tasks {
@@ -153,13 +154,13 @@ impl Ledger {
         self.tasks.values().any(|fact| matches!(fact.phase, Phase::Proven { .. }))
     }
 
-    /// A task that came back is at work, or about to land.
+    /// A task that came back is running, or about to land.
     fn is_one_back(&self, state: &PlanState) -> bool {
         let is_proven = |fact: &Fact| fact.returns > 0 && matches!(fact.phase, Phase::Proven { .. });
         self.returns_at_work(state).any(|returns| returns > 0) || self.tasks.values().any(is_proven)
     }
 
-    /// A task is at work that is blocked if it comes back once more.
+    /// A task is running that is blocked if it comes back once more.
     fn is_last_chance(&self, state: &PlanState) -> bool {
         self.returns_at_work(state).any(|returns| returns >= 2)
     }
@@ -173,7 +174,7 @@ impl Ledger {
         self.tasks.get_mut(&id).expect("a task of the plan")
     }
 
-    /// What is to stand in the file.
+    /// The status that the file must have.
     fn word(&self, fact: &Fact) -> TaskStatus {
         let is_over = matches!(self.ended, Some(PlanEnd::Cancelled | PlanEnd::Completed));
         match &fact.phase {
@@ -203,7 +204,7 @@ impl Ledger {
             PlanEvent::BatchMerged { merged, refused } => {
                 assert!(self.batch.is_none(), "two batches at a time");
                 assert!(merged.len() + refused.len() <= 16, "a batch of {}", merged.len());
-                // What was taken off the plan meanwhile is passed over, and what was merged on top of it waits.
+                // A task withdrawn meanwhile is skipped, and one merged on top of it waits.
                 let is_proven =
                     |id| self.tasks.get(&id).is_some_and(|it| matches!(it.phase, Phase::Proven { .. }));
                 let parts = merged.iter().map(|one| (number(&one.task), one.tree.clone()));
@@ -410,7 +411,7 @@ impl Ledger {
             let (id, tree) = &batch.parts[place - 1];
             self.tasks[id].phase == Phase::Proven { tree: Some(tree.clone()) }
         };
-        // What may not land although it is well only shortens what was verified.
+        // A good task that may not land only shortens the verified batch.
         let is_verified = refused.is_some()
             || good == 0
             || !self.spec.verifies()
@@ -477,7 +478,7 @@ impl Ledger {
                 Stage::Stopped(stop) => Phase::Stopped(stop.clone()),
             };
             assert_eq!(phase, fact.phase, "{id}");
-            // What a cancelled plan did not hand over is still to be done.
+            // Work that a cancelled plan did not hand over is still to be done.
             let is_kept = match &task.stage {
                 Stage::Landed { commit: Some(_) } if self.ended == Some(PlanEnd::Cancelled) => {
                     self.handed.contains(&id)
@@ -527,12 +528,12 @@ impl Ledger {
         assert_eq!(state.spent.unwrap_or_default(), Usd(self.spent));
     }
 
-    /// Nothing is merged while a task is at work that would not come back from that again.
+    /// Nothing is merged while a task is running that would not come back from that again.
     pub(super) fn assert_nobody_is_overtaken(&self, state: &PlanState) {
         assert!(!self.is_last_chance(state), "another lands while a task has its last chance");
     }
 
-    /// Whoever can begin, and has room, has begun; what can land is on its way.
+    /// Every task that can begin, and has room, has begun; what can land is on its way.
     pub(super) fn assert_nobody_starves(&self, state: &PlanState, is_git_at_work: bool) {
         let has_room = self.running().count() < self.spec.jobs as usize;
         let has_means = self.iterations_left() > 0 && state.slice() != Some(Usd(0));
@@ -542,7 +543,8 @@ impl Ledger {
             let wave = waves[&id];
             self.spec.pipeline || state.waves.iter().position(|wave| wave.open > 0) == wave
         };
-        // Who came back waits for the others that did; for one that has its last chance all wait until nothing lands.
+        // A task that came back waits for the others that did; for one that has its last chance all wait until nothing
+        // lands.
         let is_one_back = self.is_one_back(state);
         let is_settling = !is_one_back && self.lands();
         let is_last = |id| is_its_turn(id) && self.tasks[&id].returns >= 2;

@@ -1,9 +1,11 @@
-//! Whole plans of the real core in a world that is made of numbers: a virtual clock, a task file that people edit, a git whose
-//! commits are sets of pieces of work, tasks whose loops take their time and end as they like, and runners that die.
+//! Whole plans of the real core in a world that is made of numbers: a virtual clock, a task file that people edit, a
+//! git whose commits are sets of pieces of work, tasks whose loops take their time and end as they like, and runners
+//! that die.
 //!
-//! The [`runner`] does what the engine's does, and no more: it records, folds, asks for the next step and executes it. A
-//! [`ledger`] reads every event as it is written, by rules of its own, and says what must hold. Every seed is run twice: once
-//! undisturbed, to learn how many events it has, and once with a crash right before or right behind one of them.
+//! The [`runner`] does what the engine's does, and no more: it records, folds, asks for the next step and executes it.
+//! A [`ledger`] reads every event as it is written, by rules of its own, and says what must hold. Every seed is run
+//! twice: once undisturbed, to learn how many events it has, and once with a crash right before or right after one of
+//! them.
 
 mod file;
 mod git;
@@ -16,7 +18,7 @@ mod world;
 use crate::simulation::Simulation;
 use world::{Crashes, World};
 
-/// Of 10,000 seeds at least so many must show this.
+/// The least number of 10,000 seeds that must show each case.
 const COVERED: &[(&str, &str, u64)] = &[
     ("batch", "cannot be merged", 100),
     ("batch", "conflict", 3_000),

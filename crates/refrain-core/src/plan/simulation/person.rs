@@ -18,9 +18,9 @@ pub(super) enum Act {
 #[derive(Clone, Debug)]
 pub(super) struct Person {
     pub(super) acts: Schedule<Act>,
-    /// How often they come back to a plan that has stopped.
+    /// How often they come back to a stopped plan.
     pub(super) patience: u64,
-    /// When what they are at is in the way of a handover.
+    /// When their own uncommitted work blocks a handover.
     pub(super) dirty: Option<(u64, u64)>,
 }
 

@@ -1,5 +1,5 @@
-//! What the plan's runner does, in numbers: record, fold, ask for the next step, execute it; and what people do with a plan
-//! that has stopped.
+//! What the plan's runner does, in numbers: record, fold, ask for the next step, execute it; and what people do with a
+//! plan that has stopped.
 
 use super::git::Work;
 use super::person::Act;
@@ -22,10 +22,10 @@ use crate::spec::Millis;
 
 /// A plan that takes more steps than this while no time passes spins.
 const MANY_STEPS: u32 = 1_500;
-/// After so many events somebody loses patience, and cancels.
+/// After so many events a person loses patience, and cancels.
 const MANY_EVENTS: u64 = 2_500;
 
-/// What git, or the verification, is doing.
+/// The running work of git, or of the verification.
 #[derive(Clone, Debug)]
 pub(super) struct Job {
     until: u64,
@@ -35,7 +35,7 @@ pub(super) struct Job {
 }
 
 impl World {
-    /// One runner's life, or what a person does with a plan that stands still; answers whether it may go on.
+    /// One runner's life, or what a person does with a stopped plan; returns whether it may continue.
     pub(super) fn live(&mut self, tally: &mut Tally) -> Result<bool, Crash> {
         self.rest();
         self.bring_file_up_to_date();
@@ -51,7 +51,7 @@ impl World {
         Ok(true)
     }
 
-    /// What a person does with a plan that has stopped; answers whether it goes on.
+    /// What a person does with a stopped plan; returns whether it continues.
     fn stands_still(&mut self, tally: &mut Tally) -> Result<bool, Crash> {
         let random = &mut self.random;
         if self.person.patience == 0 {
@@ -62,11 +62,11 @@ impl World {
         if random.once_in(3) {
             self.edit(tally);
         }
-        // What stands in the file is read before what is blocked is let go on.
+        // The file is read before blocked tasks are resumed.
         while self.state.tasks.iter().any(|task| self.state.awaits_tune(task)) && self.random.once_in(2) {
             self.tune(tally)?;
         }
-        // Whoever died behind the request is asked for nothing else any more.
+        // A requested cancel is finished first: its runner died after the request.
         let is_cancelled = self.state.cancel.is_some();
         if is_cancelled || self.random.once_in(12) {
             if !is_cancelled {
@@ -185,7 +185,7 @@ impl World {
     }
 
     fn take_tasks(&mut self, tally: &mut Tally) -> Result<(), Crash> {
-        // What the plan has to say stands in it before it is read.
+        // The plan's statuses are in it before it is read.
         self.bring_file_up_to_date();
         let event = match self.file.read() {
             Some(tasks) => PlanEvent::TasksTaken { tasks },
@@ -196,7 +196,7 @@ impl World {
         };
         self.live.tasks_changed = false;
         self.append(event)?;
-        // What a person wrote in vain does not stay.
+        // A rejected edit of a person does not stay.
         self.bring_file_up_to_date();
         Ok(())
     }
@@ -430,7 +430,7 @@ impl World {
         PlanEvent::WaveCompleted { wave, commit, tasks, rest }
     }
 
-    /// What has landed of later waves, anew on top of a commit.
+    /// The landed work of later waves, anew on top of a commit.
     fn anew(&mut self, onto: &Oid, complete: &[TaskId]) -> Vec<Oid> {
         let later = self.state.line.iter().filter(|(id, _)| !complete.contains(id));
         let pieces: Vec<_> = later.map(|(id, _)| self.piece(id)).collect();

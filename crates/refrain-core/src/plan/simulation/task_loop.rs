@@ -1,4 +1,4 @@
-//! The loop of one task: how long it takes, and how it ends. What it has done outlives its runner, as it has a journal.
+//! The loop of one task: how long it takes, and how it ends. Its work outlives its runner, as it has a journal.
 
 use super::git::Content;
 use crate::agent::Usd;
@@ -6,7 +6,7 @@ use crate::event::Urgency;
 use crate::plan::{AgentFault, Stop, TaskEnd, TaskId};
 use crate::simulation::random::Random;
 
-/// How the loops of a world like to end.
+/// The usual ends of a world's loops.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Temper {
     Able,
@@ -14,7 +14,7 @@ pub(super) enum Temper {
     Hopeless,
 }
 
-/// What becomes of a loop, if it is left alone for long enough.
+/// The end of a loop that is left alone for long enough.
 #[derive(Clone, Debug, PartialEq)]
 enum Fate {
     Proven,
@@ -30,26 +30,26 @@ pub(super) struct TaskLoop {
     fate: Fate,
     /// In which iteration.
     fate_in: u32,
-    /// How its agent fails, if it does.
+    /// The failure of its agent, if any.
     fault: Option<&'static str>,
     pace: u64,
     price: u64,
     pub(super) iterations: u32,
     pub(super) cost: u64,
-    /// How it stands while nobody drives it.
+    /// How it stands while it has no runner.
     pub(super) end: Option<TaskEnd>,
     /// The piece of work that it left, and the tree that its gates proved.
     pub(super) work: Option<u64>,
-    /// When its runner hears of it next; none while nobody drives it.
+    /// When its runner gets the next news of it; none while it has no runner.
     pub(super) at: Option<u64>,
     wish: Option<(Urgency, bool)>,
 }
 
-/// What a runner hears of a loop.
+/// The news of a loop for a runner.
 pub(super) enum News {
     /// An iteration is over, and the next one begins.
     Nothing,
-    /// It is done: what it leaves is still to be looked at.
+    /// It is done: its work is still to be checked.
     Done,
     /// It has stopped.
     Over(TaskEnd),
@@ -94,7 +94,7 @@ impl TaskLoop {
         }
     }
 
-    /// Somebody drives it from now on, and it may spend so much.
+    /// A runner drives it from now on, and it may spend so much.
     pub(super) fn drive(&mut self, random: &mut Random, now: u64, money: Option<Usd>) {
         self.wish = None;
         let is_settled = matches!(self.end, Some(TaskEnd::Proven { .. } | TaskEnd::Stopped(_)));
@@ -110,7 +110,7 @@ impl TaskLoop {
         money.is_some_and(|Usd(money)| self.cost >= money)
     }
 
-    /// It is to come to rest, or to an end.
+    /// Asks it to rest, or to end.
     pub(super) fn tell(&mut self, now: u64, urgency: Urgency, for_good: bool) {
         self.wish = Some((urgency, for_good));
         if urgency == Urgency::Now {
@@ -158,7 +158,7 @@ impl TaskLoop {
         News::Nothing
     }
 
-    /// How its last agent failed.
+    /// The failure of its last agent.
     pub(super) fn fault(&self, end: &TaskEnd) -> Option<AgentFault> {
         let is_known = self.fault.filter(|_| matches!(end, TaskEnd::Stopped(_)));
         is_known.map(|said| AgentFault { said: said.to_owned(), fingerprint: None })

@@ -1,4 +1,4 @@
-//! The world of one plan: its clock, its journal, its task file, its git, the loops of its tasks, who is in it; and how a
+//! The world of one plan: its clock, its journal, its task file, its git, the loops of its tasks, its people; and how a
 //! runner dies.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::simulation::random::Random;
 use crate::simulation::tally::Tally;
 use crate::spec::Millis;
 
-/// When runners die: at the append of an event, before or behind it.
+/// When runners die: at the append of an event, before or after it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Crashes {
     pub(super) at: Option<u64>,
@@ -45,14 +45,14 @@ pub(super) struct World {
     pub(super) git: Git,
     pub(super) loops: BTreeMap<LoopId, TaskLoop>,
     pub(super) temper: Temper,
-    /// One in so many steps of git cannot be done.
+    /// One in this many steps of git fails.
     pub(super) hinders: u64,
     pub(super) job: Option<Job>,
     pub(super) person: Person,
     pub(super) ledger: Ledger,
     crashes: Crashes,
     written: u64,
-    /// Steps since time passed, and in all.
+    /// Steps since time passed, and in total.
     pub(super) idle_steps: u32,
 }
 
@@ -181,7 +181,7 @@ impl World {
         self.state.tasks.iter().map(|task| self.state.status_of(task)).collect()
     }
 
-    /// Whoever takes over finds the file as it was left.
+    /// The next runner finds the file as it was left.
     pub(super) fn bring_file_up_to_date(&mut self) {
         for (task, word) in self.state.tasks.iter().zip(self.words()) {
             self.file.write(&task.card.id, word);
@@ -208,7 +208,7 @@ impl World {
         self.clock += self.random.below(2_000_000);
     }
 
-    /// Nobody drives anything any more.
+    /// Nothing has a runner any more.
     pub(super) fn rest(&mut self) {
         self.job = None;
         self.live = PlanLive::default();

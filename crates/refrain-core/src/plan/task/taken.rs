@@ -1,13 +1,13 @@
-//! What a task file that was read comes to for its plan: taken as it stands, or refused where it cannot be run so. Why it
-//! cannot be read at all is the store's to say.
+//! The tasks of a task file that a plan takes, or why it refuses them. Why a file cannot be read at all is
+//! refrain-store's to report.
 
 use crate::plan::graph::Graph;
 use crate::plan::task::Card;
 use crate::plan::{PlanEvent, Problem, Task};
 
 impl PlanEvent {
-    /// Takes these tasks, or says why that cannot be: the first error of all, and how many more there are. `refrain plan check`
-    /// names them.
+    /// Takes these tasks, or says why that cannot be: the first error of all, and how many more there are. `refrain
+    /// plan check` names them.
     #[must_use]
     pub fn of_tasks(tasks: &[Task]) -> Self {
         let cards: Vec<_> = tasks.iter().map(Card::from).collect();

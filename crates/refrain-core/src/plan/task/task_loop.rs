@@ -1,4 +1,4 @@
-//! The loop that works on a task, as its specification says it.
+//! The loop that works on a task, in its specification.
 
 use camino::Utf8Path;
 
@@ -9,9 +9,9 @@ use crate::plan::{PlanSpec, Task, TaskRef};
 use crate::promise::Promise;
 use crate::spec::Spec;
 
-/// The specification of the loop that is about `task`. `common` is what all loops of the plan have in common; the rest is
-/// this one's own: its id, its prompt, what proves it (`verification`, shell commands, which decide), and that its work
-/// becomes commits.
+/// The specification of the loop of `task`. `common` is the part that all loops of the plan share; the rest is this
+/// one's own: its id, its prompt, its required gates (`verification`, shell commands), and that its work becomes
+/// commits.
 #[must_use]
 pub fn task_loop(common: Spec, task: TaskRef, prompt: String, verification: &[String]) -> Spec {
     let mut names: Vec<_> = common.gates.iter().map(|gate| gate.name.clone()).collect();
@@ -42,8 +42,8 @@ pub fn task_loop(common: Spec, task: TaskRef, prompt: String, verification: &[St
 }
 
 impl PlanSpec {
-    /// The specification of the loop that works on `task` in its `round`-th round, from 1, in the worktree at `folder`; what
-    /// it may take is the caller's. What a task itself says proves it decides beside the gates of the plan.
+    /// The specification of the loop that works on `task` in its `round`-th round, from 1, in the worktree at `folder`;
+    /// what it may take is the caller's. What a task itself says proves it decides beside the gates of the plan.
     #[must_use]
     pub fn loop_spec(&self, task: &Task, round: u32, folder: &Utf8Path, prompt: String) -> Spec {
         let each = &self.each;

@@ -1,4 +1,4 @@
-//! How a plan comes to rest, and goes on.
+//! How a plan comes to rest, and continues.
 
 use super::*;
 use crate::spec::Millis;

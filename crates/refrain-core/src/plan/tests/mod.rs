@@ -1,4 +1,4 @@
-//! The rules of a plan, by example. What a whole plan does among people, crashes and a git that hinders is in `simulation`.
+//! The rules of a plan, by example. Whole plans with people, crashes and a failing git are in `simulation`.
 
 mod ending;
 mod landing;
@@ -14,7 +14,7 @@ use crate::r#loop::tests::journal::{gates, runner, spec, time};
 use crate::machine::Damage;
 use crate::machine::Machine;
 
-/// A plan by hand: events under a clock that stands still, folded as they come.
+/// A plan by hand: events under a stopped clock, folded as they come.
 #[derive(Clone)]
 struct Plan {
     state: PlanState,
@@ -71,7 +71,7 @@ impl Plan {
         Self { state, live: PlanLive::default(), at: 0 }.then(PlanEvent::RunnerStarted { runner: runner(1) })
     }
 
-    /// One that knows its tasks, and what it begins at: commit 1.
+    /// A plan that knows its tasks, and begins at commit 1.
     fn of(tasks: &[(&str, &[&str])], change: impl FnOnce(&mut PlanSpec)) -> Self {
         let cards: Vec<_> = tasks.iter().map(|(name, needs)| card(name, needs)).collect();
         Self::new(change)
@@ -151,7 +151,7 @@ impl Plan {
         })))
     }
 
-    /// Starts whatever is to be started.
+    /// Starts every task that can start.
     fn starts(self) -> Self {
         self.started().0
     }
@@ -234,7 +234,7 @@ impl Plan {
         self.then(PlanEvent::BatchVerified { upto, failed: (!passes).then(failed) })
     }
 
-    /// So many of the batch are on the line now, whose tip is this commit.
+    /// `count` of the batch are on the line now, whose tip is this commit.
     fn lands(self, count: u32, tip: u32) -> Self {
         let commits = (0..count).map(|n| Some(oid(tip - count + 1 + n))).collect();
         self.then(PlanEvent::BatchLanded { commits, refused: None, tip: oid(tip) })
@@ -254,7 +254,7 @@ impl Plan {
         self.then(PlanEvent::WaveCompleted { wave, commit: Some(oid(commit)), tasks, rest })
     }
 
-    /// Completed with what has landed of it, and handed over.
+    /// Completed with its landed work, and handed over.
     fn lands_wave(self, wave: u32, commit: u32) -> Self {
         let tasks = self.state.line.iter().map(|(id, _)| id.clone()).collect();
         let commit = oid(commit);

@@ -1,12 +1,12 @@
-//! Which event can follow which. Whatever else a journal holds is damage, and changes nothing.
+//! Which event can follow which. Any other order in a journal is damage, and changes nothing.
 
 use std::collections::BTreeSet;
 
 use super::*;
 use crate::ids::RequestId;
 
-/// Makes the list from one row for each kind of event, with its name. The rows are the arms of a match as well: a new kind of
-/// event does not compile without its row.
+/// Makes the list from one row for each kind of event, with its name. The rows are the arms of a match as well: a new
+/// kind of event does not compile without its row.
 macro_rules! rows {
     ($($name:literal $kind:pat => $shapes:expr,)*) => {
         fn name(event: &PlanEvent) -> &'static str {
@@ -135,7 +135,7 @@ fn plans() -> Vec<Plan> {
         landed(),
         landed().completes(1, 3),
         landed().completes(1, 3).hands_over(3),
-        // What landed ahead of its wave is made anew when that is complete.
+        // Work that landed ahead of its wave is made anew when that is complete.
         Plan::of(&[("1", &[]), ("3", &[])], |_| {})
             .starts()
             .proves("3")

@@ -1,4 +1,4 @@
-//! Who starts, and when.
+//! Which task starts, and when.
 
 use super::*;
 

@@ -80,7 +80,7 @@ fn what_it_took_is_told_in_one_way_and_how_its_agent_failed() {
     assert_eq!(because(&resumed), "stuck after 1 iteration of round 2, 4 in all", "it failed before");
 }
 
-/// What a word that a person writes makes of a task: out of the plan, in it again, or what it was.
+/// The effect of a status that a person writes: out of the plan, in it again, or unchanged.
 #[test]
 fn what_a_person_writes_is_obeyed() {
     let is_out = |plan: &Plan| plan.task("1").stage == Stage::Out;
@@ -164,7 +164,7 @@ fn a_file_that_became_invalid_leaves_everything_as_it_was() {
     assert_eq!(plan.sets("1", Done).next(), PlanStep::Finish(PlanEnd::Completed));
 }
 
-/// What stands in a file, as its plan reads it.
+/// The event for the content of a file.
 fn reads(cards: &[Card]) -> PlanEvent {
     let tasks: Vec<_> = cards.iter().map(Card::task).collect();
     PlanEvent::of_tasks(&tasks)
@@ -188,7 +188,7 @@ fn an_edit_that_makes_the_file_invalid_is_refused_and_told() {
     }
 }
 
-/// What journals of before took as it stood is folded all the same, and nothing that is under way gets lost in it.
+/// Statuses that old journals took unchanged are folded all the same, and nothing that is under way gets lost.
 #[test]
 fn what_is_under_way_or_landed_is_never_lost_from_the_plan() {
     let twice = waiting().reads(vec![card("1", &[]), card("2", &["1"]), card("1", &[])]);

@@ -1,4 +1,4 @@
-//! Outputs as real tools print them, and what of them is quoted.
+//! Outputs of real tools, and what of them is quoted.
 
 use proptest::prelude::*;
 use rstest::rstest;

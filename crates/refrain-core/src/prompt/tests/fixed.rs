@@ -292,7 +292,7 @@ fn any_loop() -> impl Strategy<Value = (Spec, bool)> {
     )
 }
 
-/// How much of the fixed part is the user's: paths, names and commands of gates, globs, the promise.
+/// The size of the user's part of the text: paths, names and commands of gates, globs, the promise.
 fn users_own(spec: &Spec) -> usize {
     let of_gate = |gate: &GateSpec| match &gate.check {
         Check::Command(command) => gate.name.as_str().len() + command.len(),
@@ -354,7 +354,7 @@ proptest! {
     }
 }
 
-/// The loop in its n-th iteration: its gates are asked of nothing, and what it does with git is left out of its events.
+/// The loop in its n-th iteration: its gates are not asked, and its events omit what it does with git.
 fn iteration_without_gates(n: usize, wanted: &Spec) -> crate::r#loop::LoopState {
     let plain = spec(&wanted.prompt);
     let mut state = if n == 1 {

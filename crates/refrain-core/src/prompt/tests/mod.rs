@@ -1,4 +1,4 @@
-//! Prompts, word for word: what the agent is told is a contract.
+//! Prompts, word for word: the agent's prompt is a contract.
 
 mod fixed;
 
@@ -76,14 +76,14 @@ fn steered(mut state: LoopState, words: &[&str]) -> LoopState {
     state
 }
 
-/// How a loop works that is a command, with a promise and without git.
+/// The fixed part for a loop with a command as its agent, with a promise and without git.
 const FIXED: &str = "\
 ## How this loop works
 - You are started again for each run, until you claim to be done. Earlier runs' changes are in the files.
 - When everything is done, end with <promise>COMPLETE</promise> alone on its line.
 - Notes for the next run: `.refrain/mend/state.md`. To ask a person, set `status: blocked` and `question: ...` there.";
 
-/// The same where the user's prompt has the tag.
+/// The same if the user's prompt has the tag.
 const FIXED_TAGGED: &str = "\
 ## How this loop works
 - You are started again for each run, until you claim to be done. Earlier runs' changes are in the files.
@@ -264,14 +264,14 @@ fn a_near_miss_of_an_earlier_iteration_is_not_told_again() {
     assert!(!assemble(&after(spec(TAGGED), ends), None).contains("NOT HEARD"));
 }
 
-/// What a loop with a gate of each kind printed.
+/// The outputs of a loop with a gate of each kind.
 fn said(gates: &[(usize, String)]) -> Vec<(Quote, String)> {
     let quote = |gate| Quote::Gate(GateRun { gate, of: FIRST, run: 1 });
     gates.iter().map(|(gate, text)| (quote(*gate), text.clone())).collect()
 }
 
-/// A loop with a gate that decides and one that informs: what they ended with before the first iteration, then behind
-/// it, where the agent claimed or not.
+/// A loop with a required and an advisory gate: their exit codes before the first iteration, then after it, and whether
+/// the agent claimed.
 fn gated(claims: bool, before: [i32; 2], behind: [i32; 2]) -> LoopState {
     let gate = |name: &str, command: &str, hard| GateSpec {
         name: name.parse().unwrap(),

@@ -1,4 +1,4 @@
-//! What has landed, and the branch that the plan began on has not got.
+//! What has landed, and is not yet on the branch that the plan began on.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,7 @@ pub struct Behind {
     pub why: Option<String>,
 }
 
-/// What the branch lacks; none where it has all that has landed.
+/// What the branch lacks; none if it has all that has landed.
 pub(super) fn of(state: &PlanState) -> Option<Behind> {
     let due = state.handover.due.iter().flat_map(|(_, its)| its).chain(&state.line);
     let due: HashSet<_> = due.map(|(task, _)| task).collect();

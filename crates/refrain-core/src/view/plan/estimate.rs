@@ -1,5 +1,5 @@
-//! When a plan is likely to be through: from how long its tasks took that have landed, by their complexity, from how many
-//! are worked on at a time, and from what follows on what in the rest of it.
+//! When a plan is likely to be through: from how long its landed tasks took, by their complexity, from how many run at
+//! a time, and from the dependencies among the rest.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::Estimate;
 use crate::plan::{PlanState, Stage, TaskState};
 use crate::spec::Millis;
 
-/// The estimate, where something has landed and something is left that will be done by itself. `is_driven` says whether
-/// somebody drives the plan, where it has not stopped.
+/// The estimate, if something has landed and something is left that will be done without a person. `is_driven` says
+/// whether a plan that has not stopped has a runner.
 pub(super) fn of(state: &PlanState, is_driven: bool, now: Timestamp) -> Option<Estimate> {
     let is_driven = is_driven && state.ended.is_none();
     let landed = || {
@@ -48,12 +48,12 @@ pub(super) fn of(state: &PlanState, is_driven: bool, now: Timestamp) -> Option<E
     Some(Estimate { left_ms: Millis(left), at: at.filter(|_| is_driven), from_tasks: landed().count() })
 }
 
-/// How much a task is, next to others.
+/// The weight of a task, relative to others.
 fn weight(task: &TaskState) -> u64 {
     u64::from(task.card.complexity.max(1))
 }
 
-/// Wave after wave: each takes as long as its longest task, or as all of them with so many hands.
+/// Wave after wave: each takes as long as its longest task, or as all of them with this many jobs.
 fn in_waves(state: &PlanState, left: &[u64]) -> u64 {
     let wave = |wave: &crate::plan::Wave| {
         let longest = wave.tasks.iter().map(|task| left[*task]).max().unwrap_or_default();
@@ -63,7 +63,7 @@ fn in_waves(state: &PlanState, left: &[u64]) -> u64 {
     state.waves.iter().map(wave).sum()
 }
 
-/// Without barriers: as long as the longest chain, or as all with so many hands.
+/// Without barriers: as long as the longest chain, or as all with this many jobs.
 fn in_a_line(state: &PlanState, left: &[u64]) -> u64 {
     let mut until = vec![0; left.len()];
     for task in state.waves.iter().flat_map(|wave| &wave.tasks) {

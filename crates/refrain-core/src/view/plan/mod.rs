@@ -1,5 +1,5 @@
-//! What is shown of a plan: the object that `plan status --json` prints and every surface reads. Made from the plan's state,
-//! from what the loops of its tasks say, and from what only the shell can know; never stored, never read back.
+//! The view of a plan: the object that `plan status --json` prints and every surface reads. Made from the plan's state,
+//! from the loops of its tasks, and from what only the shell can know; never stored, never read back.
 
 mod behind;
 mod estimate;
@@ -126,7 +126,7 @@ pub struct PlanUsage {
 }
 
 impl PlanUsage {
-    /// What it cost, in words; none where nobody said.
+    /// What it cost, in words; none if unknown.
     #[must_use]
     pub fn cost(&self) -> Option<String> {
         money(self.cost_usd, self.at_least)
@@ -138,28 +138,26 @@ impl PlanUsage {
 pub struct Estimate {
     /// How long it still takes, driven without a pause.
     pub left_ms: Millis,
-    /// When it is through; null while nobody drives it.
+    /// When it is through; null while it has no runner.
     #[schemars(with = "Option<String>")]
     pub at: Option<Timestamp>,
     /// From how many tasks that have landed this is concluded.
     pub from_tasks: usize,
 }
 
-/// What the loop of a task says of itself.
+/// The facts of a task's loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskLoop {
     /// Iterations begun.
     pub iteration: u32,
     /// The latest attempt of that iteration.
     pub attempt: u32,
-    /// Where it stands.
     pub status: StatusWord,
     /// Why, in one line.
     pub reason: String,
     pub wait: Option<WaitView>,
     /// The last line that its agent said.
     pub preview: Option<String>,
-    /// What it used.
     pub usage: Usage,
 }
 
@@ -180,8 +178,8 @@ impl From<&Status> for TaskLoop {
     }
 }
 
-/// The view of a plan. `loops` has what the loops of the tasks at work say, as far as they can be read; `alive` whether the
-/// plan's runner lives, none where that cannot be known.
+/// The view of a plan. `loops` has what the loops of the tasks at work say, as far as they can be read; `alive` whether
+/// the plan's runner lives, none if unknown.
 #[must_use]
 pub fn status(
     state: &PlanState,
@@ -295,7 +293,7 @@ impl PlanStatus {
     }
 }
 
-/// A plan that has not stopped is driven by somebody, or it has crashed. It waits where all that it does is to wait.
+/// A plan that has not stopped has a runner, or it has crashed. It waits if all that it does is to wait.
 fn word(state: &PlanState, loops: &BTreeMap<TaskId, TaskLoop>, alive: Option<bool>) -> StatusWord {
     let waits = |n: usize| loops.get(&state.tasks[n].card.id).is_some_and(|it| it.wait.is_some());
     let mut running = state.running().map(|(n, _)| n).peekable();

@@ -1,4 +1,4 @@
-//! The parts of what is shown of a plan: its waves, its tasks, what is worked on and what is blocked.
+//! The parts of a plan's view: its waves, its tasks, what is worked on and what is blocked.
 
 use std::collections::BTreeMap;
 
@@ -270,7 +270,7 @@ pub(super) fn waves(state: &PlanState) -> Vec<WaveView> {
             tasks: wave.tasks.iter().map(|task| state.tasks[*task].card.id.clone()).collect(),
         }
     };
-    // One that stands empty had tasks that are tried again, in a later one.
+    // An empty one had tasks that are tried again, in a later one.
     state.waves.iter().enumerate().filter(|(_, wave)| !wave.tasks.is_empty()).map(wave).collect()
 }
 

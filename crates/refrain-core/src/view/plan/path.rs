@@ -1,20 +1,20 @@
-//! The critical path: what decides how long a plan still takes, however many of its tasks are worked on at a time.
+//! The critical path: what limits how long a plan still takes, however many tasks run at a time.
 
 use std::collections::HashMap;
 
 use super::{TaskView, TaskWord};
 use crate::plan::TaskId;
 
-/// The longest chain of tasks that are still to be done, each after the one before it; a task is as long as it is hard. Of
-/// several the one whose tasks stand first in the file.
+/// The longest chain of tasks that are still to be done, each after the one before it; a task is as long as it is hard.
+/// Of several the one whose tasks come first in the file.
 #[must_use]
 pub fn critical_path(tasks: &[TaskView]) -> Vec<TaskId> {
     let open: Vec<&TaskView> = tasks.iter().filter(|task| is_open(task)).collect();
     let places: HashMap<&TaskId, usize> = open.iter().enumerate().map(|(n, task)| (&task.id, n)).collect();
-    // How long the chain is that ends with a task, and which comes before it in that.
+    // The length of the chain that ends with a task, and the task before it in that chain.
     let mut ends: Vec<Option<(u64, Option<usize>)>> = vec![None; open.len()];
     let mut by_wave: Vec<usize> = (0..open.len()).collect();
-    // What a task needs lies in waves before its own.
+    // A task's dependencies are in waves before its own.
     by_wave.sort_by_key(|n| open[*n].wave);
     for n in by_wave {
         let before = open[n].dependencies.iter().filter_map(|id| places.get(id));

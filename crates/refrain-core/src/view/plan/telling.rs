@@ -1,11 +1,11 @@
-//! Words for people: why a plan stands where it stands, and what they have to do.
+//! Sentences for people: why a plan has its status, and what they have to do.
 
 use crate::machine::Refusal;
 use crate::plan::{PlanEnd, PlanGrant, PlanState, Stage, Stop, TaskState};
 use crate::view::telling::{asked_by, by_person, gone};
 use crate::view::{StatusWord, sum};
 
-/// So many of something.
+/// A number and its noun.
 fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
@@ -14,7 +14,7 @@ fn tasks(count: usize) -> String {
     counted(count, "task", "tasks")
 }
 
-/// Why it stands where it stands, in one line.
+/// Why it has its status, in one line.
 pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
     let landed = state.tasks.iter().filter(|task| matches!(task.stage, Stage::Landed { .. })).count();
     let all: usize = state.waves.iter().map(|wave| wave.tasks.len()).sum();
@@ -51,7 +51,7 @@ pub(super) fn reason(state: &PlanState, word: StatusWord) -> String {
     }
 }
 
-/// What is being done.
+/// The work in progress.
 fn at_work(state: &PlanState, all: usize) -> String {
     if all == 0 {
         return "the tasks are being read".to_owned();
@@ -117,7 +117,7 @@ fn waiting(state: &PlanState) -> impl Iterator<Item = &TaskState> {
     state.tasks.iter().filter(|task| matches!(task.stage, Stage::Waiting(_)) && task.is_hopeless)
 }
 
-/// What a task waits for that is not this plan's to do.
+/// What a task waits for outside this plan.
 fn waited_for(state: &PlanState, task: &TaskState) -> String {
     let of = |id| state.task(id).filter(|before| !before.is_met());
     let unmet = task.card.dependencies.iter().filter_map(of);
@@ -125,7 +125,7 @@ fn waited_for(state: &PlanState, task: &TaskState) -> String {
     format!("of {}, {}", task.card.id, named.collect::<Vec<_>>().join(", "))
 }
 
-/// What a person has to do for it to go on.
+/// What a person has to do for it to continue.
 pub(super) fn needs(state: &PlanState, word: StatusWord) -> Option<String> {
     let id = &state.spec.id;
     let resume = match state.resume(&PlanGrant::default()) {

@@ -301,7 +301,7 @@ fn it_is_likely_to_be_through(#[case] options: Value, #[case] left: u64) {
     let estimate = story.view().estimate.unwrap();
     assert_eq!((estimate.left_ms, estimate.from_tasks), (Millis(left * 1000), 1));
     assert_eq!(estimate.at, Some(at(10 + i64::try_from(left).unwrap())));
-    // What was worked on already is not worked on again; and while nobody drives it, it comes no nearer.
+    // Finished work is not repeated; and without a runner it comes no nearer.
     let begun = story.starts("3").after(4);
     let less = if left == 45 { 41 } else { 26 };
     assert_eq!(begun.view().estimate.unwrap().left_ms, Millis(less * 1000));

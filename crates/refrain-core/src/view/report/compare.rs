@@ -1,4 +1,4 @@
-//! A report that somebody gives, compared with the one that the journal makes.
+//! A given report, compared with the one that the journal makes.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use super::object::{JournalMark, Report};
 use crate::ids::LoopId;
 use crate::view::StatusWord;
 
-/// A report that somebody gives.
+/// A report from a file.
 #[derive(Clone, Debug)]
 pub struct Given {
     /// The loop that it is on.
@@ -23,7 +23,7 @@ pub struct Given {
     whole: Value,
 }
 
-/// What has to be known of a report before it can be compared with anything.
+/// The fields of a report that are needed before it can be compared.
 #[derive(Deserialize)]
 struct Marks {
     schema: u32,
@@ -39,7 +39,7 @@ struct Reported {
 }
 
 impl Given {
-    /// Reads what `refrain report --json` printed.
+    /// Reads the output of `refrain report --json`.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -62,11 +62,11 @@ impl Given {
         })
     }
 
-    /// Every place in which it says something else than the report that was `made`, but for those that are `unknown` now:
+    /// Every place in which it differs from the report that was `made`, except those that are `unknown` now:
     /// `proof.tree`, `proof.gates.0.log.end`. A key that only one of both has differs too.
     ///
     /// # Errors
-    /// Where the one that was made is no JSON, which cannot be.
+    /// If the one that was made is no JSON, which cannot be.
     pub fn differences(&self, made: &Report, unknown: &[String]) -> serde_json::Result<Vec<String>> {
         // By way of its text: so amounts of money are read as those of the given one were.
         let made: Value = serde_json::from_str(&serde_json::to_string(made)?)?;

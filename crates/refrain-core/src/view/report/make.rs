@@ -1,4 +1,4 @@
-//! The report, made from a loop's events, its state, and what was found outside of both.
+//! Makes the report from a loop's events, its state, and what was found outside of both.
 
 use std::collections::BTreeMap;
 
@@ -20,21 +20,21 @@ const PROMPT: usize = 64 << 10;
 /// How many paths that were dirty before the loop are named.
 const DIRTY: usize = 200;
 
-/// What neither the events nor the state of a loop say.
+/// Facts that neither the events nor the state of a loop have.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// The version of Refrain that makes the report.
     pub refrain: String,
     /// The journal that the events are from.
     pub journal: JournalMark,
-    /// Whether the loop's runner lives; none where that cannot be known.
+    /// Whether the loop's runner lives; none if that cannot be known.
     pub runner: Option<bool>,
     /// The tree of the commit that the loop began at.
     pub base_tree: Option<Oid>,
-    /// Which files differ between the base and what the loop made.
+    /// The files that differ between the base and the loop's work.
     pub files: Option<Files>,
     pub evidence: Vec<SealedFile>,
-    /// Where the log of each gate's last result lies, and the last lines of it, by the gate's place.
+    /// The path of the log of each gate's last result, and the last lines of it, by the gate's place.
     pub gate_logs: BTreeMap<usize, (String, Option<String>)>,
 }
 
@@ -45,7 +45,7 @@ pub fn tree<'a>(state: &'a LoopState, trail: &'a Trail) -> Option<&'a Oid> {
     proven.or_else(|| trail.commits.iter().rev().find_map(|(_, tree, _)| tree.as_ref()))
 }
 
-/// What it is that shows what a loop has changed so far.
+/// What shows the changes of a loop so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Work<'a> {
     /// The folder that it works in, as it is now.
@@ -56,9 +56,9 @@ pub enum Work<'a> {
     Gone,
 }
 
-/// What shows what a loop has changed so far. Behind its last attempt a candidate was taken, or the folder is looked at, as
-/// long as nobody else had it since: a worktree of its own that was given back, or one of a plan's tasks, or the one that
-/// everybody works in, once the loop ended there.
+/// What shows what a loop has changed so far: the candidate after its last attempt, or its folder, if no other loop can
+/// have had it since. Others can have had a worktree of its own that was given back, one of a plan's tasks, or the
+/// shared one after the loop ended there.
 #[must_use]
 pub fn work<'a>(state: &'a LoopState, trail: &'a Trail) -> Work<'a> {
     let is_over = state.ended.is_some();
@@ -72,7 +72,8 @@ pub fn work<'a>(state: &'a LoopState, trail: &'a Trail) -> Work<'a> {
     }
 }
 
-/// Whether others work in the loop's folder by now: it ended, for more than a pause, where it was started.
+/// Whether others may work in the loop's folder by now: it ended, for more than a pause, in the folder it was started
+/// in.
 #[must_use]
 pub fn is_open(state: &LoopState) -> bool {
     let is_apart = matches!(state.spec.git.checkout, Checkout::Worktree { .. });
@@ -183,7 +184,7 @@ fn claim(state: &LoopState, status: &Status) -> Option<ClaimMade> {
     Some(ClaimMade { source: claim.source, iteration: last.id.iteration, at: claim.at, said })
 }
 
-/// Why what an attempt claimed did not count. Where gates alone decide, nobody claimed anything.
+/// Why what an attempt claimed did not count. If only gates decide, there was no claim.
 fn refused(spec: &Spec, attempt: &Attempt) -> Option<Refused> {
     let is_made = |source: &ClaimSource| source.is_said() || *source == ClaimSource::ExitCode;
     let source = attempt.claim.filter(is_made)?;

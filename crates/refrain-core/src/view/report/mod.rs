@@ -1,7 +1,7 @@
-//! The report on a loop: what was asked and claimed, what proved it, what it took, and by what a later reader can check
-//! all that. It is made from the journal's events and from what only the shell can find out (git's answers, the ends of
-//! logs), and holds nothing that changes while nothing happens: made once more from the same journal it is the same, and
-//! so it can be checked. How it looks on a terminal or a page is the binary's business.
+//! The report on a loop: what was asked and claimed, what proved it, what it took, and how a later reader can check all
+//! that. It is made from the journal's events and from what only the shell can find out (git's answers, the ends of
+//! logs). Made again from the same journal it is the same, so it can be checked. The binary renders it on a terminal or
+//! a page.
 
 mod compare;
 mod make;

@@ -180,7 +180,7 @@ pub struct ProofReport {
     pub restless: bool,
     /// Protected paths and parts that were touched: no claim counts while there are any.
     pub touched: Vec<String>,
-    /// What a person says of it, who is asked last of all; left out where nobody was asked.
+    /// A person's answer to it, asked for last of all; left out if no person was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// The last result of each gate.
@@ -277,7 +277,7 @@ pub struct Files {
 }
 
 impl Files {
-    /// How many are named: a page with thousands of rows helps nobody.
+    /// How many are named: a page with thousands of rows is not readable.
     pub const NAMED: usize = 1000;
 }
 

@@ -1,4 +1,4 @@
-//! The texts of a report that somebody else wrote: whatever must not be seen outside is taken out of each.
+//! Removes what must not be seen outside from the foreign texts of a report.
 
 use super::object::Report;
 use crate::view::Gate;

@@ -1,5 +1,5 @@
-//! What a journal's events say and its state does not: who started the loop and who worked on it, which files were sealed,
-//! which commits have which trees, who used how much.
+//! What a journal's events say and its state does not: what started the loop and which agents worked on it, which files
+//! were sealed, which commits have which trees, and the usage of each.
 
 use super::object::{AgentUsed, Critique};
 use crate::agent::{AgentReport, Usage};
@@ -9,7 +9,7 @@ use crate::git::{CommitResult, LeftOut, Oid, PublishResult};
 use crate::ids::AttemptId;
 use crate::spec::AgentSpec;
 
-/// What a loop left behind, as its events have it.
+/// The traces of a loop, from its events.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trail {
     /// The version of Refrain that started it.
@@ -18,45 +18,42 @@ pub struct Trail {
     pub agents: Vec<AgentUsed>,
     /// Every file whose hash is on record, in the order in which they were sealed.
     pub files: Vec<KeptFile>,
-    /// Every commit that was recorded, oldest first: the commit, its tree where Refrain made it, behind which iteration.
+    /// Every commit that was recorded, oldest first: the commit, its tree if Refrain made it, and the iteration before
+    /// it.
     pub commits: Vec<(Oid, Option<Oid>, u32)>,
-    /// What the last commit left out, and how much more than is named.
+    /// What the last commit omitted, and how much more than is named.
     pub left_out: (Vec<LeftOut>, u64),
-    /// What critics said, oldest first.
+    /// The critics' messages, oldest first.
     pub critiques: Vec<Critique>,
-    /// What reviewers used.
     pub reviewers: Usage,
-    /// What critics used.
     pub critics: Usage,
 }
 
 /// A file that was kept and sealed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptFile {
-    /// Behind which attempt; of iteration 0 where that was before the first.
+    /// The attempt that it followed; of iteration 0 before the first.
     pub of: AttemptId,
-    /// Which of its files.
     pub kept: Kept,
-    /// What it was when it was whole.
     pub seal: Seal,
 }
 
-/// Which file of an attempt.
+/// A file of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kept {
-    /// What the agent was told.
+    /// The agent's prompt.
     Prompt,
-    /// What it printed on standard output.
+    /// The agent's standard output.
     Output {
         /// Whether that is a stream of events.
         streams: bool,
     },
-    /// What this run of a gate printed.
+    /// The output of this run of a gate.
     Gate(GateName, u32),
 }
 
 impl Trail {
-    /// Of these events, all of one loop, from the first on.
+    /// The trail of these events, all of one loop, from the first on.
     #[must_use]
     pub fn of(records: &[Record]) -> Self {
         let mut trail = Self::default();
@@ -171,7 +168,7 @@ impl Trail {
         }
     }
 
-    /// What an agent that judged used, whoever saw it end.
+    /// Adds the usage of an agent that judged, whether or not its end was seen.
     fn pay(&mut self, judge: Option<Judge<'_>>, report: Option<&AgentReport>) {
         if let Some(Judge(agent, sum)) = judge {
             let sum = sum(self);
@@ -180,10 +177,10 @@ impl Trail {
     }
 }
 
-/// An agent that judges, and where what it uses is added up.
+/// An agent that judges, and where its usage is added up.
 struct Judge<'a>(&'a AgentSpec, fn(&mut Trail) -> &mut Usage);
 
-/// What an agent used that was started afresh.
+/// The usage of an agent that was started afresh.
 fn used(agent: &AgentSpec, report: Option<&AgentReport>) -> Usage {
     let Some(report) = report else { return Usage::of_run(None, None, false) };
     let (tokens, cost) = (report.tokens.map(|(_, tokens)| tokens), report.cost.map(|(_, cost)| cost));

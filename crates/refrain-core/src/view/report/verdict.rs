@@ -1,4 +1,4 @@
-//! What checking a loop's evidence came to.
+//! The results of checking a loop's evidence.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Of a journal that is intact, and of what was compared with it.
+    /// The verdict on an intact journal, with what was compared with it.
     #[must_use]
     pub fn new(id: LoopId, records: u64, torn_bytes: u64, checks: Vec<Check>) -> Self {
         let agrees = checks.iter().all(|check| check.outcome != Outcome::Differs);
@@ -40,7 +40,7 @@ impl Verdict {
         Self { id, intact: true, records, problem: None, torn_bytes, signed, signature, agrees, checks }
     }
 
-    /// The same, with what the journal's signatures come to. A record that no key signed agrees with nothing.
+    /// The same, with the findings on the journal's signatures. A record that no key signed agrees with nothing.
     #[must_use]
     pub fn with_signatures(self, signatures: &Signatures) -> Self {
         let is_forged = signatures.objection().is_some_and(Objection::is_forged);
@@ -48,7 +48,7 @@ impl Verdict {
         Self { signed, signature, agrees: self.agrees && !is_forged, ..self }
     }
 
-    /// Of a journal with only so many records in front of the first that is damaged.
+    /// The verdict on a journal with `records` records before the first damaged one.
     #[must_use]
     pub fn damaged(id: LoopId, records: u64, problem: String) -> Self {
         let problem = Some(problem);
@@ -94,7 +94,7 @@ pub enum Outcome {
     Agrees,
     /// It is not as the journal says, or not there where it has to be.
     Differs,
-    /// It is not there any more, and need not be; or nobody can tell.
+    /// It is not there any more, and need not be; or that cannot be checked.
     Unchecked,
 }
 

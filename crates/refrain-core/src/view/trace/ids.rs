@@ -1,4 +1,4 @@
-//! Which trace, and which span of it: as W3C writes them. They follow from what they are of, not from chance.
+//! The ids of traces and spans, as W3C writes them. They follow from what they are of, not from chance.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::LoopId;
 
-/// Which trace: the same for all that ever happens to a loop that is nobody's part.
+/// One trace: the same for all that ever happens to a loop that is part of nothing else.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TraceId([u8; 16]);
 
@@ -17,7 +17,7 @@ pub struct TraceId([u8; 16]);
 pub struct SpanId([u8; 8]);
 
 impl TraceId {
-    /// That of the loop, or the plan, which was started then: a name can be given again.
+    /// The id of the loop, or the plan, which was started then: a name can be given again.
     pub(super) fn of(id: &LoopId, started_at: Timestamp) -> Self {
         let hash = blake3::hash(format!("{id} {}", started_at.as_nanosecond()).as_bytes());
         let mut bytes = [0; 16];
@@ -25,7 +25,7 @@ impl TraceId {
         Self(bytes)
     }
 
-    /// The span of what belongs to that loop, whatever trace it is a part of.
+    /// The span of what belongs to that loop, in any trace.
     pub(super) fn span(self, what: &str) -> SpanId {
         let hash = blake3::hash(format!("{self} {what}").as_bytes());
         let mut bytes = [0; 8];
@@ -58,7 +58,7 @@ impl fmt::Debug for SpanId {
     }
 }
 
-/// The span that something is a part of, as W3C writes it (`traceparent`): of whoever started it, or of its plan.
+/// The parent span, as W3C writes it (`traceparent`): that of the process that started it, or of its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schemars(with = "String")]
@@ -67,7 +67,7 @@ pub struct Parent {
     pub(super) span: SpanId,
 }
 
-/// A text that names no span, or one that nobody keeps.
+/// A text that names no span, or one that is not sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it is no traceparent of W3C that is sampled")]
 pub struct ParentError;
@@ -75,14 +75,14 @@ pub struct ParentError;
 impl FromStr for Parent {
     type Err = ParentError;
 
-    /// One that is not sampled is refused, as nobody keeps it: what has it for a parent would hang in the air.
+    /// A span that is not sampled is refused: it is not kept, so its children would have no parent.
     fn from_str(text: &str) -> Result<Self, ParentError> {
         let parts: Vec<&str> = text.split('-').collect();
         let &[version, trace, span, flags, ..] = parts.as_slice() else { return Err(ParentError) };
         let [version] = hex(version)?;
         let [flags] = hex(flags)?;
         let (trace, span) = (hex(trace)?, hex(span)?);
-        // Later versions may say more behind that; this one may not.
+        // Later versions may have more after that; this one may not.
         let is_whole = parts.len() == 4 || version > 0;
         let is_one = version != 0xff && trace != [0; 16] && span != [0; 8] && flags & 1 == 1;
         if is_whole && is_one {
@@ -93,7 +93,7 @@ impl FromStr for Parent {
     }
 }
 
-/// So many bytes in lower-case digits, and nothing else.
+/// N bytes in lower-case digits, and nothing else.
 fn hex<const N: usize>(text: &str) -> Result<[u8; N], ParentError> {
     let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     if text.len() != 2 * N || !text.bytes().all(is_hex) {

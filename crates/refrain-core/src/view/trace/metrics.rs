@@ -1,5 +1,5 @@
-//! What spans add up to, as metrics of OpenTelemetry. Each batch says what came to its end in it and nothing of before (delta
-//! temporality): who sends it lives as long as one loop, and has no total that it could go on with.
+//! What spans add up to, as metrics of OpenTelemetry. Each batch covers only what ended in it (delta temporality): the
+//! sender lives as long as one loop, and has no total to continue.
 
 use jiff::Timestamp;
 use serde_json::{Value as Json, json};
@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use super::otlp::{Resource, encoded, nanos};
 use super::{Attribute, Kind, Span, Value};
 
-/// Where the buckets of a count of tokens end, as the GenAI conventions have it.
+/// The bounds of the buckets of a count of tokens, from the GenAI conventions.
 const TOKENS: [f64; 14] = [
     1.0,
     4.0,
@@ -24,13 +24,13 @@ const TOKENS: [f64; 14] = [
     16_777_216.0,
     67_108_864.0,
 ];
-/// Where those of a duration end, in seconds, as the conventions have it; and further, as agents take longer than models.
+/// Those of a duration, in seconds, from the conventions; and further, as agents take longer than models.
 const SECONDS: [f64; 20] = [
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68,
     655.36, 1310.72, 2621.44, 5242.88,
 ];
 
-/// What a span adds to a metric, and what tells the series apart that it goes into, beside the span's own attributes.
+/// What a span adds to a metric, and the attribute of its series, beside the span's own attributes.
 type Added = (f64, Option<Attribute>);
 
 /// A metric that is asked of spans.
@@ -41,19 +41,19 @@ struct Metric {
     shape: Shape,
     /// What each span adds to it.
     of: fn(&Span) -> Vec<Added>,
-    /// The attributes of spans that tell its series apart.
+    /// The attributes of spans that distinguish its series.
     labels: &'static [&'static str],
 }
 
 enum Shape {
     Count,
-    /// How much it is together.
+    /// The total.
     Sum,
-    /// How it lies.
+    /// A distribution with these bounds.
     Histogram(&'static [f64]),
 }
 
-/// What tells one kind of agent from another.
+/// The attributes that distinguish kinds of agents.
 const AGENT: [&str; 6] = [
     "gen_ai.operation.name",
     "gen_ai.provider.name",
@@ -153,7 +153,7 @@ fn tokens(span: &Span) -> Vec<Added> {
 /// One series of a metric: its attributes, and what was added to it.
 type Series = (Vec<Attribute>, Vec<f64>);
 
-/// One request with all that these spans add up to, which ended behind `since`; none where that is nothing.
+/// One request with the sums of these spans, which ended after `since`; none if there is nothing.
 #[must_use]
 pub fn otlp_metrics(spans: &[Span], since: Timestamp, resource: &Resource) -> Option<String> {
     let until = spans.iter().map(|span| span.end).max()?;
@@ -218,7 +218,7 @@ fn encode(metric: &Metric, spans: &[Span], (since, until): (Timestamp, Timestamp
     (!all.is_empty()).then_some(made)
 }
 
-/// How many lie in each bucket: up to its end, which belongs to it, and in the last what lies beyond all.
+/// How many are in each bucket: up to its bound, which belongs to it, and in the last those beyond all.
 fn buckets(values: &[f64], bounds: &[f64]) -> Vec<String> {
     let mut counts = vec![0_u64; bounds.len() + 1];
     for value in values {

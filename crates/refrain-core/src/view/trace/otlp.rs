@@ -9,12 +9,12 @@ use crate::text::{clip, printable};
 /// The longest text of an attribute, in bytes.
 const LONGEST: usize = 1000;
 
-/// Who tells it.
+/// The sender of the telemetry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resource {
     /// Refrain's version.
     pub version: String,
-    /// What is known of it besides, and what a person says of it: of a name that stands twice the last one counts.
+    /// What else is known of it, and what a person configured: of a duplicate name the last one counts.
     pub attributes: Vec<(String, String)>,
 }
 

@@ -1,5 +1,5 @@
-//! The spans of a plan: the plan itself, from each start or resumption to its stop, and the rounds of its tasks. What a round
-//! holds is its loop's to tell, which is in the same trace.
+//! The spans of a plan: the plan itself, from each start or resumption to its stop, and the rounds of its tasks. The
+//! spans within a round are made by its loop, in the same trace.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::machine::Machine;
 use crate::plan::{PlanEvent, PlanSpec, PlanState, Stage, TaskEnd, TaskId};
 use crate::view::StatusWord;
 
-/// The span that the loop of a task is a part of, in its `round`-th round, from 1, where the plan was started then.
+/// The parent span of a task's loop, in its `round`-th round, from 1, if the plan was started then.
 #[must_use]
 pub fn of_task(plan: &PlanSpec, started_at: Timestamp, task: &TaskId, round: u32) -> Parent {
     let own = TraceId::of(&plan.id, started_at);
@@ -32,7 +32,7 @@ fn trace_of(plan: &PlanSpec, own: TraceId) -> TraceId {
 pub struct PlanTracer {
     state: PlanState,
     own: TraceId,
-    /// Since when it goes on, and which of its runs that is.
+    /// When it was started or resumed last, and the span of that run.
     since: Option<(Timestamp, SpanId)>,
     /// Rounds that are not over: since when, and in which run they began.
     rounds: BTreeMap<TaskId, (u32, Timestamp, Option<SpanId>)>,
@@ -61,7 +61,7 @@ impl Traced for PlanTracer {
             let run = self.since.map(|(_, id)| id);
             self.rounds.insert(started.task.clone(), (started.round, record.at, run));
         } else if let PlanEvent::TaskEnded(ended) = &record.event {
-            // One that only rests goes on later.
+            // A task that only rests continues later.
             if !self.is_running(&ended.task) {
                 spans.extend(self.end_round(&ended.task, Some(&ended.end), record.at));
             }

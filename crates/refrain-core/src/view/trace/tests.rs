@@ -64,7 +64,7 @@ fn spans(records: &[Record]) -> Vec<Span> {
     records[1..].iter().flat_map(|record| tracer.see(record).unwrap()).collect()
 }
 
-/// A loop of two iterations, which is paused and goes on.
+/// A loop of two iterations, which is paused and resumed.
 fn paused_between() -> Vec<Record> {
     let mut events = iteration(1, 0);
     events.push(json!({"type": "asked", "data": {"ask": {"pause": "now"}}}));
@@ -163,7 +163,7 @@ fn a_loop_that_somebody_started_in_a_span_is_a_part_of_that() {
     assert_eq!(told, format!("00-{}-{}-01", parent.trace, spans[0].id));
 }
 
-/// A loop whose work is reviewed, and looked at by a critic, until somebody stops it.
+/// A loop with a reviewer and a critic, until a person stops it.
 fn judged() -> Vec<Record> {
     let mut spec = spec();
     let mut reviewer = spec["agent"].clone();

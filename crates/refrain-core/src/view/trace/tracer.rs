@@ -13,14 +13,14 @@ use crate::machine::Damage;
 use crate::spec::{AgentKind, AgentSpec};
 use crate::view::{self, StatusWord};
 
-/// What an agent is told of the span that it works in, as W3C has it (`TRACEPARENT`).
+/// The span for an agent's environment, as W3C has it (`TRACEPARENT`).
 #[must_use]
 pub fn traceparent(state: &LoopState, attempt: AttemptId) -> String {
     let own = TraceId::of(&state.spec.id, state.started_at);
     Parent { trace: trace_of(state, own), span: own.span(&format!("attempt {attempt}")) }.to_string()
 }
 
-/// The trace that a loop's spans are in: that of whatever it is a part of, else its own.
+/// The trace that a loop's spans are in: its parent's, else its own.
 fn trace_of(state: &LoopState, own: TraceId) -> TraceId {
     state.spec.trace.map_or(own, |parent| parent.trace)
 }
@@ -29,9 +29,9 @@ fn trace_of(state: &LoopState, own: TraceId) -> TraceId {
 #[derive(Clone, Debug)]
 pub struct Tracer {
     state: LoopState,
-    /// Its own, which its spans are named by, whatever trace they are in.
+    /// Its own, which its spans are named by, in any trace.
     own: TraceId,
-    /// Since when it goes on, and which of its runs that is.
+    /// When it was started or resumed last, and the span of that run.
     since: Option<(Timestamp, SpanId)>,
     iteration: Option<(u32, Timestamp, SpanId)>,
     gate: Option<(String, Timestamp, u32)>,
@@ -74,7 +74,7 @@ impl Traced for Tracer {
         } else if let Event::AttemptStarted(id) = record.event
             && self.iteration.is_none()
         {
-            // One that goes on behind a pause.
+            // One that continues after a pause.
             self.begin_iteration(id.iteration, record.at);
         } else if let Event::GateStarted { gate, run } = &record.event {
             self.gate = Some((gate.to_string(), record.at, *run));
@@ -210,7 +210,7 @@ impl Tracer {
     }
 }
 
-/// What an agent said of itself that judged the work.
+/// The report of an agent that judged the work.
 fn report_of(event: &Event) -> Option<&AgentReport> {
     if let Event::GateFinished(finished) = event {
         finished.review.as_ref()?.report.as_deref()
@@ -223,7 +223,7 @@ fn report_of(event: &Event) -> Option<&AgentReport> {
     }
 }
 
-/// What is known of an agent that is over, in the words of the GenAI conventions.
+/// The attributes of a finished agent, in the words of the GenAI conventions.
 fn agent_attributes(spec: &AgentSpec, report: Option<&AgentReport>, usage: Usage) -> Vec<Attribute> {
     let session = report.map(|report| &report.session);
     let tokens = usage.tokens;
@@ -255,14 +255,14 @@ fn agent_attributes(spec: &AgentSpec, report: Option<&AgentReport>, usage: Usage
     attributes
 }
 
-/// What was spent, and whether what is told of tokens and money is all of it.
+/// Spent money and tokens, and whether the numbers are complete.
 fn money(usage: Usage) -> impl Iterator<Item = Attribute> {
     let at_least = view::Usage::from(usage).at_least.then_some(("refrain.at_least", Value::Flag(true)));
     let cost = usage.cost.map(|cost| ("refrain.cost_usd", Value::Number(cost.into())));
     cost.into_iter().chain(at_least)
 }
 
-/// How the journal writes it.
+/// The word in the journal.
 fn word(word: impl serde::Serialize) -> String {
     let word = serde_json::to_value(word).ok();
     word.as_ref().and_then(|word| word.as_str()).unwrap_or_default().to_owned()

@@ -1,20 +1,20 @@
-//! What must hold where a person has the last word: nothing is completed, merged or committed of a claim without their yes to
-//! that very tree, and nobody takes silence for an answer.
+//! What must hold if a person has the last word: nothing of a claim is completed, merged or committed without their yes
+//! to that very tree, and silence is no answer.
 
 use crate::event::{Approved, Blocked, End};
 use crate::git::Oid;
 
-/// What the records say of it.
+/// The approval according to the records.
 #[derive(Debug, Default)]
 pub(super) struct Approval {
-    /// What they said yes to last.
+    /// The last approved work.
     given: Option<Approved>,
     /// They sent the last claim back.
     pub(super) sent_back: bool,
 }
 
 impl Approval {
-    /// Somebody lets the loop go on that ended like this, with this tree.
+    /// A person resumes the loop that ended like this, with this tree.
     pub(super) fn hear(&mut self, end: Option<End>, approved: Option<&Approved>, tree: Option<&Oid>) {
         if end != Some(End::Blocked { why: Blocked::Approval }) {
             return assert_eq!(approved, None, "nobody was asked");
@@ -24,7 +24,7 @@ impl Approval {
         self.sent_back = approved.is_none();
     }
 
-    /// Whether they said yes to this tree, of this iteration where it has no name.
+    /// Whether they said yes to this tree, or of this iteration if it has no name.
     pub(super) fn is_given(&self, tree: Option<&Oid>, iteration: u32) -> bool {
         let is_it = |given: &Approved| {
             given.tree.as_ref() == tree && (tree.is_some() || given.attempt.iteration == iteration)

@@ -26,7 +26,7 @@ impl Ledger {
         match end {
             End::Completed { claim: ClaimSource::Count } => {
                 assert!(self.is_counted(), "not as many iterations as were asked for");
-                // A claim of the last iteration that nothing spoke against is what completes it.
+                // A claim of the last iteration without an objection is what completes it.
                 let may = self.may_be_refused() || self.outside.objected;
                 assert!(!self.claims() || may, "a claim did not count");
                 self.assert_approved();

@@ -1,10 +1,10 @@
-//! What must hold of what a loop does outside, from the words of the issue: only what is committed is pushed, only what is
-//! claimed, proven and green is merged, with exactly that head, and an intent comes before every effect.
+//! What must hold of a loop's effects outside, from the words of the issue: only committed work is pushed, only
+//! claimed, proven and green work is merged, with exactly that head, and an intent comes before every effect.
 
 use crate::event::End;
 use crate::git::{ChecksVerdict, Effect, Oid, PublishReport, PublishResult, Workflow};
 
-/// What the records say of it.
+/// The effects outside according to the records.
 #[derive(Debug, Default)]
 pub(super) struct Outside {
     began: Option<Oid>,
@@ -32,7 +32,7 @@ impl Outside {
         self.objected = false;
     }
 
-    /// Its runner is gone, or it stands still: nobody knows of an intent what came of it.
+    /// Its runner is gone, or it is stopped: the result of an intent is unknown.
     pub(super) fn forget(&mut self) {
         (self.intent, self.waits) = (None, false);
     }
@@ -88,7 +88,7 @@ impl Outside {
             return;
         }
         if self.merged {
-            // What a person did since is theirs.
+            // Work of a person since then is theirs.
             return assert_eq!(workflow, Workflow::PrMerge);
         }
         if workflow.publishes() {

@@ -1,5 +1,5 @@
-//! What must hold of progress, from the table of the issue: an agent that does nothing is noticed, and none is stopped that
-//! neither stood still, nor claimed in vain, nor failed for long.
+//! What must hold of progress, from the table of the issue: an idle agent is noticed, and no agent is stopped that
+//! neither made no progress, nor claimed in vain, nor failed for long.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -13,11 +13,11 @@ use crate::work::WorkDigest;
 pub(super) struct Failures {
     /// The required gates whose last word is no.
     pub(super) gates: BTreeSet<GateName>,
-    /// By what is protected, unstable, sent back or refused outside.
+    /// By protections, an unstable tree, a returned merge or a refusal outside.
     pub(super) others: bool,
 }
 
-/// What the records say of it.
+/// The progress according to the records.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     began: Option<WorkDigest>,
@@ -36,9 +36,9 @@ pub(super) struct Progress {
     other_failures: u32,
     /// The last iteration is in neither of them yet.
     is_pending: bool,
-    /// The gates are asked about it, or what they said stands for it.
+    /// The gates are asked about it, or their earlier results hold for it.
     is_judged: bool,
-    /// Its agent failed, or what it published was refused.
+    /// Its agent failed, or its publication was refused.
     fails: bool,
 }
 
@@ -68,7 +68,7 @@ impl Progress {
         self.is_judged = true;
     }
 
-    /// What it published was refused.
+    /// Its publication was refused.
     pub(super) fn refuse(&mut self) {
         self.fails = true;
     }
@@ -82,7 +82,7 @@ impl Progress {
         (gates.map(|gate| (gate.clone(), count(gate))).collect(), others)
     }
 
-    /// It is looked at anew: another agent works, or a person lets it go on.
+    /// Progress is judged anew: another agent works, or a person resumes it.
     pub(super) fn forget(&mut self) {
         *self = Self { red: self.red.take(), ..Self::default() };
     }

@@ -1,4 +1,4 @@
-//! What must hold where a command completes the loop by itself, and where a gate cannot run before the first iteration.
+//! What must hold if a command completes the loop by itself, and if a gate cannot run before the first iteration.
 
 use std::collections::BTreeSet;
 
@@ -32,8 +32,8 @@ impl Missing {
 }
 
 impl Ledger {
-    /// Whether the success command, and every other gate that decides, said of what is there now that it is good, whatever the
-    /// agent said.
+    /// Whether the success command, and every other gate that decides, accepted what is there now, regardless of the
+    /// agent.
     pub(super) fn is_completed_by_gates(&self) -> bool {
         let is_good =
             |name: &GateName| self.words.get(name).is_some_and(|(good, tree)| *good && *tree == self.tree);

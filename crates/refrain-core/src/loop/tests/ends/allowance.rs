@@ -1,4 +1,4 @@
-//! The money that loops share, as one loop sees it: what is left is a value, and what follows from it is decided here.
+//! The shared money, as one loop sees it: what is left is a value, and what follows from it is decided here.
 
 use jiff::civil::date;
 use rstest::rstest;
@@ -43,7 +43,7 @@ fn nothing_is_begun_without_money() {
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 1 });
     journal.live.allowance = left(0);
     assert_eq!(journal.next(), exceeded());
-    // Somebody else may take the last of it between the one and the other.
+    // Another loop may take the last of it between the two steps.
     journal.live.allowance = left(1);
     let mut journal = journal.obey();
     assert!(matches!(journal.next(), Step::Start(ChildId::Attempt(_))));
@@ -96,7 +96,7 @@ fn an_agent_that_used_up_what_it_may_is_stopped_and_charged() {
     let mut journal = journal.obey().ends(cut);
     assert_eq!((journal.state.attempts[0].outcome, journal.state.charged), (Outcome::Budget, 1));
     assert_eq!(journal.state.costs, [Some(Usd(1_000))]);
-    // Another loop may have given back what it did not use.
+    // Another loop may have given back its unused money.
     journal.live.allowance = left(7);
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
 }

@@ -1,4 +1,4 @@
-//! `status: blocked` in `state.md`: one more iteration, which is told so, and then a person.
+//! `status: blocked` in `state.md`: one more iteration, whose prompt says so, and then a person.
 
 use rstest::rstest;
 

@@ -69,7 +69,7 @@ fn and_still_does_when_it_is_late(
 ) {
     let journal = Journal::limited(set(limits)).spawns().after_ms(5_000 + late);
     assert_eq!(journal.next(), Step::Stop(StopReason::LoopDuration));
-    // What is heard meanwhile does not move it.
+    // Requests meanwhile do not move it.
     let journal = journal.asks(Ask::Steer("go on".into()));
     assert_eq!(journal.next(), Step::Stop(StopReason::LoopDuration));
 }

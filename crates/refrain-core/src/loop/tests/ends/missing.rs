@@ -1,4 +1,4 @@
-//! Gates that cannot run: what was found before the first iteration blocks a loop, and nothing is spent.
+//! Gates that cannot run: one found before the first iteration blocks a loop, and nothing is spent.
 
 use rstest::rstest;
 

@@ -1,4 +1,4 @@
-//! What an attempt amounts to, and what it counts.
+//! The outcome of an attempt, and what it counts.
 
 use rstest::rstest;
 
@@ -199,7 +199,7 @@ fn an_agent_that_cannot_be_started_blocks_at_once_and_resume_tries_again() {
     let journal = Journal::running().starts().then(spawn_failed());
     assert_eq!(journal.state.attempts[0].outcome, Outcome::NotStarted);
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::AgentMissing }));
-    // Whoever takes over before the end is recorded decides the same.
+    // The next runner decides the same before the end is recorded.
     assert_eq!(journal.clone().taken_over().next(), journal.next());
     let journal = journal.obey().resumes();
     assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 2))));
@@ -261,7 +261,7 @@ fn what_an_attempt_was_told_is_done_with_and_what_came_later_is_kept() {
     let journal =
         Journal::running().asks(steer("a")).starts().asks(steer("b")).then(spawned()).asks(steer("c"));
     assert_eq!(journal.clone().exits(Exit::Code(0)).state.steering, ["b", "c"]);
-    // A refund keeps it all, and the next attempt is told it all.
+    // A refund keeps all the words, and the next attempt gets them all.
     let journal = journal.exits(Exit::Lost);
     assert_eq!(journal.state.steering, ["a", "b", "c"]);
     let journal = journal.spawns().asks(steer("d")).exits(Exit::Code(1));

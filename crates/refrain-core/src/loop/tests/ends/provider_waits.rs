@@ -1,4 +1,4 @@
-//! Programs that wait for their provider by themselves, attempts that end before the first event, and the account's gate.
+//! Programs that wait for their provider themselves, attempts that end before the first event, and the account's gate.
 
 use rstest::rstest;
 
@@ -137,7 +137,7 @@ fn what_is_stopped_before_its_first_event_is_refunded_three_times(#[case] becaus
     }
     assert_eq!(journal.next(), Step::Finish(End::Blocked { why: Blocked::Refunds }));
     assert_eq!(journal.state.charged, 0);
-    // A person's own stop, and an end of its own, are what they were.
+    // A person's own stop, and an end of its own, stay what they were.
     let paused = of(AgentKind::Gemini).spawns().then(stop(StopReason::Interrupt)).ends(mute());
     assert_eq!(paused.state.attempts[0].outcome, Outcome::Interrupted);
     let failed = of(AgentKind::Gemini).spawns().after_ms(3_000).ends(mute());
@@ -153,7 +153,7 @@ fn the_account_is_not_waited_for_any_longer_once_its_gate_is_open() {
     assert_eq!(journal.next(), Step::Await { until: Some(closed.until) });
     (journal.live.account, journal.live.is_account_open) = (None, true);
     assert_eq!(journal.next(), Step::Start(ChildId::Attempt(id(1, 1))));
-    // A fault of its own is waited for all the same.
+    // A fault of its own still makes it wait.
     let mut journal = journal
         .obey()
         .then(crate::r#loop::tests::journal::spawned())

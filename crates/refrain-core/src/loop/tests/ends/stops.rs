@@ -1,4 +1,4 @@
-//! What a session is answered that ends its turn, by table.
+//! What a hook answers to a session that ends its turn, by table.
 
 use rstest::rstest;
 

@@ -14,8 +14,8 @@ use crate::view::{self, Alive};
 const COMPLETED: Step = Step::Finish(End::Completed { claim: ClaimSource::Gates });
 const SECOND: Step = Step::BeginIteration { iteration: 2 };
 
-/// A loop with one required gate and a success command, in this order, which ended with these codes on tree 0 before the first
-/// iteration.
+/// A loop with one required gate and a success command, in this order, which ended with these codes on tree 0 before
+/// the first iteration.
 fn success(codes: &[i32], change: impl FnOnce(&mut Spec)) -> Journal {
     let mut all = gates([true, true]);
     all[1].completes = true;
@@ -60,14 +60,14 @@ fn it_completes_the_loop_whatever_the_agent_says(
 fn it_never_ends_a_loop_before_its_first_iteration() {
     let journal = success(&[0, 0], |_| ());
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 1 });
-    // Nothing changed: what was said stands.
+    // Nothing changed: the earlier results hold.
     let journal = journal.attempts(silent()).takes(0);
     assert_eq!(journal.next(), COMPLETED);
 }
 
 #[test]
 fn it_is_asked_after_each_iteration_though_nothing_changed() {
-    // What git ignores may have changed.
+    // Files that git ignores may have changed.
     let journal = success(&[0, 1], |_| ()).attempts(silent()).takes(0);
     assert!(matches!(journal.next(), Step::Start(ChildId::Gate { gate: 0, .. })), "{:?}", journal.next());
     let journal = journal.gates_end(&[0, 0]).takes(0);

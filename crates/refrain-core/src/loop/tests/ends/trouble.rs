@@ -11,7 +11,7 @@ use crate::machine::Refusal;
 use crate::price::Price;
 use crate::spec::{AgentKind, AgentSpec, Millis, OutputFormat};
 
-/// A loop whose agents speak as this kind does.
+/// A loop whose agents have the output of this kind.
 pub(crate) fn of(kind: AgentKind) -> Journal {
     let mut spec = spec();
     spec.agent.kind = kind;
@@ -82,7 +82,7 @@ fn a_limit_with_a_reset_time_is_waited_for_and_the_same_iteration_tried_again() 
     assert!((0..=12).contains(&seconds(reset, wait.until)), "soon after it: {}", wait.until);
     let mut journal = journal.obey();
     assert_eq!(journal.next(), Step::Await { until: Some(wait.until) });
-    // A runner that dies and another that takes over: the wait stands.
+    // A runner that dies and another that takes over: the wait stays.
     let journal_after_a_crash = journal.clone().after_ms(1_000_000).taken_over();
     assert_eq!(journal_after_a_crash.next(), Step::Await { until: Some(wait.until) });
     journal.now = 3_700_000;
@@ -119,7 +119,7 @@ fn outages_are_waited_for_longer_and_longer_and_never_count_as_refunds_in_a_row(
     for (waited, base) in waited.iter().zip(bases) {
         assert!((base..=base * 6 / 5).contains(waited), "{waited} for {base}");
     }
-    // Whoever works again begins anew.
+    // A run that works starts the backoff anew.
     let journal = journal.runs(3_000, Exit::Code(0)).spawns().ends(failing(FaultKind::Overloaded));
     assert!(seconds(time(journal.now), wait(journal.next()).until) <= 6);
 }

@@ -90,7 +90,7 @@ fn approved(spec: &mut Spec) {
     spec.approval = true;
 }
 
-/// What the last iteration left is proven as a claim would be; what failed is not asked again.
+/// The work of the last iteration is proven as a claim would be; a failed gate is not asked again.
 #[rstest]
 #[case::its_gate_passed(once(gates([true]), |_| ()).attempts(ends_well()).takes(1).gates_end(&[0]).takes(1), COUNTED, true)]
 #[case::its_gate_failed(once(gates([true]), |_| ()).attempts(ends_well()).takes(1).gates_end(&[1]), COUNTED, false)]
@@ -161,7 +161,7 @@ fn the_count_ends_with_a_proof(#[case] journal: Journal, #[case] next: Step, #[c
     }
 }
 
-/// A journal of 0.1.0 that stopped there as used up goes on if it is granted more.
+/// A journal of 0.1.0 that stopped there as used up continues if it is granted more.
 #[test]
 fn a_loop_that_stopped_at_its_cap_before_can_be_granted_more() {
     let journal = once(gates([true]), |_| ()).attempts(ends_well()).takes(1).gates_end(&[0]);

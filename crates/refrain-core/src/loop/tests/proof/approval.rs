@@ -1,4 +1,4 @@
-//! A person has the last word: when they are asked, what their yes is worth, and what it means to go on without.
+//! A person has the last word: when they are asked, what their yes covers, and what it means to continue without.
 
 use rstest::rstest;
 
@@ -124,7 +124,7 @@ fn what_is_another_by_then_is_proven_and_asked_about_anew() {
     let reason = view::status(&journal.state, Alive::NOBODY).reason;
     assert!(reason.starts_with("what was approved, tree 0000000000, is another by now"), "{reason}");
     assert_eq!(journal.approves().takes(2).next(), DONE);
-    // What fails by then is refused by the gate, and nobody is asked.
+    // A gate that fails by then refuses it, and no person is asked.
     let journal = waiting(|_| ()).approves().takes(2).gates_end(&[1]);
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
 }
@@ -177,7 +177,7 @@ fn the_same_candidate_claimed_again_is_asked_about_again() {
 fn a_runner_that_dies_before_anybody_was_asked_leaves_the_question() {
     let journal = gated(0, |_| ()).taken_over();
     assert_eq!(journal.next(), ASKED);
-    // A crash, and somebody who grants more: nobody was asked, so nobody said anything.
+    // A crash, and a person who grants more: that is no answer, because there was no question.
     let journal = gated(0, |_| ()).granted(Some(9), None);
     assert_eq!(journal.next(), ASKED);
     let refused = gated(0, |_| ()).state.approve(&Grant::default(), None);
@@ -266,7 +266,7 @@ fn what_may_be_another_unseen_is_proven_once_more_and_the_yes_stands(
 ) {
     let taken =
         || Event::CandidateTaken { tree: tree.clone(), partial, touched: Vec::new(), changed: Vec::new() };
-    // What has a tree is held to it behind its gates too.
+    // A candidate with a tree must still have it after its gates.
     let proven = |journal: Journal, code: i32| match (&tree, code) {
         (Some(_), 0) => journal.then(taken()).gates_end(&[0]).then(taken()),
         (Some(_) | None, code) => journal.then(taken()).gates_end(&[code]),

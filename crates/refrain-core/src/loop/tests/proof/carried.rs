@@ -1,4 +1,4 @@
-//! Loops that go on where another system counted to.
+//! Loops that continue the count of another system.
 
 use crate::event::{End, Event, Exit};
 use crate::formats::mirror::Carried;
@@ -6,7 +6,7 @@ use crate::r#loop::tests::journal::{Journal, gates, id, spec};
 use crate::r#loop::{ChildId, Step};
 use crate::spec::{CritiqueSpec, Spec};
 
-/// A loop that had three iterations elsewhere, of so many.
+/// A loop that had three iterations elsewhere, of `most`.
 fn carried(most: u32, change: impl FnOnce(&mut Spec)) -> Journal {
     let mut spec = spec();
     spec.limits.max_iterations = Some(most);

@@ -188,7 +188,7 @@ fn an_unchanged_candidate_keeps_its_results() {
 
 #[test]
 fn a_claim_on_an_unchanged_candidate_that_failed_is_looked_at_again() {
-    // What git ignores may have changed: what a package manager installed.
+    // Files that git ignores may have changed, such as installed packages.
     let journal = claims().takes(0);
     assert_eq!(journal.next(), Step::Start(ChildId::Gate { gate: 0, run: 1 }));
     let journal = journal.gates_end(&[0]).takes(0);
@@ -253,7 +253,7 @@ fn a_candidate_that_never_comes_to_rest_is_not_proven() {
         (1..=MAX_ROUNDS).fold(claims().takes(1), |journal, round| journal.gates_end(&[0]).takes(round + 1));
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
     assert!(journal.state.proof.as_ref().unwrap().restless);
-    // Its results are not kept, whatever it is then.
+    // Its results are not kept, whatever they are.
     let journal = journal.attempts(finished(Exit::Code(0))).takes(MAX_ROUNDS + 1);
     assert!(matches!(journal.next(), Step::Start(ChildId::Gate { .. })));
 }
@@ -324,7 +324,7 @@ fn a_hook_that_changes_what_was_proven_sends_it_back_to_the_gates() {
     assert_eq!(proven.state.proven_tree(), Some(&oid(2)));
     assert_eq!(journal.gates_end(&[1]).next(), Step::BeginIteration { iteration: 2 });
 
-    // It changes only what is committed, and that again each time.
+    // It changes only committed files, and again each time.
     let journal = (1..MAX_ROUNDS).fold(claimed, |journal, _| commits(journal, 2).takes(1));
     let journal = commits(journal, 2);
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });

@@ -1,4 +1,4 @@
-//! Agents that judge, reviewers and critics: what they cost is the loop's, and what befalls them is not its fault.
+//! Agents that judge, reviewers and critics: their cost is the loop's, their failures are not its fault.
 
 use rstest::rstest;
 
@@ -51,14 +51,14 @@ fn worked(cost: u64, used: Tokens) -> AttemptFinished {
     AttemptFinished { report, ..claiming(ClaimSource::Promise) }
 }
 
-/// What an agent was heard to say that was killed: everything but the end of it.
+/// The report of a killed agent: everything but the end of it.
 fn cut_off() -> AgentReport {
     AgentReport { is_final: false, ..costing(None, tokens(3, 3)) }
 }
 
 #[test]
 fn a_reviewer_may_use_what_another_iteration_would_not_have() {
-    // Gemini says only at its end what it used: another iteration of 600 tokens would be too much.
+    // Gemini reports its usage only at its end: another iteration of 600 tokens would be too much.
     let journal = reviewed(AgentKind::Gemini, AgentKind::Opencode);
     let mut journal = journal.attempts(worked(1, tokens(300, 300))).takes(2).gates_end(&[0]).gates();
     journal.live.used = Usage { tokens: tokens(5, 5), ..Usage::default() };
@@ -125,7 +125,7 @@ fn a_reviewer_that_keeps_its_cost_to_itself_makes_a_cap_on_money_impossible() {
     assert!(matches!(journal.next(), Step::Finish(End::Blocked { .. })), "{:?}", journal.next());
 }
 
-/// The runner dies under an agent that judges, of which this was heard.
+/// The runner dies during an agent that judges and has reported this.
 fn dies(journal: &Journal, judged: Option<AgentReport>) -> Journal {
     let judged = judged.map(Box::new);
     let event = Event::RunnerStarted { runner: runner(2), interrupted: None, adopted: None, judged };
@@ -155,7 +155,8 @@ fn what_a_judge_used_whose_runner_died_is_paid_and_what_it_said_is_not_believed(
     journal.refuses(idle);
 }
 
-/// Release 0.1.0 took a reviewer that its provider failed, and that was stopped for its time, for one that failed the work.
+/// Release 0.1.0 took a reviewer that its provider failed, and that was stopped for its time, for one that failed the
+/// work.
 #[rstest]
 #[case::now(2, true)]
 #[case::in_0_1_0(1, false)]

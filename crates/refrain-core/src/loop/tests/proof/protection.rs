@@ -1,4 +1,4 @@
-//! What a touched protection decides, and whose doing a change is while a loop stands still.
+//! What a touched protection decides, and to whom a change counts while a loop is stopped.
 
 use rstest::rstest;
 
@@ -29,7 +29,7 @@ fn based(protected: u32) -> Event {
     }))
 }
 
-/// A loop whose base is to be taken, with so many gates that decide.
+/// A loop whose base is to be taken, with N required gates.
 fn protecting<const N: usize>(workflow: Workflow) -> Journal {
     let mut spec = crate::r#loop::tests::journal::spec();
     spec.git.workflow = workflow;

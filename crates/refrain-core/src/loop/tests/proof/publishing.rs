@@ -1,4 +1,4 @@
-//! What a loop does outside behind its commits: in which order, what a claim waits for, and when a person is needed.
+//! What a loop publishes after its commits: in which order, what a claim waits for, and when a person is needed.
 
 use rstest::rstest;
 
@@ -25,7 +25,7 @@ fn claimed(workflow: Workflow) -> Journal {
     Journal::publishing(workflow, |_| ()).obey().attempts(claiming(PROMISE)).obey()
 }
 
-/// The effects that come next, one after the other, where all goes well.
+/// The effects that come next, one after the other, if all goes well.
 fn effects(mut journal: Journal) -> (Vec<Effect>, Step) {
     let mut effects = Vec::new();
     while let Step::Intend(effect) | Step::Publish(effect) = journal.next() {
@@ -83,7 +83,7 @@ fn an_intent_comes_before_what_leaves_something_and_once() {
     assert_eq!(journal.next(), Step::Publish(Effect::Push));
     journal.refuses(Event::PublishStarted { effect: Effect::Push });
     journal.refuses(published(Effect::Push, well(Effect::Open)));
-    // Whoever takes over looks whether it was done.
+    // The next runner checks whether it was done.
     assert_eq!(journal.taken_over().next(), Step::Intend(Effect::Push));
 }
 

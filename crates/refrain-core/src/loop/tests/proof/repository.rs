@@ -1,4 +1,4 @@
-//! What a loop does with its repository: the base before the first iteration, a commit behind each that is charged, its own
+//! What a loop does with its repository: the base before the first iteration, a commit after each charged one, its own
 //! worktree given back at the end.
 
 use crate::event::{Ask, AttemptFinished, Blocked, ClaimSource, End, Event, Exit, Urgency};
@@ -154,7 +154,7 @@ fn what_is_changed_while_a_loop_stands_still_is_not_its_own() {
     assert_eq!(journal.state.git.base.as_ref().unwrap().branch.as_deref(), Some("main"));
     assert_eq!(journal.next(), Step::BeginIteration { iteration: 2 });
 
-    // What is not committed yet is its own, and nobody can tell a person's part from it.
+    // Uncommitted work is still its own; a person's part cannot be told from it.
     let paused = worked().then(asked(Ask::Pause(Urgency::Now))).obey();
     let resumed = paused.state.resume(&Grant::default()).unwrap().unwrap();
     assert_eq!(paused.then(resumed).taken_over().next(), Step::Commit { iteration: 1 });
@@ -186,7 +186,7 @@ fn what_a_loop_could_not_commit_stays_its_own_and_the_history_is_looked_at_anew(
     assert_eq!(git.head, Some(oid(7)));
     assert_eq!(git.base, Some(Base { head: Some(oid(7)), branch: Some("main".into()), ..Base::default() }));
 
-    // Where all was committed, what is changed by now is a person's.
+    // If all was committed, later changes are a person's.
     let journal = resumed(worked().obey().then(asked(Ask::Pause(Urgency::AfterIteration))).obey());
     let journal = journal.then(base(7, b"a person's"));
     assert_eq!(journal.state.git.base.as_ref().unwrap().dirty.len(), 1);
@@ -257,8 +257,8 @@ fn what_was_never_committed_is_the_loops_own_still_where_the_base_is_taken_anew(
     assert_eq!(journal.then(taken(vec![work])).state.git.base.unwrap().dirty, []);
 }
 
-/// A commit leaves out a file that the user had changed before the start and the agent changed too: its stamp of the start
-/// still tells that the agent did.
+/// A commit omits a file that the user had changed before the start and the agent changed too: its stamp of the start
+/// still shows that the agent did.
 #[test]
 fn a_file_with_changes_of_both_keeps_its_stamp_of_the_start() {
     let dirty = |stamp| Dirty { path: RepoPath::from_bytes(b"notes"), stamp: Some(stamp) };

@@ -1,4 +1,4 @@
-//! What a person is told of who looks elsewhere.
+//! Notices for a person who is not watching the loop.
 
 use rstest::rstest;
 
@@ -10,7 +10,7 @@ use crate::spec::Millis;
 use crate::view::StatusWord;
 use crate::view::notice::{Notice, NoticeCheck, NoticeKind, NoticeWatch};
 
-/// What is told of this journal, where longer waits than so many seconds are.
+/// The notices of this journal; waits longer than `longest` seconds make one.
 fn told(journal: &Journal, longest: Option<u64>) -> Vec<Notice> {
     let mut lookout = NoticeWatch::new(longest.map(|seconds| Millis(seconds * 1000)));
     let (first, rest) = journal.records.split_first().unwrap();
@@ -22,7 +22,7 @@ fn told(journal: &Journal, longest: Option<u64>) -> Vec<Notice> {
     rest.iter().filter_map(see).collect()
 }
 
-/// So many attempts in a row that met an outage, each waited behind: 5 s, 10 s, 20 s.
+/// `count` attempts in a row that met an outage, each followed by a wait: 5 s, 10 s, 20 s.
 fn outages(journal: Journal, count: usize) -> Journal {
     (0..count).fold(journal, |journal, _| {
         journal.spawns().after_ms(1_000).ends(failing(FaultKind::Overloaded)).obey().after_ms(600_000)

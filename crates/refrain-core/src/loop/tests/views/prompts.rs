@@ -1,4 +1,5 @@
-//! What the next prompt says of the runs before it: how they ended, what became of their changes, which tests still fail.
+//! What the next prompt says of the runs before it: how they ended, what happened to their changes, which tests still
+//! fail.
 
 use rstest::rstest;
 
@@ -22,7 +23,7 @@ fn news(state: &LoopState, quoted: &[(Quote, String)]) -> Vec<String> {
     section.split("\n\n").next().unwrap().lines().map(str::to_owned).collect()
 }
 
-/// What gates printed, and what they had printed in their run before.
+/// The gates' output, and that of their run before.
 fn printed(now: &[(usize, String)], then: &[(usize, String)]) -> Vec<(Quote, String)> {
     let run = |gate| GateRun { gate, of: AttemptId { iteration: 1, attempt: 1 }, run: 1 };
     let now = now.iter().map(|(gate, text)| (Quote::Gate(run(*gate)), text.clone()));
@@ -117,7 +118,7 @@ fn a_session_that_is_taken_over_by_a_runner_has_no_turns_any_more() {
     let prompt = assemble(&journal.state, Quoted::default());
     assert!(prompt.contains("You are started again for each run") && !prompt.contains("turn"), "{prompt}");
     assert!(told(&journal)[1].starts_with("The previous run of this iteration was cut off"), "{prompt}");
-    // What a session goes on with is in no fresh process, whoever drove it before.
+    // A fresh process has no session to continue, whichever runner drove it before.
     let journal = Journal::of(spec())
         .then(Event::SessionBound(crate::r#loop::tests::journal::session(Some("s"))))
         .starts();
@@ -224,7 +225,7 @@ fn committing_gate() -> Journal {
     journal.takes(0).gates_end(&[1])
 }
 
-/// A loop that commits what its gate passes on, which it did not in so many iterations.
+/// A loop that commits what its gate passes; the gate failed this many times in a row.
 fn red(times: u32) -> Journal {
     let run = |journal: Journal, tree| journal.attempts(ended()).takes(tree).gates_end(&[1]);
     (1..=times).fold(committing_gate(), run).starts()
@@ -254,7 +255,7 @@ fn failing_tests_are_compared_with_the_run_before(
     assert_eq!(failed(&journal.state), [2]);
     let (then, now) = ([(0, unittest(then, 4))], [(0, unittest(now, 4))]);
     assert_eq!(news(&journal.state, &printed(&now, &then)).last().unwrap(), line);
-    // The other way round the numbers are the same, whatever stands in between.
+    // The other way round the numbers are the same, regardless of the lines in between.
     assert!(news(&journal.state, &printed(&now, &[])).last().unwrap().starts_with("Failing, "));
 }
 
@@ -270,7 +271,7 @@ fn the_first_run_is_compared_with_what_was_there_before_it() {
     assert_eq!(compared(&red(1).state), [0]);
     let line = "Still failing, 1 of 4: day (before the first run: 2; no longer failing: show).";
     assert_eq!(news(&red(1).state, &printed).last().unwrap(), line);
-    // It passed then: whatever the logs of other runs say.
+    // It passed then, regardless of the logs of other runs.
     let journal = Journal::gated_by(gates([true]), |_| ()).takes(0).gates_end(&[0]);
     let journal = journal.attempts(ended()).takes(1).gates_end(&[1]).starts();
     assert_eq!(compared(&journal.state), [0; 0]);
@@ -407,7 +408,7 @@ FAILED (failures=2)
 
 That output as it was printed, and a line for each earlier run: `.refrain/job/context.md`.";
 
-/// A session is told the name of each required gate that failed.
+/// A session gets the name of each required gate that failed.
 #[test]
 fn of_many_gates_some_are_quoted_and_all_are_named() {
     let journal = Journal::gated([true; 7]).takes(0).gates_end(&[0; 7]);

@@ -1,4 +1,4 @@
-//! What a loop leaves behind for later ones.
+//! What a loop leaves for later ones to remember.
 
 use rstest::rstest;
 

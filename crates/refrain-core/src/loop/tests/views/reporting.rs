@@ -1,4 +1,4 @@
-//! Reports on journals: what they say, that each prefix has one, and that a changed one is found out.
+//! Reports on journals: what they say, that each prefix has one, and that a changed one is detected.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,7 @@ fn what_shows_its_work_is_the_folder_as_long_as_that_is_its_own() {
     };
     let mut journal = Journal::running();
     shows(&journal, Work::Folder);
-    // Given back before anything was proven: somebody else may have it.
+    // The slot may have been reassigned: it was given back before anything was proven.
     journal.state.git.released = true;
     shows(&journal, Work::Gone);
     let refused = |change: fn(&mut Spec)| {
@@ -73,10 +73,10 @@ fn what_shows_its_work_is_the_folder_as_long_as_that_is_its_own() {
     let (last, apart): (_, fn(&mut Spec)) = (oid(1), |spec| {
         spec.git.checkout = Checkout::Worktree { branch: "loop/mend".into(), from: "HEAD".into() };
     });
-    // Ended behind a candidate.
+    // Ended after a candidate.
     let journal = refused(apart).asks(Ask::Pause(Urgency::Now)).obey();
     shows(&journal, Work::Tree(&last));
-    // Ended behind an attempt of which none was taken.
+    // Ended after an attempt of which none was taken.
     let unseen = |change, ask| {
         let journal: Journal = refused(change).attempts(finished(Exit::Code(0))).asks(ask);
         journal.obey()

@@ -1,4 +1,4 @@
-//! Sums of what was used: what makes them incomplete, and how that is shown.
+//! Sums of usage: what makes them incomplete, and how that is shown.
 
 use rstest::rstest;
 
@@ -13,7 +13,7 @@ const SOME: Option<Tokens> = Some(Tokens { input: Some(1_000), cached_input: Non
 const FREE: Option<Tokens> = Some(Tokens { input: None, cached_input: None, output: None });
 const MONEY: Option<Usd> = Some(Usd(500_000_000));
 
-/// What is shown of all that these runs used: tokens in, money, and whether both are incomplete.
+/// The view of the sum of these runs: tokens in, money, and whether both are incomplete.
 fn shown(runs: &[Usage]) -> (Option<u64>, Option<f64>, bool, bool, bool) {
     let all = runs.iter().fold(Usage::default(), |all, run| all + *run);
     let view = view::Usage::from(all);

@@ -1,4 +1,4 @@
-//! Loops that are about a plan's task: what claims there besides, and how an agent gives the task up.
+//! Loops of a plan's task: what else counts as a claim there, and how an agent gives the task up.
 
 use rstest::rstest;
 

@@ -1,4 +1,4 @@
-//! Statuses in Markdown: boxes are ticked, and what they cannot say is put at the end of the title.
+//! Statuses in Markdown: boxes are ticked, and other statuses are written at the end of the title.
 
 use std::collections::HashMap;
 
@@ -35,13 +35,13 @@ pub(in crate::plan::file) fn set(text: &str, changes: &[Change]) -> Result<Chang
     Ok(Changed { text: edits.apply(text), missing, left })
 }
 
-/// The tasks whose parts are done in their place, all of them now, where one of them has become so by these changes.
+/// The tasks whose parts are done in their place, with all parts done now, if these changes completed one of them.
 fn completed<'a>(outline: &'a Outline, changed: &HashMap<&TaskId, TaskStatus>) -> Vec<&'a Found> {
     let mut stands: Vec<_> =
         outline.found.iter().map(|it| changed.get(&it.id).copied().unwrap_or_else(|| it.status())).collect();
     let mut parts: Vec<(bool, bool)> = vec![(true, false); outline.found.len()];
     let mut completed = Vec::new();
-    // A part stands behind its whole.
+    // A part comes after its whole.
     for (at, found) in outline.found.iter().enumerate().rev() {
         let (are_done, is_news) = parts[at];
         let is_completed = stands[at] == TaskStatus::Expanded && found.has_parts && are_done && is_news;
@@ -51,7 +51,7 @@ fn completed<'a>(outline: &'a Outline, changed: &HashMap<&TaskId, TaskStatus>) -
         }
         if let Some(parent) = found.parent {
             let is_news = is_completed || changed.contains_key(&found.id);
-            // What nobody does is no reason to wait.
+            // A cancelled part is no reason to wait.
             let is_over = matches!(stands[at], TaskStatus::Done | TaskStatus::Cancelled);
             parts[parent] = (parts[parent].0 && is_over, parts[parent].1 || is_news);
         }
@@ -59,7 +59,7 @@ fn completed<'a>(outline: &'a Outline, changed: &HashMap<&TaskId, TaskStatus>) -
     completed
 }
 
-/// Takes out the marks, but for those of what is done.
+/// Removes the marks, except those of done tasks.
 pub(in crate::plan::file) fn unmarked(text: &str) -> String {
     let Ok(outline) = Outline::of(text) else { return text.to_owned() };
     let mut edits = Edits::default();
@@ -74,7 +74,7 @@ fn write(text: &str, found: &Found, change: &Change, edits: &mut Edits) {
     let is_done = change.status == TaskStatus::Done;
     let mut all_ticked = true;
     for tick in &found.boxes {
-        // The steps of a heading stay as they are until it is done; the box of an item says what the item is.
+        // The steps of a heading stay as they are until it is done; the box of an item shows the item's status.
         let should = is_done || (found.is_heading && tick.is_ticked);
         if should != tick.is_ticked {
             edits.replace(tick.at..tick.at + 1, if should { "x" } else { " " });

@@ -1,4 +1,4 @@
-//! The mark at the end of a title that says what a box cannot.
+//! The mark at the end of a title for a status that a box cannot express.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -8,13 +8,13 @@ use regex::Regex;
 use crate::plan::{Note, TaskStatus};
 use crate::text::{clip, printable, squeeze};
 
-/// The longest reason that stands in a title, in bytes.
+/// The longest reason in a title, in bytes.
 const LONGEST: usize = 300;
 
-/// Where a task stands, as its title says it.
+/// The status of a task, from its title.
 #[derive(Debug)]
 pub(super) struct Mark {
-    /// Where it stands in the title, with the space before it.
+    /// Its place in the title, with the space before it.
     pub(super) range: Range<usize>,
     pub(super) status: TaskStatus,
     pub(super) note: Option<Note>,

@@ -1,14 +1,15 @@
 //! Plans and checklists in Markdown.
 //!
-//! Where there are headings `Task 3: title`, at any level, each of them is a task, and `Task 3.1` below it is a part of it.
-//! Boxes (`- [ ]`) in it are its steps; with all of them ticked it is done. Otherwise each item of a list with a box is a
-//! task, one below another is a part of it, and a ticked one is done. Code is passed over.
+//! If there are headings `Task 3: title`, at any level, each of them is a task, and `Task 3.1` below it is a part of
+//! it. Boxes (`- [ ]`) in it are its steps; with all of them ticked it is done. Otherwise each item of a list with a
+//! box is a task, one below another is a part of it, and a ticked one is done. Code is skipped.
 //!
-//! A heading's number is its id. So is that of an item that begins with one (`1.`, `1.2`, `T001`, `Task 3:`); the id of any
-//! other is made from its words: were it counted, a line put in above would hand the work of one task to another.
+//! A heading's number is its id. So is that of an item that begins with one (`1.`, `1.2`, `T001`, `Task 3:`); the id of
+//! any other is made from its words: if items were counted, a line inserted above would give the work of one task to
+//! another.
 //!
-//! What a box cannot say stands at the end of the title, and takes precedence: `(in-progress)`,
-//! `(blocked after 3 attempts: the port is taken)`.
+//! A status that a box cannot express is at the end of the title, and takes precedence: `(in-progress)`, `(blocked
+//! after 3 attempts: the port is taken)`.
 
 mod edit;
 mod mark;
@@ -38,7 +39,8 @@ pub(super) fn read(text: &str) -> Result<Tasks, FileError> {
         tasks.iter().filter(|task| !is_over(task)).filter_map(|task| task.parent.clone()).collect();
     let wholes: HashSet<_> = tasks.iter().filter_map(|task| task.parent.clone()).collect();
     for task in &mut tasks {
-        // It is done by them, and they were not given up for it: what a person ticks before they are done, is.
+        // Its parts complete it, and it was not given up for them: a task that a person ticks before its parts are done
+        // is done.
         if task.status == TaskStatus::Done && wholes.contains(&task.id) && !open.contains(&task.id) {
             task.status = TaskStatus::Expanded;
         }
@@ -66,7 +68,7 @@ impl Found {
         task
     }
 
-    /// Where it stands: as its mark says, else by its boxes.
+    /// Its status: from its mark, else from its boxes.
     fn status(&self) -> TaskStatus {
         let natural = || self.by_boxes(self.boxes.iter().all(|tick| tick.is_ticked));
         self.mark.as_ref().map_or_else(natural, |mark| mark.status)

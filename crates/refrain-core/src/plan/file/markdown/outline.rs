@@ -1,4 +1,4 @@
-//! Where in a Markdown text its tasks stand: what the parser says of headings, items and code, put together.
+//! The places of tasks in a Markdown text: the parser's headings, items and code, put together.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::plan::file::edit::lines;
 use crate::plan::file::error::FileError;
 use crate::text::squeeze;
 
-/// The tasks of a text, in its order, and what stands around them.
+/// The tasks of a text, in its order, and what is around them.
 pub(super) struct Outline {
     pub(super) by_headings: bool,
     pub(super) name: Option<String>,
@@ -20,7 +20,7 @@ pub(super) struct Outline {
     pub(super) found: Vec<Found>,
 }
 
-/// A task where it stands.
+/// A task and its place.
 pub(super) struct Found {
     pub(super) id: TaskId,
     pub(super) title: String,
@@ -40,17 +40,17 @@ pub(super) struct Found {
 /// A box.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tick {
-    /// Where what is in it stands.
+    /// The place of its content.
     pub(super) at: usize,
     pub(super) is_ticked: bool,
 }
 
-/// What the parser saw.
+/// The parser's findings.
 #[derive(Default)]
 struct Seen {
     headings: Vec<Heading>,
     items: Vec<Item>,
-    /// Code, with what it says, and HTML, without.
+    /// Code, with its text, and HTML, without.
     masked: Vec<(Range<usize>, Option<String>)>,
 }
 
@@ -65,7 +65,7 @@ struct Heading {
 struct Item {
     range: Range<usize>,
     tick: Tick,
-    /// Its first line, behind the box.
+    /// Its first line, after the box.
     line: Range<usize>,
 }
 
@@ -117,7 +117,7 @@ impl Seen {
                 Event::Start(Tag::Item) => items.push(range),
                 Event::End(TagEnd::Item) => drop(items.pop()),
                 Event::TaskListMarker(is_ticked) => {
-                    // Of the innermost item it is the first thing: one item has one box.
+                    // The box is the first thing of the innermost item: one item has one box.
                     let line = text[range.end..].find('\n').map_or(text.len(), |end| range.end + end);
                     let tick = Tick { at: range.start + 1, is_ticked };
                     let item = items.last().cloned().unwrap_or(range.clone());
@@ -158,7 +158,7 @@ impl Seen {
             let line = trimmed(text, heading.inner.clone());
             let (mark, title) = marked(text, &line);
             let Some((id, title)) = words::heading(&squeeze(title)) else { continue };
-            // Levels of headings mean too many things: what is a part of a task says so by its number.
+            // Levels of headings mean too many things: a part of a task is known by its number.
             let is_part = |of: &Found| id.as_str().starts_with(&format!("{}.", of.id));
             let parent = open.iter().rev().map(|(_, parent)| *parent).find(|parent| is_part(&found[*parent]));
             open.push((heading.level, found.len()));
@@ -187,7 +187,7 @@ impl Seen {
             while open.pop_if(|at: &mut usize| ranges[*at].end <= range.start).is_some() {}
             let (mark, title) = marked(text, line);
             let (id, title) = words::item(title).unwrap_or_else(|| {
-                // Of items that are called the same each still is a task.
+                // Each of several items with one title is still a task.
                 let id = TaskId::from_words(title);
                 let tries = (2..).map_while(|number| format!("{id}-{number}").parse::<TaskId>().ok());
                 let id =
@@ -206,13 +206,13 @@ impl Seen {
         (with_parts(found), ranges)
     }
 
-    /// Whether what stands there is code or HTML.
+    /// Whether this place is code or HTML.
     fn is_masked(&self, at: usize) -> bool {
         let before = self.masked.partition_point(|(range, _)| range.start <= at);
         before > 0 && self.masked[before - 1].0.end > at
     }
 
-    /// What the block of code says before which there is nothing but space.
+    /// The text of the block of code after this place, with only space between.
     fn code_behind(&self, text: &str, at: usize) -> Option<String> {
         let next = self.masked.partition_point(|(range, _)| range.start < at);
         let (range, code) = self.masked.get(next)?;
@@ -244,7 +244,7 @@ fn with_parts(mut found: Vec<Found>) -> Vec<Found> {
     found
 }
 
-/// The words of a heading reach as far as anything in it.
+/// A heading's words reach as far as anything in it.
 fn widen(heading: Option<&mut Heading>, range: &Range<usize>) {
     if let Some(heading) = heading {
         let Range { start, end } = heading.inner;
@@ -258,7 +258,7 @@ fn trimmed(text: &str, part: Range<usize>) -> Range<usize> {
     part.start + words.len() - words.trim_start().len()..part.start + words.len()
 }
 
-/// The mark of a title, as a part of the text, and what stands before it.
+/// The mark of a title, as a part of the text, and the text before it.
 fn marked<'a>(text: &'a str, line: &Range<usize>) -> (Option<Mark>, &'a str) {
     let title = &text[line.clone()];
     let mark = Mark::of(title);
@@ -267,8 +267,8 @@ fn marked<'a>(text: &'a str, line: &Range<usize>) -> (Option<Mark>, &'a str) {
     (mark.map(|mark| Mark { range: in_text(mark.range), ..mark }), title.trim_end())
 }
 
-/// The whole text in parts, each with the innermost of these ranges that it lies in. They begin in order, and lie in each
-/// other or apart.
+/// The whole text in parts, each with the innermost of these ranges that contains it. The ranges begin in order, and
+/// are nested or apart.
 fn parts(ranges: &[Range<usize>], end: usize) -> Vec<(Range<usize>, Option<usize>)> {
     let (mut parts, mut open, mut at): (Vec<_>, Vec<usize>, usize) = (Vec::new(), Vec::new(), 0);
     let begins = ranges.iter().enumerate().map(|(owner, range)| (range.start, Some(owner)));
@@ -285,7 +285,7 @@ fn parts(ranges: &[Range<usize>], end: usize) -> Vec<(Range<usize>, Option<usize
     parts
 }
 
-/// What stands below an item's first line, less its indent.
+/// The text below an item's first line, without its indent.
 fn details(lines: &[(Range<usize>, &str)]) -> Option<String> {
     let indent = |line: &&str| line.len() - line.trim_start().len();
     let least =

@@ -1,4 +1,4 @@
-//! What people write of a task: its name, and lines that say what it depends on, which files it is about and what proves it.
+//! How people write tasks: the name, and lines with the dependencies, the files and the verification.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use regex::Regex;
 
 use crate::plan::TaskId;
 
-/// What lines below a title say.
+/// The content of the lines below a title.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) dependencies: Vec<TaskId>,
@@ -18,7 +18,7 @@ pub(super) struct Said {
     pub(super) test_strategy: Option<String>,
 }
 
-/// What a line is about.
+/// The subject of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Dependencies,
@@ -33,7 +33,7 @@ static LINE: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 
 impl Said {
-    /// What these lines say, each with where it stands; `code` is what a block of code says that begins behind a place.
+    /// What these lines say, each with its place; `code` returns the block of code that begins after a place.
     pub(super) fn of(lines: &[(Range<usize>, &str)], code: &dyn Fn(usize) -> Option<String>) -> Self {
         let (mut said, mut key) = (Self::default(), None);
         for (range, line) in lines {
@@ -101,12 +101,12 @@ fn path(text: &str) -> &str {
     text.rsplit_once(": ").map_or(text, |(_, path)| path.trim())
 }
 
-/// What stands between single backticks.
+/// The texts between single backticks.
 fn code_spans(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// The command that a line says: what stands in backticks, else all of it, unless it begins as a sentence does.
+/// The command in a line: the text in backticks, else all of it, unless it begins as a sentence does.
 fn command(value: &str) -> Option<&str> {
     if let Some(command) = code_spans(value).next().filter(|command| !command.trim().is_empty()) {
         return Some(command.trim());
@@ -141,7 +141,7 @@ fn dependency(part: &str) -> Option<TaskId> {
     Some(TaskId::from_words(words))
 }
 
-/// What stands behind the word `Task`.
+/// The text after the word `Task`.
 fn after_task(text: &str) -> Option<&str> {
     let rest = text.get(..4).filter(|word| word.eq_ignore_ascii_case("task")).map(|_| &text[4..])?;
     let rest = rest.strip_prefix(['s', 'S']).unwrap_or(rest);
@@ -152,7 +152,7 @@ fn after_task(text: &str) -> Option<&str> {
 pub(super) fn heading(text: &str) -> Option<(TaskId, String)> {
     let rest = after_task(text.trim_start_matches(['*', '_']))?;
     let word = rest.split_whitespace().next()?;
-    // Without a space behind the colon it is one all the same: only a name without digits may be that of a tag.
+    // A space after the colon is optional: only a name without digits may be that of a tag.
     let cut = word.find(':').filter(|at| word[..*at].contains(|c: char| c.is_ascii_digit()));
     let word = &word[..cut.map_or(word.len(), |at| at + 1)];
     let id = word.trim_end_matches(['.', ':', ')', '*', '_']);
@@ -178,12 +178,12 @@ pub(super) fn item(text: &str) -> Option<(TaskId, String)> {
     if word.len() > id.len() && (is_number || is_code) {
         return Some((id.parse().ok()?, title(&plain[word.len()..], text)));
     }
-    // Without anything behind it, it may be a word of the title.
+    // With nothing after it, it may be a word of the title.
     let is_id = is_code || (is_number && id.contains('.'));
     is_id.then(|| Some((id.parse().ok()?, text.to_owned())))?
 }
 
-/// What stands behind an id; the whole where that is nothing.
+/// The text after an id; the whole if that is empty.
 fn title(rest: &str, whole: &str) -> String {
     let title =
         rest.trim_start_matches(|c: char| c.is_whitespace() || [':', '-', '–', '—', '*', '_'].contains(&c));

@@ -1,4 +1,4 @@
-//! Statuses that are written: read again they are what was written, and every other byte is as it was.
+//! Written statuses: read again they are the same, and every other byte is as it was.
 
 use proptest::prelude::*;
 use rstest::rstest;
@@ -235,7 +235,7 @@ fn of_two_changes_of_a_task_the_last_counts() {
     assert_eq!(changed("- [ ] 1. A\n", Shape::Markdown, &changes), "- [ ] 1. A (blocked)\n");
 }
 
-/// How a file is laid out.
+/// The layout of a file.
 #[derive(Clone, Debug)]
 struct Layout {
     mark: bool,
@@ -327,7 +327,7 @@ proptest! {
             prop_assert_eq!(after, &expected, "{}", made);
         }
         prop_assert_eq!(&set(&made, shape, "auth", &changes).unwrap().text, &made, "a second time changes nothing");
-        // What is ticked is ticked: steps of a heading are not taken back.
+        // Ticked steps of a heading stay ticked.
         if !(shape == Shape::Markdown && layout.wide && changes.iter().any(|change| change.status == TaskStatus::Done)) {
             let back: Vec<_> = before.iter().zip(&after).map(|(task, after)| Change { task: task.id.clone(), from: after.status, status: task.status, note: None }).collect();
             let back = set(&made, shape, "auth", &back).unwrap().text;

@@ -5,7 +5,7 @@ use rstest::rstest;
 use super::super::*;
 use crate::plan::{Note, Priority, Task, TaskId, TaskStatus};
 
-/// A task in a line: id, parent, status, what it depends on.
+/// A task in a line: id, parent, status, dependencies.
 fn told(text: &str, shape: Shape, tag: &str) -> Vec<String> {
     let line = |task: &Task| {
         let parent = task.parent.as_ref().map(|parent| format!(" in {parent}")).unwrap_or_default();
