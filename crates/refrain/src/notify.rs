@@ -1,6 +1,6 @@
-//! Telling a person who looks elsewhere that a loop has come to an end, or needs them: on the terminal that they watch, on
-//! their desktop, or by a command of theirs. An observer: it comes after the end, and whatever becomes of it changes
-//! nothing.
+//! Notifies a person who looks elsewhere that a loop ended or needs them: on the terminal they watch, on their
+//! desktop, or
+//! by their own command. It runs after the end, and its failure changes nothing.
 //!
 //! What an agent or a provider said is data here too: no control character, no markup, no shell.
 
@@ -77,7 +77,7 @@ pub(crate) fn tell_wait(args: &NotifyArgs, context: &Context, notice: &Notice) {
     send(args, context, &Message::new(notice.id.as_str(), "waiting", &notice.reason));
 }
 
-/// Tells of a loop whose runner could not go on.
+/// Notifies that a loop's runner could not continue.
 pub(crate) fn tell_failure(args: &NotifyArgs, context: &Context, id: &str, error: &str) {
     send(args, context, &Message::new(id, "failed", error));
 }
@@ -165,8 +165,9 @@ fn ring(context: &Context, message: &Message) -> bool {
     written.is_ok()
 }
 
-/// What makes a terminal show a notification. There are two dialects, told by whom; whoever speaks neither passes over it
-/// and rings its bell.
+/// The escape sequence that makes a terminal show a notification: OSC 777 or OSC 9, chosen by `TERM`. A terminal that
+/// knows
+/// neither ignores it and rings its bell.
 fn sequence(title: &str, body: &str, term: &str, in_tmux: bool) -> String {
     let notification = match term {
         "" | "dumb" => String::new(),

@@ -1,4 +1,4 @@
-//! Printing. A reader that went away is no error: whatever was to be done is done all the same.
+//! Printing. A closed reader is no error: the work continues.
 
 use std::fmt;
 use std::io::{IsTerminal, Write};
@@ -22,7 +22,7 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// Writes a text; colour only on a terminal and without `NO_COLOR`. False once nobody reads any more.
+    /// Writes a text; colour only on a terminal and without `NO_COLOR`. False once the reader is gone.
     pub(crate) fn write(self, text: &str) -> bool {
         let write = |to: &mut dyn Write| to.write_all(text.as_bytes()).and_then(|()| to.flush()).is_ok();
         match self {
@@ -38,7 +38,7 @@ impl Target {
             Self::Stdout => rustix::termios::tcgetwinsize(std::io::stdout()),
             Self::Stderr => rustix::termios::tcgetwinsize(std::io::stderr()),
         };
-        // A terminal that nobody told its size says 0.
+        // A terminal whose size was never set reports 0.
         Some(size.ok()?.ws_col).map(|columns| if columns == 0 { USUAL } else { columns.into() })
     }
 }
@@ -48,7 +48,7 @@ pub(crate) fn print(text: &str) {
     let _ = anstream::stdout().lock().write_all(text.as_bytes());
 }
 
-/// Prints a part of something long; `false` once nobody reads any more.
+/// Prints a part of something long; `false` once the reader is gone.
 pub(crate) fn print_part(text: &str) -> bool {
     anstream::stdout().lock().write_all(text.as_bytes()).is_ok()
 }
@@ -67,8 +67,9 @@ pub(crate) fn tell_note(note: String) {
     tell_line("", &format!("note: {note}"));
 }
 
-/// Says a line on standard error, of whatever text. On a terminal it is broken where that ends, and goes on two columns
-/// behind its margin.
+/// Prints a line on standard error. On a terminal it is wrapped at the terminal's width, and continuation lines are
+/// indented
+/// two columns after the margin.
 pub(crate) fn tell_line(margin: &str, text: &str) {
     let text = printable(text).replace('\n', " ");
     tell(&(phrase::broken(margin, margin.len() + 2, &text, Target::Stderr.width()) + "\n"));
@@ -126,7 +127,7 @@ pub(crate) fn print_whole(text: &str) -> Result<(), RequestError> {
     written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// Writes a text, without colour, to a file that the person named, whatever was there.
+/// Writes a text, without colour, to a file that the person named. Replaces its content.
 #[expect(clippy::disallowed_methods, reason = "a file that can be made again needs no crash promise")]
 pub(crate) fn write_file(path: &Utf8Path, text: &str) -> Result<(), RequestError> {
     let text = anstream::adapter::strip_str(text).to_string();

@@ -104,7 +104,7 @@ fn in_foreground(context: &Context, runner: Runner, show: &ShowArgs) -> Result<E
         (true, false) => out::print_json(&status),
         (false, _) => Ok(()),
     };
-    // Also where nobody reads any more.
+    // Also if the reader is gone.
     notify::tell(&show.notify, context, &status.id, &(&status).into());
     herald::finish(herald);
     tell_forgotten(&remembrance);

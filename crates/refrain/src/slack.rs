@@ -7,7 +7,7 @@ use refrain_server::slack::Slack;
 
 use crate::out;
 
-/// Whoever speaks with Slack, where that is configured and can be done.
+/// The connection to Slack, if it is configured and possible.
 pub(crate) fn open(context: &Context) -> Option<Slack> {
     let note = |why: String| out::tell_line("", &format!("note: Slack is told nothing: {why}"));
     let service = Service::open(&context.dir, context.host.clone()).ok()?;

@@ -92,7 +92,7 @@ impl Desk {
         standing(&service, &id)
     }
 
-    /// Says how a task goes on that waits for that.
+    /// Sets how a task that waits for tuning continues.
     pub(crate) fn tune(&self, place: &Place, asked: &Tune) -> Result<Standing, Refusal> {
         asked.check()?;
         let (service, id) = self.open_place(place)?;
@@ -101,7 +101,7 @@ impl Desk {
     }
 }
 
-/// What a request to end a loop is told that has ended.
+/// The refusal of a request to cancel a loop that has ended.
 fn is_over(id: &LoopId, word: &'static str) -> Refusal {
     let (id, what) = (id.clone(), LoopRequest::Cancel);
     EngineError::Refused { id, what, why: Refused::Final(word) }.into()

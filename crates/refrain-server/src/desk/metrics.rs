@@ -1,4 +1,4 @@
-//! What a scraper is told of all loops.
+//! The metrics of all loops for a scraper.
 
 use jiff::tz::TimeZone;
 use refrain_core::view::metrics;

@@ -1,4 +1,4 @@
-//! What can be asked of loops from outside, whatever the protocol. Everything here blocks, and belongs on a thread that may.
+//! The requests that every protocol offers. They block, and belong on a thread that may block.
 
 mod acting;
 mod address;

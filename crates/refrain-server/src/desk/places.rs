@@ -1,5 +1,6 @@
-//! Which folders may be worked in, and which projects lie there. Whatever a caller names is resolved first, links followed,
-//! and then has to lie inside a folder that the person opened (issue 8): text is compared nowhere.
+//! Which folders are open, and which projects lie there. A path that a caller names is resolved first, links
+//! followed,
+//! and then has to lie inside a folder that the person opened (issue 8): paths are never compared as text.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +26,7 @@ impl Desk {
             Ok(root) if root.is_dir() => Ok(root),
             _ => Err(DeskError::NoFolder(root.clone())),
         };
-        // Whoever started this is no part of what is started through it, for however long it stays.
+        // A loop started through this server is no part of the server's own trace.
         let mut context = context.clone();
         context.host.env.retain(|(name, _)| name != "TRACEPARENT");
         let handovers = Handovers::default();
@@ -84,7 +85,7 @@ impl Desk {
         let [first, ..] = self.roots.as_slice() else { return Err(Refusal::new("no folder is open")) };
         let Some(asked) = workspace else { return Ok(first.clone()) };
         let open = self.open_now();
-        // One text for what is not there and for what is outside: what lies there is nobody's business.
+        // The same text for a missing folder and for one outside: callers must not learn what exists there.
         let refused = || {
             let roots = named(&self.roots);
             let error = format!("workspace {asked}: accepted is a folder inside {roots}, links followed");
@@ -153,8 +154,9 @@ impl Desk {
         Some(service).filter(|service| self.is_whole(service)).ok_or_else(nothing)
     }
 
-    /// Whether the project has this loop, or plan, and it works in a folder that is open: of a project that is open in part, the
-    /// others are nobody's business here.
+    /// Whether the project has this loop or plan, and it works in an open folder: if a project is open only in part,
+    /// its other
+    /// loops are hidden.
     pub(super) fn sees(&self, service: &Service, id: &LoopId) -> bool {
         if service.find(id).is_err() {
             return false;

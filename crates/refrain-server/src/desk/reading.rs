@@ -51,7 +51,7 @@ pub(crate) struct UsageOf {
     pub(crate) project: Option<String>,
 }
 
-/// How much of a journal is read at once, in bytes; an event that is larger is named, and left out.
+/// How much of a journal is read at once, in bytes; of a larger event only the name is returned.
 const LARGEST: usize = 1 << 20;
 
 impl Desk {

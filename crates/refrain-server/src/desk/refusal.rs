@@ -34,7 +34,7 @@ impl Refusal {
     }
 
     pub(crate) fn of(kind: RefusalKind, text: impl AsRef<str>) -> Self {
-        // What is named in it was said by somebody else.
+        // The text may quote untrusted input.
         let text = printable(text.as_ref()).split_whitespace().collect::<Vec<_>>().join(" ");
         Self { text, kind, parameter: None }
     }

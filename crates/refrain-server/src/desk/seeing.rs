@@ -12,7 +12,7 @@ use super::{Desk, List, Listing, LoopView, Progress, Refusal, Reported, Status, 
 
 /// How much of `state.md` is shown (seed 003).
 const EXCERPT: usize = 40;
-/// How long a line of it may be, in characters: whoever reads it pays for it.
+/// The longest line, in characters: the caller pays for every token.
 const LONGEST_LINE: usize = 400;
 /// How many of those that are over are listed (seed 003).
 const MOST_LISTED: usize = 50;
@@ -83,7 +83,7 @@ impl Desk {
         Ok(Listing { count: loops.len(), loops, unread })
     }
 
-    /// What was asked and claimed, and what proved it: secrets are left out.
+    /// What was asked and claimed, and what proved it; secrets are omitted.
     pub(crate) fn report(&self, which: &Which) -> Result<Reported, Refusal> {
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
         Ok(Reported {

@@ -107,7 +107,7 @@ impl<T: DeserializeOwned + Send> FromRequestParts<Arc<AppState>> for At<T> {
     }
 }
 
-/// What stands behind the question mark.
+/// The parameters of the query string.
 pub(super) struct Wants<T>(pub(super) T);
 
 impl<T: DeserializeOwned + JsonSchema + Send> FromRequestParts<Arc<AppState>> for Wants<T> {

@@ -1,5 +1,7 @@
-//! One answer for all who ask for the same while it is made: whatever happens to a loop, every page that shows it is read anew
-//! at the same moment. An answer that was begun before somebody asked is none for them: it may not show what they heard of.
+//! Single flight: requests for the same page share one response while it is made, because every page that shows a
+//! loop reloads
+//! at the same moment. A response begun before a request arrived is not used for it: it may miss the event that
+//! caused the request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +35,7 @@ struct Made {
 impl Copies {
     fn of(&self, what: &str) -> Desired {
         let mut desired = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Nothing is kept that nobody waits for.
+        // Drops responses that no request waits for.
         desired.retain(|_, it| Arc::strong_count(it) > 1);
         Arc::clone(desired.entry(what.to_owned()).or_default())
     }
@@ -45,7 +47,7 @@ impl Made {
     }
 }
 
-/// Answers with what is made already for somebody who asked at the same time.
+/// Answers with the response that is already being made for another request.
 pub(super) async fn share(State(copies): State<Arc<Copies>>, request: Request, next: Next) -> Response {
     let asked = Instant::now();
     let what = request.uri().path_and_query().map(|it| it.as_str().to_owned());

@@ -24,7 +24,7 @@ pub(super) struct AppState {
     pub(super) hub: Arc<EventBroadcaster>,
     keys: Keys,
     pub(super) names: Names,
-    /// What the cookie is called: browsers keep them by host, whatever the port.
+    /// The cookie's name, which contains the port: browsers keep cookies by host, for all ports.
     pub(super) cookie: String,
     /// A code that opens the door once, and until when.
     code: Mutex<Option<(String, Instant)>>,
@@ -34,7 +34,7 @@ pub(super) struct AppState {
 
 impl AppState {
     pub(super) fn new(desk: Arc<Desk>, port: u16, names: Names) -> Self {
-        // Under this prefix no other host, and nobody on the way, sets one for us.
+        // Browsers accept this prefix only from this host and over TLS, so no other host can set the cookie.
         let prefix = if names.is_secure() { "__Host-" } else { "" };
         Self {
             hub: Arc::new(EventBroadcaster::new(Arc::clone(&desk))),
@@ -115,7 +115,7 @@ impl AppState {
     }
 }
 
-/// 256 bits that nobody guesses, in hex.
+/// 256 random bits, in hex.
 fn random() -> String {
     let bytes: [u8; 32] = rand::rng().random();
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -131,7 +131,7 @@ pub fn new_token(desk: &Desk) -> Result<String, refrain_engine::DiskError> {
     Ok(token)
 }
 
-/// Lets nobody in any more who was; how many tokens and cookies there were.
+/// Revokes all tokens and cookies; returns how many there were.
 ///
 /// # Errors
 /// What the system said where one of them stays.
@@ -139,7 +139,7 @@ pub fn revoke_tokens(desk: &Desk) -> Result<usize, refrain_engine::DiskError> {
     desk.keys().revoke()
 }
 
-/// What lets somebody in now.
+/// The valid tokens and cookies.
 #[must_use]
 pub fn tokens(desk: &Desk) -> Vec<Key> {
     desk.keys().list(now())

@@ -1,5 +1,4 @@
-//! What is answered where something is not done: one line, and a code that programs can rely on; a page, for whoever asks for
-//! pages.
+//! Error responses: one line, and a code that programs can rely on; a page for clients that accept HTML.
 
 use askama::Template;
 use axum::Json;
@@ -127,7 +126,7 @@ pub(super) fn wants_page(headers: &HeaderMap) -> bool {
     accepts.is_some_and(|accepts| accepts.contains("text/html"))
 }
 
-/// Says every failure as it is read: in a page to browsers, as JSON to programs, whoever it was that refused.
+/// Renders every error, also those of other layers: a page for browsers, JSON for programs.
 pub(super) async fn speak(request: Request, next: Next) -> Response {
     let wants_page = wants_page(request.headers());
     let is_tools = request.uri().path().starts_with("/mcp");

@@ -17,7 +17,7 @@ use crate::http::listener::address::Under;
 
 /// How large a request may be, in bytes.
 pub(super) const LARGEST: usize = 1 << 20;
-/// How large it may be of somebody who was not let in yet.
+/// The same for a client that is not authenticated.
 pub(super) const LARGEST_OUTSIDE: usize = 4 << 10;
 /// How long it may take to arrive.
 const SLOWEST: Duration = Duration::from_secs(20);
@@ -25,8 +25,9 @@ const SLOWEST: Duration = Duration::from_secs(20);
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Lets in only who came under a name of this server: a name that leads here by somebody else's doing is none. A browser that
-/// came under one of programs is sent on to that of browsers, as it would show its cookie to all that is at this one.
+/// Accepts only requests under a name of this server, against DNS rebinding. A browser that came under a name for
+/// programs is
+/// redirected to the one for browsers, as it would send its cookie to every server at this one.
 pub(super) async fn check_host(
     State(door): State<Arc<AppState>>,
     mut request: Request,

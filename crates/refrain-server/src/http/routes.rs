@@ -39,9 +39,9 @@ pub(super) struct Route {
     pub(super) path: &'static str,
     /// What it does, in a line.
     pub(super) says: &'static str,
-    /// What stands behind the question mark.
+    /// The parameters of the query string.
     pub(super) query: Option<Make>,
-    /// What is sent.
+    /// The request body.
     pub(super) body: Option<Make>,
     pub(super) answer: Answer,
     handler: MethodRouter<Arc<AppState>>,

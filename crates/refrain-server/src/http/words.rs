@@ -8,7 +8,7 @@ use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// What stands behind a question mark.
+/// Parses the parameters of a query string.
 pub(super) fn of_query<T: DeserializeOwned + JsonSchema>(said: Vec<(String, String)>) -> Result<T, String> {
     let schema = schema::<T>();
     let mut object = Map::new();
@@ -130,7 +130,7 @@ fn accepted(property: &Value) -> String {
         .to_owned()
 }
 
-/// A value as it is named to whoever sent it; text is what they wrote.
+/// A value as an error message quotes it; text as it was sent.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -11,7 +11,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, tool_handler};
 use super::{Mcp, resources};
 use crate::desk::Refusal;
 
-/// What a model is told of all tools together.
+/// The server instructions that a model receives with the tools.
 const INSTRUCTIONS: &str = "Refrain runs a coding agent again and again until the work is proven done. loop_start for one \
     goal, plan_run for the tasks of a plan; both answer at once, and what they start goes on by itself. Ask loop_status with \
     wait_seconds rather than again and again. A loop is done when its status is completed; verified says whether gates proved \

@@ -20,11 +20,11 @@ pub async fn serve_stdio(desk: Desk) -> Result<(), Box<ServerInitializeError>> {
     let transport = AsyncRwTransport::new_server(input, output).with_max_line_length(LONGEST_LINE);
     match Mcp::new(Arc::new(desk)).serve(Patient { transport, has_begun: false }).await {
         Ok(session) => {
-            // Whichever way it ends: nobody is there to be told.
+            // The result is ignored: the client is gone.
             let _ = session.waiting().await;
             Ok(())
         }
-        // Nobody wanted anything.
+        // The client closed the connection without a request.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(error) => Err(Box::new(error)),
     }

@@ -18,7 +18,7 @@ use crate::desk::{
     WithWait,
 };
 
-/// How often somebody who waits makes sure that they are still waited for.
+/// How often a waiting call checks that its client still waits.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl IntoCallToolResult for Refusal {
@@ -117,7 +117,7 @@ impl Mcp {
 }
 
 impl Mcp {
-    /// Waits until the loop has got on, the time is over, or nobody waits any more; says how far it is meanwhile.
+    /// Waits until the loop has progressed, the time is over, or the client is gone; reports progress meanwhile.
     async fn wait(
         &self,
         which: Which,

@@ -17,7 +17,7 @@ use crate::desk::{Address, Part, Refusal};
 
 /// How many resources one client may follow: each costs a thread that waits.
 const MOST: usize = 64;
-/// How often a thread that waits makes sure that somebody still follows.
+/// How often a waiting thread checks that its client still subscribes.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// What a client follows that names resources one by one.
@@ -52,7 +52,7 @@ impl Drop for Subscriptions {
 }
 
 impl Mcp {
-    /// Tells this client of a resource's changes until it says that it has heard enough.
+    /// Notifies this client of a resource's changes until it unsubscribes.
     pub(super) async fn follow(&self, uri: String, peer: Peer<RoleServer>) -> Result<(), Refusal> {
         if !self.subscriptions.has_room(&uri) {
             return Err(too_many(&uri));
@@ -81,7 +81,7 @@ impl Mcp {
         for uri in uris {
             let (mut news, sink) = (self.news(&uri).await?, subscription.sink().clone());
             told.spawn(async move {
-                // The client was told that it is followed before it was: what happened in between is told at once.
+                // The client was told of its subscription before it began: notify once for changes in between.
                 while sink.notify_resource_updated(uri.clone()).await.is_ok() {
                     if news.recv().await.is_none() {
                         return;
@@ -93,7 +93,7 @@ impl Mcp {
         Ok(())
     }
 
-    /// That a resource has changed, until nobody listens.
+    /// The changes of a resource, until the receiver is dropped.
     async fn news(&self, uri: &str) -> Result<Receiver<()>, Refusal> {
         let address: Address = uri.parse()?;
         let at = address.clone();

@@ -1,5 +1,6 @@
-//! Slack's Web API as far as we use it: each call within a time, no channel written to more often than Slack likes, and what
-//! an answer means for whoever wanted it.
+//! The part of Slack's Web API that we use: each call has a timeout, writes to a channel respect Slack's rate limit,
+//! and each
+//! answer becomes a result for the caller.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -57,7 +58,7 @@ pub(super) struct Api {
     tokens: SlackTokens,
     /// Where its methods are.
     url: String,
-    /// The beginning of its addresses, with the slash behind the host.
+    /// The base URL, with the slash after the host.
     origin: String,
     /// When a channel may be written to next.
     paces: Mutex<BTreeMap<String, Instant>>,
@@ -160,9 +161,9 @@ impl Api {
         self.post("chat.postEphemeral", &asked).await.map(drop)
     }
 
-    /// Answers whoever typed a command, or pressed a button, at the address that came with that.
+    /// Answers a command or a pressed button at the address that came with it.
     pub(super) async fn respond(&self, address: &str, text: &str) -> Result<(), Fault> {
-        // Nobody else's is asked, whatever was sent.
+        // Only addresses of Slack are called, whatever was sent.
         let is_slacks = [HOOKS, self.origin.as_str()].iter().any(|origin| address.starts_with(origin));
         if !is_slacks {
             return Err(Fault::Refused("response_url".to_owned()));
@@ -171,7 +172,7 @@ impl Api {
         self.hand_over(address, JSON, asked.to_string()).await
     }
 
-    /// Posts to an address that Slack gave out. It says who may: the token is not for whoever is there.
+    /// Posts to an address that Slack gave out. The address itself authorizes: the token is not sent.
     async fn hand_over(&self, address: &str, kind: &'static str, content: String) -> Result<(), Fault> {
         let address: Url = address.parse().map_err(|_| Fault::Refused("no address".to_owned()))?;
         self.ask(self.client.post(address).header(CONTENT_TYPE, kind).body(content)).await.map(drop)

@@ -1,5 +1,6 @@
-//! Doing what somebody asked for in Slack, once: by the same [`Desk`](crate::Desk) as every other protocol, and for those
-//! only whom the person's configuration names.
+//! Executes a request from Slack once: through the same [`Desk`](crate::Desk) as every other protocol, and only for
+//! users
+//! that the configuration names.
 
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use super::words::{HELP, Wish};
 use super::{SlackWorkspace, at_desk};
 use crate::desk::{List, LoopView, Refusal, Steer, Stop, Which};
 
-/// How often somebody is answered who may not get to hear it.
+/// How often sending an answer is tried.
 const TRIES: u32 = 4;
 /// How many loops are listed.
 const MOST_LISTED: usize = 20;
@@ -24,7 +25,7 @@ const MOST_LISTED: usize = 20;
 const SHORT: usize = 80;
 
 impl SlackWorkspace {
-    /// Does it, answers whoever asked, and forgets it.
+    /// Executes the request, answers it, and forgets it.
     pub(super) async fn serve(self: std::sync::Arc<Self>, request: Request) {
         let answer = match self.permit(&request) {
             Ok(()) => self.grant(&request).await,

@@ -20,7 +20,7 @@ const LINE: usize = 300;
 const INLINE: usize = 2_900;
 /// How much of it is said where there can be no file.
 const FALLBACK: usize = 3_500;
-/// How the button's id begins; behind it stands the loop's.
+/// How the button's id begins; the loop's id follows.
 pub(super) const BUTTON: &str = "refrain:loop_stop:";
 /// The reactions of a loop that is at work: before its first iteration is over, and then.
 const IN_FLIGHT: [&str; 2] = ["hourglass_flowing_sand", "arrows_counterclockwise"];
@@ -232,12 +232,12 @@ fn bar(done: u32, of: u32) -> String {
     format!("[{}{}]", "█".repeat(full), "░".repeat(CELLS as usize - full))
 }
 
-/// Somebody's words in one line of a message.
+/// Foreign text in one line of a message.
 pub(super) fn said(text: &str, most: usize) -> String {
     escaped(&cut(&squeeze(text), most))
 }
 
-/// Somebody's words with their lines.
+/// Foreign text with its line breaks.
 fn said_lines(text: &str, most: usize) -> String {
     escaped(&cut(text, most))
 }

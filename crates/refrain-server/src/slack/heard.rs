@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::face::BUTTON;
 use super::words::Wish;
 
-/// The longest frame that is looked at, in bytes: nobody types that much.
+/// The longest frame that is parsed, in bytes: no user types that much.
 const LONGEST: usize = 1 << 20;
 
-/// Somebody wants something.
+/// A user's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Request {
     /// The same however often it is delivered; of letters and digits.
@@ -35,7 +35,7 @@ pub(super) enum Heard {
     Disconnect,
     /// To be acknowledged by this name, and maybe done.
     Envelope { id: String, request: Option<Box<Request>> },
-    /// Nothing that anybody could answer.
+    /// Nothing that needs an answer.
     Noise,
 }
 

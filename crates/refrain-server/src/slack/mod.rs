@@ -1,9 +1,12 @@
-//! Slack: loops are asked for there, and told of, in one message each that changes with the loop (seed-systems 6.5). It is a
-//! window like every other surface: what is asked goes to the [`Desk`], what is said comes out of the journals by a cursor
-//! that is kept beside each. Slack being down, or this process, harms no loop, and nothing is lost by it.
+//! Slack: users start loops there and see them, each in one message that changes with the loop (seed-systems 6.5). It
+//! is a
+//! surface like every other: requests go to the [`Desk`], messages come from the journals by a cursor that is kept
+//! beside each.
+//! If Slack or this process is down, no loop is harmed and no message is lost.
 //!
-//! [`words`] and [`heard`] say what is meant by what comes in, [`face`] how a loop looks, [`owed`] what is to be said next: all
-//! pure. [`socket`] listens, [`api`] speaks, [`counter`] does what is asked, [`teller`] tells of one loop.
+//! [`words`] and [`heard`] parse what comes in, [`face`] renders a loop, [`owed`] finds the next message: all pure.
+//! [`socket`]
+//! listens, [`api`] calls Slack, [`counter`] executes requests, [`teller`] keeps one loop's message current.
 
 mod api;
 mod counter;
@@ -45,10 +48,10 @@ const SWEEP: Duration = Duration::from_secs(3);
 /// A loop, and where its project keeps it.
 type Place = (Utf8PathBuf, LoopId);
 
-/// Says something to whoever runs this.
+/// Reports a problem to the user who runs this process.
 pub type Say = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Why nobody can speak with Slack.
+/// Why the connection to Slack is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum SlackError {
     #[error(transparent)]
@@ -59,7 +62,7 @@ pub enum SlackError {
     /// There can be no folder for what is asked.
     #[error(transparent)]
     Disk(#[from] DiskError),
-    /// Somebody does.
+    /// Another process holds the connection.
     #[error("another process of this user speaks with Slack already; one is enough")]
     Taken,
     /// There are no certificates, say.
@@ -82,9 +85,9 @@ struct SlackWorkspace {
     said: Mutex<String>,
     /// Held while what stands of a loop is changed.
     pen: tokio::sync::Mutex<()>,
-    /// Who is told of now, by their journals' place.
+    /// The loops that are reported, by the place of their journals.
     tellers: Mutex<BTreeMap<Place, Arc<AtomicBool>>>,
-    /// Of whom nobody is told.
+    /// The loops that are not reported.
     passed_over: Mutex<BTreeSet<Place>>,
     /// What is run for them.
     tasks: mpsc::UnboundedSender<SlackSync>,
@@ -98,7 +101,9 @@ impl Slack {
         *config != keys::Slack::default()
     }
 
-    /// All that is needed, before anything is said: the tokens, the projects, and that nobody else speaks for this user.
+    /// Opens all that is needed before anything is sent: the tokens, the projects, and the lock against a second
+    /// process of this
+    /// user.
     ///
     /// # Errors
     /// [`SlackError`]; nothing was begun then.
@@ -160,7 +165,7 @@ impl SlackWorkspace {
         socket::listen(&self.api, Arc::clone(&self.asked), requests).await;
     }
 
-    /// Says at once what is wrong with the app: whoever listens only tries again.
+    /// Reports at once what is wrong with the app: the socket listener only tries again.
     async fn greet(self: Arc<Self>) {
         for (token, known) in
             [("bot", self.api.knows_bot().await), ("app", self.api.open_socket().await.map(drop))]
@@ -201,7 +206,7 @@ impl SlackWorkspace {
                 if passed_over.contains(&place) {
                     continue;
                 }
-                // Whoever was asked for it here is about to note where.
+                // The handler of the request that started it is about to note the channel.
                 if talk.is_none() && id.as_str().starts_with("slack-") {
                     continue;
                 }
@@ -226,7 +231,7 @@ impl SlackWorkspace {
         let (Ok(status), Some(channel)) = (service.status(id), self.config.channels.first()) else {
             return false;
         };
-        // What happened before anybody was to be told of it is not told; of a task its plan tells.
+        // Loops that ended before this was configured are not reported; a task is reported by its plan.
         let is_old = status.has_stopped() && status.started_at < self.since;
         let talk = Talk { channel: channel.clone(), only_ends: true, ..Talk::default() };
         !is_old && status.kind != Kind::Task && service.note_talk(id, &talk).is_ok()

@@ -107,7 +107,7 @@ impl Listener {
                 self.seen.retain(|seen| seen != id && *seen != request.key);
                 return None;
             }
-            // Whoever does it is gone only when all of this is.
+            // The receiver is gone only when this whole service is.
             let _ = self.requests.send(request);
         }
         Some(acknowledged)

@@ -1,5 +1,6 @@
-//! Telling Slack of one loop: look, do the next thing that is owed, note it; and wait. What is done outside is noted before
-//! and behind it, so that whoever goes on knows what may have been done, and asks Slack.
+//! Keeps Slack's message of one loop current: look, do the next deed, note it, wait. A deed is noted before and after
+//! it, so
+//! that a process that continues after a crash knows what may have been done, and asks Slack.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,11 +16,11 @@ use super::face::{MessageView, Notes, Seen};
 use super::owed::{self, Deed};
 use super::{SlackWorkspace, blocking};
 
-/// How often a thread that waits makes sure that somebody still wants to know.
+/// How often a waiting thread checks that its result is still wanted.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often a loop is looked at of which nothing is heard: a runner that was killed says nothing.
+/// How often a silent loop is checked: a runner that was killed writes nothing.
 const SILENCE: Duration = Duration::from_secs(10);
-/// The first rest behind something that did not work, and the longest.
+/// The first pause after a failure, and the longest.
 const RESTS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// What a person has to mend before anything works; until then nothing is given up.
 const OF_THE_APP: [&str; 8] = [
@@ -33,12 +34,12 @@ const OF_THE_APP: [&str; 8] = [
     "token_revoked",
 ];
 
-/// One loop, and whoever tells of it.
+/// One loop, and the task that reports it.
 pub(super) struct SlackSync {
     pub(super) office: Arc<SlackWorkspace>,
     pub(super) service: Service,
     pub(super) id: LoopId,
-    /// Somebody wants it to look.
+    /// Set when the task should look at once.
     pub(super) poked: Arc<AtomicBool>,
 }
 
@@ -48,7 +49,7 @@ impl SlackSync {
         let Some(mut changes) = self.changes().await else { return };
         let (mut has_turn, mut rest) = (false, RESTS.0);
         while let Some((talk, seen)) = self.look().await {
-            // What stands beside a journal its agent may have written: it is told nowhere else.
+            // An agent may have written the file beside its journal: other channels are refused.
             let is_unwanted = talk.message == Sent::Refused || !self.office.hears(&talk.channel);
             if is_unwanted || owed::is_settled(&talk, &seen) {
                 let _ = self.note(move |talk| (talk.bytes, talk.seq) = (seen.bytes, seen.seq)).await;

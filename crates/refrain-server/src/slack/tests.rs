@@ -208,7 +208,7 @@ fn a_loop_is_told_from_its_start_to_its_end_and_beyond() {
     let warning = "-hourglass_flowing_sand -arrows_counterclockwise +warning";
     assert_eq!(told(&mut talk, &capped), ["edit, 0 blocks", warning, "reply"]);
     assert!(is_settled(&talk, &capped));
-    // It goes on, and ends again.
+    // It continues, and ends again.
     let on = "-hourglass_flowing_sand -warning +arrows_counterclockwise";
     assert_eq!(told(&mut talk, &at_work(4, Some(30))), ["edit, 2 blocks", on]);
     let done = Seen { ended: Some(12), notes: "more".to_owned(), ..stopped(StatusWord::Completed) };

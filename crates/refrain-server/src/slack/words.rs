@@ -1,8 +1,8 @@
-//! What people say to the bot: `/refrain start …`, or the same words behind a mention of it. Pure.
+//! Parses what users write to the bot: `/refrain start …`, or the same words after a mention of it. Pure.
 
 use serde::{Deserialize, Serialize};
 
-/// What somebody asks for.
+/// A user's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Wish {
@@ -25,7 +25,7 @@ pub(super) enum Wish {
     },
     /// What can be asked.
     Help,
-    /// Nobody knows what.
+    /// An unknown command.
     Unknown(String),
 }
 
@@ -64,7 +64,7 @@ fn bare(id: &str) -> String {
     id.trim_matches('`').to_owned()
 }
 
-/// The first word, and what stands behind it.
+/// The first word, and what follows it.
 fn first(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     (word, rest.trim_start())

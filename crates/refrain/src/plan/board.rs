@@ -54,7 +54,7 @@ impl Art {
 /// How many waves, blocked tasks or tasks are shown one by one.
 const SHOWN: usize = 20;
 
-/// A terminal with fewer columns has no room for all that is told of a task.
+/// A narrower terminal has no room for all that is shown of a task.
 const NARROW: usize = 70;
 
 pub(crate) fn text(view: &PlanStatus, art: Art, now: Timestamp) -> String {
@@ -160,7 +160,7 @@ fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
         lines.push(format!("… {} more waves", view.waves.len() - last));
     }
     if !view.current.is_empty() {
-        // Where nobody drives the plan they go on with it.
+        // A plan without a runner continues these tasks when it is resumed.
         let (word, until) = match view.ended_at {
             None => ("Current", now),
             Some(ended) => ("Resting", ended),

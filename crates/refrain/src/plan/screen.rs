@@ -1,5 +1,6 @@
-//! A person's view of a plan while it runs: what happens to it, and, of the loops of its tasks, which iteration they are at
-//! and how each of them went. What their agents print stays in their logs: of several at a time nobody could read it.
+//! A person's view of a running plan: its events, and the current iteration and the result of each task's loop. The
+//! output of
+//! agents stays in their logs: mixed output of several would be unreadable.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{self, Receiver};
@@ -28,7 +29,7 @@ pub(crate) struct PlanScreen {
     events: bool,
     /// Events up to this one are of before: they are not told again.
     past: u64,
-    /// The followers of loops of tasks; each is gone when that has said all. What they hold tells them that somebody listens.
+    /// The followers of the tasks' loops; each is gone once it has shown all. They stop when `listens` is dropped.
     tasks: HashMap<TaskId, Receiver<()>>,
     listens: Arc<()>,
 }
@@ -40,7 +41,7 @@ impl PlanScreen {
         Self { progress, events, past, tasks: HashMap::new(), listens: Arc::default() }
     }
 
-    /// Shows all there is to see, until nobody drives the plan any more, or nobody reads.
+    /// Shows all events, until the plan's runner ends or the reader is gone.
     pub(crate) fn run(mut self, service: &Service, mut follower: PlanFollower) {
         let mut telling = Telling::default();
         loop {
@@ -52,7 +53,7 @@ impl PlanScreen {
         }
     }
 
-    /// Shows one event; false once nobody reads any more.
+    /// Shows one event; false once the reader is gone.
     fn show(&mut self, service: &Service, telling: &mut Telling, record: &Record<PlanEvent>) -> bool {
         if let PlanEvent::TaskEnded(ended) = &record.event
             && let Some(follower) = self.tasks.remove(&ended.task)
@@ -133,7 +134,7 @@ fn follow_task(service: &Service, (id, joins): (&LoopId, bool), target: Target, 
     }
 }
 
-/// Whose line it is: several loops say theirs at a time.
+/// Adds the loop's id to a line: several loops print at a time.
 fn tagged(id: &LoopId, line: &str, width: Option<usize>) -> String {
     match line.contains("[loop ") {
         true => format!("{line}\n"),

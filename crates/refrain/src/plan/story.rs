@@ -106,7 +106,7 @@ impl Story {
         state
     }
 
-    /// Ten seconds behind its last event.
+    /// Ten seconds after its last event.
     pub(crate) fn now(&self) -> Timestamp {
         at(self.records.len())
     }

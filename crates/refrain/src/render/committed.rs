@@ -7,7 +7,7 @@ use refrain_core::view::Status;
 
 use crate::render::phrase;
 
-/// How many files that are left out are named one by one.
+/// How many of the omitted files are named.
 const NAMED: usize = 10;
 
 /// What the loop will do with git; none where it does nothing.
@@ -82,10 +82,10 @@ pub(crate) fn base(base: &Base, spec: &Spec) -> Vec<String> {
     lines
 }
 
-/// What came of a commit, and what was left out of it for the first time.
+/// The result of a commit, and the files omitted from it for the first time.
 pub(crate) fn settled(report: &CommitReport, git: &GitState) -> Vec<String> {
     let mut lines = Vec::new();
-    // What was done while nobody watched may be anybody's.
+    // Changes made while no runner watched may come from the user or the agent.
     let who = if git.mixed { "the agent, or somebody while the loop stood still," } else { "the agent" };
     if let Some(lost) = &report.lost {
         lines.push(format!(
@@ -150,7 +150,7 @@ pub(crate) fn released(kept: Option<&str>, spec: &Spec) -> String {
     )
 }
 
-/// Where the worktree is that a loop keeps for when it goes on.
+/// The path of the worktree that a stopped loop keeps until it is resumed.
 pub(crate) fn left_behind(state: &LoopState) -> Option<String> {
     let LoopState { spec, .. } = state;
     let branch = spec.git.new_branch().filter(|_| state.holds_worktree())?;

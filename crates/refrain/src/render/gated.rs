@@ -197,7 +197,7 @@ fn said(state: &LoopState, result: &GateResult, gate: &GateSpec) -> String {
     format!("gate {name}{mark} failed in {}: {failure}{before}", result.duration)
 }
 
-/// What the gates said behind an attempt, for somebody who comes later.
+/// The gate results of an attempt, for the digest of a later watcher.
 pub(crate) fn digest(state: &LoopState, attempt: &Attempt) -> Vec<String> {
     let results = attempt.proof.iter().flat_map(|proof| &proof.results);
     results.filter_map(|result| Some(said(state, result, result.spec(&state.spec)?))).collect()

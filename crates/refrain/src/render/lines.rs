@@ -38,7 +38,7 @@ impl Lines {
     }
 }
 
-/// Where an overlong piece can be cut: before what may be an escape sequence, a line break, or a character that goes on.
+/// Where an overlong piece can be cut: before a possible escape sequence, a line break, or an incomplete character.
 fn seam(piece: &[u8]) -> usize {
     let far = piece.len() - LONGEST_ESCAPE;
     // ESC, the first byte of the control characters beyond ASCII, a carriage return that a line feed may follow.

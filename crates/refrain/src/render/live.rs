@@ -42,7 +42,7 @@ impl Manner {
     }
 }
 
-/// The line, and what was shown and heard before it.
+/// The status line, and when anything was shown or printed last.
 #[derive(Debug)]
 pub(crate) struct Live {
     manner: Manner,
@@ -102,7 +102,7 @@ impl Live {
 
     /// What is to be written for the terminal's line to be empty; nothing where it is.
     pub(crate) fn erase(&mut self) -> String {
-        // A key that was echoed, like ^C, stands behind it.
+        // A key that was echoed, like ^C, stands after it.
         const ECHOED: usize = 2;
         match std::mem::take(&mut self.covered) {
             0 => String::new(),

@@ -1,7 +1,8 @@
-//! What is told of a loop to a person while it runs, in order: the agent's words as they come, and what is said of the loop.
-//! The same on every screen; where it is shown is that one's business.
+//! What a person sees of a running loop, in order: the agent's output as it comes, and messages about the loop. The
+//! same on
+//! every screen; the screen decides where to show it.
 //!
-//! What the agent printed is data: control characters never reach the terminal.
+//! Agent output is data: control characters never reach the terminal.
 
 use refrain_core::agent::AgentEvent;
 use refrain_core::event::Record;

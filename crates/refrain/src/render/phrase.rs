@@ -11,7 +11,7 @@ use textwrap::core::display_width;
 
 pub(crate) use refrain_core::view::progress;
 
-/// How hard a task is; none where nobody rated it.
+/// The complexity of a task; none if it is not rated.
 pub(crate) fn complexity(rated: u32) -> Option<String> {
     (rated > 0).then(|| rated.to_string())
 }
@@ -64,7 +64,7 @@ pub(crate) fn caps(caps: &[Standing]) -> String {
     caps.iter().map(one).collect::<Vec<_>>().join("; ")
 }
 
-/// The words behind a comma, where there are any.
+/// The words after a comma, if there are any.
 pub(crate) fn after(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(", {words}") }
 }
@@ -87,8 +87,7 @@ impl Row {
     }
 }
 
-/// The facts that there are, one a line behind `margin`, their names `column` wide; broken where that fits better into
-/// `width`.
+/// The facts, one a line after `margin`, their names `column` wide; wrapped if that fits better into `width`.
 pub(crate) fn rows(rows: &[Row], margin: &str, column: usize, width: Option<usize>) -> String {
     let mut text = String::new();
     for Row { name, value, may_break } in rows.iter().filter(|row| !row.value.is_empty()) {
@@ -101,15 +100,16 @@ pub(crate) fn rows(rows: &[Row], margin: &str, column: usize, width: Option<usiz
     text
 }
 
-/// The text behind `begin`, in lines of at most `width` that begin below its own begin; at a narrow terminal's edge, where
-/// there is no room for that. In one line where there is no terminal.
+/// The text after `begin`, in lines of at most `width` that are aligned below its first character; at the left edge
+/// of a
+/// terminal too narrow for that. One line without a terminal.
 pub(crate) fn broken(begin: &str, column: usize, text: &str, width: Option<usize>) -> String {
     let Some(columns) = width else { return format!("{begin}{text}") };
     let indent = indent(column, width);
     let options = textwrap::Options::new(columns)
         .initial_indent(begin)
         .subsequent_indent(&indent)
-        // Neither an option that is broken behind its hyphen nor a path that is broken at all can be copied.
+        // An option broken after its hyphen, or a broken path, cannot be copied.
         .word_splitter(textwrap::WordSplitter::NoHyphenation)
         .break_words(false);
     textwrap::fill(text, options)

@@ -1,5 +1,6 @@
-//! Where a loop leads, in words for people: what its critic said, that another agent goes on, where work that was not proven
-//! is kept.
+//! How a loop progresses, in words for people: what its critic said, that another agent continues, where unverified
+//! work is
+//! kept.
 
 use refrain_core::event::{CritiqueFinished, Pushed};
 use refrain_core::git::{Oid, RepoPath};
@@ -18,7 +19,7 @@ pub(crate) fn criticised(finished: &CritiqueFinished) -> String {
     }
 }
 
-/// Another agent goes on.
+/// Another agent continues.
 pub(crate) fn changed(agent: &AgentSpec) -> String {
     let model = agent.model.as_ref().map_or_else(String::new, |model| format!(" with model {model}"));
     format!("the loop is stuck; from here on it runs {}{model}", agent.program)

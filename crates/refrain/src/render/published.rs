@@ -21,7 +21,7 @@ pub(crate) fn started(effect: Effect) -> Option<String> {
 /// What came of it.
 pub(crate) fn settled(report: &PublishReport, state: &LoopState) -> Vec<String> {
     let claims = state.publishing().is_some_and(|publishing| publishing.claim.is_some());
-    // Without a claim nobody waits for it.
+    // Without a claim that waits for it, the next iteration tries again.
     let then = if claims { "" } else { "; it is tried again behind the next iteration" };
     match &report.result {
         PublishResult::Pushed { remote, branch } => vec![format!("pushed to {remote}/{branch}")],

@@ -15,7 +15,7 @@ pub(crate) struct Screen {
     events: bool,
     narrator: Narrator,
     live: Live,
-    /// Nobody reads any more.
+    /// The reader is gone.
     closed: bool,
 }
 

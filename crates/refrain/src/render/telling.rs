@@ -358,10 +358,10 @@ fn remarks(attempt: &Attempt, told: &str) -> String {
     text
 }
 
-/// How many attempts somebody who comes to watch is told of.
+/// How many past attempts the digest shows.
 const TOLD: usize = 10;
 
-/// How a loop stands, for somebody who comes to watch: what it is, how its last attempts went, and what is going on.
+/// The digest for a person who starts to watch: what the loop is, its last attempts, and what runs now.
 pub(crate) fn digest(state: &LoopState, width: Option<usize>) -> String {
     let id = &state.spec.id;
     let mut text = header(&state.spec, &state.limits, width);
@@ -401,8 +401,8 @@ pub(crate) fn digest(state: &LoopState, width: Option<usize>) -> String {
 /// How long an agent may be silent before that is worth a word.
 const SILENT: i64 = 10;
 
-/// What is waited for, and how much is left of it; nothing where there is no wait worth a word. `heard` is when the agent
-/// printed something last.
+/// What is waited for, and the time left; nothing for a wait too short to mention. `heard` is when the agent
+/// last printed something.
 pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> Option<String> {
     let id = &state.spec.id;
     let since = |then: Timestamp| now.duration_since(then).as_secs().max(0);
@@ -491,7 +491,7 @@ fn closing(state: &LoopState) -> String {
     text
 }
 
-/// How many iterations are told of at the end.
+/// How many iterations are listed at the end.
 const COLLECTED: usize = 20;
 
 /// What the agent said of its iterations, a line each; nothing where it said nothing.

@@ -62,7 +62,7 @@ fn summary(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Section {
         same if same.started == same.reported => same.started.clone(),
         other => format!("{}; reported by {}", other.started, other.reported),
     };
-    // They are numbered without gaps, behind those that another system counted.
+    // They are numbered without gaps, after those that another system counted.
     let charged = report.iterations.iter().filter(|it| it.charged).map(|it| it.n).max().unwrap_or_default();
     let attempts = u32::try_from(report.iterations.len()).unwrap_or(u32::MAX);
     let iterations = format!(

@@ -1,4 +1,4 @@
-//! What a document is made of: headings, facts, tables and quotations, whoever shows them.
+//! The parts of a document: headings, facts, tables and quotations, for every renderer.
 
 use refrain_core::text::{in_order, printable};
 
@@ -39,7 +39,7 @@ pub(crate) enum Block {
     Facts(Vec<(&'static str, Cell)>),
     /// Rows of cells below their headings.
     Table(Table),
-    /// What somebody wrote, line by line.
+    /// Quoted text, line by line.
     Quote(Quote),
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Quote {
     pub(crate) is_end: bool,
 }
 
-/// A text that somebody else wrote, without anything that acts on a terminal or turns its own direction round.
+/// A foreign text, without control characters and without characters that change its direction.
 pub(crate) fn shown(text: &str) -> String {
     in_order(&printable(text)).into_owned()
 }
@@ -144,7 +144,7 @@ impl Section {
         self
     }
 
-    /// The begin of what somebody wrote, or the end.
+    /// Quotes the beginning of a text, or its end.
     pub(crate) fn quote(mut self, caption: impl AsRef<str>, text: &str, is_end: bool) -> Self {
         let text = shown(text.trim_matches('\n'));
         if !text.trim().is_empty() {

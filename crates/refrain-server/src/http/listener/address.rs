@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::http::listener::tls::Tls;
 
-/// The name under which browsers find a server on loopback: they lead all of `.localhost` there by themselves, and keep its
-/// cookies from what else they open on 127.0.0.1, whatever the port.
+/// The name under which browsers find a server on loopback: they resolve all of `.localhost` to it, and keep its
+/// cookies apart from other servers on 127.0.0.1, on every port.
 pub(crate) const NAME: &str = "refrain.localhost";
 
 /// Where to listen, and how people come there.
@@ -19,7 +19,7 @@ pub struct Address {
 /// How people come there.
 #[derive(Clone, Debug)]
 pub enum Way {
-    /// On this machine, and nobody reads on the way what passes.
+    /// On this machine: traffic cannot be read on the way.
     Loopback,
     /// Through a proxy that speaks TLS: its origin, as `https://loops.example.org`.
     Proxy(String),
@@ -84,7 +84,7 @@ fn is_origin(text: &str) -> bool {
     host.is_some_and(|host| !host.is_empty() && host.chars().all(plain))
 }
 
-/// The names of a server that listens: whoever is sent here under another name was sent by somebody else.
+/// The names of a listening server. A request under another name was redirected here, for example by DNS rebinding.
 #[derive(Debug)]
 pub(crate) struct Names {
     /// Where people find it.
@@ -98,7 +98,7 @@ pub(crate) struct Names {
     tls: Option<Box<Tls>>,
 }
 
-/// Whose name somebody came under.
+/// The kind of name that a request came under.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Under {
     /// That of browsers: this host.
@@ -135,7 +135,7 @@ impl Names {
         }
     }
 
-    /// Whose name a `Host` is; none where it is nobody's here.
+    /// The kind of name a `Host` is; none if it is no name of this server.
     pub(crate) fn whose(&self, host: &str) -> Option<Under> {
         let host = host.to_ascii_lowercase();
         // What a client leaves out.

@@ -36,8 +36,9 @@ use crate::http::listener::stop::{Stop, stopped};
 use crate::http::{Address, guard, login, pages, routes};
 use crate::mcp;
 
-/// How many connections there may be at a time. Where all are taken, the oldest on which nobody was let in is closed; others
-/// wait in the system's queue.
+/// The most connections at a time. At the limit the oldest unauthenticated one is closed; new ones wait in the
+/// system's
+/// queue.
 const MOST: usize = 256;
 /// How long a client may take for the head of a request, and be silent between two.
 const HEAD: Duration = Duration::from_secs(10);
@@ -89,7 +90,7 @@ pub enum HttpError {
         /// What the system said.
         source: io::Error,
     },
-    /// Somebody else listens on the other loopback, or may.
+    /// Another process listens on the other loopback address, or may.
     #[error(
         "{at} is taken: browsers that look for {name} may go there, and would show whoever listens what lets them in here"
     )]
@@ -124,7 +125,7 @@ impl Server {
         &self.door.names.origin
     }
 
-    /// What lets somebody in now.
+    /// The valid tokens and cookies.
     #[must_use]
     pub fn tokens(&self) -> Vec<Key> {
         crate::http::door::tokens(&self.door.desk)
@@ -164,7 +165,7 @@ impl Server {
             if places.available_permits() == 0 {
                 guests.make_room();
             }
-            // A place first: without one nobody is asked in.
+            // Take a connection slot first; without one no connection is accepted.
             let place = tokio::select! {
                 Ok(place) = Arc::clone(&places).acquire_owned() => place,
                 () = stopped(&mut stop) => break,
@@ -178,7 +179,7 @@ impl Server {
                 () = stopped(&mut stop) => break,
             };
             let (app, tls, stop) = (app.clone(), self.tls.clone(), stop.clone());
-            // Behind a proxy all come from one address.
+            // All connections through a proxy come from one address.
             let Some(guest) = guests.enter(from.ip(), self.tls.is_some()) else { continue };
             let number = guest.number();
             let close = open.spawn(async move {
@@ -194,7 +195,7 @@ impl Server {
     }
 }
 
-/// Listens at the address, and at the other one that its name leads browsers to: there nobody else is to be found.
+/// Listens at the address, and at the other one that its name resolves to, so that no other process can listen there.
 async fn bind(address: &Address) -> Result<(TcpListener, Option<TcpListener>), HttpError> {
     let mut tries = TRIES;
     loop {
@@ -220,7 +221,7 @@ fn is_taken(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::AddrInUse | ErrorKind::PermissionDenied)
 }
 
-/// All that is answered, behind all that is asked before.
+/// All routes, with their checks in front.
 fn app(door: &Arc<AppState>, stop: Stop) -> Router {
     let tools = mcp::over_http(Arc::clone(&door.desk));
     let inside = routes::router()
@@ -291,7 +292,7 @@ async fn converse(
     });
     let talk = builder.serve_connection(TokioIo::new(Paced::new(stream, TAKE)), service);
     let mut talk = std::pin::pin!(talk);
-    // However it ends, there is nobody to be told.
+    // The result is ignored: the client is gone.
     tokio::select! {
         _ = talk.as_mut() => {}
         () = stopped(&mut stop) => {

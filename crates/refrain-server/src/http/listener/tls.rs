@@ -107,7 +107,7 @@ impl Tls {
     }
 }
 
-/// What is in it says nothing to anybody, and the key is nobody's business.
+/// Omits the key and the certificate.
 impl std::fmt::Debug for Tls {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tls").field("names", &self.names).finish_non_exhaustive()

@@ -10,9 +10,9 @@ use crate::http::failure::Failure;
 
 /// What every page has.
 pub(super) struct Frame {
-    /// Behind which event it is to be kept as things are.
+    /// The event id after which the page updates itself.
     pub(super) mark: String,
-    /// Whose page it is; empty where it is of all.
+    /// The page's project; empty for a page of all projects.
     pub(super) project: String,
     pub(super) id: String,
 }

@@ -57,7 +57,7 @@ pub(super) fn graph(tasks: &[TaskView], critical: &[TaskId]) -> Graph {
         for dependency in &task.dependencies {
             if let (Some(from), Some(to)) = (place(dependency.clone()), nodes.get(at)) {
                 let (x, y, to_x, to_y) = (from.x + WIDTH, from.y + 14, to.x, to.y + 14);
-                // It leaves and arrives level, and so is told from others that cross it.
+                // It leaves and arrives horizontally, so that crossing lines can be told apart.
                 let path =
                     format!("M{x} {y}C{} {y} {} {to_y} {to_x} {to_y}", x + 30, to_x.saturating_sub(30));
                 let is_critical =

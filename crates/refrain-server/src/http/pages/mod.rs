@@ -39,7 +39,7 @@ pub(super) fn router() -> Router<Arc<AppState>> {
         .route("/p/{project}/{id}/{action}", post(act::act))
 }
 
-/// The stylesheet and the script, which are nobody's secret.
+/// The stylesheet and the script: served without authentication.
 pub(super) fn assets() -> Router<Arc<AppState>> {
     Router::new().route("/style.css", get(assets::style)).route("/live.js", get(assets::script))
 }

@@ -194,7 +194,7 @@ fn blocked(it: &BlockedTask) -> Blocked {
 }
 
 fn row(plan: &PlanStatus, task: &TaskView) -> Row {
-    // What its round that goes on has used is not yet among what its rounds cost.
+    // The cost of the running round is not yet in the task's sum.
     let now = plan.current.iter().find(|it| it.task == task.id);
     let costs = [task.cost_usd, now.and_then(|it| it.usage.cost_usd)];
     let cost = costs.into_iter().flatten().reduce(|one, other| one + other);

@@ -43,7 +43,7 @@ struct Field {
     bounds: String,
 }
 
-/// What the form says: as it was typed, so that nobody types it twice.
+/// The form's fields as they were typed, to show them again after an error.
 #[derive(Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Typed {

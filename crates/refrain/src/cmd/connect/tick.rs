@@ -68,7 +68,7 @@ enum Verb {
 enum Finish {
     /// The work is done
     Completed,
-    /// Nobody wants more of it
+    /// The user cancels it
     Cancelled,
     /// Its iterations are used up
     MaxIterationsReached,
@@ -82,7 +82,7 @@ const NOT_RUNNING: u8 = 3;
 const CAP: u8 = 4;
 const NOT_WRITABLE: u8 = 5;
 
-/// Whatever was refused, and what could not be understood.
+/// For every refusal, and for input that could not be understood.
 pub(crate) const REFUSED: ExitCode = ExitCode::FAILURE;
 
 /// How long `advance` and `finish` wait for a proof, and `hold` does: less than any agent gives a command.
@@ -127,7 +127,7 @@ fn failed(error: EngineError) -> (ExitCode, RequestError) {
     (code, error.into())
 }
 
-/// How a loop stands that whoever calls may act for: not one of another session that lives.
+/// The state of a loop, if the caller may act for it: it does not belong to another live session.
 fn of_caller(
     context: &Context,
     service: &Service,
@@ -144,7 +144,7 @@ fn go_on(context: &Context, service: &Service, id: &LoopId, said: Option<&Said>)
     let state = of_caller(context, service, id)?;
     let waits = said.is_none() && state.ended.is_none();
     match service.turn(&state, said, PATIENCE).map_err(failed)? {
-        // Whoever waited for the verdict has it.
+        // This call waited for the verdict and returns it.
         Turn::Stopped(state) if waits && is_done(&state) => ended(Ok(*state)),
         turn => say(id, turn),
     }
@@ -154,7 +154,7 @@ fn is_done(state: &LoopState) -> bool {
     matches!(state.ended.map(|ended| ended.end), Some(End::Completed { .. }))
 }
 
-/// Says how a loop goes on.
+/// Prints how a loop continues.
 fn say(id: &LoopId, turn: Turn) -> Done {
     match turn {
         Turn::Next { marker, prompt } => {
@@ -209,7 +209,7 @@ fn finish(
                     Ok(if is_done(&state) { ExitCode::SUCCESS } else { code })
                 }
                 turn @ (Turn::Proving | Turn::Resting { .. }) => say(id, turn),
-                // It is not proven, and goes on.
+                // It is not verified, and continues.
                 turn @ (Turn::Next { .. } | Turn::Under(_)) => say(id, turn).map(|_| REFUSED),
             }
         }

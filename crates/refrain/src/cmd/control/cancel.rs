@@ -35,7 +35,7 @@ impl Args {
     }
 }
 
-/// Asks for the end; returns once the loop has heard it.
+/// Asks for the end; returns once the loop has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     if !args.all {

@@ -23,7 +23,7 @@ pub(crate) fn could_be(status: &Brief) -> bool {
     !status.has_stopped()
 }
 
-/// Asks for the pause; returns once the loop has heard it.
+/// Asks for the pause; returns once the loop has received the request.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain pause", could_be)?;

@@ -41,7 +41,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// Where what an event lists begins, and where its own line goes on.
+/// The column where an event's list begins and where its wrapped line continues.
 const INDENT: usize = 7;
 
 fn lines<E: Serialize>(record: &Record<E>, width: Option<usize>) -> serde_json::Result<String> {

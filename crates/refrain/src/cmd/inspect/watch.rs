@@ -28,7 +28,7 @@ pub(crate) fn could_be(status: &Brief) -> bool {
     !status.has_stopped()
 }
 
-/// Says so where it is over because nobody drives it any more: the loop itself could not.
+/// Reports that the loop has crashed: its runner is gone and could not report it.
 fn gone(status: &Status) {
     if status.status == StatusWord::Crashed {
         let word = phrase::coloured(status.status, status.status.as_str());

@@ -38,7 +38,7 @@ pub(crate) fn no_tests(dir: &Utf8Path, offer: &Offer) -> RequestError {
 /// What seed 004 always does, which no option says.
 pub(crate) fn decide_as_conclave(spec: &mut Spec) {
     spec.keep_failed = true;
-    // It ends by the same error again and again, whatever else changes.
+    // It counts as stuck when the same error repeats, even if other things change.
     spec.stuck.by_failure = true;
     // Its own files are always there.
     spec.mirrors.retain(|mirror| *mirror != Mirror::Ralph);

@@ -81,7 +81,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
 /// The person's surroundings without their configuration: the demo shows the same to everybody.
 fn unconfigured(context: &Context, dir: &Utf8Path) -> Context {
     let env = context.host.env.iter().filter(|(name, _)| !name.to_string_lossy().starts_with("REFRAIN_"));
-    // A folder of that repository, where nobody has put a file.
+    // A folder of that repository that holds no configuration.
     let host =
         Host { env: env.cloned().collect(), config_home: dir.join(".git/refrain"), ..context.host.clone() };
     Context { dir: dir.to_owned(), host, ..context.clone() }

@@ -78,7 +78,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<ExitCode, RequestErro
     }
     let grant = grant(&args)?;
     if args.show.detach {
-        // Whoever may not resume it is told that first.
+        // Refuse a caller that may not resume it before detaching.
         app::check(context, &service, &id, &grant)?;
         context.check(Action::Detach)?;
     }
@@ -114,7 +114,7 @@ fn raised<T>(flag: &str, limit: Option<Limit<T>>) -> Result<Option<T>, RequestEr
     }
 }
 
-/// Drives a loop that goes on, here or in a process of its own.
+/// Drives a resumed loop, here or in a process of its own.
 pub(crate) fn drive(
     context: &Context,
     service: &Service,
@@ -217,7 +217,7 @@ fn all(context: &Context, service: &Service, args: &Args) -> Result<ExitCode, Re
 
 fn after_reboot(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let code = each(context, interrupted_by_reboot(&context.host), args);
-    // Whatever did not go on now has said why, and waits for a person.
+    // A loop that was not resumed has reported why, and waits for a person.
     remember_this_boot(&context.host)?;
     Ok(code.into())
 }

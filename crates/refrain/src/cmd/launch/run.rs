@@ -1,5 +1,6 @@
-//! `refrain run`: one task until its tests pass and a reviewer finds its specification met (seed 004). It is `start` with
-//! words of its own: which gates prove the task is told here, all else by the options and the configuration of `start`.
+//! `refrain run`: one task until its tests pass and a reviewer confirms its specification (seed 004). It is `start`
+//! with
+//! its own options for the gates; all else comes from the options and the configuration of `start`.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -229,7 +230,7 @@ fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Resul
     Ok(offer)
 }
 
-/// Refuses options that differ from those of the earlier run, which goes on with what it was started with.
+/// Refuses options that differ from those of the earlier run, which continues with its own.
 fn keeps_its_options(args: &Args, spec: &Spec, stored: &Spec) -> Result<(), RequestError> {
     let reviewer = |spec: &Spec| spec.gates.iter().find_map(|gate| gate.reviewer().cloned());
     let is_other_agent = spec.agent != stored.agent;
@@ -323,7 +324,7 @@ fn put_aside(context: &Context, service: &Service, task: &LoopId) -> Result<(), 
     match service.archive(task) {
         Ok(_) => return Ok(()),
         Err(EngineError::NoLoop { .. }) => return Ok(()),
-        // It crashed: nobody drives it, and it has no end yet.
+        // It crashed: it has no runner and no end event yet.
         Err(EngineError::NotStopped(_)) => {}
         Err(error) => return Err(error.into()),
     }

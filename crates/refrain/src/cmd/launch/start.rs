@@ -40,7 +40,7 @@ impl ModeArgs {
     }
 }
 
-// What a loop is started with, whatever its mode.
+// What a loop is started with, in every mode.
 #[derive(Debug, clap::Args)]
 #[command(group = ArgGroup::new("source"))]
 pub(crate) struct Options {

@@ -25,7 +25,7 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     leave_terminal();
     out::print(&format!("{DETACHED_READY}\n"));
     let learnt = look_back(&service, &args.id);
-    // Whatever is wrong with one, the other is done.
+    // An error in one must not prevent the other.
     let reflected = reflect(&service, &args.id).inspect_err(|_| {
         if let Err(error) = &learnt {
             out::report(error);

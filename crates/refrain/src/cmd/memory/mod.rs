@@ -56,7 +56,7 @@ impl Args {
     }
 }
 
-/// What is wrong with the configuration keeps nobody from looking, but it may be why there is less to see.
+/// A configuration error does not prevent listing, but may explain missing entries.
 fn mention_what_cannot_be_used(context: &Context) -> Result<(), RequestError> {
     let settings = context.service()?.settings(Chosen::default(), context.has_variables());
     if let Err(error) = settings {

@@ -46,7 +46,7 @@ pub(super) fn day(memory: &Memory, zone: &TimeZone) -> String {
     memory.created_at.to_zoned(zone.clone()).strftime("%Y-%m-%d").to_string()
 }
 
-/// On one line, whatever it holds.
+/// On one line, with control characters replaced.
 pub(super) fn flat(text: &str) -> String {
     printable(text).replace('\n', " ")
 }

@@ -16,7 +16,8 @@ use crate::render::phrase;
 /// Look for what is wrong with a plan, before anything is spent
 ///
 /// Found are tasks that wait for each other, ids that are not there or stand there twice, tasks that nothing would prove done,
-/// tasks of which more is told than may be, and what waits on what nobody is going to do. Exits with 1 where the plan cannot be run as it is.
+/// tasks with too much text, and tasks that depend on one that will never run.
+/// Exits with 1 if the plan cannot be run as it is.
 #[derive(Debug, clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct Args {

@@ -30,7 +30,7 @@ pub(super) fn in_foreground(
         (false, true) => Some(Target::Stderr),
         (false, false) => Some(Target::Stdout),
     };
-    // What was said when it was started need not be said again when it goes on.
+    // A resumed plan does not repeat what was printed when it was started.
     let seq = runner.state().seq;
     let past = if seq > 1 { seq.saturating_sub(1) } else { 0 };
     let screen = (progress.is_some() || show.events).then(|| {
@@ -61,7 +61,7 @@ pub(super) fn in_foreground(
         (true, false) => out::print_json(&status),
         (false, _) => Ok(()),
     };
-    // Also where nobody reads any more.
+    // Also if the reader is gone.
     notify::tell(&show.notify, context, &status.id, &(&status).into());
     herald::finish(herald);
     telemetry::finish(telemetry);
@@ -69,7 +69,7 @@ pub(super) fn in_foreground(
     Ok(Code::from(status.status).into())
 }
 
-/// A plan that nobody drives any more.
+/// The status of a plan that has no runner.
 fn ended(state: &PlanState) -> view::PlanStatus {
     view::status(state, &Default::default(), Some(false), refrain_engine::now())
 }

@@ -24,8 +24,9 @@ pub(super) struct LookArgs {
     work: Adapted<WorkArgs, OnlyProof>,
 }
 
-/// Of options that change nothing of what is told but for those about gates: accepted, so that the line of `plan run` will do,
-/// and not offered.
+/// Hides options that do not change what is shown, except those about gates: they are accepted, so that the command
+/// line of
+/// `plan run` works, and not offered.
 #[derive(Debug)]
 struct OnlyProof;
 

@@ -29,7 +29,7 @@ pub(crate) struct Rehearsal {
     problems: Checked,
     /// What would decide about each task, and about what has landed.
     gates: Vec<String>,
-    /// What was chosen where nobody said, and by whom.
+    /// The defaults that were chosen, and what chose each.
     notes: Vec<String>,
 }
 

@@ -76,7 +76,7 @@ impl Difference for Refused {
     }
 }
 
-// Whose tasks, where `start` is to work on a plan.
+// The tasks to work on, if `start` is to run a plan.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = heading::PLAN)]
 pub(crate) struct ByTag {
@@ -101,7 +101,7 @@ impl Difference for WithTag {
 }
 
 impl ByTag {
-    /// Whose tasks, and how, where a plan is asked for.
+    /// Whether a plan is asked for.
     pub(crate) fn asked(&self) -> bool {
         self.scud_tag.is_some()
     }

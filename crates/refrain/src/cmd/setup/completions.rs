@@ -1,8 +1,8 @@
-//! `refrain completions`, and the answers to the shells that its scripts set up: verbs and options from the definition,
-//! ids from the loops that are there, names from the configuration. Nothing else in the program knows of completion.
+//! `refrain completions`, and the answers to the shells that its scripts set up: verbs and options from the
+//! definition,
+//! ids from existing loops, names from the configuration. No other module deals with completion.
 //!
-//! A shell asks in the middle of somebody's typing: what cannot be found out is left out without a word, and nothing is
-//! written.
+//! A shell asks while the user types: what cannot be found out is omitted without a message, and nothing is written.
 
 use std::process::ExitCode;
 
@@ -42,7 +42,8 @@ const EXAMPLES: &str = "Where it belongs:
   into ~/.config/fish/config.fish:
     refrain completions fish | source";
 
-/// The variable by which a shell's script asks. Private to it: whoever sets it gets answers instead of a program.
+/// The variable by which a shell's script asks. Private to it: a process that has it set prints answers and runs no
+/// verb.
 const ASKS: &str = "_REFRAIN_COMPLETES";
 
 /// Prints the script.

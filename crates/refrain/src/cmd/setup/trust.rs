@@ -91,7 +91,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
             return Err(RequestError::new(Code::Failed, "it is not trusted; nothing was changed"));
         }
     }
-    // The very content that was shown, or has that hash, whatever is there by now.
+    // Grants the content that was shown, or that has that hash, even if the file has changed since.
     found.grant(&service)?;
     out::print("It counts from now on, until it is changed. refrain trust --revoke takes that back.\n");
     Ok(Code::Done.into())

@@ -1,4 +1,5 @@
-//! `refrain tick begin`: a session begins a loop, or goes on with one. What the person typed behind the session's command comes
+//! `refrain tick begin`: a session starts a loop or continues one. What the person typed after the session's command
+//! comes
 //! as one text; all else is as with `start`.
 
 use std::io::Read;
@@ -127,7 +128,7 @@ pub(super) fn run(context: &Context, service: &Service, args: Args) -> Result<Ex
     let (mut typed, gates, mut prompt, line) = typed(args.typed, args.gates, &text)?;
     let said = context.typed.clone().and(line);
     said.check()?;
-    // As behind the verb of a mode: a number alone is the maximum of iterations.
+    // As after the verb of a mode: a number alone is the maximum of iterations.
     if args.mode.is_some() && start::is_number(&prompt) {
         typed.max = Some(typed.until.at_most(&prompt, typed.max)?);
         prompt.clear();
@@ -200,7 +201,7 @@ fn read() -> Result<String, RequestError> {
     Ok(text.trim().to_owned())
 }
 
-/// The options among what was typed, and the prompt: everything else, verbatim. Options stand before the prompt or behind it.
+/// Splits what was typed into options and the prompt, verbatim. Options stand before or after the prompt.
 fn typed(
     given: Typed,
     gates: GateArgs,
@@ -208,7 +209,7 @@ fn typed(
 ) -> Result<(Typed, GateArgs, String, effects::TypedOptions), RequestError> {
     let (before, prompt, after) = split(text, &options());
     let (line, said) = line(&[before, after].join(" "))?;
-    // What is behind the prompt belongs to it unless all of it is options: `Explain what --name does.`
+    // Text after the prompt belongs to it unless all of it is options: `Explain what --name does.`
     let (line, said, prompt) = match line.words.is_empty() {
         true => (line, said, prompt.to_owned()),
         false => {
@@ -244,8 +245,9 @@ fn options() -> Vec<(String, bool)> {
     named.flat_map(|(names, takes)| names.into_iter().map(move |name| (format!("--{name}"), takes))).collect()
 }
 
-/// Options with their values in front of the prompt, the prompt, options behind it. A prompt may hold anything, quotations
-/// that have no end too.
+/// Options with their values before the prompt, the prompt, options after it. A prompt may hold anything, unclosed
+/// quotes
+/// too.
 fn split<'a>(text: &'a str, options: &[(String, bool)]) -> (&'a str, &'a str, &'a str) {
     let known = |word: &str| {
         let name = word.split('=').next().unwrap_or_default();
@@ -261,7 +263,7 @@ fn split<'a>(text: &'a str, options: &[(String, bool)]) -> (&'a str, &'a str, &'
         rest = behind;
     }
     let (before, rest) = text.split_at(text.len() - rest.len());
-    // Behind a prompt options begin with the first that is one of ours.
+    // After a prompt, options begin with the first known one.
     let begins = |place: &usize| {
         let is_apart = *place == 0 || rest[..*place].ends_with(char::is_whitespace);
         is_apart && rest[*place..].split_whitespace().next().is_some_and(|word| known(word).is_some())
@@ -295,8 +297,9 @@ fn merged(given: Typed, typed: Typed) -> Typed {
     }
 }
 
-/// The loop of this command that a session goes on with that has lost its name: the one that runs; several are not guessed
-/// between, but for those of this very session.
+/// The loop of this command that a session continues without naming it: the only one that runs. Among several, only
+/// one of
+/// this very session is chosen.
 fn last(service: &Service, command: &str, session: Option<&str>) -> Result<LoopId, RequestError> {
     let open = service.open_in_session(command)?;
     let is_own = |state: &&LoopState| {
@@ -355,7 +358,7 @@ fn spec(
     let text = typed.completion_promise.clone();
     let text = text.map_or_else(|| values::promise(PROMISE).map_err(RequestError::usage), Ok)?;
     let limits = Limits {
-        // A session has its own, and nobody ends it.
+        // A session has its own limits, and Refrain does not end it.
         timeout: None,
         idle_timeout: None,
         pause: None,

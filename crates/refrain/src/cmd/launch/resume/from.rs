@@ -211,7 +211,7 @@ fn name(
     Ok(None)
 }
 
-/// A file in a repository that somebody else made must not choose a program.
+/// A file in a repository that another person made must not choose a program.
 fn nothing_to_run(file: &Utf8Path, found: &ForeignLoop) -> RequestError {
     let error = RequestError::usage(format!(
         "{file}: a file does not choose what is run; accepted is --command or --agent"
