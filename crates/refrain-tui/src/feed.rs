@@ -1,5 +1,6 @@
-//! Where news comes from, and what is asked for goes: the engine, on threads of its own. What is told in the same tenth of a
-//! second is told together, so that a busy agent costs no more than a slow one.
+//! Reads from the engine and sends it requests, on threads of their own. Updates within a tenth of a second are sent
+//! as one,
+//! so that a busy agent costs no more than a slow one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,13 +16,13 @@ use crate::model::Key;
 use crate::program::{Act, Objection, Program};
 use crate::update::{Message, Told};
 
-/// What is told at a time.
+/// The shortest time between two updates.
 pub(crate) const GAP: Duration = Duration::from_millis(100);
-/// How soon somebody ends whom nobody listens to any more; how often it is looked how the tasks of a plan are.
+/// How soon a feed thread ends after its receiver is gone; how often a plan's tasks are checked.
 const LOOK: Duration = Duration::from_secs(1);
 /// When it is tried again to list what could not be listed.
 const AGAIN: Duration = Duration::from_secs(5);
-/// So many bytes are told at a time: of more, the last.
+/// The most bytes of one update; of more, the last ones are kept.
 const LONGEST: usize = 256 << 10;
 
 /// The way to the engine, and back.
@@ -29,7 +30,7 @@ pub(crate) struct Feed {
     service: Service,
     program: Arc<dyn Program>,
     to: SyncSender<Message>,
-    /// Whoever tells of what is opened stops once this is set.
+    /// Once this is set, the thread that feeds the opened view stops.
     told: Arc<AtomicBool>,
 }
 
@@ -63,7 +64,7 @@ impl Feed {
         });
     }
 
-    /// Asks something; what becomes of it is told.
+    /// Sends a request; its result comes as a message.
     pub(crate) fn act(&self, key: Key, act: Act) {
         let (door, program, to) = (self.door(&key), Arc::clone(&self.program), self.to.clone());
         spawn(move || {
@@ -71,7 +72,7 @@ impl Feed {
                 Ok(service) => program.act(&service, &key.id, &act),
                 Err(error) => Err(Objection::Refused(chain(&error))),
             };
-            // Nobody waits for it any more.
+            // The receiver may be gone.
             let _ = to.send(Message::Done(key, act, became));
         });
     }
@@ -82,7 +83,7 @@ impl Feed {
         spawn(move || {
             let printed = door.map_err(|error| chain(&error));
             let printed = printed.and_then(|service| program.log(&service, &key.id, attempt));
-            // Nobody waits for it any more.
+            // The receiver may be gone.
             let _ = to.send(Message::Printed(key, attempt, printed));
         });
     }
@@ -96,7 +97,7 @@ impl Feed {
     }
 }
 
-/// Tells of all loops and plans, as long as somebody listens.
+/// Sends changes of all loops and plans while the receiver is there.
 fn look(service: &Service, everywhere: bool, to: &SyncSender<Message>) {
     let mut roster = service.roster(everywhere);
     loop {
@@ -121,12 +122,12 @@ struct JournalFeed {
 }
 
 impl JournalFeed {
-    /// Tells, unless that is not wanted any more; whether it goes on.
+    /// Sends unless the view was closed; false if the thread should end.
     fn send(&self, message: Message) -> bool {
         !self.ended.load(Ordering::Relaxed) && self.to.send(message).is_ok()
     }
 
-    /// Tells of a loop from its begin, until nobody drives it.
+    /// Follows a loop from its first event until its runner ends.
     fn one(&self, service: &Service, program: &dyn Program) -> Result<(), EngineError> {
         let mut follower = service.follow(&self.key.id, false)?;
         let mut narrator = program.narrator();
@@ -144,7 +145,7 @@ impl JournalFeed {
                     text.push_str(&narrator.tell(sight));
                     since.get_or_insert_with(Instant::now);
                 }
-                // What could be read is told first.
+                // What could be read is sent first.
                 Err(ref error) => text.push_str(&format!("{}\n", chain(error))),
             }
             if self.ended.load(Ordering::Relaxed) {
@@ -170,7 +171,7 @@ impl JournalFeed {
         }
     }
 
-    /// Tells how a plan stands, until nobody drives it.
+    /// Sends a plan's status until its runner ends.
     fn plan(&self, service: &Service) -> Result<(), EngineError> {
         let mut changes = service.changes(&self.key.id)?;
         loop {

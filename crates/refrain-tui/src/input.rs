@@ -29,7 +29,7 @@ impl Input {
         format!("{}{}", self.before, self.behind)
     }
 
-    /// What stands before and what stands behind its cursor.
+    /// The text before and after the cursor.
     pub(crate) fn parts(&self) -> (&str, &str) {
         (&self.before, &self.behind)
     }

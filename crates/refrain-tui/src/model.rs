@@ -28,7 +28,7 @@ pub(crate) struct Key {
     pub(crate) id: LoopId,
 }
 
-/// All that is on the screen, and behind it.
+/// The state of the whole screen.
 pub(crate) struct Model {
     pub(crate) art: Art,
     pub(crate) program: Arc<dyn Program>,
@@ -91,7 +91,7 @@ pub(crate) struct OneLoop {
     pub(crate) top: usize,
     /// The attempts have the keys, and not the activity.
     pub(crate) at_attempts: bool,
-    /// Nothing more is told: why, where that is known.
+    /// Updates have ended; the reason if it is known.
     pub(crate) over: Option<Option<String>>,
 }
 
@@ -126,7 +126,7 @@ pub(crate) enum Wanted {
     Filter,
     Search,
     Steer(Key),
-    /// What its agent is told that is to work on.
+    /// The text for the agent that continues with rejected work.
     SendBack(Key),
     /// What is used up, and is to be granted more of.
     Grant(Key, String),
@@ -152,7 +152,7 @@ impl Model {
         Self { art, program, project, now, list, opened, asking: None, said: None, places }
     }
 
-    /// Whether something on the screen goes on with the time.
+    /// Whether something on the screen changes with time.
     pub(crate) fn ticks(&self) -> bool {
         match self.opened.last() {
             Some(Opened::Loop(one)) => one.status.as_ref().is_some_and(|status| !status.has_stopped()),
@@ -247,7 +247,7 @@ impl List {
         match news {
             LiveListChange::All(entries) => {
                 self.entries = entries;
-                // What is driven stays where it is, whatever happens to it.
+                // A running loop keeps its place in the list.
                 self.entries.sort_by_key(|entry| match entry {
                     Entry::Seen(seen) if !seen.status.has_stopped() => {
                         (0, std::cmp::Reverse(Some(seen.started_at)))

@@ -1,4 +1,4 @@
-//! A pane of text that grows at its end: it follows that, or stays where somebody scrolled it to, and can be searched.
+//! A scrollable, searchable pane of growing text. It follows the end until the user scrolls away from it.
 
 use std::collections::VecDeque;
 
@@ -60,7 +60,7 @@ impl Pane {
         self.top = (!follows).then(|| self.last_top(rows));
     }
 
-    /// Moves by so many lines; whoever comes to the end follows it.
+    /// Scrolls by so many lines; at the end it follows again.
     pub(crate) fn scroll(&mut self, by: isize, rows: usize) {
         let last = self.last_top(rows);
         let top = self.top.unwrap_or(last).saturating_add_signed(by);

@@ -29,7 +29,7 @@ pub enum Act {
     },
     /// Go on without a person's yes to what waits for it, in a process of its own.
     SendBack {
-        /// What its agent is told of that; empty where nothing is.
+        /// The text that the agent receives; empty for none.
         words: String,
     },
     /// Stop for good: after the iteration, or at once.
@@ -63,7 +63,7 @@ pub trait Program: Send + Sync {
     /// What the line has that is no total, in a line.
     fn grant(&self, line: &str) -> Result<(Grant, bool), String>;
 
-    /// Somebody who tells of a loop from its first event on.
+    /// Renders a loop's events, from the first one on.
     fn narrator(&self) -> Box<dyn Narrator>;
 
     /// What the agent of an attempt printed, in lines; the end of it where that is long.

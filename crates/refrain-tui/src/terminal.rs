@@ -40,9 +40,9 @@ impl Screen {
         self.0.draw(draw).map(drop)
     }
 
-    /// Whatever is on it is another's: it is drawn from nothing next.
+    /// Another program drew on it: the next draw repaints everything.
     pub(crate) fn forget(&mut self) -> io::Result<()> {
-        // Its own clearing asks where the cursor is, which somebody else reads the answer to.
+        // ratatui's own clear asks for the cursor position, and another reader would receive the answer.
         let size = self.0.size()?;
         self.0.resize(Rect { x: 0, y: 0, width: size.width, height: size.height })
     }
@@ -61,7 +61,7 @@ fn leave() {
     let _ = disable_raw_mode();
 }
 
-/// Listens to keys, the mouse, the terminal's size, and to whoever wants this program to end.
+/// Listens to keys, the mouse, the terminal's size, and the signals that end this program.
 pub(crate) fn listen(to: &SyncSender<Message>) -> io::Result<()> {
     let (mut asked, signal) = UnixStream::pair()?;
     for number in [SIGTERM, SIGHUP, SIGINT, SIGQUIT] {

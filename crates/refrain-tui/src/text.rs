@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use refrain_core::text::{in_order, printable};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// A text of whatever origin, in one line.
+/// Untrusted text in one line.
 pub(crate) fn flat(text: &str) -> String {
     in_order(&printable(text)).replace(['\n', '\t'], " ")
 }

@@ -28,7 +28,7 @@ pub(crate) enum Message {
     Told(Box<Told>),
     /// How a plan stands.
     Plan(Key, Box<PlanStatus>),
-    /// Nothing more is told of what is opened: why, where that is known.
+    /// The updates of the opened view have ended; the reason if it is known.
     Over(Key, Option<String>),
     /// What an attempt printed, or why that cannot be shown.
     Printed(Key, AttemptId, Result<String, String>),
@@ -44,7 +44,7 @@ pub(crate) enum Message {
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) key: Key,
-    /// It is told from its begin.
+    /// The text starts at the loop's first event.
     pub(crate) begins: bool,
     pub(crate) text: String,
     pub(crate) goal: String,
@@ -133,7 +133,7 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
     }
 }
 
-/// Looks again at what is opened where nobody tells of it any more, and the list has seen it go on since.
+/// Follows the opened view again if its feed has ended and the list has seen the loop continue.
 fn again(model: &mut Model) -> Vec<Effect> {
     let Some(opened) = model.opened.last() else { return Vec::new() };
     let (key, is_plan) = (opened.key().clone(), opened.is_plan());

@@ -1,4 +1,4 @@
-//! How it looks. A function of the model and of the screen's size; what does not fit is left out, the most telling last.
+//! Draws the model at the screen's size. What does not fit is omitted, the most useful parts last.
 
 mod list;
 mod log;

@@ -44,7 +44,7 @@ pub(crate) fn install(
     check(scratch.path())?;
     let place = cache.join(name);
     let whole = scratch.keep();
-    // Somebody else may have been faster.
+    // Another process may have been faster.
     if let Err(error) = fs::rename(&whole, &place)
         && !place.is_dir()
     {

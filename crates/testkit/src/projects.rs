@@ -149,7 +149,7 @@ impl Laid {
         format!("{}:{others}", self.tools.display())
     }
 
-    /// The `PATH` for whoever needs no other programs than the tests themselves.
+    /// The `PATH` for tests that need no programs beyond the usual ones.
     #[must_use]
     pub fn usual_path(&self) -> String {
         let path = variable("PATH").unwrap_or_default();

@@ -1,5 +1,6 @@
-//! A receiver of webhooks, and of other questions, on loopback: it keeps what it is sent, and answers as it is told, with 200 where
-//! nothing is said.
+//! A receiver of webhooks and other HTTP requests on loopback: it keeps what it is sent, and answers as scripted,
+//! with 200 by
+//! default.
 
 use std::collections::VecDeque;
 use std::io::BufReader;
@@ -80,7 +81,7 @@ impl Receiver {
         Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), answers)
     }
 
-    /// The same at an address where nobody listens.
+    /// The same at a given, free address.
     #[must_use]
     pub fn start_at(address: SocketAddr, answers: impl IntoIterator<Item = Answer>) -> Self {
         Self::begin(address, answers, None)

@@ -19,7 +19,7 @@ use crate::wait::{DEADLINE, eventually};
 pub struct Invocation {
     command: Command,
     words: String,
-    /// Where standard output and standard error go: files, so that nobody who holds them open can delay a test.
+    /// Files for standard output and standard error, so that a process that holds a pipe open cannot delay a test.
     files: [PathBuf; 2],
 }
 
@@ -71,7 +71,7 @@ impl Invocation {
 }
 
 impl Invocation {
-    /// Starts it with its standard input and output in the hands of whoever talks to it.
+    /// Starts it with its standard input and output piped to the caller.
     #[track_caller]
     pub fn talk(mut self) -> (Session, ChildStdin, ChildStdout) {
         self.command.stdin(Stdio::piped()).stdout(Stdio::piped());

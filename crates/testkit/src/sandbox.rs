@@ -54,7 +54,7 @@ impl Sandbox {
         Self { dir, root, program: program.into(), sessions: AtomicU32::new(0) }
     }
 
-    /// Leaves the folder behind, for whoever owns the place where temporary folders are.
+    /// Keeps the folder; the owner of the temporary folder removes it.
     pub fn keep(&mut self) {
         self.dir.disable_cleanup(true);
     }
@@ -296,7 +296,7 @@ const DROP_ROUNDS: u32 = 100;
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        // Again, until nobody is found: a runner that is killed late may have started one more by then.
+        // Repeat until no process is found: a runner that is killed late may have started one more.
         for _ in 0..DROP_ROUNDS {
             let found = self.survivors();
             if found.is_empty() {
@@ -327,15 +327,15 @@ fn path() -> String {
     std::env::var("PATH").expect("there is a PATH")
 }
 
-/// Writes a file, whatever was there.
+/// Writes a file, replacing its content.
 #[track_caller]
 #[expect(clippy::disallowed_methods, reason = "files of tests need no crash promise")]
 pub fn write(path: &Path, text: impl AsRef<[u8]>) {
     fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// Whoever runs the tests from a background job hands ignored signals down, and then nothing that a test starts could be
-/// interrupted. A handler, unlike an ignored signal, does not outlive exec; this one does what no handler would do.
+/// Tests run from a background job inherit ignored signals, and then nothing that a test starts could be
+/// interrupted. A handler, unlike an ignored signal, does not outlive exec; this one has the default effect.
 fn heed_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

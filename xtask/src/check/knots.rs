@@ -19,7 +19,7 @@ const MOST: usize = 4;
 /// Larger knots that are to be dissolved, and how many files each has now: it must not grow.
 const KNOWN: &[(&str, usize)] = &[];
 
-/// How many re-exports are followed behind each other.
+/// The longest chain of re-exports that is followed.
 const DEEPEST: usize = 8;
 
 /// A module's path below its crate.
@@ -206,7 +206,7 @@ fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
-/// Names, `::` and single signs; strings are left out.
+/// Names, `::` and single characters, without strings.
 fn words(text: &str) -> Vec<&str> {
     let (mut words, mut at) = (Vec::new(), 0);
     while let Some(c) = text[at..].chars().next() {

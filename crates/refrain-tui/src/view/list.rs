@@ -170,7 +170,7 @@ fn line(model: &Model, seen: &ListRow, columns: Columns) -> Line<'static> {
         spans.push(Span::from(" "));
         spans.extend(gates);
         spans.push(Span::from(" ".repeat(columns.gates.saturating_sub(wide))));
-        // The last one has a space behind it.
+        // The last one has a trailing space.
         if wide > columns.gates {
             spans.pop();
             spans.pop();

@@ -36,7 +36,7 @@ pub(super) fn draw(model: &Model, buffer: &mut Buffer, area: Rect) -> Option<Pos
                 Wanted::Grant(key, used) => format!("{}; resume {} with: ", flat(used), key.id),
             };
             let (before, behind) = line.parts();
-            // Its end is where it is typed: of what does not fit, the begin is left out.
+            // The user types at its end: of what does not fit, the beginning is omitted.
             let room = usize::from(area.width).saturating_sub(behind.width().min(8) + 1);
             let text = format!("{what}{before}");
             let from = text.char_indices().map(|(at, _)| at).find(|at| text[*at..].width() <= room);

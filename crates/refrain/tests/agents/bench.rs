@@ -30,7 +30,7 @@ impl Bench {
         Self { sandbox, model, real }
     }
 
-    /// Where only a plan has limits, as somebody with a plan.
+    /// With a subscription, for agents whose usage limits only a subscription has.
     pub(crate) fn with_plan(mut self) -> Self {
         if self.real.agent == Agent::Claude {
             self.real = self.real.with_subscription();
@@ -66,7 +66,7 @@ impl Bench {
         self.completed(self.start(words).spawn())
     }
 
-    /// The session completes the loop; the journal verifies and nobody is left.
+    /// The session completes the loop; the journal verifies and no process is left.
     #[track_caller]
     pub(crate) fn completed(&self, session: Session) -> Value {
         self.ended(session, 0);
@@ -76,7 +76,7 @@ impl Bench {
         status
     }
 
-    /// The session ends with this code, its journal whole, and nobody is left.
+    /// The session ends with this code, its journal whole, and no process is left.
     #[track_caller]
     pub(crate) fn ended(&self, session: Session, code: i32) -> Run {
         let run = session.wait_at_most(LONG).with_code(code);

@@ -1,5 +1,6 @@
-//! What the real programs tell the doctor: their version, and whether somebody is logged in; with a login, and without one.
-//! None of it reaches the model.
+//! What the real programs report to the doctor: their version, and whether a user is logged in; with a login, and
+//! without
+//! one. None of it reaches the model.
 
 use serde_json::Value;
 use testkit::{Agent, eventually};

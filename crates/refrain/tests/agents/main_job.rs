@@ -8,7 +8,7 @@ use crate::bench::{Bench, CLAIM, attempts, used};
 
 const TEST: &str = "#!/bin/sh\ntest \"$(cat answer.txt)\" = right && echo PASS && exit\necho FAIL\nexit 1\n";
 
-/// What the second attempt of an iteration is told beside what the first was.
+/// What the second attempt of an iteration is sent beside the prompt of the first.
 const CUT_OFF: &str = "The previous run of this iteration was cut off; what it changed is in the working tree: see `git \
                        status` and `git diff` first.\n";
 

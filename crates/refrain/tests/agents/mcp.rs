@@ -1,4 +1,4 @@
-//! The loop as a tool: the program's own session calls `refrain mcp`, and the loop goes on by itself.
+//! The loop as a tool: the program's own session calls `refrain mcp`, and the loop continues by itself.
 
 use rstest::rstest;
 use serde_json::{Value, json};

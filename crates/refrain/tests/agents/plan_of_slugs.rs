@@ -1,5 +1,6 @@
-//! A plan for the package `slugs` as a person would write one: thirteen tasks in five waves; and a model that works on it by
-//! what it is told alone.
+//! A plan for the package `slugs` as a person would write one: thirteen tasks in five waves; and a model that works
+//! on it only
+//! by its prompts.
 //!
 //! Side by side, 4 and 5 change the same lines, and so do 11 and 12. What 7 and 8 make merges cleanly, and fails the tests
 //! only together. One after the other, 8 is the first to see that.
@@ -28,7 +29,7 @@ pub(crate) struct Task {
     pub(crate) title: &'static str,
     details: &'static str,
     on: &'static [usize],
-    /// What a shell is told to do first.
+    /// The first command for the shell.
     edit: &'static str,
     /// What is written then: path and text.
     file: Option<(&'static str, &'static str)>,

@@ -143,7 +143,7 @@ fn two_sessions_of_claude_in_one_project_do_not_meet() {
     let bench = bench(Agent::Claude, vec![]);
     let pair = [("one", "two"), ("two", "one")];
     let sessions = pair.map(|(own, other)| {
-        // Neither goes on before the other is in its second iteration too.
+        // Neither continues before the other is in its second iteration too.
         let meet = format!(
             "touch {own}.here; until test -e {other}.here; do sleep 0.05; done; touch made; \
              refrain tick advance {other} && touch taken; refrain tick finish {other} completed && touch taken"
@@ -181,8 +181,9 @@ fn two_sessions_of_claude_in_one_project_do_not_meet() {
     }
 }
 
-/// A loop that the agent begins by itself, as a program without commands of ours is told to, and that its hook drives: three
-/// iterations, a claim refused by the gate, and one that is proven.
+/// A loop that the agent starts by itself, as a program without our commands is instructed to, and that its hook
+/// drives:
+/// three iterations, a claim refused by the gate, and one that is verified.
 #[rstest]
 #[case::codex(Agent::Codex)]
 #[case::gemini(Agent::Gemini)]

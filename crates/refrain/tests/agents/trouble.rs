@@ -31,7 +31,8 @@ enum Reset {
     Untold,
 }
 
-/// The plan is used up. The wait is on disk: it outlives its runner, a person can end it, and nobody asks meanwhile.
+/// The plan is used up. The wait is on disk: it outlives its runner, a person can end it, and no request is sent
+/// meanwhile.
 #[track_caller]
 fn waits_at_a_usage_limit(agent: Agent, reset: Reset) {
     let bench = Bench::new(agent, [Turn::usage_limit(HOUR).times(usize::MAX)]).with_plan();
@@ -141,7 +142,7 @@ fn codex_is_not_left_to_sleep() {
     is_not_left_to_sleep(Agent::Codex, &["--idle-timeout", "10s"]);
 }
 
-/// A refusal is no missing login, whoever makes it.
+/// A refusal of any kind is no missing login.
 #[rstest]
 #[case::claude(Agent::Claude)]
 #[case::codex(Agent::Codex)]

@@ -48,8 +48,9 @@ impl Real {
         Self::new(Agent::Gemini, &model.url(), home)
     }
 
-    /// Any of them, asking the model at a URL: [`Model::url`] or that of a lane. Its files are written into `home`. Gemini
-    /// needs a home for each of its runs: it may leave a lock behind that makes the next one wait.
+    /// Any agent, asking the model at a URL: [`Model::url`] or that of a lane. Its files are written into `home`.
+    /// Gemini
+    /// needs a home for each of its runs: it may leave a lock that makes the next one wait.
     #[must_use]
     pub fn new(agent: Agent, url: &str, home: &Path) -> Self {
         let program = agent.program().unwrap_or_else(|| {
@@ -74,7 +75,7 @@ impl Real {
         self
     }
 
-    /// Claude Code as somebody with a plan has it: only so does it know a usage limit from any other refusal.
+    /// Claude Code with a subscription: only then does it tell a usage limit from any other refusal.
     #[must_use]
     pub fn with_subscription(mut self) -> Self {
         self.env.retain(|(name, _)| name != "ANTHROPIC_API_KEY");

@@ -3,7 +3,7 @@
 //! home, asking a model that always answers "not yet" at once. One line of JSON a round: wall and CPU milliseconds per run.
 //! The second bare runs are the control: what they differ from the first is the machine's mood and says what a ratio is worth.
 //!
-//! Places are left to whoever gave us `TMPDIR`: deleting them would make the files of the next ones dearer.
+//! The caller that set `TMPDIR` deletes the folders: deleting them here would make the files of the next ones slower.
 //!
 //! A bare run is not what we believe Refrain to start but what it did start: a loop of one iteration, whose agent is a
 //! script that notes its arguments, environment and standard input, comes first. Its output goes to files. Bare runs are
@@ -28,7 +28,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 const TASK: &str = "Do the next item of the plan.";
 /// The exit code of a loop that runs into its cap.
 const AT_CAP: i32 = 10;
-/// The word by which this program is told to be the process that starts bare runs.
+/// The argument that makes this program the process that starts bare runs.
 const BARE: &str = "--bare";
 /// Where, in a sandbox, it finds what bare runs read.
 const STDIN: &str = "../notes/prompt";
@@ -202,7 +202,7 @@ fn run_bare(runs: u32, program: &str, args: &[String]) -> Value {
         |run: u32, end: &str| File::create(format!("../sessions/bare-{run}.{end}")).expect("a fresh file");
     let mut wall = 0.0;
     for number in 0..runs {
-        // The lock that a Gemini leaves behind makes the next one wait: Refrain removes it.
+        // The lock that a Gemini leaves makes the next one wait: Refrain removes it.
         let _ = fs::remove_dir(Path::new("../home/.gemini/projects.json.lock"));
         #[expect(clippy::disallowed_methods, reason = "it is what is measured")]
         let mut command = Command::new(program);

@@ -8,7 +8,7 @@ use super::server::{decoded, page, queried};
 use super::world::{Pull, World};
 use crate::model::http::Incoming;
 
-/// The path behind the project, in parts.
+/// The path after the project, in parts.
 fn parts(incoming: &Incoming) -> Vec<&str> {
     match incoming.path.strip_prefix("/repos/owner/project") {
         Some(rest) => rest.split('/').filter(|part| !part.is_empty()).collect(),

@@ -1,4 +1,4 @@
-//! The test's hold on a forge, and the server behind it: a thread for each connection, one question each.
+//! The test's handle to a forge, and its server: a thread and one request for each connection.
 
 use std::io::BufReader;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -16,7 +16,7 @@ use super::world::{Fault, Limit, World};
 use super::{github, gitlab, programs, real, smart_http};
 use crate::model::http::Incoming;
 
-/// How long somebody is waited for.
+/// How long the test waits for a held request.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Which forge it is.
@@ -120,7 +120,8 @@ impl Forge {
         format!("git@{}:owner/project.git", self.host)
     }
 
-    /// The variables by which whoever is started finds it: a `PATH` on which its programs come first, and what those go by.
+    /// The variables through which a child process finds the forge: a `PATH` with its programs first, and their
+    /// configuration.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "other programs are found where the person's are")]
     pub fn env(&self) -> Vec<(&'static str, String)> {
@@ -217,7 +218,7 @@ impl Forge {
         self.world().pull(number).map(|pull| (pull.title, pull.body)).unwrap_or_default()
     }
 
-    /// Has a branch be pushed to by nobody.
+    /// Rejects every push to a branch.
     pub fn protect(&self, branch: &str) {
         self.rule("protected", Some(branch));
     }
@@ -292,7 +293,7 @@ impl Shared {
         }
     }
 
-    /// Has git answer whoever has the token.
+    /// Serves git to clients with the token.
     fn git(&self, incoming: &Incoming) -> Reply {
         let (repos, token) = {
             let world = self.world();
@@ -304,11 +305,11 @@ impl Shared {
         }
     }
 
-    /// Answers one question. Whoever gets no answer finds the connection closed.
+    /// Answers one request. Without an answer the client finds the connection closed.
     fn serve(&self, stream: &TcpStream) {
         let Ok(Some(incoming)) = Incoming::read(&mut BufReader::new(stream)) else { return };
         if smart_http::is_git(&incoming) {
-            // Whoever asked may be gone.
+            // The client may be gone.
             let _ = self.git(&incoming).write(&mut &*stream, false);
             return;
         }
@@ -344,7 +345,7 @@ impl Shared {
         };
         self.pass(name, Fault::After);
         if fault != Some(Fault::After) {
-            // Whoever asked may be gone.
+            // The client may be gone.
             let _ = reply.write(&mut &*stream, fault == Some(Fault::During));
         }
     }

@@ -66,9 +66,9 @@ pub struct World {
     pub log: String,
     /// The login may not do more than look.
     pub may_only_look: bool,
-    /// Nobody gets an answer.
+    /// No request is answered.
     pub is_offline: bool,
-    /// Who has no such token is not known; without one, everybody is.
+    /// Requests without this token are refused; if there is none, all are served.
     pub token: Option<String>,
     /// The commit whose pipeline was asked for last.
     pub(super) pipeline: String,
@@ -117,12 +117,12 @@ impl World {
         self.checks.push(plan);
     }
 
-    /// A commit of somebody else's on a branch of the forge.
+    /// A commit of another user on a branch of the forge.
     pub fn commit(&mut self, branch: &str, path: &str, text: &str) -> String {
         self.repository.commit(branch, path, text)
     }
 
-    /// Somebody else deletes a branch.
+    /// Another user deletes a branch.
     pub fn delete(&mut self, branch: &str) {
         self.repository.delete(branch);
     }

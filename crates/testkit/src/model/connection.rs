@@ -118,7 +118,7 @@ impl Connection {
         }
     }
 
-    /// Waits until the test lets a turn pass; false where nobody waits for it any more.
+    /// Waits until the test lets a turn pass; false if the client is gone.
     fn may_pass(&self) -> io::Result<bool> {
         loop {
             let mut ready =
@@ -223,7 +223,7 @@ impl Asked {
         Some(Turn::say(text).usage(Usage { input: 10, output: 5, cached: 0 }))
     }
 
-    /// What those are told who ask no model: token counts, lists of models, whether anybody is there.
+    /// Answers requests that ask no model: token counts, lists of models, liveness checks.
     fn information(&self, incoming: &Incoming) -> Whole {
         if self.is_count {
             let count = incoming.body.len() / 4 + 1;

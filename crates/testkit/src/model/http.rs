@@ -65,7 +65,7 @@ impl Incoming {
         self.headers.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
     }
 
-    /// Whether the connection is to be closed behind it.
+    /// Whether the connection is to be closed after it.
     pub(crate) fn wants_close(&self) -> bool {
         self.header("connection").eq_ignore_ascii_case("close")
     }

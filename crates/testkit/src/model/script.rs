@@ -20,7 +20,7 @@ enum Past {
 }
 
 impl Script {
-    /// These turns; who asks for more is told that the script has ended.
+    /// These turns; a later request gets the error that the script has ended.
     pub fn new(turns: impl IntoIterator<Item = Turn>) -> Self {
         Self {
             turns: turns.into_iter().collect(),
@@ -28,7 +28,7 @@ impl Script {
         }
     }
 
-    /// No turns of its own: each request is answered by what it says. For several who ask at once, in whatever order.
+    /// No turns of its own: the answer depends on the request. For several clients that ask at once, in any order.
     #[must_use]
     pub const fn by_request(answer: fn(&Request) -> Turn) -> Self {
         Self { turns: Vec::new(), past: Past::ByRequest(answer) }

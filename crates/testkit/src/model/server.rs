@@ -85,7 +85,7 @@ impl Model {
         format!("{}/lane/{name}", self.url())
     }
 
-    /// Goes on with another script, from its beginning.
+    /// Continues with another script, from its beginning.
     pub fn rewrite(&self, script: Script) {
         self.state.set_lane("", script);
     }

@@ -84,7 +84,7 @@ impl State {
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// From now on nobody is served.
+    /// No request is served from now on.
     pub(super) fn stop(&self) {
         self.lock().is_stopped = true;
     }

@@ -1,4 +1,4 @@
-//! The test's hold on a Slack, and the server behind it: a thread for each connection.
+//! The test's handle to a Slack, and its server: a thread for each connection.
 
 use std::io::BufReader;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -61,7 +61,7 @@ impl Slack {
         format!("http://{}/api", self.address)
     }
 
-    /// Somebody says something to the bot; which message that is.
+    /// A user writes to the bot; returns the message's timestamp.
     pub fn mention(&self, user: &str, channel: &str, thread: Option<&str>, text: &str) -> String {
         let text = format!("<@U0BOT> {text}");
         let ts = lock(&self.shared.world).put(channel, thread, &text).ts.clone();
@@ -74,7 +74,7 @@ impl Slack {
         ts
     }
 
-    /// Somebody types a command; the envelope that it is sent in.
+    /// A user types a command; returns the envelope that it is sent in.
     pub fn command(&self, user: &str, channel: &str, text: &str) -> Value {
         let trigger = lock(&self.shared.world).next_ts();
         self.send(
@@ -84,13 +84,13 @@ impl Slack {
         )
     }
 
-    /// Somebody presses the button of a message; the envelope that it is sent in.
+    /// A user presses the button of a message; returns the envelope that it is sent in.
     pub fn press(&self, user: &str, message: &Said) -> Value {
         let (action, value) = message.button().expect("the message has a button");
         self.press_as(user, message, &action, &value)
     }
 
-    /// Somebody presses what is no button of ours.
+    /// A user presses a button that is not ours.
     pub fn press_as(&self, user: &str, message: &Said, action: &str, value: &str) -> Value {
         let trigger = lock(&self.shared.world).next_ts();
         let container = json!({"type": "message", "message_ts": message.ts, "channel_id": message.channel});
@@ -125,7 +125,7 @@ impl Slack {
         });
     }
 
-    /// Waits until somebody listens.
+    /// Waits until a client is connected.
     #[track_caller]
     pub fn wait_for_listener(&self) {
         eventually("somebody listens to Slack", || {
@@ -194,7 +194,7 @@ impl Slack {
         eventually(&format!("Slack shows {what}"), || self.said().into_iter().find(&is_it))
     }
 
-    /// Waits until somebody alone is told so.
+    /// Waits until this user alone has received such a message.
     #[track_caller]
     pub fn wait_for_told(&self, user: &str, part: &str) -> String {
         eventually(&format!("{user} is told {part:?}"), || {
@@ -252,7 +252,7 @@ impl Shared {
         }
         if let Some(id) = request.path.strip_prefix("/upload/") {
             let content = String::from_utf8_lossy(&request.body).into_owned();
-            // Whoever has the address may: a token is for nobody who is there.
+            // The upload address itself authorizes: the request must not carry the token.
             let is_fine = request.header("authorization").is_empty();
             world.uploads.get_mut(id).filter(|_| is_fine)?.1 = content;
             return Some(Whole::ok(json!({"ok": true})));

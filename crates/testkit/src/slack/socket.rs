@@ -12,7 +12,7 @@ use super::server::{Shared, lock};
 /// How long it listens before it looks whether there is something to say.
 const LISTENS: Duration = Duration::from_millis(10);
 
-/// Serves a connection until somebody closes it.
+/// Serves a connection until the client or the test closes it.
 pub(super) fn serve(shared: &Shared, stream: TcpStream) {
     let number = {
         let mut world = lock(&shared.world);
@@ -38,7 +38,7 @@ fn turn(shared: &Shared, socket: &mut WebSocket<TcpStream>, number: u64) -> bool
         if world.is_down || world.closed >= number {
             return false;
         }
-        // The last connection hears it.
+        // Only the last connection receives them.
         if world.opened == number { world.outbox.drain(..).collect() } else { Vec::new() }
     };
     if frames.into_iter().any(|frame| socket.send(Message::text(frame)).is_err()) {

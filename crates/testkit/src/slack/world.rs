@@ -17,7 +17,7 @@ pub enum Mood {
     Limit(u64),
     /// It is not done, and the answer makes no sense.
     Broken,
-    /// It is done, and the connection closed before anybody is told so.
+    /// The call is executed, and the connection closed before the answer.
     HangUpBehind,
 }
 
@@ -65,7 +65,7 @@ pub(super) struct World {
     pub(super) uploads: BTreeMap<String, (String, String)>,
     written: BTreeMap<String, Instant>,
     count: u64,
-    /// Nobody is answered, and nothing is heard.
+    /// No call is answered or executed.
     pub(super) is_down: bool,
     /// How many calls came while it was.
     pub(super) turned_away: u64,
@@ -90,7 +90,7 @@ impl World {
         self.count
     }
 
-    /// A message, by whoever says it.
+    /// A message of any author.
     pub(super) fn put(&mut self, channel: &str, thread: Option<&str>, text: &str) -> &mut Said {
         let ts = self.next_ts();
         self.said.push(Said {

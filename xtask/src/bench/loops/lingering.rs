@@ -1,4 +1,4 @@
-//! An agent that ends and leaves a child behind, in a session of its own and holding standard output open: the result
+//! An agent that ends and leaves a child, in a session of its own and holding standard output open: the result
 //! is recorded at once all the same, and the child does not survive.
 //!
 //! The agent notes the time as its last act; the harness looks at the journal every half millisecond, so the figure

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// The number behind a heading of /proc/PID/status, such as `VmRSS` (in kB).
+/// The number after a heading of /proc/PID/status, such as `VmRSS` (in kB).
 pub(crate) fn status(pid: i32, heading: &str) -> Option<u64> {
     number(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?, heading)
 }

@@ -81,7 +81,7 @@ fn parse(log: &str) -> Tally {
     tally
 }
 
-/// What a call returned: the number behind the last equals sign.
+/// What a call returned: the number after the last equals sign.
 fn result(line: &str) -> Option<i64> {
     line.rsplit_once(" = ")?.1.split_whitespace().next()?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! What ten thousand iterations leave behind, asked of the engine as a library, because no loop runs that often:
+//! What ten thousand iterations leave on disk, asked of the engine as a library, because no loop runs that often:
 //! bytes written by a late iteration against an early one, and how long such a journal takes to open.
 //!
 //! The measuring is done by an example of refrain-engine, which knows the library: `growth DIR ITERATIONS` prints one JSON object with

@@ -105,7 +105,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Watches until the end; the sum over the program's processes of their peak memory in KiB, the agent's left out.
+    /// Watches until the end; the sum over the program's processes of their peak memory in KiB, without the agent's.
     /// A little more than was ever in use at once, since their peaks need not coincide.
     pub(crate) fn watch_memory(&mut self, tools: &Tools) -> Result<f64> {
         let mut peaks: HashMap<i32, u64> = HashMap::new();
@@ -143,7 +143,7 @@ impl Drop for Running<'_> {
             let _ = self.child.kill();
             let _ = self.child.wait();
         }
-        // Whatever the program should have ended itself: a sleeping mock agent must not disturb the next subject.
+        // What the program should have ended itself: a sleeping mock agent must not disturb the next subject.
         for role in ["agent", "grandchild"] {
             for pid in pids(self.sandbox, role).into_iter().filter(|pid| lives(*pid)) {
                 if let Some(pid) = rustix::process::Pid::from_raw(pid) {

@@ -38,7 +38,7 @@ impl Site {
         }
     }
 
-    /// The events of loops that are recorded from now on, as they come: each name behind its loop's.
+    /// The names of events recorded from now on, each with its loop's.
     pub(crate) fn listen(&self) -> Result<impl Iterator<Item = (String, String)> + use<>> {
         let mut lines =
             BufReader::new(self.ask("/api/v1/events")?).lines().map_while(std::result::Result::ok);

@@ -105,13 +105,13 @@ fn a_limit_is_waited_for_through_a_kill_and_resume_now_tries_at_once() {
     session.kill();
     assert_eq!(sandbox.status("job")["wait"], waiting["wait"], "it stands");
 
-    // Whoever resumes goes on waiting, unless told otherwise.
+    // A resumed loop keeps waiting, unless told otherwise.
     let session = sandbox.spawn(&["resume", "job"]);
     let again = sandbox.wait_for_status("job", "waiting");
     assert_eq!(again["wait"], waiting["wait"]);
     let shown = sandbox.refrain(&["status", "job"]).with_code(0).stdout;
     assert!(shown.contains("left)"), "{shown}");
-    // Told so while a runner waits, it is that runner which goes on.
+    // With that option while a runner waits, that runner continues.
     sandbox.refrain(&["resume", "job", "--now"]).with_code(0);
     session.wait().with_code(0);
     let status = sandbox.status("job");

@@ -1,4 +1,5 @@
-//! Ways of working (`research`, `implement`, those of the configuration) and until when a loop goes on: seed 002's command
+//! Ways of working (`research`, `implement`, those of the configuration) and until when a loop continues: seed 002's
+//! command
 //! lines, and what agents say of their iterations in one line.
 
 use rstest::rstest;
@@ -7,7 +8,7 @@ use testkit::Sandbox;
 
 use crate::{CLAIM, sandbox};
 
-/// What the loop's agent is told, in all iterations.
+/// The pinned part of the loop's prompt, in all iterations.
 fn pinned(sandbox: &Sandbox, id: &str) -> String {
     sandbox.journal(id)[0]["event"]["data"]["spec"]["prompt"].as_str().unwrap().to_owned()
 }
@@ -212,7 +213,7 @@ fn what_is_said_of_each_iteration_in_one_line_is_shown_and_collected() {
         sandbox.journal("job").into_iter().find(|it| it["event"]["type"] == "attempt.finished").unwrap();
     assert_eq!(ended["event"]["data"]["summary"], said[0]);
 
-    // One that says nothing has none, whatever the prompt says of it.
+    // An agent that says nothing has none, even if the prompt has such a line.
     let silent = sandbox.agent("echoes", "printf '%s\\n' \"$1\"");
     sandbox.refrain(&["research", "1", "--command", &silent, "--name", "other", "--quiet"]).with_code(10);
     assert_eq!(sandbox.status("other")["iterations"][0]["summary"], json!(null));

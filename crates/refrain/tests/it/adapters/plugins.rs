@@ -323,7 +323,7 @@ fn a_link_to_settings_that_lie_elsewhere_stays_one() {
     run(&sandbox, &["remove", "codex"]);
     assert!(path.is_symlink());
     assert_eq!(text(&real), "{}\n");
-    // One that leads nowhere is somebody's too.
+    // A dangling link belongs to the user too.
     fs::remove_file(&real).unwrap();
     plugin(&sandbox, &["install", "codex"]).run().with_code(2);
     assert!(path.is_symlink() && !real.exists());

@@ -1,4 +1,5 @@
-//! What counts as progress: the work, whatever gates, commits and messages say of it. Each test is a finding of the audit.
+//! What counts as progress: the work, not what gates, commits and messages say of it. Each test is a finding of the
+//! audit.
 
 use serde_json::{Value, json};
 use testkit::{Sandbox, write};

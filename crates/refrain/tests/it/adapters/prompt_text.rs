@@ -1,4 +1,5 @@
-//! What the agent is told: how its loop works, what earlier runs came to, which tests still fail, and what was cut off.
+//! What the prompt contains: how the loop works, what earlier runs came to, which tests still fail, and what was cut
+//! off.
 
 use std::fs;
 
@@ -117,7 +118,7 @@ fn a_third_iteration_is_told_all_that_it_needs() {
         "Still failing, 3 of 4: test_day, test_show, test_show_zero (before the first run: the same 3)."
     );
     assert_eq!(line(4), "Still failing, 1 of 4: test_show_zero (run 2: 2; no longer failing: test_show).");
-    // Where the output is told in full nothing is left out of it.
+    // If the output is shown in full, nothing is omitted from it.
     let log = sandbox.kept_text("job", "0003", "gates/tests.log");
     assert!(log.contains("test_zero") && log.contains("unittest/case.py"), "{log}");
 }

@@ -1,4 +1,4 @@
-//! How the prompt reaches the agent, and what else it is told: its environment, its state file.
+//! How the prompt reaches the agent, and what else it receives: its environment, its state file.
 
 use crate::{CLAIM, sandbox};
 

@@ -7,7 +7,7 @@ use testkit::{Sandbox, eventually};
 
 use crate::sandbox;
 
-/// A shell function for scripts: says `$1` as Claude Code does, and goes on.
+/// A shell function for scripts: prints `$1` as Claude Code does, and continues.
 const SPEAKS: &str = r#"speaks() {
   printf '{"type":"system","subtype":"init","session_id":"s","model":"claude-x"}\n'
   printf '{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"%s"}]}}\n' "$1"
@@ -112,14 +112,14 @@ exec sleep 100000"#,
         sandbox.journal("job").into_iter().find(|it| it["event"]["type"] == "attempt.stop-requested");
     assert_eq!(stopped.unwrap()["event"]["data"]["because"], "silence");
     assert!(sandbox.event_names("job").contains(&"wait.started".to_owned()));
-    // Nobody knows what the first one used.
+    // The usage of the first one is unknown.
     assert_eq!((&status["usage"]["input_tokens"], &status["usage"]["at_least"]), (&json!(600), &json!(true)));
 }
 
 #[test]
 fn an_outage_holds_for_every_loop_of_the_account_and_the_first_answer_ends_it() {
     let sandbox = sandbox();
-    // The first two that ask once it is over are one that answers and goes on, and one that is done.
+    // The first two that ask after the outage: one answers and continues, one is done.
     let agent = claude(
         &sandbox,
         r#"test -e $NOTES/over || fails 529 overloaded overloaded_error

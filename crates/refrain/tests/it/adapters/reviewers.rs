@@ -1,4 +1,4 @@
-//! Gates that are agents: what they are told, what their word is worth, and what becomes of those who cannot give it.
+//! Gates that are agents: what they receive, what their verdict is worth, and what happens if they cannot give one.
 
 use serde_json::{Value, json};
 use testkit::{Sandbox, eventually, write};
@@ -310,7 +310,8 @@ fn a_killed_runner_reviews_again() {
 fn what_a_reviewer_used_is_paid_though_its_runner_was_killed() {
     let sandbox = sandbox();
     let worker = worker(&sandbox);
-    // It has said its last word, and hangs: the word is not believed, as nobody saw it end, but it cost its money.
+    // It has given its verdict, and hangs: its end was not observed, so the verdict does not count, but its cost
+    // does.
     let reviewer = claude(
         &sandbox,
         "says SPEC_PASS\n[ -f $NOTES/begun ] && exit\necho begun > $NOTES/begun\nexec sleep 600",

@@ -1,4 +1,4 @@
-//! Loops that make no progress: what the agent is told, what becomes of the loop, and what is written down of failures.
+//! Loops that make no progress: what the agent receives, what happens to the loop, and what is recorded of failures.
 
 use serde_json::{Value, json};
 use testkit::{Sandbox, write};

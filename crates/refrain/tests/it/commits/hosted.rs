@@ -152,7 +152,7 @@ fn a_keeper_that_is_killed_takes_only_its_own_loop_down() {
     assert_eq!(outcomes(&b), [Outcome::Claimed], "not disturbed");
     sandbox.nobody_survives();
     let orphan = sandbox.note("orphan");
-    // A dead process that nobody waited for yet has no words.
+    // The command line of a zombie is empty.
     let words = std::fs::read(format!("/proc/{}/cmdline", orphan.trim())).unwrap_or_default();
     assert!(words.is_empty(), "the one without a mark is gone too: {}", String::from_utf8_lossy(&words));
 }

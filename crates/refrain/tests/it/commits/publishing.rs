@@ -343,7 +343,7 @@ fn where_a_person_is_needed_the_loop_parks_and_goes_on_from_there() {
     ];
     for (rule, workflow, why, cure) in cases {
         let place = Place::new();
-        // It holds from the claim on: the loop goes on without one.
+        // It holds from the claim on: the loop continues without one.
         let agent = place.writer();
         let agent = if *rule == "logged-out" {
             let rule = place.sandbox.root().join("forge/rules/logged-out");

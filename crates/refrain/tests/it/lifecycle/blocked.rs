@@ -1,5 +1,6 @@
-//! What stands between two iterations in `state.md`: `status: blocked`, which is granted one more; and the time that an
-//! iteration has, and has to come to an end behind that.
+//! `status: blocked` in `state.md` between two iterations, which is granted one more; and an iteration's time limit,
+//! with the
+//! grace time after it.
 
 use serde_json::json;
 

@@ -47,7 +47,7 @@ fn wait_for_cap(sandbox: &Sandbox, spent: f64, reserved: f64) {
 
 /// A variable that makes the machine's day another one than that of UTC, where the other sessions are.
 fn another_day() -> &'static str {
-    // Fourteen hours ahead it is tomorrow from ten o'clock on; twelve behind, yesterday before twelve.
+    // Fourteen hours ahead it is tomorrow from ten o'clock on; twelve hours back, yesterday before twelve.
     let hour = refrain_engine::now().to_zoned(jiff::tz::TimeZone::UTC).hour();
     if hour >= 10 { "<ahead>-14" } else { "<behind>12" }
 }
@@ -145,7 +145,7 @@ fn what_a_killed_runner_reserved_is_taken_back_and_what_its_agent_used_is_spent_
     let _never = sandbox.gate("never");
     let killed = sandbox.spawn(&["start", "--command", &agent, "--name", "killed", "p"]);
     sandbox.wait_for_note("spent");
-    // It has heard of it: the reservation grew.
+    // It has taken the change: the reservation grew.
     wait_for_cap(&sandbox, 0.0, 1.75);
     killed.kill();
     let doctor = sandbox.refrain(&["doctor"]).stdout;

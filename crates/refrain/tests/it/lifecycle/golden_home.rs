@@ -1,8 +1,11 @@
 //! What release 0.1.0 stored is read, listed, verified and continued by this program: journals, a plan in flight, settings,
 //! trust and the list of projects.
 //!
-//! `golden/home-0.1.0.txt` is what the program of 0.1.0 left behind, as text: its paths begin with `@ROOT@`, its repository is
-//! the output of `git fast-export --all`, `@POOL@` is the folder of its worktrees, and each part stands behind a line with its name and its length in bytes.
+//! `golden/home-0.1.0.txt` is what the program of 0.1.0 wrote, as text: its paths begin with `@ROOT@`, its repository
+//! is
+//! the output of `git fast-export --all`, `@POOL@` is the folder of its worktrees, and each part follows a line with
+//! its name and
+//! its length in bytes.
 
 use std::fs;
 use std::path::Path;

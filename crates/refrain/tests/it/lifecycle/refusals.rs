@@ -326,7 +326,7 @@ fn a_loop_in_a_loop_in_a_loop_is_refused() {
     }
 }
 
-/// Whatever an agent leaves behind is ended with its attempt, so a runner of its own would be too, without a word.
+/// What an agent leaves running is ended with its attempt, so a runner of its own would be too, without a message.
 #[test]
 fn from_inside_an_attempt_nothing_is_handed_to_a_process_of_its_own() {
     let (sandbox, agent) = prepared();

@@ -25,7 +25,7 @@ fn content(sandbox: &Sandbox) -> String {
     sandbox.agent("content", "echo SPEC_PASS")
 }
 
-/// Puts the word there in the iteration that it is told.
+/// Puts the word there in the given iteration.
 fn able_in(sandbox: &Sandbox, iteration: u32) -> String {
     let script = format!(
         "echo try $REFRAIN_ITERATION >> tries.txt\n[ $REFRAIN_ITERATION -lt {iteration} ] || echo good > work.txt"
@@ -235,7 +235,7 @@ fn what_cannot_be_run_is_refused_before_anything() {
             .with_code(2);
         assert!(run.stderr.contains(words), "{}", run.stderr);
     }
-    // Somebody else's tool works there.
+    // Another tool works there.
     write(&sandbox.project().join(".ralph.lock"), format!("{}\n", std::process::id()));
     let run = sandbox.refrain(&words(&agent, &reviewer, &[])).with_code(17);
     assert!(run.stderr.contains(".ralph.lock"), "{}", run.stderr);

@@ -37,7 +37,7 @@ fn what_is_proven_waits_for_a_person_who_approves_it() {
     assert_eq!((&status["verified"], &status["tree"]), (&json!(false), &Value::Null));
     assert_eq!(commits(&sandbox), before, "nothing of it is committed");
     let needs = status["needs"].as_str().unwrap();
-    // What a person is told to type shows what the loop made, and lets it finish.
+    // The printed command shows what the loop made, and lets it finish.
     let diff = needs.split("see what it changed with git -C ").nth(1).unwrap();
     let diff: Vec<_> = diff.split(", then ").next().unwrap().split(' ').skip(1).collect();
     // Nothing that an agent configured is run.
@@ -83,7 +83,7 @@ fn what_was_edited_meanwhile_is_proven_and_asked_about_anew() {
     assert_ne!(status["approval"]["tree"], json!(looked_at));
     let other = sandbox.refrain(&["approve", "job", "--tree", &looked_at]).with_code(17).stderr;
     assert!(other.contains("waits for approval, not tree"), "{other}");
-    // What fails its gate by now is the agent's again, and nobody is asked.
+    // Work that fails its gate by now goes back to the agent, and no approval is asked.
     std::fs::remove_file(sandbox.project().join("work.txt")).unwrap();
     sandbox.approve("job", &[]).with_code(14);
     let told = sandbox.note("told.2");

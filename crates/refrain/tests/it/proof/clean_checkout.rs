@@ -350,7 +350,7 @@ sed -n 's/ tree$//p'); do case $(git ls-tree $old) in *.refrain*run.sh*)";
     assert_eq!(sandbox.status("job")["verified"], false, "{said}");
 }
 
-/// What is behind such a link is in no tree.
+/// The target of such a link is in no tree.
 #[rstest]
 #[case::absolute("ln -sf \"$HOME/sum.sh\" sum.sh", "sum.sh", &[])]
 #[case::absolute_there("ln -sf \"$HOME/sum.sh\" sum.sh", "sum.sh", &["--clean-checkout"])]

@@ -131,7 +131,7 @@ ring
     let agent = sandbox.agent("agent", &agent);
     let start = ["start", "--command", &agent, "--name", "job", "--gate", GATE, "--require-approval", "p"];
     sandbox.refrain(&start).with_code(14);
-    // Whoever asks next does what waits.
+    // The next command also processes the waiting requests.
     sandbox.refrain(&["steer", "job", "Go on."]).with_code(0);
     let status = sandbox.status("job");
     assert_eq!((&status["status"], &status["verified"]), (&json!("blocked"), &json!(false)), "{status}");

@@ -514,7 +514,7 @@ fn a_proof_over_what_its_tree_does_not_show_says_so() {
     let reason = status["reason"].as_str().unwrap();
     assert!(reason.ends_with(" and changes that it does not show"), "{reason}");
 
-    // A checkout elsewhere has none of it: the loop is told so before it begins.
+    // A checkout elsewhere has none of it: the loop is refused before it begins.
     sandbox.refrain(&["archive", "job"]).with_code(0);
     let clean = start(&agent, &["--gate", TESTS, "--clean-checkout", "-m", "1"]);
     let run = sandbox.refrain(&clean).with_code(10);

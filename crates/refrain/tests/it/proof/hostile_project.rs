@@ -253,7 +253,7 @@ fn a_git_folder_in_which_git_would_wait_blocks_the_loop_by_name() {
         let start = ["start", "--command", &agent, "--name", "job", "--gate", "true", "-p", "p"];
         let run = sandbox.refrain(&start).with_code(14);
         assert!(run.stdout.contains(says), "{plant}: {run:?}");
-        // Who looks at it is told the same, and does not wait.
+        // A look at it shows the same, and does not wait.
         let status = sandbox.refrain(&["status", "job"]);
         assert!(format!("{status:?}").contains(says), "{plant}: {status:?}");
         sandbox.nobody_survives();

@@ -120,7 +120,7 @@ fn a_folder_or_file_that_became_a_link_is_put_back(#[case] plants: &str) {
     sandbox.nobody_survives();
 }
 
-/// Whoever has printed nothing yet has no log, and loses the run.
+/// An agent that has printed nothing yet has no log, and loses the run.
 #[test]
 fn what_is_printed_is_not_kept_where_a_link_leads() {
     let sandbox = sandbox();

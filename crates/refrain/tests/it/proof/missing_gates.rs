@@ -125,7 +125,7 @@ fn a_baseline_that_finds_no_program_blocks_the_loop() {
         let needs = status["needs"].as_str().unwrap();
         assert!(needs.starts_with("make ./tool available to gate tests, then refrain resume job"), "{needs}");
         assert!(run.stdout.contains(reason), "{}", run.stdout);
-        // As long as it is missing it is blocked again; once it is there the loop goes on.
+        // As long as it is missing it is blocked again; once it is there the loop continues.
         sandbox.refrain(&["resume", "job"]).with_code(14);
         let tool = sandbox.agent("tool", "exit 0");
         fs::copy(&tool, sandbox.project().join("tool")).unwrap();

@@ -91,7 +91,7 @@ fn run(lab: &Lab, way: Way, script: &str, mistake: Option<(&str, &str)>) -> (Ver
     let agent = sandbox.agent("agent", &format!("{script}\n{CLAIM}"));
     let words = ["start", "--command", &agent, "--name", "job", "-p", "Mend the sum.", "-m", "1"];
     let words = [&words[..], &way.flags(lab)].concat();
-    // Bytecode is told apart by whole seconds.
+    // Python compares bytecode by whole seconds.
     let run =
         sandbox.command(&words).env("PATH", &path(&sandbox, lab)).env("PYTHONDONTWRITEBYTECODE", "1").run();
     let said = format!("{}{}", run.stdout, run.stderr);

@@ -1,4 +1,4 @@
-//! `--success-command`: a required gate that completes the loop by itself, whatever the agent says.
+//! `--success-command`: a required gate that completes the loop by itself, without the agent's claim.
 
 use serde_json::{Value, json};
 use testkit::{Run, Sandbox, write};

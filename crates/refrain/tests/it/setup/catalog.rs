@@ -116,7 +116,7 @@ fn deleting_or_damaging_the_catalog_loses_nothing() {
 #[test]
 fn a_catalog_that_cannot_be_written_harms_neither_a_loop_nor_a_list() {
     let sandbox = sandbox();
-    // A folder in its place: nobody can write that, root neither.
+    // A folder in its place: no process can write that, root neither.
     std::fs::create_dir_all(catalog(&sandbox).join("in the way")).unwrap();
     three(&sandbox);
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What hinders loops, and what dead runners leave behind: found, told, and mended where that is safe.
+//! What hinders loops, and what dead runners leave: found, reported, and repaired if that is safe.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -151,7 +151,7 @@ fn crash_in_a_gate(sandbox: &Sandbox) -> i32 {
 fn crash_of(sandbox: &Sandbox, words: &[&str], id: &str) -> i32 {
     let session = sandbox.spawn(words);
     let pid = sandbox.wait_for_note(&format!("left.{id}")).trim().parse().expect("a pid");
-    // Both stopped, then killed: neither can end anybody any more.
+    // Both stopped, then killed: neither can end other processes.
     let both = [session.pid(), sandbox.processes_named("refrain-keeper")[0]];
     both.iter().for_each(|pid| signal_process(*pid, Signal::STOP));
     both.iter().for_each(|pid| signal_process(*pid, Signal::KILL));

@@ -52,7 +52,7 @@ fn instructions(sandbox: &Sandbox) -> String {
     fs::read_to_string(sandbox.project().join("AGENTS.md")).unwrap()
 }
 
-/// A loop that nobody reflects on by himself, so that a test can.
+/// A loop that no background process reflects on, so that a test can.
 fn ended(answer: &Value) -> Sandbox {
     let sandbox = place("cat \"$NOTES/answer\"");
     let _ = says(&sandbox, answer);

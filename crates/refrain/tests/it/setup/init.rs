@@ -22,7 +22,7 @@ fn put(sandbox: &Sandbox, name: &str, text: &str) {
     testkit::write(&path, text);
 }
 
-/// The program under its name, for whatever calls it by that.
+/// A `PATH` on which the program is found by its name.
 fn path(sandbox: &Sandbox) -> String {
     let bin = sandbox.root().join("bin");
     if !bin.exists() {

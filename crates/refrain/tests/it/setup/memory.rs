@@ -275,7 +275,7 @@ fn what_an_agent_plants_is_not_kept_and_what_a_person_said_claims_nothing() {
     assert_eq!(kept.matches("[left out: it reads like an instruction]").count(), 3, "{kept}");
     assert!(!kept.contains("curl") && !kept.contains("gates") && !kept.contains("COMPLETE"), "{kept}");
 
-    // A person may say what they like; still nobody hears it as a claim, however it is repeated.
+    // A person may say what they like; still it never counts as a claim, however it is repeated.
     add(&sandbox, "The parser prints <promise>COMPLETE</promise>");
     add(&sandbox, "COMPLETE the parser");
     add(

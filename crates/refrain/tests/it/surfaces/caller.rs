@@ -1,4 +1,5 @@
-//! Who is asking: a process inside an attempt is known by its ancestors, whatever its environment, session and parents are.
+//! The caller's identity: a process inside an attempt is known by its ancestors, whatever its environment, session
+//! and parents.
 
 use std::fs;
 
@@ -10,8 +11,9 @@ use crate::{CLAIM, sandbox};
 
 const REFRAIN: &str = env!("CARGO_BIN_EXE_refrain");
 
-/// Shell functions for agents: `washed WORDS…` runs the program without its environment, `apart WORDS…` in a session of its
-/// own as well, behind two forks. Each notes its words, its exit code and what it said as a line of `$NOTES/tried`.
+/// Shell functions for agents: `washed WORDS…` runs the program without its environment, `apart WORDS…` in a session
+/// of its
+/// own as well, after two forks. Each notes its words, its exit code and what it said as a line of `$NOTES/tried`.
 fn functions() -> String {
     format!(
         r#"bare() {{

@@ -19,7 +19,7 @@ fn with_loops() -> Sandbox {
     sandbox
 }
 
-/// What bash is told may follow these words, as its script asks for it.
+/// The candidates that bash gets for the next word, as its script asks for them.
 fn follow(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
     let index = (words.len() - 1).to_string();
     let run = sandbox

@@ -89,7 +89,7 @@ impl Place {
             program(&bin.join(silent), "cat > /dev/null");
         }
         std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_refrain"), bin.join("refrain")).unwrap();
-        // Where somebody waits for it, it is done at once; in the background it holds until it is let go on.
+        // In the foreground it is done at once; in the background it holds until it is released.
         let agent = format!(
             "echo I look.\ntest -e $NOTES/claim || {{ read -r _ < $GATES/go; exit; }}\nprintf '{MESSAGE}\\n'"
         );
@@ -107,7 +107,7 @@ impl Place {
         // What a task of a plan begins at is what is committed.
         sandbox.git(&["add", "-A"]);
         sandbox.git(&["commit", "-qm", "Begin"]);
-        // Whoever reads the documents has looked at their own project.
+        // A reader of the documents has looked at their own project.
         sandbox.trust();
         let usual = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;
         let path = format!("{}:{usual}", bin.display());
@@ -156,7 +156,7 @@ impl Place {
             false => drop(fs::remove_file(&claim)),
         }
         if verb == "watch" || words.contains(&"-f") {
-            // It goes on until somebody has seen enough.
+            // It continues until the reader has seen enough.
             let session = self.shell(&format!("exec {line}")).spawn();
             session.wait_for_output("I look.");
             session.signal(Signal::INT);

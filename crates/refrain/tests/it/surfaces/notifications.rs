@@ -1,4 +1,5 @@
-//! Being told that a loop ended or needs somebody: on a terminal, on a desktop, by a command; and that none of it can do
+//! Notifications that a loop ended or needs a person: on a terminal, on a desktop, by a command; and that none of it
+//! can do
 //! anything to the loop.
 
 use std::fs;

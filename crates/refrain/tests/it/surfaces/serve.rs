@@ -16,7 +16,7 @@ use testkit::{Sandbox, Signal, eventually};
 use self::client::Served;
 use crate::{CLAIM, sandbox};
 
-/// An agent that says a line, and works until somebody opens the gate `go`; then it claims.
+/// An agent that says a line, and works until the test opens the gate `go`; then it claims.
 fn waiting(sandbox: &Sandbox) -> String {
     let _ = sandbox.gate("go");
     sandbox.agent(
@@ -409,7 +409,7 @@ fn a_secret_is_hidden_wherever_a_log_is_cut() {
             "{what} by {step}"
         );
     }
-    // Nor is a piece of it shown to whoever asks from the middle of it.
+    // Nor is a piece of it shown to a client that reads from the middle of it.
     for from in [at - 5, at + 2, at + 20, at + 38] {
         let part = served.gets(&format!("{attempt}/logs/output?from={from}&limit=30")).with_status(200);
         assert!(!part.body.contains("P6q7R8") && !part.body.contains("g7H8"), "{from}: {}", part.body);

@@ -1,4 +1,5 @@
-//! Traces and metrics: what a collector is told of loops, plans and sessions, and that one which is down or hostile can do
+//! Traces and metrics: what a collector receives of loops, plans and sessions, and that one which is down or hostile
+//! can do
 //! nothing to them; and sums for machines and as a picture.
 
 use std::fs;
@@ -85,7 +86,7 @@ fn metrics(sent: &Value) -> Vec<Value> {
     sent["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().cloned().unwrap_or_default()
 }
 
-/// What a metric comes to in all of that: whatever its series, or those with this text among their attributes.
+/// The sum of a metric over all series, or over those with this text among their attributes.
 fn sum(bodies: &[Value], name: &str, with: &str) -> f64 {
     let named = bodies.iter().flat_map(metrics).filter(|metric| metric["name"] == name);
     let points = named.flat_map(|metric| {

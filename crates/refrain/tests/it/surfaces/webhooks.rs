@@ -1,4 +1,5 @@
-//! Webhooks: what one is told of a loop, signed and at least once; and that one which is down, slow or hostile can do nothing
+//! Webhooks: what one receives of a loop, signed and at least once; and that one which is down, slow or hostile can
+//! do nothing
 //! to the loop.
 
 use std::fs;
@@ -45,7 +46,7 @@ fn pair(id: &str, status: &str) -> (String, String) {
     (id.to_owned(), status.to_owned())
 }
 
-/// A URL where nobody listens, and its address.
+/// A URL without a listener, and its address.
 fn nowhere() -> (String, std::net::SocketAddr) {
     let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
     (format!("http://{address}/loops"), address)
@@ -105,7 +106,7 @@ fn one_that_is_down_harms_nothing_and_is_told_later() {
     assert!(start.stderr.contains("the webhook was not told") && start.stderr.contains("resume --all"));
     assert_eq!(sandbox.status("job")["status"], "completed");
     sandbox.refrain(&["verify", "job"]).with_code(0);
-    // What happened before anybody was to be told of it is not told.
+    // Events from before the webhook was configured are not sent.
     let all = || sandbox.refrain(&["resume", "--all"]).with_code(0);
     assert!(all().stderr.contains("the webhook was not told"));
     let receiver = Receiver::start_at(address, []);

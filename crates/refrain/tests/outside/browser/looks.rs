@@ -42,7 +42,7 @@ impl Place {
         write(&self.sandbox.loop_dir("torn").join("journal.jsonl"), "no journal\n");
     }
 
-    /// Looks at a page, wide and narrow: nothing is in anybody's way, nothing is pushed out of sight.
+    /// Looks at a page, wide and narrow: nothing overlaps, nothing is pushed out of sight.
     #[track_caller]
     fn looks(&self, path: &str, shows: &str, name: &str) {
         let browser = &self.browser;

@@ -36,7 +36,7 @@ pub(super) fn read(body: &Value) -> Said {
         }
     }
     said.system = system.join("\n");
-    // A quota probe asks for a single token, whatever tools it names.
+    // A quota probe asks for a single token; its tools are ignored.
     if body["max_tokens"] != 1 {
         let tools = list(&body["tools"]).iter();
         said.tools = tools.map(|offered| tool(&offered["name"], &offered["input_schema"], false)).collect();

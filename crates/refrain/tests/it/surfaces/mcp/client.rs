@@ -122,7 +122,7 @@ impl Client {
         line
     }
 
-    /// Begins a call that waits, and is told how it gets on.
+    /// Begins a call that waits, and receives its progress.
     pub(super) fn begins(&self, tool: &'static str, asked: Value) -> RequestHandle<RoleClient> {
         let params = CallToolRequestParams::new(tool).with_arguments(asked.as_object().unwrap().clone());
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
@@ -200,7 +200,7 @@ impl Client {
     }
 }
 
-/// A client that says whatever it likes.
+/// A client that can send anything.
 pub(super) struct Raw {
     pub(super) session: Session,
     input: ChildStdin,
@@ -219,7 +219,7 @@ impl Raw {
         self.input.flush().unwrap();
     }
 
-    /// Asks, and passes over whatever else is said until the answer.
+    /// Sends a request, and skips other messages until the answer.
     #[track_caller]
     pub(super) fn asks(&mut self, id: u32, method: &str, params: Value) -> Value {
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});

@@ -1,4 +1,4 @@
-//! A client of `refrain serve` that says whatever it likes, byte for byte.
+//! A client of `refrain serve` that can send anything, byte for byte.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -141,7 +141,7 @@ impl Served {
         ))
     }
 
-    /// Listens to what happens, from now on or behind that event.
+    /// Subscribes to events, from now on or after that one.
     pub(super) fn listens(&self, after: Option<&str>) -> Stream {
         let mut stream = self.connects();
         let last = after.map(|id| format!("Last-Event-ID: {id}\r\n")).unwrap_or_default();
@@ -162,7 +162,7 @@ impl Served {
         Stream(reader)
     }
 
-    /// Is told to end, and does.
+    /// Stops it by a signal, and checks that it ends.
     pub(super) fn ends(self) {
         self.ends_by(Signal::TERM);
     }

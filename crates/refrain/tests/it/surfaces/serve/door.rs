@@ -1,4 +1,4 @@
-//! Who is let in: browsers by a link and a cookie, programs by a token, and nobody else.
+//! Who is let in: browsers by a link and a cookie, programs by a token, and no other client.
 
 use std::fs;
 use std::io::{BufReader, Read, Write};
@@ -93,7 +93,7 @@ fn a_cookie_is_given_to_one_name_and_good_under_no_other_nor_as_a_token() {
     served.ends();
 }
 
-/// Browsers go to either loopback by the name, and show their cookie to whoever listens there.
+/// Browsers resolve the name to either loopback address, and send their cookie to any server that listens there.
 #[test]
 fn wherever_its_name_leads_there_is_nobody_else() {
     let sandbox = sandbox();
@@ -249,7 +249,7 @@ fn what_somebody_sends_who_is_not_let_in_is_not_taken_in() {
         let head = format!("POST {path} HTTP/1.1\r\nHost: {}\r\n{more}\r\n\r\n{{", served.host());
         served.says(&head)
     };
-    // What is announced never comes, and nobody waits for it.
+    // The announced body never comes, and the server does not wait for it.
     post("/api/v1/loops", "Content-Length: 900000").with_status(401).says("a token is missing");
     post("/mcp", "Content-Length: 900000").with_status(401);
     post("/start", "Content-Length: 900000\r\nAuthorization: Bearer nobody").with_status(401);

@@ -1,4 +1,4 @@
-//! `refrain serve` with a certificate of its own: a client that trusts it comes from anywhere, and nobody else.
+//! `refrain serve` with a certificate of its own: a client that trusts it comes from anywhere, and no other client.
 
 use std::fs::{self, Permissions};
 use std::io::{BufReader, Read, Write};
@@ -18,7 +18,7 @@ use testkit::Sandbox;
 use super::client::{Reply, Served};
 use crate::sandbox;
 
-/// A certificate that nobody vouches for but itself, and its key, in files.
+/// A self-signed certificate and its key, in files.
 struct Certificate {
     file: PathBuf,
     key: PathBuf,

@@ -144,7 +144,7 @@ pub(super) fn plan_run(world: &World, row: &Row) {
 pub(super) fn pause_and_resume(world: &World, row: &Row) {
     let resume = TABLE.iter().find(|row| row.verb == "resume").unwrap();
     world.at_work("paused");
-    // Its runner ends right behind the event; until then a resumption is refused.
+    // Its runner ends right after the event; until then a resumption is refused.
     let is_paused = || {
         world.sandbox.wait_for_status("paused", "paused");
         let has_no_runner = || (world.sandbox.status("paused")["runner"]["alive"] == false).then_some(());
