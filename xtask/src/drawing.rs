@@ -1,8 +1,7 @@
 //! `docs/architecture.svg`: the crates of the product and which uses which, drawn from the manifests.
 //!
-//! A crate stands one layer above the highest one that it uses. An arrow that others imply is omitted; one that
-//! passes a
-//! layer has a place of its own there, so that it crosses no box.
+//! A crate stands one layer above the highest one that it uses. An arrow that others imply is omitted; one that passes
+//! a layer has a place of its own there, so that it crosses no box.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,9 @@
 //! `cargo xtask e2e`: tests that need more than Rust and git, and are therefore ignored by `cargo test`.
 //!
 //! The tier `agents` runs the real agent programs against a scripted model, `browser` the dashboard in Chromium,
-//! `forge` the
-//! real `gh` against a forge on loopback. Programs are installed and tests built with network access; the tests
-//! themselves run in a network namespace with loopback only, if the machine allows one, so that no program can reach
-//! outside.
+//! `forge` the real `gh` against a forge on loopback. Programs are installed and tests built with network access; the
+//! tests themselves run in a network namespace with loopback only, if the machine allows one, so that no program can
+//! reach outside.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

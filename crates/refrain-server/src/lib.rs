@@ -1,12 +1,9 @@
-//! The server side of Refrain: protocols over which agents and other programs start, watch and control loops. A
-//! request is
-//! checked against its limits and the folders that the person opened, and passed to [`refrain_engine::Service`]. No
-//! loop is
-//! driven here: each has a runner of its own, which outlives this process.
+//! The server side of Refrain: protocols over which agents and other programs start, watch and control loops. A request
+//! is checked against its limits and the folders that the person opened, and passed to [`refrain_engine::Service`]. No
+//! loop is driven here: each has a runner of its own, which outlives this process.
 //!
 //! [`Desk`] is what can be asked over every protocol; [`mcp`] speaks the Model Context Protocol, [`http`] serves
-//! browsers and
-//! programs, [`slack`] connects to Slack.
+//! browsers and programs, [`slack`] connects to Slack.
 
 mod desk;
 pub mod http;

@@ -1,6 +1,5 @@
-//! Reads from the engine and sends it requests, on threads of their own. Updates within a tenth of a second are sent
-//! as one,
-//! so that a busy agent costs no more than a slow one.
+//! Reads from the engine and sends it requests, on threads of their own. Updates within a tenth of a second are sent as
+//! one, so that a busy agent costs no more than a slow one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

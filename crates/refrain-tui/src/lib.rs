@@ -1,11 +1,9 @@
 //! The terminal user interface: `refrain top`.
 //!
-//! The state is a value, the `model`; `update` takes a message and returns the effects to run; `view` draws the
-//! model. All three
-//! are pure. Messages come from `terminal` (keys, mouse, signals) and `feed` (the engine), each on threads of their
-//! own, through
-//! one bounded channel. Nothing runs while nothing happens, except a clock once a second while a running loop is on
-//! the screen.
+//! The state is a value, the `model`; `update` takes a message and returns the effects to run; `view` draws the model.
+//! All three are pure. Messages come from `terminal` (keys, mouse, signals) and `feed` (the engine), each on threads of
+//! their own, through one bounded channel. Nothing runs while nothing happens, except a clock once a second while a
+//! running loop is on the screen.
 
 mod feed;
 mod input;

@@ -1,6 +1,5 @@
 //! Starts and stops the notifier of a loop or plan that this process drives. The ways of `notify` report long waits;
-//! the configured
-//! webhook gets waits and every end. A failed notification is reported once and changes nothing.
+//! the configured webhook gets waits and every end. A failed notification is reported once and changes nothing.
 
 use std::io;
 

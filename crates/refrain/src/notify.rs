@@ -1,6 +1,5 @@
-//! Notifies a person who looks elsewhere that a loop ended or needs them: on the terminal they watch, on their
-//! desktop, or
-//! by their own command. It runs after the end, and its failure changes nothing.
+//! Notifies a person who looks elsewhere that a loop ended or needs them: on the terminal they watch, on their desktop,
+//! or by their own command. It runs after the end, and its failure changes nothing.
 //!
 //! What an agent or a provider said is data here too: no control character, no markup, no shell.
 
@@ -166,8 +165,7 @@ fn ring(context: &Context, message: &Message) -> bool {
 }
 
 /// The escape sequence that makes a terminal show a notification: OSC 777 or OSC 9, chosen by `TERM`. A terminal that
-/// knows
-/// neither ignores it and rings its bell.
+/// knows neither ignores it and rings its bell.
 fn sequence(title: &str, body: &str, term: &str, in_tmux: bool) -> String {
     let notification = match term {
         "" | "dumb" => String::new(),

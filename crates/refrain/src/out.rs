@@ -68,8 +68,7 @@ pub(crate) fn tell_note(note: String) {
 }
 
 /// Prints a line on standard error. On a terminal it is wrapped at the terminal's width, and continuation lines are
-/// indented
-/// two columns after the margin.
+/// indented two columns after the margin.
 pub(crate) fn tell_line(margin: &str, text: &str) {
     let text = printable(text).replace('\n', " ");
     tell(&(phrase::broken(margin, margin.len() + 2, &text, Target::Stderr.width()) + "\n"));

@@ -1,6 +1,5 @@
-//! A gate at which an agent waits until the test lets it pass: a FIFO that the test holds open, so that neither side
-//! is lost,
-//! whichever comes first.
+//! A gate at which an agent waits until the test lets it pass: a FIFO that the test holds open, so that neither side is
+//! lost, whichever comes first.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

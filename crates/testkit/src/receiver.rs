@@ -1,6 +1,5 @@
-//! A receiver of webhooks and other HTTP requests on loopback: it keeps what it is sent, and answers as scripted,
-//! with 200 by
-//! default.
+//! A receiver of webhooks and other HTTP requests on loopback: it keeps what it is sent, and answers as scripted, with
+//! 200 by default.
 
 use std::collections::VecDeque;
 use std::io::BufReader;

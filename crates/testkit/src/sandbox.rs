@@ -334,8 +334,8 @@ pub fn write(path: &Path, text: impl AsRef<[u8]>) {
     fs::write(path, text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// Tests run from a background job inherit ignored signals, and then nothing that a test starts could be
-/// interrupted. A handler, unlike an ignored signal, does not outlive exec; this one has the default effect.
+/// Tests run from a background job inherit ignored signals, and then nothing that a test starts could be interrupted. A
+/// handler, unlike an ignored signal, does not outlive exec; this one has the default effect.
 fn heed_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -1,6 +1,5 @@
 //! What callers receive, with the names of seed 003 (section 6.1): what a model needs to know of a loop. It is less
-//! than
-//! `status --json` prints, because every word costs the caller tokens.
+//! than `status --json` prints, because every word costs the caller tokens.
 
 use jiff::Timestamp;
 use refrain_core::LoopId;

@@ -1,5 +1,4 @@
-//! Which folders are open, and which projects lie there. A path that a caller names is resolved first, links
-//! followed,
+//! Which folders are open, and which projects lie there. A path that a caller names is resolved first, links followed,
 //! and then has to lie inside a folder that the person opened (issue 8): paths are never compared as text.
 
 use std::collections::BTreeSet;
@@ -155,8 +154,7 @@ impl Desk {
     }
 
     /// Whether the project has this loop or plan, and it works in an open folder: if a project is open only in part,
-    /// its other
-    /// loops are hidden.
+    /// its other loops are hidden.
     pub(super) fn sees(&self, service: &Service, id: &LoopId) -> bool {
         if service.find(id).is_err() {
             return false;

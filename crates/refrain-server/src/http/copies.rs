@@ -1,6 +1,5 @@
-//! Single flight: requests for the same page share one response while it is made, because every page that shows a
-//! loop reloads
-//! at the same moment. A response begun before a request arrived is not used for it: it may miss the event that
+//! Single flight: requests for the same page share one response while it is made, because every page that shows a loop
+//! reloads at the same moment. A response begun before a request arrived is not used for it: it may miss the event that
 //! caused the request.
 
 use std::collections::HashMap;

@@ -26,8 +26,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
 /// Accepts only requests under a name of this server, against DNS rebinding. A browser that came under a name for
-/// programs is
-/// redirected to the one for browsers, as it would send its cookie to every server at this one.
+/// programs is redirected to the one for browsers, as it would send its cookie to every server at this one.
 pub(super) async fn check_host(
     State(door): State<Arc<AppState>>,
     mut request: Request,

@@ -1,18 +1,13 @@
 //! The event stream: every subscriber learns that something was recorded or printed. One thread watches the journals
-//! while
-//! there are subscribers, and nothing runs while nothing changes.
+//! while there are subscribers, and nothing runs while nothing changes.
 //!
 //! Journals are the truth; an event only says where to read. No event is lost: recent events are kept, numbered from
-//! the start
-//! of the watch, and an event's id is `BEGINNING-NUMBER-MILLISECONDS`. A subscriber that returns with the id of its
-//! last event
-//! gets all later ones from what is kept. If that no longer reaches back, or the watch is newer (another server, or
-//! no
-//! subscriber for a while), they come from the journals, from a little before that moment. So an event may come
-//! twice, and is
-//! recognized by its loop and number. Until the last missed event is sent, ids name no stream ([`CATCHING_UP`]), so a
-//! broken
-//! connection catches up again from where it broke. If too much was missed, `reset` tells the subscriber to reload.
+//! the start of the watch, and an event's id is `BEGINNING-NUMBER-MILLISECONDS`. A subscriber that returns with the id
+//! of its last event gets all later ones from what is kept. If that no longer reaches back, or the watch is newer
+//! (another server, or no subscriber for a while), they come from the journals, from a little before that moment. So an
+//! event may come twice, and is recognized by its loop and number. Until the last missed event is sent, ids name no
+//! stream ([`CATCHING_UP`]), so a broken connection catches up again from where it broke. If too much was missed,
+//! `reset` tells the subscriber to reload.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;

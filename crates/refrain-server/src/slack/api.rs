@@ -1,6 +1,5 @@
 //! The part of Slack's Web API that we use: each call has a timeout, writes to a channel respect Slack's rate limit,
-//! and each
-//! answer becomes a result for the caller.
+//! and each answer becomes a result for the caller.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

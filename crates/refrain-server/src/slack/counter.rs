@@ -1,6 +1,5 @@
 //! Executes a request from Slack once: through the same [`Desk`](crate::Desk) as every other protocol, and only for
-//! users
-//! that the configuration names.
+//! users that the configuration names.
 
 use std::time::Duration;
 

@@ -1,12 +1,9 @@
 //! Slack: users start loops there and see them, each in one message that changes with the loop (seed-systems 6.5). It
-//! is a
-//! surface like every other: requests go to the [`Desk`], messages come from the journals by a cursor that is kept
-//! beside each.
-//! If Slack or this process is down, no loop is harmed and no message is lost.
+//! is a surface like every other: requests go to the [`Desk`], messages come from the journals by a cursor that is kept
+//! beside each. If Slack or this process is down, no loop is harmed and no message is lost.
 //!
 //! [`words`] and [`heard`] parse what comes in, [`face`] renders a loop, [`owed`] finds the next message: all pure.
-//! [`socket`]
-//! listens, [`api`] calls Slack, [`counter`] executes requests, [`teller`] keeps one loop's message current.
+//! [`socket`] listens, [`api`] calls Slack, [`counter`] executes requests, [`teller`] keeps one loop's message current.
 
 mod api;
 mod counter;
@@ -102,8 +99,7 @@ impl Slack {
     }
 
     /// Opens all that is needed before anything is sent: the tokens, the projects, and the lock against a second
-    /// process of this
-    /// user.
+    /// process of this user.
     ///
     /// # Errors
     /// [`SlackError`]; nothing was begun then.

@@ -1,6 +1,5 @@
 //! The next message Slack needs of a loop, from the loop's status and what was sent. Pure: a process that continues
-//! after a
-//! crash or an outage comes to the same result.
+//! after a crash or an outage comes to the same result.
 
 use refrain_core::view::StatusWord;
 use refrain_engine::{Sent, Talk};

@@ -1,6 +1,5 @@
 //! Keeps Slack's message of one loop current: look, do the next deed, note it, wait. A deed is noted before and after
-//! it, so
-//! that a process that continues after a crash knows what may have been done, and asks Slack.
+//! it, so that a process that continues after a crash knows what may have been done, and asks Slack.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

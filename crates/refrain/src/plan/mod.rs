@@ -1,6 +1,5 @@
-//! How a plan is shown to people: its status ([`board`]) and its events ([`telling`]), as text. When they are shown
-//! is decided
-//! in `cmd::plan` and [`screen`].
+//! How a plan is shown to people: its status ([`board`]) and its events ([`telling`]), as text. When they are shown is
+//! decided in `cmd::plan` and [`screen`].
 
 pub(crate) mod board;
 pub(crate) mod left;

@@ -1,6 +1,5 @@
 //! A person's view of a running plan: its events, and the current iteration and the result of each task's loop. The
-//! output of
-//! agents stays in their logs: mixed output of several would be unreadable.
+//! output of agents stays in their logs: mixed output of several would be unreadable.
 
 use std::collections::HashMap;
 use std::sync::mpsc::{self, Receiver};

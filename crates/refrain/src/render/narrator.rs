@@ -1,6 +1,5 @@
 //! What a person sees of a running loop, in order: the agent's output as it comes, and messages about the loop. The
-//! same on
-//! every screen; the screen decides where to show it.
+//! same on every screen; the screen decides where to show it.
 //!
 //! Agent output is data: control characters never reach the terminal.
 

@@ -100,9 +100,8 @@ pub(crate) fn rows(rows: &[Row], margin: &str, column: usize, width: Option<usiz
     text
 }
 
-/// The text after `begin`, in lines of at most `width` that are aligned below its first character; at the left edge
-/// of a
-/// terminal too narrow for that. One line without a terminal.
+/// The text after `begin`, in lines of at most `width` that are aligned below its first character; at the left edge of
+/// a terminal too narrow for that. One line without a terminal.
 pub(crate) fn broken(begin: &str, column: usize, text: &str, width: Option<usize>) -> String {
     let Some(columns) = width else { return format!("{begin}{text}") };
     let indent = indent(column, width);

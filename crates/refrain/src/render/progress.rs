@@ -1,6 +1,5 @@
 //! How a loop progresses, in words for people: what its critic said, that another agent continues, where unverified
-//! work is
-//! kept.
+//! work is kept.
 
 use refrain_core::event::{CritiqueFinished, Pushed};
 use refrain_core::git::{Oid, RepoPath};

@@ -37,8 +37,7 @@ pub(crate) fn plain(_: usize, cell: &str) -> String {
 const NARROWEST: usize = 10;
 
 /// The lines of a table, its header first. With `width`, they are at most so wide; the first column is always shown,
-/// and cut
-/// if the terminal is narrower than it.
+/// and cut if the terminal is narrower than it.
 pub(crate) fn lines(columns: &[Column<'_>], width: Option<usize>) -> Vec<String> {
     let rows = columns.first().map_or(0, |column| column.cells.len());
     let mut lines = vec![String::new(); rows + 1];

@@ -401,8 +401,8 @@ pub(crate) fn digest(state: &LoopState, width: Option<usize>) -> String {
 /// How long an agent may be silent before that is worth a word.
 const SILENT: i64 = 10;
 
-/// What is waited for, and the time left; nothing for a wait too short to mention. `heard` is when the agent
-/// last printed something.
+/// What is waited for, and the time left; nothing for a wait too short to mention. `heard` is when the agent last
+/// printed something.
 pub(crate) fn going_on(state: &LoopState, heard: Timestamp, now: Timestamp) -> Option<String> {
     let id = &state.spec.id;
     let since = |then: Timestamp| now.duration_since(then).as_secs().max(0);

@@ -1,6 +1,5 @@
 //! What the real programs report to the doctor: their version, and whether a user is logged in; with a login, and
-//! without
-//! one. None of it reaches the model.
+//! without one. None of it reaches the model.
 
 use serde_json::Value;
 use testkit::{Agent, eventually};

@@ -1,6 +1,5 @@
-//! A plan for the package `slugs` as a person would write one: thirteen tasks in five waves; and a model that works
-//! on it only
-//! by its prompts.
+//! A plan for the package `slugs` as a person would write one: thirteen tasks in five waves; and a model that works on
+//! it only by its prompts.
 //!
 //! Side by side, 4 and 5 change the same lines, and so do 11 and 12. What 7 and 8 make merges cleanly, and fails the tests
 //! only together. One after the other, 8 is the first to see that.

@@ -182,8 +182,7 @@ fn two_sessions_of_claude_in_one_project_do_not_meet() {
 }
 
 /// A loop that the agent starts by itself, as a program without our commands is instructed to, and that its hook
-/// drives:
-/// three iterations, a claim refused by the gate, and one that is verified.
+/// drives: three iterations, a claim refused by the gate, and one that is verified.
 #[rstest]
 #[case::codex(Agent::Codex)]
 #[case::gemini(Agent::Gemini)]

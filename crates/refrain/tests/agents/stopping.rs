@@ -27,8 +27,7 @@ fn is_cancelled_in_a_tool(agent: Agent) {
 }
 
 /// The model says nothing: the attempt is stopped at its limit and charged, and the loop continues. OpenCode prints
-/// nothing
-/// before its model answers: whether it was up is unknown, so that is refunded.
+/// nothing before its model answers: whether it was up is unknown, so that is refunded.
 #[track_caller]
 fn hangs_past_its_limit(agent: Agent) {
     let bench = Bench::new(agent, [Turn::hang()]);

@@ -49,8 +49,7 @@ impl Real {
     }
 
     /// Any agent, asking the model at a URL: [`Model::url`] or that of a lane. Its files are written into `home`.
-    /// Gemini
-    /// needs a home for each of its runs: it may leave a lock that makes the next one wait.
+    /// Gemini needs a home for each of its runs: it may leave a lock that makes the next one wait.
     #[must_use]
     pub fn new(agent: Agent, url: &str, home: &Path) -> Self {
         let program = agent.program().unwrap_or_else(|| {

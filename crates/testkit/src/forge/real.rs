@@ -9,8 +9,8 @@ use std::thread::spawn;
 
 use crate::write;
 
-/// Removes the substitute program and configures the real one. The socket is served until the test's process ends;
-/// it is unreachable once the folder is gone.
+/// Removes the substitute program and configures the real one. The socket is served until the test's process ends; it
+/// is unreachable once the folder is gone.
 pub(super) fn settle(root: &Path, host: &str, port: u16) {
     fs::remove_file(root.join("bin/gh")).expect("it was just put there");
     let (config, socket) = (root.join("gh"), root.join("gh.socket"));

@@ -22,10 +22,9 @@ pub(crate) struct Tools {
     built: PathBuf,
     pub(crate) strace: Option<PathBuf>,
     /// Where sandboxes are made: below the target folder, because /tmp may be memory, on which a sync costs nothing.
-    /// Nothing small is removed before all has been measured: for minutes after a file was deleted, ext4 checks
-    /// before each
-    /// new one whether its place is free for long enough, and hundreds of deletions doubled the CPU of the following
-    /// runs.
+    /// Nothing small is removed before all has been measured: for minutes after a file was deleted, ext4 checks before
+    /// each new one whether its place is free for long enough, and hundreds of deletions doubled the CPU of the
+    /// following runs.
     pub(crate) scratch: PathBuf,
     /// Held for the life of the run: two at once would measure each other, and share the scratch folder.
     _alone: File,

@@ -1,5 +1,5 @@
-//! What ten thousand iterations leave on disk, asked of the engine as a library, because no loop runs that often:
-//! bytes written by a late iteration against an early one, and how long such a journal takes to open.
+//! What ten thousand iterations leave on disk, asked of the engine as a library, because no loop runs that often: bytes
+//! written by a late iteration against an early one, and how long such a journal takes to open.
 //!
 //! The measuring is done by an example of refrain-engine, which knows the library: `growth DIR ITERATIONS` prints one JSON object with
 //! `bytes_per_iteration_at_10`, `bytes_per_iteration_at_1000` and `open_10k_ms`.

@@ -105,8 +105,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Watches until the end; the sum over the program's processes of their peak memory in KiB, without the agent's.
-    /// A little more than was ever in use at once, since their peaks need not coincide.
+    /// Watches until the end; the sum over the program's processes of their peak memory in KiB, without the agent's. A
+    /// little more than was ever in use at once, since their peaks need not coincide.
     pub(crate) fn watch_memory(&mut self, tools: &Tools) -> Result<f64> {
         let mut peaks: HashMap<i32, u64> = HashMap::new();
         let from = Instant::now();

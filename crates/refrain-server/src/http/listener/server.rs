@@ -36,8 +36,7 @@ use crate::http::listener::stop::{Stop, stopped};
 use crate::http::{Address, guard, login, pages, routes};
 use crate::mcp;
 
-/// The most connections at a time. At the limit the oldest unauthenticated one is closed; new ones wait in the
-/// system's
+/// The most connections at a time. At the limit the oldest unauthenticated one is closed; new ones wait in the system's
 /// queue.
 const MOST: usize = 256;
 /// How long a client may take for the head of a request, and be silent between two.

@@ -1,6 +1,5 @@
-//! `refrain hook EVENT`: called by agents when something happens in a session. It always exits 0 and prints valid
-//! JSON or
-//! nothing: on any error the session continues as it likes (contract.md).
+//! `refrain hook EVENT`: called by agents when something happens in a session. It always exits 0 and prints valid JSON
+//! or nothing: on any error the session continues as it likes (contract.md).
 
 use std::io::Read;
 use std::process::ExitCode;

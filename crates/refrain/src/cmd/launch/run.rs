@@ -1,6 +1,5 @@
 //! `refrain run`: one task until its tests pass and a reviewer confirms its specification (seed 004). It is `start`
-//! with
-//! its own options for the gates; all else comes from the options and the configuration of `start`.
+//! with its own options for the gates; all else comes from the options and the configuration of `start`.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;

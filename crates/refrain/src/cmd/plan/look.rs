@@ -25,8 +25,7 @@ pub(super) struct LookArgs {
 }
 
 /// Hides options that do not change what is shown, except those about gates: they are accepted, so that the command
-/// line of
-/// `plan run` works, and not offered.
+/// line of `plan run` works, and not offered.
 #[derive(Debug)]
 struct OnlyProof;
 

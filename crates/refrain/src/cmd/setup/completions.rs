@@ -1,5 +1,4 @@
-//! `refrain completions`, and the answers to the shells that its scripts set up: verbs and options from the
-//! definition,
+//! `refrain completions`, and the answers to the shells that its scripts set up: verbs and options from the definition,
 //! ids from existing loops, names from the configuration. No other module deals with completion.
 //!
 //! A shell asks while the user types: what cannot be found out is omitted without a message, and nothing is written.

@@ -1,6 +1,5 @@
 //! Ways of working (`research`, `implement`, those of the configuration) and until when a loop continues: seed 002's
-//! command
-//! lines, and what agents say of their iterations in one line.
+//! command lines, and what agents say of their iterations in one line.
 
 use rstest::rstest;
 use serde_json::{Value, json};

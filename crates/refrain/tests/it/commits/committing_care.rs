@@ -1,6 +1,5 @@
 //! What a loop reports of its repository to avoid surprises: secrets in the history, hooks that take too much, lost
-//! commits,
-//! who made which commit, worktrees that are kept or gone.
+//! commits, who made which commit, worktrees that are kept or gone.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,6 +1,5 @@
 //! `status: blocked` in `state.md` between two iterations, which is granted one more; and an iteration's time limit,
-//! with the
-//! grace time after it.
+//! with the grace time after it.
 
 use serde_json::json;
 

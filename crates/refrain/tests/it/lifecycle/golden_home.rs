@@ -2,10 +2,8 @@
 //! trust and the list of projects.
 //!
 //! `golden/home-0.1.0.txt` is what the program of 0.1.0 wrote, as text: its paths begin with `@ROOT@`, its repository
-//! is
-//! the output of `git fast-export --all`, `@POOL@` is the folder of its worktrees, and each part follows a line with
-//! its name and
-//! its length in bytes.
+//! is the output of `git fast-export --all`, `@POOL@` is the folder of its worktrees, and each part follows a line with
+//! its name and its length in bytes.
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! Agents that print too much, read too little, leave child processes, or will not end; runners, keepers and wrappers
-//! that
-//! are killed. After each: no process survives, and what was printed is kept.
+//! that are killed. After each: no process survives, and what was printed is kept.
 
 use serde_json::json;
 use testkit::{Sandbox, Session, Signal, signal_process};

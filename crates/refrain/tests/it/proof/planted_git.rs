@@ -1,6 +1,5 @@
 //! What an agent plants in git is not run by Refrain's own git: hooks, filters, signing programs, a `git` of its own,
-//! with or
-//! without a repository in the repository. What the user set up before is run, and no process of it lives on.
+//! with or without a repository in the repository. What the user set up before is run, and no process of it lives on.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

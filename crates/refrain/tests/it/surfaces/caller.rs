@@ -11,9 +11,8 @@ use crate::{CLAIM, sandbox};
 
 const REFRAIN: &str = env!("CARGO_BIN_EXE_refrain");
 
-/// Shell functions for agents: `washed WORDS…` runs the program without its environment, `apart WORDS…` in a session
-/// of its
-/// own as well, after two forks. Each notes its words, its exit code and what it said as a line of `$NOTES/tried`.
+/// Shell functions for agents: `washed WORDS…` runs the program without its environment, `apart WORDS…` in a session of
+/// its own as well, after two forks. Each notes its words, its exit code and what it said as a line of `$NOTES/tried`.
 fn functions() -> String {
     format!(
         r#"bare() {{

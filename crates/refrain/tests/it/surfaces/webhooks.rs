@@ -1,6 +1,5 @@
-//! Webhooks: what one receives of a loop, signed and at least once; and that one which is down, slow or hostile can
-//! do nothing
-//! to the loop.
+//! Webhooks: what one receives of a loop, signed and at least once; and that one which is down, slow or hostile can do
+//! nothing to the loop.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};

@@ -1,6 +1,5 @@
 //! `refrain tick begin`: a session starts a loop or continues one. What the person typed after the session's command
-//! comes
-//! as one text; all else is as with `start`.
+//! comes as one text; all else is as with `start`.
 
 use std::io::Read;
 use std::process::ExitCode;
@@ -246,8 +245,7 @@ fn options() -> Vec<(String, bool)> {
 }
 
 /// Options with their values before the prompt, the prompt, options after it. A prompt may hold anything, unclosed
-/// quotes
-/// too.
+/// quotes too.
 fn split<'a>(text: &'a str, options: &[(String, bool)]) -> (&'a str, &'a str, &'a str) {
     let known = |word: &str| {
         let name = word.split('=').next().unwrap_or_default();
@@ -297,9 +295,8 @@ fn merged(given: Typed, typed: Typed) -> Typed {
     }
 }
 
-/// The loop of this command that a session continues without naming it: the only one that runs. Among several, only
-/// one of
-/// this very session is chosen.
+/// The loop of this command that a session continues without naming it: the only one that runs. Among several, only one
+/// of this very session is chosen.
 fn last(service: &Service, command: &str, session: Option<&str>) -> Result<LoopId, RequestError> {
     let open = service.open_in_session(command)?;
     let is_own = |state: &&LoopState| {
