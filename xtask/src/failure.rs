@@ -1,5 +1,4 @@
-//! The one error of this tool: a sentence for the person who ran it. Nothing here is caught and acted upon, so kinds
-//! would have no reader.
+//! The one error type of this tool: a sentence for the person who ran it. No error is handled by kind, so it has none.
 
 use std::fmt;
 

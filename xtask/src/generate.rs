@@ -1,7 +1,7 @@
-//! `cargo xtask generate`: files that are made from the program and kept in the repository for their readers.
+//! `cargo xtask generate`: files in the repository that are made from the program.
 //!
 //! The program itself writes them (`refrain generate DIR`, hidden), because its types and its command line are their
-//! source. Kept are `docs/schema/` and `docs/cli.md`; man pages and completions are made where they are used.
+//! source: `docs/schema/` and `docs/cli.md`. Man pages and completions are made when they are installed.
 //! `docs/architecture.svg` is drawn here, from the manifests.
 
 use std::collections::BTreeMap;

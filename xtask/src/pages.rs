@@ -1,4 +1,4 @@
-//! The pages about the code, `docs/architecture.md` and one page per crate, as the check and the search read them.
+//! Reads the pages about the code, `docs/architecture.md` and one page for each crate, for the check and the search.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Processes, environment and clock: what the lints reserve for one room of the product, and this tool does here.
+//! Processes, environment and clock: the lints reserve them for one crate of the product; this tool uses them here.
 
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};

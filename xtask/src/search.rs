@@ -1,4 +1,4 @@
-//! `cargo xtask where WORDS`: which file to change, from the pages about the code.
+//! `cargo xtask where WORDS`: finds the file to change, from the pages about the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What cargo knows about the workspace: its folders, packages, dependencies and targets.
+//! Reads cargo metadata: the workspace's folders, packages, dependencies and targets.
 
 use std::path::{Path, PathBuf};
 

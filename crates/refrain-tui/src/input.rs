@@ -1,4 +1,4 @@
-//! A line that a person types.
+//! A text input line.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

@@ -1,4 +1,5 @@
-//! What is shown, as a value: nothing here reads or writes anything. [`crate::update`] changes it, [`crate::view`] shows it.
+//! The state of the user interface: nothing here reads or writes anything. [`crate::update`] changes it,
+//! [`crate::view`] draws it.
 
 use std::sync::Arc;
 

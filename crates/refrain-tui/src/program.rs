@@ -1,5 +1,5 @@
-//! What the program around this surface brings along: its words for what happens, and its verbs. What is said here of a loop
-//! and what is done to it is said and done as on the command line.
+//! The interface to the program around this crate: its texts for events, and its verbs. Both are those of the command
+//! line.
 
 use jiff::Timestamp;
 use refrain_core::r#loop::{Grant, LoopState};

@@ -1,4 +1,4 @@
-//! The person's terminal: taken at the begin, given back on every way out, and listened to.
+//! The user's terminal: set up at the start, restored on every exit, and the source of input.
 
 use std::io::{self, Read, Stdout, stdout};
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,4 @@
-//! Screens as they look, at several sizes, and what keys and the mouse do to them.
+//! Snapshots of screens at several sizes, and the effects of keys and the mouse.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Text for cells: styled text as this program writes it, in lines of a width.
+//! Converts this program's styled text into lines of a given width.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What changes what is shown: keys, the mouse, and news. Answers with what is to be done outside of it.
+//! Applies keys, the mouse and engine messages to the model, and returns the effects to run.
 
 use crossterm::event::{
     Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,

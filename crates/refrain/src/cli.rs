@@ -1,5 +1,5 @@
-//! The command line as a whole: which verbs there are, and what each leads to. The loop verbs stand at the top level and
-//! under `loop`, from one definition.
+//! The command line as a whole: all verbs and their handlers. The loop verbs stand at the top level and under `loop`,
+//! from one definition.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The table against the definition, and each kind of row.
+//! Tests of the table of effects: it matches the definition, and each kind of row works.
 
 use std::collections::{BTreeMap, BTreeSet};
 

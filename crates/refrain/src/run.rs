@@ -1,4 +1,4 @@
-//! Driving a loop in this process, with a person or a script watching: what `start` and `resume` share.
+//! Drives a loop in this process, watched by a person or a script: shared by `start` and `resume`.
 
 use std::process::ExitCode;
 

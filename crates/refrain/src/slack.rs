@@ -1,4 +1,4 @@
-//! Slack beside what `serve` serves, where it is configured. What hinders it is said, and hinders nothing else.
+//! Slack beside `serve`, if it is configured. A problem with it is reported, and the server runs without it.
 
 use refrain_app::Context;
 use refrain_engine::config::Chosen;

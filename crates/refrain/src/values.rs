@@ -1,5 +1,5 @@
-//! What people type, turned into values, each refusal naming the value and what is accepted; and what the surroundings
-//! say. Nothing past here reads the environment or sees a raw text.
+//! Parsers of command line values: each error names the value and what is accepted. Also the only reader of the
+//! environment: other modules get parsed values.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What tests take from npm: each version in a folder of its own, put there whole or not at all.
+//! Packages from npm for tests: each version in a folder of its own, put there whole or not at all.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

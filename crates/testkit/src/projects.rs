@@ -1,5 +1,5 @@
-//! Small projects as people publish them, each with its own test runner, two faults in its code, and tests that tell of
-//! both. Their files lie in `projects/`, what mends them in `mended/` beside them. Agents that work on them are the tests' own.
+//! Small sample projects, each with its own test runner, two faults in its code, and tests for both. Their files are in
+//! `projects/`, the fixed files in `mended/` beside them. The tests bring their own agents.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

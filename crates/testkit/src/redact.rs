@@ -1,4 +1,4 @@
-//! Output with what differs from run to run replaced, so that whole outputs can stand in a test.
+//! Replaces what differs from run to run, so that a test can compare whole outputs.
 
 /// Replaces, word by word: durations (`0.1s`, `1m 2s` → `[took]`), times of day and timestamps (`[time]`), the number
 /// after `pid` (`[pid]`), and the word after `on` that follows a pid (`[host]`). `roots` are paths and their names.

@@ -1,4 +1,4 @@
-//! One session with the program: what is given to it, what came out of it, and what can be done to it on the way.
+//! One session with the program: its arguments and input, its output, and signals to it.
 
 use std::fs::{self, File};
 use std::os::unix::process::{CommandExt, ExitStatusExt};

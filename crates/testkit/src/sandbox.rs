@@ -1,4 +1,4 @@
-//! The place itself.
+//! The sandbox: its folders, its environment, and its cleanup.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,5 @@
-//! Waiting for what another process does. The only place in the tests that sleeps: a condition is looked at again and
-//! again, with a short back-off, until it holds or a deadline has passed.
+//! Waiting for other processes. The only place in the tests that sleeps: a condition is polled with a short back-off
+//! until it holds or a deadline has passed.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! docs/performance.md: the figures of one run, the machine they come from, and how to repeat them.
+//! Writes docs/performance.md: the figures of one run, the machine they come from, and how to repeat them.
 
 use std::fs;
 use std::path::Path;

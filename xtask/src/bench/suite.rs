@@ -1,4 +1,4 @@
-//! The list of subjects and how they are run one after the other.
+//! The list of subjects, and the run of one after the other.
 
 use std::time::Instant;
 

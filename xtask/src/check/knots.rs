@@ -1,5 +1,5 @@
-//! Knots: files of one crate that import each other in a circle. Small ones are harmless; in a large one nothing can be read,
-//! moved or tested by itself. Imports are read as text, re-exports are followed.
+//! Import cycles between files of one crate. Small ones are harmless; in a large one no file can be read, moved or
+//! tested by itself. Imports are read as text, re-exports are followed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

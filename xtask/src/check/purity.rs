@@ -1,7 +1,7 @@
-//! refrain-core decides and does nothing: no file, process, clock, chance or thread is within its reach.
+//! refrain-core decides and has no effects: it uses no file, process, clock, randomness or thread.
 //!
-//! What is searched is the text of its sources without comments and tests. That is no proof, but it catches what
-//! happens: a convenient `Timestamp::now()` in the middle of a decision, which would make a run impossible to replay.
+//! The check searches the text of its sources without comments and tests. That is no proof, but it catches the usual
+//! mistake: a convenient `Timestamp::now()` in the middle of a decision, which would make a run impossible to replay.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Reading Rust as text, as far as the checks need it: without its comments, and without its tests.
+//! Reads Rust as text for the checks: without comments and tests.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What can be done with one loop, or plan, that is named by its project and its id: what the command line does, and no more.
+//! Actions on one loop or plan, named by its project and id: the same as on the command line.
 
 use refrain_app::verbs::approve::{Approve, approve_detached};
 use refrain_app::verbs::archive::archive;

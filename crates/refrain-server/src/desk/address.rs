@@ -1,5 +1,5 @@
-//! The addresses under which loops can be read: `refrain://PROJECT/loops/ID/state`, and `…/journal`, of which a page is asked
-//! for by `?from=NUMBER&limit=NUMBER`.
+//! The addresses of readable resources: `refrain://PROJECT/loops/ID/state`, and `…/journal` with
+//! `?from=NUMBER&limit=NUMBER` for a page.
 
 use std::fmt;
 use std::str::FromStr;

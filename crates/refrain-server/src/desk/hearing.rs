@@ -1,4 +1,4 @@
-//! What an attempt's agent did, as far as it says so: the last of it, a part, or what of it has some words in it.
+//! The activity of an attempt's agent: the end of it, a part, or the lines that contain some words.
 
 use std::ops::ControlFlow;
 

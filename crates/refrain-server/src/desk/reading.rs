@@ -1,5 +1,5 @@
-//! Reading what is kept of a loop, as far as it may leave the machine: its `state.md`, its journal, the loop as others have it;
-//! whether all of that is as it was written; and what all loops used.
+//! Reads stored data of a loop, without secrets: its `state.md`, its journal, its export; verifies the journal; and
+//! sums the usage of all loops.
 
 use std::fmt;
 

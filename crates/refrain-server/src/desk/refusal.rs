@@ -1,4 +1,4 @@
-//! Why something was not done, in one clear line that names the value and what is accepted.
+//! Errors for callers: one clear line that names the value and what is accepted.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Looking: how a loop stands, which there are, and what shows that one is done.
+//! Read requests: the status of a loop, the list of loops, and reports.
 
 use std::cmp::Reverse;
 

@@ -1,4 +1,4 @@
-//! What can be seen of one loop, or plan, that is named by its project and its id, and of all of them in a list.
+//! Views of one loop or plan, named by its project and id, and of all of them in a list.
 
 use refrain_core::AttemptId;
 use refrain_core::gate::GateName;

@@ -1,4 +1,4 @@
-//! What each route of the API does: takes apart what was sent, asks the desk, says what came of it.
+//! The handlers of the API's routes: each parses its parameters, calls the desk and renders the result.
 
 use std::sync::Arc;
 

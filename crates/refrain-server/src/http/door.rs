@@ -1,4 +1,4 @@
-//! What all requests share: the desk, who may come in, and under which names the server is found.
+//! The shared state of all requests: the desk, the credentials, and the names of the server.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

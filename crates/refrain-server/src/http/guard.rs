@@ -1,5 +1,5 @@
-//! Who is let in, and under which conditions. Every request passes here before anything is done for it: the name that it came
-//! under, its origin where it changes something, its size and pace, and its token.
+//! Authentication and request checks. Every request passes here first: its host name, its origin if it changes
+//! something, its size and pace, and its token.
 
 use std::sync::Arc;
 use std::time::Duration;

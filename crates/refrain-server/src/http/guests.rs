@@ -1,4 +1,4 @@
-//! Who has the connections: how many one client may have, and whose is closed when all are taken.
+//! The open connections: how many one client may have, and which one is closed when all slots are taken.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! How a browser comes by its cookie: by a code that is good once, or by a token that the person shows.
+//! How a browser gets its cookie: by a one-time code, or by a token that the user enters.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The description of the API for programs, made of its table.
+//! The OpenAPI description, generated from the table of routes.
 
 use axum::Json;
 use schemars::SchemaGenerator;

@@ -1,4 +1,4 @@
-//! The routes of the API: one table, of which both what is answered and what `openapi.json` says are made.
+//! The routes of the API in one table, from which both the router and `openapi.json` are made.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What was asked, taken apart: each parameter is held against the schema that describes it, so that what is wrong is said in
-//! words of ours, with its name and what is accepted.
+//! Parses request parameters against the schema that describes them, so that an error names the parameter and what is
+//! accepted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! What the server says of itself, and where each request goes.
+//! The server's description of itself, and the dispatch of requests.
 
 use rmcp::model::{
     CustomRequest, CustomResult, ErrorCode, Implementation, ListResourceTemplatesResult, ListResourcesResult,

@@ -1,5 +1,6 @@
-//! The Model Context Protocol: the tools and resources by which an agent starts loops and watches them. It says what [`Desk`]
-//! does in the protocol's words. A request that is cancelled, or a client that goes away, ends nothing but the answer.
+//! The Model Context Protocol: the tools and resources by which an agent starts loops and watches them. It translates
+//! between the protocol and [`Desk`]. A cancelled request, or a client that disconnects, ends only the response, not
+//! the loop.
 
 mod handler;
 mod http;

@@ -1,4 +1,4 @@
-//! The server on standard input and output, as agents start it: one client, until it closes its end.
+//! MCP on standard input and output, as agents start it: one client, until it closes its end.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The tools. What they are called, take and answer is public: seed 003's words, one tool for each of its actions, as a tool
-//! whose parameters depend on one of them cannot be typed.
+//! The tools. Their names, parameters and results are public: seed 003's words, with one tool for each of its actions,
+//! because a tool whose parameters depend on one of them cannot be typed.
 
 use std::time::{Duration, Instant};
 

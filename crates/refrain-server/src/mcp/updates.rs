@@ -1,5 +1,5 @@
-//! Telling a client that a resource has changed. However often it does, at most one notice of it waits to be sent, so a
-//! client that does not read costs nothing but that.
+//! Notifies a client that a resource has changed. At most one notification waits to be sent, so a client that does not
+//! read costs no more than that.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! What a loop looks like in Slack (seed-systems 6.5): the words of its message, its button, its reaction. Pure. What agents
-//! wrote is data there too: it makes no link, mentions no user, and is cut.
+//! Renders a loop for Slack (seed-systems 6.5): the text of its message, its button, its reaction. Pure. Text from
+//! agents is untrusted: it makes no link, mentions no user, and is cut.
 
 use std::fmt::Write;
 

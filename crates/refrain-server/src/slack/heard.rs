@@ -1,5 +1,5 @@
-//! What comes in over the socket: Slack's envelopes as wire types, and what they mean to us. Pure. What makes no sense means
-//! nothing; it is acknowledged all the same, as Slack would send it again and again.
+//! Parses Slack's envelopes from the socket. Pure. An envelope that makes no sense is acknowledged all the same,
+//! because Slack would send it again and again.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
-//! Listening to Slack: one connection in socket mode, opened again whenever it ends. Each envelope is acknowledged at once, as
-//! soon as what it asks for is kept; nothing is done here. There is no other way in: what is asked over it was let in by
-//! Slack's own connection, which our token opened, so that nothing unsigned can be said to us.
+//! Listens to Slack: one connection in socket mode, reopened whenever it ends. Each envelope is acknowledged as soon as
+//! its request is stored; no request is executed here. There is no other way in: our token opened the connection, so no
+//! unsigned request can arrive.
 
 use std::sync::Arc;
 use std::time::Duration;

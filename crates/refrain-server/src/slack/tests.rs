@@ -1,4 +1,4 @@
-//! What a loop looks like in Slack, and what is owed of it, by tables.
+//! Table tests of a loop's rendering in Slack, and of the next message.
 
 use refrain_core::prompt::state_file::WorkStatus;
 use refrain_core::view::StatusWord;

@@ -1,4 +1,4 @@
-//! The list: all loops and plans, one a row.
+//! The list: all loops and plans, one in each row.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -1,4 +1,4 @@
-//! One loop: how it stands, its attempts, and what happens.
+//! One loop: its status, its attempts, and its events.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -1,4 +1,4 @@
-//! What lies over the rest: the last line, which says what can be done or what became of it, and help.
+//! The overlays: the bottom line with keys or results, and the help.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};

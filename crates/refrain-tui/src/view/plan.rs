@@ -1,4 +1,4 @@
-//! A plan: its waves, as the command line tells them, and its tasks with who runs what.
+//! A plan: its waves, as on the command line, and its tasks with their agents.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;

@@ -1,5 +1,5 @@
-//! How a plan stands, for people: its facts, its waves with a bar each (seed 001, "SCUD Wave View"), what is worked on, what
-//! is blocked and why, and its tasks.
+//! The status of a plan as text: its facts, its waves with a bar each (seed 001, "SCUD Wave View"), current and blocked
+//! tasks, and all its tasks.
 
 use std::borrow::Cow;
 

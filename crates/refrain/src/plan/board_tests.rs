@@ -1,4 +1,4 @@
-//! How a plan is shown where there is a terminal of some width, and where there is none.
+//! The status of a plan on terminals of several widths, and without a terminal.
 
 use rstest::rstest;
 

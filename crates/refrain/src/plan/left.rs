@@ -1,4 +1,4 @@
-//! What a plan that stands still left outside of the branch that it began on, with what to type to take it or to be rid of it.
+//! What a stopped plan left outside its base branch, with the commands to take it or to remove it.
 
 use refrain_core::git::LeftOut;
 use refrain_core::text::printable;

@@ -1,4 +1,4 @@
-//! A plan for tests: what happened to it, one event after the other.
+//! A plan for tests: its events, one after the other.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What is said to a person of a plan as it happens: a header, a line for each event that matters, and at the end what
-//! happened and what to type next.
+//! The messages of a running plan: a header, a line for each event that matters, and at the end a summary and what to
+//! type next.
 
 use owo_colors::OwoColorize;
 use refrain_core::agent::Usd;

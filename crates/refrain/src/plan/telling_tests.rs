@@ -1,4 +1,4 @@
-//! What is said of each thing that can happen to a plan.
+//! The message of each event of a plan.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a loop did in its repository, in words for people.
+//! Texts about what a loop did in its repository.
 
 use refrain_core::git::{Base, Checkout, CommitReport, CommitResult, Skipped, Why, Workflow};
 use refrain_core::r#loop::{GitState, LoopState};

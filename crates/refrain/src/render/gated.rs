@@ -1,4 +1,4 @@
-//! What a loop's gates said, in words for people.
+//! Texts about a loop's gate results.
 
 use refrain_core::event::{ClaimSource, GateFinished, StopReason};
 use refrain_core::gate::{GateName, GateSpec, GateWhen};

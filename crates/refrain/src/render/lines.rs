@@ -1,5 +1,5 @@
-//! What an agent printed, made fit to be shown: whole lines out of chunks that are cut anywhere, so that no character and
-//! no escape sequence is judged by a part of it.
+//! Prepares an agent's output for display: joins chunks that are cut anywhere into whole lines, so that no character
+//! and no escape sequence is judged by a part of it.
 
 use refrain_core::text::printable;
 

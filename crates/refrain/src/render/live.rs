@@ -1,5 +1,5 @@
-//! What is waited for while nothing happens: one line, renewed in place on a terminal, or a line of a log now and then.
-//! It needs no sequence of the terminal's but the carriage return, so that it is the same without colour.
+//! The status line of a quiet loop: renewed in place on a terminal, or a line of a log now and then. Its only terminal
+//! control is the carriage return, so it is the same without colour.
 
 use std::time::Duration;
 

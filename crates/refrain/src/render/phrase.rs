@@ -1,4 +1,4 @@
-//! Small things that are said in many places, said alike.
+//! Small phrases that several views share.
 
 use owo_colors::OwoColorize;
 use refrain_core::agent::Usd;

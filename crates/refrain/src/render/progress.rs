@@ -1,5 +1,4 @@
-//! How a loop progresses, in words for people: what its critic said, that another agent continues, where unverified
-//! work is kept.
+//! Texts about a loop's progress: its critic's verdict, a change of agent, and where unverified work is kept.
 
 use refrain_core::event::{CritiqueFinished, Pushed};
 use refrain_core::git::{Oid, RepoPath};

@@ -1,4 +1,4 @@
-//! What a loop did outside its repository, in words for people.
+//! Texts about what a loop did outside its repository.
 
 use refrain_core::git::{Checks, ChecksVerdict, Effect, PublishReport, PublishResult};
 use refrain_core::r#loop::LoopState;

@@ -1,5 +1,5 @@
-//! What an agent says in its stream of events, as a person sees it: its text as it is, everything else one line each,
-//! folded. All of it is data from outside: control characters never reach the terminal.
+//! An agent's event stream as a person sees it: its text unchanged, everything else as one line each, folded. All of it
+//! is untrusted: control characters never reach the terminal.
 
 use owo_colors::OwoColorize;
 use refrain_core::agent::{AgentEvent, Speaker};

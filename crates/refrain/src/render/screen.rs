@@ -1,5 +1,5 @@
-//! A person's view of a loop while it runs. In plain lines, so that it reads the same in a log; only what is waited for is
-//! renewed in place, where a terminal is.
+//! A person's view of a running loop. Plain lines, so that a log reads the same; only the status line is renewed in
+//! place, on a terminal.
 
 use refrain_core::event::Record;
 use refrain_engine::{FollowEvent, Follower, chain, now};

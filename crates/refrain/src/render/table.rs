@@ -1,5 +1,5 @@
-//! Tables for terminals: as many columns as fit, from the left, with nothing drawn around them, so that they make sense
-//! read aloud too. Where the output is no terminal nothing is cut off.
+//! Tables for terminals: as many columns as fit, from the left, without borders, so that a screen reader can read them.
+//! Without a terminal nothing is cut.
 
 use std::borrow::Cow;
 

@@ -1,5 +1,5 @@
-//! What is said to a person of a loop: a header, a line for each event that matters, how each attempt went, and at the end
-//! what happened and what to type next. Words only; when they are shown is `screen`'s business.
+//! The messages of a running loop: a header, a line for each event that matters, the result of each attempt, and at the
+//! end a summary and what to type next. When they are shown is decided in `screen`.
 
 use std::sync::OnceLock;
 

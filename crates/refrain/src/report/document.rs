@@ -1,4 +1,4 @@
-//! What a report says, in words.
+//! The content of a loop's report.
 
 use jiff::Timestamp;
 use refrain_core::event::ClaimSource;

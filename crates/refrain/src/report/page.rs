@@ -1,5 +1,5 @@
-//! A document as one page that needs nothing else: no script, no network, no other file. Every text in it is escaped by the
-//! template library, as the template's name ends in `html`.
+//! A document as one self-contained HTML page: no script, no network, no other file. The template library escapes every
+//! text, because the template's name ends in `html`.
 
 use askama::Template;
 

@@ -1,4 +1,4 @@
-//! What a report on a plan says: how each of its tasks stands, and what proved it.
+//! The content of a plan's report: the status of each task and what proved it.
 
 use jiff::Timestamp;
 use refrain_core::plan::TaskStarted;

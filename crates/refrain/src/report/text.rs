@@ -1,4 +1,4 @@
-//! A document on a terminal, or in a pipe.
+//! A document as text for a terminal or a pipe.
 
 use std::borrow::Cow;
 

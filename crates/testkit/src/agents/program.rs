@@ -1,4 +1,4 @@
-//! The programs: which version of each the tests are for, and where it lies in what npm installs.
+//! The programs: the tested version of each, and its path in the npm package.
 
 use std::fs;
 use std::path::{Path, PathBuf};

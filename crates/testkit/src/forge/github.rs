@@ -1,5 +1,4 @@
-//! GitHub's side of the API: which question it is, and what is answered, with the fields that Refrain reads and a few that it
-//! should not mind.
+//! GitHub's side of the API: routing, and answers with the fields that Refrain reads and a few more.
 
 use serde_json::{Value, json};
 

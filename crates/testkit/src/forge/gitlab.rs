@@ -1,4 +1,4 @@
-//! GitLab's side of the API. What the world has in GitHub's words is said in GitLab's here.
+//! GitLab's side of the API. The world is stored in GitHub's terms and translated here.
 
 use serde_json::{Value, json};
 

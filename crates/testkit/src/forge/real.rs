@@ -1,4 +1,4 @@
-//! What the real `gh` needs to ask a forge of ours: a login with no key in it, and a socket that leads to the server.
+//! Configures the real `gh` for a test forge: a login without a key, and a socket that leads to the server.
 
 use std::fs;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What the API answers.
+//! The API's responses.
 
 use std::io::{self, Write};
 

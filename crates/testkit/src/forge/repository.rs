@@ -1,4 +1,4 @@
-//! The bare repository of a forge, and what happens to it by other hands than those that push.
+//! The bare repository of a forge, and changes to it by other users.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What a forge knows, and by which rules it goes. A test sets it up, and may have it change at a certain question.
+//! The state and the rules of a forge. A test sets them up, and may have them change at a certain request.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

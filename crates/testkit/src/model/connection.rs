@@ -1,4 +1,4 @@
-//! One connection: reads requests, takes their turns, and plays them.
+//! One connection: reads requests, assigns their turns, and plays them.
 
 use std::io::{self, BufReader, Read};
 use std::net::TcpStream;

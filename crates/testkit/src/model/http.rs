@@ -1,5 +1,5 @@
-//! As much of HTTP/1.1 as the programs use: requests with a length or in chunks, answers with a length or in chunks, and
-//! connections that are used again.
+//! As much of HTTP/1.1 as the programs use: requests and responses with a length or in chunks, and connections that are
+//! reused.
 
 use std::io::{self, BufRead, Read, Write};
 

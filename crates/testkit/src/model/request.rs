@@ -1,4 +1,4 @@
-//! What the model saw of one request.
+//! A request as the model received it.
 
 use std::time::Duration;
 

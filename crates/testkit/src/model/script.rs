@@ -1,4 +1,4 @@
-//! What the model is to answer, turn by turn.
+//! The script: the model's answers, turn by turn.
 
 use serde_json::Value;
 

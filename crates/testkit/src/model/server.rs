@@ -1,4 +1,4 @@
-//! The server: a listening socket, a thread for each connection, and the test's hold on all of them.
+//! The server: a listening socket, a thread for each connection, and the test's handle to all of them.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! What all connections of one model share: the lanes with their scripts, and the requests that came.
+//! The state that all connections of one model share: the lanes with their scripts, and the requests received.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,4 @@
-//! The model, asked by hand: each protocol as its programs speak it, the faults, and what is kept of a request.
+//! Tests of the model without agents: each protocol as its programs speak it, the faults, and the stored requests.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! Which tool of a request does what a turn wants: every program has its own names and arguments.
+//! Finds the tool of a request that does what a turn wants: every program has its own names and arguments.
 
 use serde_json::{Value, json};
 

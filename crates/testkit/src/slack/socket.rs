@@ -1,4 +1,4 @@
-//! Socket mode: one thread a connection, which sends what waits for it and keeps what is acknowledged.
+//! Socket mode: one thread for each connection, which sends waiting frames and keeps acknowledgements.
 
 use std::io::ErrorKind;
 use std::net::TcpStream;

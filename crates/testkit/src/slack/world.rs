@@ -1,4 +1,4 @@
-//! What there is in a workspace: messages, their reactions and files, what was called, and how Slack feels about that.
+//! The state of a workspace: messages with their reactions and files, the calls received, and the faults to play.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! What an iteration asks of the machine, counted: syncs, renames, programs, sleeps, and bytes written beyond prompt and
-//! output. Counts do not depend on how busy the machine is; they are the difference between a short and a long loop.
+//! The work of an iteration, counted: syncs, renames, programs, sleeps, and bytes written beyond prompt and output.
+//! Counts do not depend on how busy the machine is; they are the difference between a short and a long loop.
 
 use crate::bench::measure::sample::{agent_ran, measure};
 use crate::bench::measure::sandbox::Sandbox;

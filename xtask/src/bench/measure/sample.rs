@@ -1,4 +1,4 @@
-//! One measured run: what it took, and whether it did what it should.
+//! One measured run: its figures, and whether it did its job.
 
 use std::ffi::OsString;
 use std::fs::{self, File};

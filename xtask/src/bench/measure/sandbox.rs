@@ -1,4 +1,4 @@
-//! A fresh git repository with a home of its own, in which one run takes place, and what can be read from it after.
+//! A fresh git repository with its own home for one run, and what can be read from it afterwards.
 
 use std::fs;
 use std::path::PathBuf;

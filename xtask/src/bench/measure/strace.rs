@@ -1,4 +1,4 @@
-//! Counting what a run asks of the kernel, from strace's log.
+//! Counts a run's system calls, from strace's log.
 
 use std::collections::HashMap;
 use std::ffi::OsString;

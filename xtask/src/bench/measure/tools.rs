@@ -1,4 +1,4 @@
-//! What a benchmark needs built: the program under test, the floor, the mock agent and the launcher that measures.
+//! Builds what a benchmark needs: the program under test, the floor, the mock agent and the launcher that measures.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};

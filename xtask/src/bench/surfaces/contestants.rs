@@ -1,4 +1,4 @@
-//! Who runs the loop: Refrain, the six lines of shell that one would write by hand, or a floor.
+//! The programs that run a loop: Refrain, the six lines of shell that one would write by hand, or a floor.
 
 use std::ffi::OsString;
 

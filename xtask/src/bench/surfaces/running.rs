@@ -1,4 +1,4 @@
-//! A loop that runs in the background while the harness looks at it.
+//! A loop that runs in the background while the harness observes it.
 
 use std::collections::HashMap;
 use std::ffi::OsString;

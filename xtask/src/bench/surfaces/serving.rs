@@ -1,4 +1,4 @@
-//! What runs while the dashboard is measured: loops, the server, and people who have pages open.
+//! The load of the dashboard's benchmark: loops, the server, and clients with open pages.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Lines, Write};

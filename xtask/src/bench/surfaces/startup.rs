@@ -1,4 +1,4 @@
-//! How long it takes to be asked something: `--help`, and `status` of one finished loop, against `true`.
+//! The time of a short command: `--help`, and `status` of one finished loop, against `true`.
 
 use std::ffi::OsString;
 

@@ -1,4 +1,4 @@
-//! What a subject is, and what it is given to work with.
+//! The type of a subject, and its inputs.
 
 use crate::bench::measure::tools::Tools;
 use crate::bench::report::Row;

@@ -1,4 +1,4 @@
-//! Where the server listens, and under which names it is found there.
+//! The address on which the server listens, and its names.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

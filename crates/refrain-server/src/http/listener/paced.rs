@@ -1,5 +1,4 @@
-//! A connection whose other end has to take what it is sent: one that reads nothing for too long is over, and holds its place no
-//! longer.
+//! A connection with a write timeout: a client that reads nothing for too long is disconnected and frees its slot.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;

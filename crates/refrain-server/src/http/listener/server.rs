@@ -1,6 +1,6 @@
-//! Listening, and giving each connection its bounds. Axum's own loop has no clock for a client that begins a request and
-//! never ends it, so the connections are driven here. axum-server has such a clock, but its loop bounds neither how many
-//! connections there are nor how many are at their handshake.
+//! Accepts connections and limits each. Axum's own loop has no timeout for a client that begins a request and never
+//! ends it, so the connections are driven here. axum-server has such a timeout, but its loop limits neither the number
+//! of connections nor those in a handshake.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! TLS of the server's own: a certificate and its key out of files, and the names that it is good for.
+//! The server's own TLS: a certificate and its key from files, and the names that it is valid for.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! What the forms of a page do: the same as the API, and back to the page.
+//! The forms of the pages: each calls the API's action and returns to the page.
 
 use std::sync::Arc;
 

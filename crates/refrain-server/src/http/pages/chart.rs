@@ -1,4 +1,4 @@
-//! Bars over iterations.
+//! Bar charts over iterations.
 
 pub(super) struct Chart {
     pub(super) title: &'static str,

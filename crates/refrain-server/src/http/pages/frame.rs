@@ -1,4 +1,4 @@
-//! What every page has, and what is shown instead of a page that failed.
+//! The frame of every page, and the page for errors.
 
 use askama::Template;
 use axum::http::StatusCode;

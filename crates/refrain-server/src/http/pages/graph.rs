@@ -1,4 +1,4 @@
-//! The tasks of a plan as a picture: a column a wave, a line for each dependency.
+//! The tasks of a plan as a picture: a column for each wave, a line for each dependency.
 
 use refrain_core::plan::TaskId;
 use refrain_core::text::cut;

@@ -1,4 +1,4 @@
-//! What stands at the head of the page of a loop, or of a plan.
+//! The head of the page of a loop or a plan.
 
 /// How a loop, or a plan, stands, and what can be done with it.
 pub(super) struct Head {

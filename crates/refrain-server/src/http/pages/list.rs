@@ -1,4 +1,4 @@
-//! All loops.
+//! The page of all loops.
 
 use std::sync::Arc;
 

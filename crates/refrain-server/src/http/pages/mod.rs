@@ -1,5 +1,5 @@
-//! What a person sees: pages that are whole without a script, and keep themselves as things are with one. Everything in them is
-//! escaped when it is put there.
+//! The dashboard: pages that are complete without a script, and update themselves with one. Templates escape every
+//! text.
 
 mod act;
 mod assets;

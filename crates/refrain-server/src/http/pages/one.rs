@@ -1,4 +1,4 @@
-//! One loop; or one plan, which has a page of its own kind.
+//! The page of one loop; a plan has a page of its own kind.
 
 use std::sync::Arc;
 

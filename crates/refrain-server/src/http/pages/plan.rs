@@ -1,4 +1,4 @@
-//! One plan.
+//! The page of one plan.
 
 use askama::Template;
 use axum::response::Response;

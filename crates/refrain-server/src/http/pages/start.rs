@@ -1,4 +1,4 @@
-//! Starting a loop from a form, which shows before what will run.
+//! The form that starts a loop, with a preview of what will run.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What was kept as text: prompts, logs, notes, differences.
+//! Stored texts: prompts, logs, notes, diffs.
 
 use std::sync::Arc;
 

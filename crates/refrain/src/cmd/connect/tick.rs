@@ -1,5 +1,5 @@
-//! `refrain tick`: the counter of a loop that an agent's own session drives, a call a step. Works for any agent that can run a
-//! command; its exit codes are seed 000's, not those of the other verbs.
+//! `refrain tick`: drives a loop inside an agent's own session, one call for each step. It works for every agent that
+//! can run a command; its exit codes are seed 000's, not those of the other verbs.
 
 mod begin;
 

@@ -1,4 +1,4 @@
-//! `refrain export`: a loop as another system has it.
+//! `refrain export`: a loop in another system's format.
 
 use std::process::ExitCode;
 

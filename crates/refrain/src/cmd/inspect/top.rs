@@ -1,4 +1,4 @@
-//! `refrain top`: what the surface of that name shows and does, in the words of the other verbs.
+//! `refrain top`: connects the terminal user interface to the verbs' texts and actions.
 
 use std::io::{IsTerminal, stdin, stdout};
 use std::process::ExitCode;

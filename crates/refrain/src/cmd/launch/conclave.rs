@@ -1,5 +1,5 @@
-//! The rules of seed 004 (Conclave) for a task: its gates, its limits, and when it is stuck. `refrain run` has them, and so do
-//! its loops that continue here.
+//! The rules of seed 004 (Conclave) for a task: its gates, its limits, and when it is stuck. `refrain run` uses them,
+//! and so do Conclave's loops that continue here.
 
 use camino::Utf8Path;
 use refrain_app::options::values;

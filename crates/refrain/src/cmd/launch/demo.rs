@@ -1,5 +1,5 @@
-//! `refrain demo`: the main job without any key or server. A real loop on a real little repository with a failing test;
-//! the agent is a small script that mends one thing an iteration.
+//! `refrain demo`: the main job without any key or server. A real loop in a small repository with a failing test; the
+//! agent is a script that fixes one fault in each iteration.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `refrain resume`. What another system's file has to do with it is in [`from`].
+//! `refrain resume`. Loops of other systems are in [`from`].
 
 mod from;
 

@@ -1,4 +1,4 @@
-//! `refrain start`: decodes the command line, and drives what the request came to.
+//! `refrain start`: parses the command line and drives the requested loop or plan.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! `refrain memory consolidate`, hidden: what is done about a loop that is over in a process of its own. Who drove the loop
-//! starts it, and waits for nothing but its first line; what it says later stands in the loop's `runner.log`.
+//! `refrain memory consolidate`, hidden: learns from an ended loop in a process of its own. The loop's runner starts it
+//! and waits only for its first line; later output goes to the loop's `runner.log`.
 
 use std::process::ExitCode;
 

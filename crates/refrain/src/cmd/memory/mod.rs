@@ -1,4 +1,4 @@
-//! `refrain memory`: what is remembered of loops that are over. A file a verb; what they share is here.
+//! `refrain memory`: what Refrain remembers of ended loops. One file for each verb; shared code is here.
 
 mod add;
 mod apply;

@@ -1,4 +1,4 @@
-//! `refrain memory reflect`, hidden: asks an agent what a loop that is over teaches.
+//! `refrain memory reflect`, hidden: asks an agent what an ended loop teaches.
 
 use std::process::ExitCode;
 

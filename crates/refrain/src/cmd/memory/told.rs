@@ -1,4 +1,4 @@
-//! How memories are shown: as a table on a terminal, whole elsewhere.
+//! How memories are shown: as a table on a terminal, in full elsewhere.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Driving a plan in this process, with a person or a script watching, or handing it to a process of its own.
+//! Drives a plan in this process, watched by a person or a script, or hands it to a detached runner.
 
 use std::process::ExitCode;
 

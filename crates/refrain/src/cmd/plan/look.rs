@@ -1,4 +1,4 @@
-//! What `plan show` and `plan check` look at: what `plan run` would start.
+//! Arguments of `plan show` and `plan check`: they inspect the plan that `plan run` would start.
 
 use refrain_app::Context;
 use refrain_app::error::RequestError;

@@ -1,4 +1,4 @@
-//! `refrain plan run --dry-run`: what would be done, and at which length each agent would be told, with nothing begun.
+//! `refrain plan run --dry-run`: what would run, and how long each agent's prompt would be, without starting anything.
 
 use std::process::ExitCode;
 

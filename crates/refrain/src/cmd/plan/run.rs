@@ -1,4 +1,4 @@
-//! `refrain plan run`, and `start --scud-tag` (seed 001): from what a person typed to a running plan.
+//! `refrain plan run`, and `start --scud-tag` (seed 001): from the command line to a running plan.
 
 use std::process::ExitCode;
 

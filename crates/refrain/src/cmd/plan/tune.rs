@@ -1,5 +1,5 @@
-//! `refrain plan tune`: what a task that was used up was told, what came out and what failed; and words for its next agent, a
-//! person's own or proposed by another agent.
+//! `refrain plan tune`: shows what a failed task received, its output and its failures, and sets advice for its next
+//! agent, written by the user or proposed by another agent.
 
 use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};

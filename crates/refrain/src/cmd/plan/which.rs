@@ -1,5 +1,5 @@
-//! Which plan a verb means: the one that is named; else, where it only looks, the one that was touched last, and where it
-//! changes something, the only one that it could mean.
+//! Selects the plan of a verb: the named one; else, for reading, the one touched last, and for changes, the only
+//! possible one.
 
 use refrain_app::{Code, RequestError};
 use refrain_core::LoopId;

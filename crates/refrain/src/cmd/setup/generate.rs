@@ -1,4 +1,4 @@
-//! `refrain generate`, hidden: the files in `docs/` that are made from the code. `cargo xtask generate` runs it.
+//! `refrain generate`, hidden: writes the files in `docs/` that are made from the code. `cargo xtask generate` runs it.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What the protocols have in common.
+//! Code that the protocols share.
 
 use serde_json::Value;
 

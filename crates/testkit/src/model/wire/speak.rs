@@ -1,4 +1,4 @@
-//! Picking the protocol.
+//! Selects the protocol.
 
 use serde_json::Value;
 

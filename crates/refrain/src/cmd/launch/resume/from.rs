@@ -1,5 +1,6 @@
-//! `refrain resume --from FILE`: a loop that another system began continues as one of Refrain's. What its file says is data:
-//! which program is run, and which command checks its work, is a person's word, here or in the configuration.
+//! `refrain resume --from FILE`: a loop of another system continues as one of Refrain's. The file is untrusted data:
+//! the program to run and the command that checks its work come from the user, on the command line or in the
+//! configuration.
 
 mod conclave;
 

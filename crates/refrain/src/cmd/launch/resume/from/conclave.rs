@@ -1,5 +1,5 @@
-//! A loop of Conclave continues as `refrain run` would work on its task (seed 004): its tests decide, and a reviewer of its
-//! specification where the task is a file.
+//! A loop of Conclave continues as `refrain run` would work on its task (seed 004): its tests decide, and a reviewer of
+//! its specification if the task is a file.
 
 use camino::Utf8Path;
 use refrain_app::options::begin::BeginArgs;
