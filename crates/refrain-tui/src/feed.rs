@@ -19,7 +19,7 @@ use crate::update::{Message, Told};
 pub(crate) const GAP: Duration = Duration::from_millis(100);
 /// How soon a feed thread ends after its receiver is gone; how often a plan's tasks are checked.
 const LOOK: Duration = Duration::from_secs(1);
-/// When it is tried again to list what could not be listed.
+/// The pause before a failed list is tried again.
 const AGAIN: Duration = Duration::from_secs(5);
 /// The most bytes of one update; of more, the last ones are kept.
 const LONGEST: usize = 256 << 10;
@@ -46,7 +46,7 @@ impl Feed {
         Self { service: service.clone(), program: Arc::clone(program), to: to.clone(), told: Arc::default() }
     }
 
-    /// Tells of this from now on, and of what was told of before no more.
+    /// Feeds this view from now on, and the previous one no more.
     pub(crate) fn watch(&mut self, what: Option<(Key, bool)>) {
         let ended = Arc::<AtomicBool>::default();
         std::mem::replace(&mut self.told, Arc::clone(&ended)).store(true, Ordering::Relaxed);
@@ -76,7 +76,7 @@ impl Feed {
         });
     }
 
-    /// Reads what an attempt printed.
+    /// Reads the output of an attempt.
     pub(crate) fn read(&self, key: Key, attempt: AttemptId) {
         let (door, program, to) = (self.door(&key), Arc::clone(&self.program), self.to.clone());
         spawn(move || {
@@ -131,7 +131,7 @@ impl JournalFeed {
         let mut follower = service.follow(&self.key.id, false)?;
         let mut narrator = program.narrator();
         let (mut text, mut begins) = (String::new(), true);
-        // When the first of what is to be told was seen.
+        // When the first unsent text was read.
         let mut since: Option<Instant> = None;
         loop {
             let patience = since.map_or(LOOK, |since| GAP.saturating_sub(since.elapsed()));
@@ -179,14 +179,14 @@ impl JournalFeed {
             if !self.send(Message::Plan(self.key.clone(), status)) || is_over {
                 return Ok(());
             }
-            // The loops of its tasks are not among what changes.
+            // The subscription does not cover the loops of its tasks.
             changes.wait(LOOK);
             park_timeout(GAP);
         }
     }
 }
 
-/// The end of a text, in whole lines, where it is long.
+/// The end of a long text, in whole lines.
 fn last_of(text: String) -> String {
     if text.len() <= LONGEST {
         return text;

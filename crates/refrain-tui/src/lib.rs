@@ -36,10 +36,10 @@ const WAITING: usize = 256;
 /// How often a clock on the screen moves.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Shows the loops and plans of the project, or of all, until the person has seen enough.
+/// Shows the loops and plans of the project, or of all projects, until the user quits.
 ///
 /// # Errors
-/// Where the terminal cannot be used.
+/// If the terminal cannot be used.
 pub fn run(service: &Service, everywhere: bool, art: Art, program: Arc<dyn Program>) -> io::Result<()> {
     let project = (!everywhere).then(|| service.project().root.to_string());
     let mut model = Model::new(art, Arc::clone(&program), project, now());

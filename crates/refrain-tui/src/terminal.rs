@@ -22,7 +22,7 @@ use crate::update::Message;
 pub(crate) struct Screen(Terminal<CrosstermBackend<Stdout>>);
 
 impl Screen {
-    /// Takes it. A panic gives it back before it says anything.
+    /// Takes over the terminal. A panic restores it before its message is printed.
     pub(crate) fn enter() -> io::Result<Self> {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
@@ -32,7 +32,7 @@ impl Screen {
         enable_raw_mode()?;
         let entered = execute!(stdout(), EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste);
         let terminal = entered.and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
-        // What was taken so far is given back.
+        // Restore what was set up so far.
         terminal.map(Self).inspect_err(|_| leave())
     }
 

@@ -12,7 +12,7 @@ use super::seeing::name;
 use super::{Desk, DeskError, Handovers, Place, Refusal, RefusalKind};
 
 impl Desk {
-    /// A desk for these folders, or for the project that `here` lies in where there are none.
+    /// A desk for these folders, or for the project that contains `here` if there are none.
     ///
     /// # Errors
     /// [`DeskError`] for the first folder that cannot be opened.
@@ -37,8 +37,8 @@ impl Desk {
         })
     }
 
-    /// The same, but where there are no folders, for all projects that Refrain has worked in as well: for a person, whose
-    /// they are.
+    /// The same, but without folders for all projects that Refrain has worked in too: only for the user who owns
+    /// them.
     pub fn open_everywhere(context: &Context, roots: &[Utf8PathBuf]) -> Result<Self, DeskError> {
         Ok(Self { everywhere: roots.is_empty(), ..Self::open(context, roots)? })
     }
@@ -74,12 +74,12 @@ impl Desk {
         &self.context.host.version
     }
 
-    /// Who may come in over HTTP.
+    /// The credentials of HTTP clients.
     pub(crate) fn keys(&self) -> Keys {
         Keys::new(&self.context.host.state_home)
     }
 
-    /// The folder that a caller means; the first root where none is named.
+    /// The folder that a caller names; the first root by default.
     pub(super) fn folder(&self, workspace: Option<&str>) -> Result<Utf8PathBuf, Refusal> {
         let [first, ..] = self.roots.as_slice() else { return Err(Refusal::new("no folder is open")) };
         let Some(asked) = workspace else { return Ok(first.clone()) };
@@ -95,7 +95,7 @@ impl Desk {
         if asked.is_empty() || !is_inside || !found.is_dir() {
             return Err(refused());
         }
-        // What lies there may say by its `.git` that it belongs to a project elsewhere.
+        // A `.git` file there may point to a project elsewhere.
         let data = self.service(&found)?.project().data.clone();
         let known = open.iter().filter_map(|root| self.service(root).ok());
         let mut known = known.map(|service| service.project().data.clone());
@@ -181,7 +181,7 @@ impl Desk {
         }
     }
 
-    /// The door to the project whose loop, or plan, this is; where several have one of that name, the workspace says which.
+    /// The project with this loop or plan; if several have the id, the workspace decides.
     pub(crate) fn of_loop(&self, id: &str, workspace: Option<&str>) -> Result<(Service, LoopId), Refusal> {
         let id: LoopId = id.parse().map_err(|error| Refusal::new(format!("loop_id {id}: {error}")))?;
         let services = match workspace {

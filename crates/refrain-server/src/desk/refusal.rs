@@ -15,7 +15,7 @@ pub(crate) struct Refusal {
     parameter: Option<&'static str>,
 }
 
-/// What kind of refusal it is, for protocols that have a code for that.
+/// The kind of error, for protocols that have a code for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RefusalKind {
     /// It was asked wrongly.

@@ -14,13 +14,13 @@ use super::{Desk, List, Listing, LoopView, Progress, Refusal, Reported, Status, 
 const EXCERPT: usize = 40;
 /// The longest line, in characters: the caller pays for every token.
 const LONGEST_LINE: usize = 400;
-/// How many of those that are over are listed (seed 003).
+/// How many ended loops are listed (seed 003).
 const MOST_LISTED: usize = 50;
 /// How much of a goal a list shows, in characters.
 const SHORT_GOAL: usize = 200;
 
 impl Desk {
-    /// How a loop, or a plan, stands.
+    /// The status of a loop or a plan.
     pub(crate) fn status(&self, which: &Which) -> Result<Status, Refusal> {
         let (service, id) = self.of_loop(&which.loop_id, which.workspace.as_deref())?;
         let project = name(&service);

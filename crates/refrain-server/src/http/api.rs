@@ -78,7 +78,7 @@ pub(super) struct Sought {
     pub(super) find: Option<String>,
 }
 
-/// What is looked for has a bound of its own.
+/// A search result has its own limit.
 pub(super) fn unlimited(limit: Option<u64>) -> Result<(), Refusal> {
     match limit {
         Some(_) => Err(Refusal::new("limit: accepted is none beside find")),

@@ -17,11 +17,11 @@ use super::failure::Failure;
 /// The longest page that is kept for others, in bytes.
 const LONGEST: usize = 64 << 20;
 
-/// What is being made, by what it is asked for with.
+/// The responses being made, by request URI.
 #[derive(Debug, Default)]
 pub(super) struct Copies(Mutex<HashMap<String, Desired>>);
 
-/// Held while it is made; what was made last.
+/// Locked while the response is made; holds the last response.
 type Desired = Arc<tokio::sync::Mutex<Option<Made>>>;
 
 #[derive(Debug)]
@@ -78,7 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// What each is answered of three: one asks, two more while it is made; and how often it was made.
+    /// The answers to three requests, two of them sent while the first is answered, and how often an answer was made.
     async fn answers(method: Method) -> (Vec<String>, usize) {
         let (made, free) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
         let (count, wait) = (Arc::clone(&made), Arc::clone(&free));

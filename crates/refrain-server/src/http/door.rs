@@ -57,7 +57,7 @@ impl AppState {
     /// Whether this is the code, which is good no more then.
     pub(super) fn takes(&self, code: &str) -> bool {
         let mut kept = lock(&self.code);
-        // Hashes, so that how long it takes says nothing.
+        // Hashes are compared, so that the time reveals nothing.
         let is_good = |(known, until): &(String, Instant)| {
             blake3::hash(known.as_bytes()) == blake3::hash(code.as_bytes()) && Instant::now() < *until
         };
@@ -99,7 +99,7 @@ impl AppState {
         wrong.0 > TRIES
     }
 
-    /// Does what blocks on a thread that may.
+    /// Runs blocking work on a thread that may block.
     pub(super) async fn at_desk<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,
@@ -121,10 +121,10 @@ fn random() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A new token for a program, kept so that it is let in from now on.
+/// Creates and stores a new token for a program.
 ///
 /// # Errors
-/// What the system said where it cannot be kept.
+/// The system's error if it cannot be stored.
 pub fn new_token(desk: &Desk) -> Result<String, refrain_engine::DiskError> {
     let token = random();
     desk.keys().add(Pass::Token(&token), now())?;
@@ -134,7 +134,7 @@ pub fn new_token(desk: &Desk) -> Result<String, refrain_engine::DiskError> {
 /// Revokes all tokens and cookies; returns how many there were.
 ///
 /// # Errors
-/// What the system said where one of them stays.
+/// The system's error if one of them cannot be removed.
 pub fn revoke_tokens(desk: &Desk) -> Result<usize, refrain_engine::DiskError> {
     desk.keys().revoke()
 }
@@ -145,10 +145,10 @@ pub fn tokens(desk: &Desk) -> Vec<Key> {
     desk.keys().list(now())
 }
 
-/// Lets the holder of the token or cookie with this id in no more; whether there was one.
+/// Revokes the token or cookie with this id; returns whether it existed.
 ///
 /// # Errors
-/// What the system said where it stays.
+/// The system's error if it cannot be removed.
 pub fn revoke_token(desk: &Desk, id: &str) -> Result<bool, refrain_engine::DiskError> {
     desk.keys().revoke_one(id)
 }

@@ -57,11 +57,11 @@ enum Said {
         id: String,
         attempt: String,
     },
-    /// All that is shown is to be read anew.
+    /// Everything must be reloaded.
     Listed {},
 }
 
-/// Tells everybody.
+/// Sends events to all subscribers.
 #[derive(Debug)]
 pub(super) struct EventBroadcaster {
     desk: Arc<Desk>,
@@ -81,7 +81,7 @@ struct Kept {
     last: u64,
 }
 
-/// The looking out, to its end, however it ends: then all who listen are let go of, and come again.
+/// The running watch; its drop, for any reason, disconnects all subscribers, and they return.
 struct Looking {
     hub: Arc<EventBroadcaster>,
     beginning: String,
@@ -149,13 +149,13 @@ impl EventBroadcaster {
             // A detached thread, which sleeps until something happens. If it cannot be started, the watch ends at
             // once.
             let _ = std::thread::Builder::new().spawn(move || looking.hub.look_out(ready));
-            // What happens from here on is noticed.
+            // Events from here on are not missed.
             let _ = is_ready.await;
         }
         let hello = match missed {
             None => id(&listener.beginning, listener.heard, now()),
             Some(Some(since)) => id(CATCHING_UP, 0, since),
-            // An id that says nothing leads to the same again.
+            // An invalid id catches up from the journals too.
             Some(None) => CATCHING_UP.to_owned(),
         };
         listener.first.push_back(Event::default().event("hello").id(hello).data("{}"));
@@ -171,7 +171,7 @@ impl EventBroadcaster {
         .into_response()
     }
 
-    /// What the journals hold since then.
+    /// The events in the journals since then.
     async fn missed(self: &Arc<Self>, since: Option<Timestamp>, listener: &Listener) -> Vec<Event> {
         let hub = Arc::clone(self);
         let read = move || recorded_since(hub.desk.services(), since?, MOST);

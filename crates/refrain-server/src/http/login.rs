@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::guard::{set_cookie, too_many};
 use crate::http::listener::address::Under;
 
-/// Where a token is shown.
+/// The login form.
 #[derive(Template)]
 #[template(path = "login.html")]
 struct Page<'a> {

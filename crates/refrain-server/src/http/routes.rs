@@ -19,13 +19,13 @@ use crate::desk::{
     Activity, Difference, Filter, Found, LogPart, ProjectView, Round, Started, UsageOf, Verified,
 };
 
-/// What stands before every path.
+/// The prefix of every path.
 pub(super) const BASE: &str = "/api/v1";
 
 /// Makes a schema.
 type Make = fn(&mut SchemaGenerator) -> Schema;
 
-/// What is answered.
+/// The type of a response.
 pub(super) enum Answer {
     /// JSON of this schema.
     Json(Make),
@@ -37,7 +37,7 @@ pub(super) enum Answer {
 pub(super) struct Route {
     pub(super) method: &'static str,
     pub(super) path: &'static str,
-    /// What it does, in a line.
+    /// Its description, in one line.
     pub(super) says: &'static str,
     /// The parameters of the query string.
     pub(super) query: Option<Make>,
@@ -83,7 +83,7 @@ impl Route {
     }
 }
 
-/// All that can be asked.
+/// All routes.
 pub(super) fn table() -> Vec<Route> {
     vec![
         Route::get::<serde_json::Value>("/openapi.json", "This description", get(openapi::description)),

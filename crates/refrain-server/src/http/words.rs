@@ -27,7 +27,7 @@ pub(super) fn of_query<T: DeserializeOwned + JsonSchema>(said: Vec<(String, Stri
     taken(object, &schema)
 }
 
-/// What was sent: an object, or nothing where nothing needs to be said.
+/// Parses a body: a JSON object, or nothing if no field is required.
 pub(super) fn of_body<T: DeserializeOwned + JsonSchema>(bytes: &[u8]) -> Result<T, String> {
     let bytes: &[u8] = if bytes.is_empty() { b"{}" } else { bytes };
     let accepted = "accepted is a JSON object";
@@ -43,7 +43,7 @@ pub(super) fn of_body<T: DeserializeOwned + JsonSchema>(bytes: &[u8]) -> Result<
     }
 }
 
-/// What describes it: made once.
+/// The schema of a type, made once.
 fn schema<T: JsonSchema>() -> Arc<Value> {
     static MADE: LazyLock<Mutex<BTreeMap<String, Arc<Value>>>> = LazyLock::new(Mutex::default);
     let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +73,7 @@ fn taken<T: DeserializeOwned>(object: Map<String, Value>, schema: &Value) -> Res
             return Err(format!("{name} is missing; accepted are {}", accepted(&properties[name])));
         }
     }
-    // What is left is in the words of what is read: an id, a name.
+    // Remaining errors are about the syntax of a value: an id, a name.
     serde_json::from_value(Value::Object(object)).map_err(|error| error.to_string())
 }
 

@@ -47,7 +47,7 @@ impl ServerHandler for Mcp {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // What has a known name and comes as no such request has parameters that do not fit it.
+        // A known method that arrives as a custom request has invalid parameters.
         let CustomRequest { method, .. } = request;
         Err(match KNOWN.contains(&method.as_str()) {
             true => ErrorData::invalid_params(

@@ -31,7 +31,7 @@ impl Mcp {
         Self { desk, tools: Self::tool_router(), subscriptions: Arc::default() }
     }
 
-    /// Does what blocks on a thread that may.
+    /// Runs blocking work on a thread that may block.
     async fn at_desk<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Desk) -> Result<T, Refusal> + Send + 'static,

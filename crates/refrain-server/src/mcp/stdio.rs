@@ -30,7 +30,7 @@ pub async fn serve_stdio(desk: Desk) -> Result<(), Box<ServerInitializeError>> {
     }
 }
 
-/// A transport that passes over what makes no sense before a session has begun, instead of giving the client up for it.
+/// A transport that skips invalid messages before a session has begun, instead of ending the session.
 struct Patient<T> {
     transport: T,
     has_begun: bool,

@@ -20,7 +20,7 @@ const MOST: usize = 64;
 /// How often a waiting thread checks that its client still subscribes.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What a client follows that names resources one by one.
+/// The subscriptions of a client that names resources one by one.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions(Mutex<BTreeMap<String, AbortHandle>>);
 
@@ -71,7 +71,7 @@ impl Mcp {
         Ok(())
     }
 
-    /// The same for all that one request names, as newer revisions of the protocol do it.
+    /// The same for all resources of one request, as in newer revisions of the protocol.
     pub(super) async fn follow_all(&self, subscription: SubscriptionContext) -> Result<(), Refusal> {
         let uris = subscription.accepted().resource_subscriptions.clone().unwrap_or_default();
         if let Some(uri) = uris.get(MOST) {

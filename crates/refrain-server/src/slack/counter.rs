@@ -60,7 +60,7 @@ impl SlackWorkspace {
         }
     }
 
-    /// Does it; what to answer.
+    /// Executes the request; returns the answer.
     async fn grant(self: &std::sync::Arc<Self>, request: &Request) -> Option<String> {
         let done = match &request.wish {
             Wish::Help => Ok(Some(HELP.to_owned())),
@@ -98,7 +98,8 @@ impl SlackWorkspace {
         done.unwrap_or_else(|refusal| Some(format!("Refused: {}", escaped(&refusal.to_string()))))
     }
 
-    /// Starts a loop whose name follows from who asked where and when: asked again, it is the same one.
+    /// Starts a loop whose name is derived from the user, place and time of the request: a repeated request finds the
+    /// same loop.
     async fn start(
         self: &std::sync::Arc<Self>,
         request: &Request,
@@ -129,7 +130,7 @@ impl SlackWorkspace {
                 Ok(_) => Ok(Vec::new()),
                 Err(_) => desk.start(&start).map(|started| started.notes),
             };
-            // One that was just being begun then took the name by now.
+            // A concurrent start may have taken the name by now.
             let (service, id) = match desk.of_loop(&name, None) {
                 Ok(found) => found,
                 Err(_) => return Err(notes.err().unwrap_or_else(|| Refusal::new("it is gone already"))),
@@ -179,7 +180,7 @@ impl SlackWorkspace {
         let mut rest = Duration::from_secs(1);
         for _ in 0..TRIES {
             let told = match self.api.whisper(channel, thread.as_deref(), user, text).await {
-                // The bot was not invited there; who typed a command can be told all the same.
+                // The bot is not in that channel; a command can be answered at its response URL.
                 Err(Fault::Refused(why)) => match &request.answer_at {
                     Some(url) => self.api.respond(url, text).await,
                     None => Err(Fault::Refused(why)),
@@ -205,7 +206,7 @@ fn belongs(service: &Service, id: &LoopId, channel: &str, ts: &str) -> Result<()
     }
 }
 
-/// How a loop stands, in lines.
+/// The status of a loop, in lines.
 fn told(view: &LoopView) -> String {
     let mut lines = vec![listed(view), said(&view.reason, 300)];
     lines.extend(view.needs.as_deref().map(|needs| format!(":raised_hand: {}", said(needs, 300))));

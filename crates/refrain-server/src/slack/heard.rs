@@ -12,7 +12,7 @@ const LONGEST: usize = 1 << 20;
 /// A user's request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Request {
-    /// The same however often it is delivered; of letters and digits.
+    /// Stays the same for every delivery; letters and digits.
     pub(super) key: String,
     pub(super) user: String,
     pub(super) channel: String,
@@ -22,14 +22,14 @@ pub(super) struct Request {
     pub(super) wish: Wish,
     /// The message whose button was pressed.
     pub(super) button: Option<String>,
-    /// An address that takes an answer also where the bot was not invited.
+    /// A response URL, which works without an invitation of the bot.
     pub(super) answer_at: Option<String>,
 }
 
 /// A frame, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Heard {
-    /// The connection stands.
+    /// The connection is ready.
     Hello,
     /// It is about to be closed.
     Disconnect,
@@ -74,9 +74,9 @@ struct Mention {
     thread_ts: Option<String>,
     #[serde(default)]
     text: String,
-    /// It was said by a program.
+    /// Set for a message of a program.
     bot_id: Option<String>,
-    /// It was not said, but edited, say.
+    /// Set for anything but a new message, such as an edit.
     subtype: Option<String>,
 }
 
@@ -109,7 +109,7 @@ struct Action {
     value: Option<String>,
 }
 
-/// What a frame means.
+/// Parses a frame.
 pub(super) fn read(text: &str) -> Heard {
     if text.len() > LONGEST {
         return Heard::Noise;

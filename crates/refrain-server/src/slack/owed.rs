@@ -12,14 +12,14 @@ pub(super) enum Deed {
     /// Post the message: this text.
     Post(String),
     Edit(MessageView),
-    /// React to what asked for it.
+    /// React to the requesting message.
     React {
-        /// What is taken away first.
+        /// The reactions to remove first.
         remove: Vec<String>,
-        /// What is set.
+        /// The reaction to set.
         add: &'static str,
     },
-    /// Say in the thread what the agent noted.
+    /// Post the agent's notes in the thread.
     Reply(Notes),
 }
 
@@ -54,12 +54,12 @@ pub(super) fn is_settled(talk: &Talk, seen: &Seen) -> bool {
     seen.status.has_stopped() && next(talk, seen).is_none()
 }
 
-/// The message to which its reactions belong: what asked for it, else its own.
+/// The message that gets the reactions: the requesting one, else its own.
 pub(super) fn reacted(talk: &Talk) -> Option<&str> {
     talk.trigger.as_deref().or_else(|| own(talk))
 }
 
-/// The thread in which its notes are said: the one that it was asked for in, else its own message's.
+/// The thread for its notes: the one of the request, else its own message's.
 pub(super) fn thread(talk: &Talk) -> Option<&str> {
     talk.thread.as_deref().or_else(|| own(talk))
 }

@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_secs(1);
 const SILENCE: Duration = Duration::from_secs(10);
 /// The first pause after a failure, and the longest.
 const RESTS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// What a person has to mend before anything works; until then nothing is given up.
+/// Errors that only a person can fix; until then no message is given up.
 const OF_THE_APP: [&str; 8] = [
     "access_denied",
     "account_inactive",
@@ -43,7 +43,7 @@ pub(super) struct SlackSync {
 }
 
 impl SlackSync {
-    /// Tells until nothing is owed of a loop that has stopped; what was not told then, the next one tells.
+    /// Posts until a stopped loop has no pending message; the next task continues after an error.
     pub(super) async fn run(self) {
         let Some(mut changes) = self.changes().await else { return };
         let (mut has_turn, mut rest) = (false, RESTS.0);
@@ -61,7 +61,7 @@ impl SlackSync {
             let writes = !matches!(deed, Deed::React { .. });
             if writes && !has_turn {
                 self.office.api.turn(&talk.channel).await;
-                // What holds by now is what is said.
+                // Post the current state.
                 has_turn = true;
                 continue;
             }
@@ -97,7 +97,7 @@ impl SlackSync {
                 let changed = changes.wait(LOOK);
                 (changes, changed)
             });
-            // Only a panic ends it, and then the next look says what there is.
+            // Only a panic ends it; the next look then reads the current state.
             let Ok((kept, changed)) = waited.await else { return std::future::pending().await };
             let is_news = changed.journal || changed.state || self.poked.swap(false, Ordering::SeqCst);
             if is_news || since.elapsed() > SILENCE {
@@ -188,13 +188,13 @@ impl SlackSync {
     /// The message, or the file, that may have been posted.
     async fn find(&self, talk: &Talk, thread: Option<&str>, mark: &str) -> Result<Option<String>, String> {
         match self.office.api.find(&talk.channel, thread, mark).await {
-            // Who cannot look says it twice rather than never.
+            // If it cannot be looked up, rather post it twice than never.
             Err(Fault::Refused(why)) if !OF_THE_APP.contains(&why.as_str()) => Ok(None),
             found => found.map_err(why),
         }
     }
 
-    /// What became of a message: one that is not wanted never will be.
+    /// The result of posting: a message that Slack refuses will never be sent.
     fn sent(&self, posted: Result<String, Fault>) -> Result<Sent, String> {
         match posted {
             Ok(ts) => Ok(Sent::At(ts)),
@@ -202,7 +202,7 @@ impl SlackSync {
         }
     }
 
-    /// That something was done, or that Slack does not want it, which is said.
+    /// Whether it was done, or Slack refuses it, which is reported.
     fn given_up(&self, done: Result<(), Fault>) -> Result<(), String> {
         match done {
             Err(Fault::Refused(why)) if !OF_THE_APP.contains(&why.as_str()) => {

@@ -166,7 +166,7 @@ fn what_an_agent_noted_is_said_or_becomes_a_file() {
     assert!(instead.chars().count() < 3_560 && instead.ends_with('…'), "{instead}");
 }
 
-/// Does what is owed, as if Slack did all of it; what that was.
+/// Executes the pending deeds, as if Slack accepted all of them; returns them.
 fn told(talk: &mut Talk, seen: &Seen) -> Vec<String> {
     let mut done = Vec::new();
     while let Some(deed) = next(talk, seen) {

@@ -49,7 +49,7 @@ pub(super) fn title(text: &str, columns: u16, has_keys: bool) -> Line<'static> {
     Line::from(vec![Span::from("─ ").dim(), Span::styled(text, style), Span::from(format!(" {rule}─")).dim()])
 }
 
-/// The style of how something stands: done, on its way, in need of a look.
+/// The colour of a status: done, in progress, needs attention.
 pub(super) fn of_word(word: StatusWord) -> Style {
     match word {
         StatusWord::Completed => Style::new().green().bold(),
@@ -65,7 +65,7 @@ pub(super) fn of_word(word: StatusWord) -> Style {
     }
 }
 
-/// How far it is, in so many cells; empty where there is no cap.
+/// A progress bar of so many cells; empty without a limit.
 pub(super) fn bar(done: u64, all: Option<u64>, cells: usize) -> String {
     let Some(all) = all.filter(|all| *all > 0) else { return " ".repeat(cells) };
     let full = usize::try_from(done.min(all) * cells as u64 / all).unwrap_or(cells);
@@ -121,7 +121,7 @@ pub(super) fn gates(gates: &[(&str, bool)], columns: usize) -> Vec<Span<'static>
     spans
 }
 
-/// The first row that is shown so that the cursor is, from the one that was.
+/// The first visible row: the previous one, moved as far as the cursor needs.
 pub(super) fn top(was: usize, cursor: usize, rows: usize, all: usize) -> usize {
     let lowest = (cursor + 1).saturating_sub(rows);
     was.min(all.saturating_sub(rows)).clamp(lowest, cursor.max(lowest))

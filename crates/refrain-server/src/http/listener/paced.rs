@@ -17,12 +17,12 @@ pub(crate) struct Paced<S> {
 }
 
 impl<S> Paced<S> {
-    /// One that is over once nothing could be written for so long.
+    /// A stream that fails after no byte could be written for this long.
     pub(crate) fn new(stream: S, limit: Duration) -> Self {
         Self { stream, limit, over: Box::pin(sleep(limit)), is_waiting: false }
     }
 
-    /// What came of an attempt to write, or that it took too long.
+    /// The result of a write, or a timeout.
     fn within<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.is_waiting = false;

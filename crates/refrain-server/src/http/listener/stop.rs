@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-/// Becomes true when all that runs beside the server is to stop.
+/// Becomes true when all tasks beside the server must stop.
 pub type Stop = watch::Receiver<bool>;
 
 /// Returns once it is time to stop.

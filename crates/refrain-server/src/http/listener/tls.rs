@@ -48,7 +48,6 @@ pub enum TlsError {
         /// The one file.
         certificate: Utf8PathBuf,
         key: Utf8PathBuf,
-        /// What was said of them.
         source: rustls::Error,
     },
 }
@@ -79,7 +78,8 @@ impl Tls {
         self.exposed
     }
 
-    /// The host that people are sent to: the first name of the certificate, or the address where it is good for that.
+    /// The host for the server's URL: the certificate's first name, or the address if the certificate is valid for
+    /// it.
     pub(crate) fn host(&self, address: IpAddr) -> Option<String> {
         let written = match address {
             IpAddr::V4(address) => address.to_string(),

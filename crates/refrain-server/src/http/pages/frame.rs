@@ -8,7 +8,7 @@ use crate::desk::Place;
 use crate::http::door::AppState;
 use crate::http::failure::Failure;
 
-/// What every page has.
+/// The parts that every page has.
 pub(super) struct Frame {
     /// The event id after which the page updates itself.
     pub(super) mark: String,
@@ -47,7 +47,7 @@ pub(super) fn failed(door: &AppState, failure: &Failure) -> Response {
     (failure.status(), shown).into_response()
 }
 
-/// Makes a page of what was found, or of why it was not.
+/// Renders a page from the result, or from the error.
 pub(super) fn shown<T>(
     door: &AppState,
     found: Result<T, Failure>,

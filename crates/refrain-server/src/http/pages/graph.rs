@@ -35,7 +35,7 @@ const COLUMN: usize = 200;
 const LINE: usize = 40;
 const WIDTH: usize = 150;
 
-/// The picture of these tasks, and of what decides how long they still take.
+/// Draws these tasks and the critical path.
 pub(super) fn graph(tasks: &[TaskView], critical: &[TaskId]) -> Graph {
     let mut heights = Vec::<usize>::new();
     let mut nodes = Vec::new();

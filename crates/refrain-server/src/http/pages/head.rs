@@ -1,6 +1,6 @@
 //! The head of the page of a loop or a plan.
 
-/// How a loop, or a plan, stands, and what can be done with it.
+/// The status of a loop or a plan, and the possible actions.
 pub(super) struct Head {
     pub(super) id: String,
     pub(super) status: &'static str,
@@ -10,7 +10,7 @@ pub(super) struct Head {
     pub(super) task: Option<(String, String)>,
     pub(super) progress: Option<Progress>,
     pub(super) facts: Vec<(&'static str, String)>,
-    /// The tree that waits for approval, where one does; empty where it has no name.
+    /// The tree that waits for approval, if one does; empty if it has no name.
     pub(super) approves: Option<String>,
     pub(super) can_stop: bool,
     pub(super) can_cancel: bool,
@@ -23,7 +23,7 @@ pub(super) struct Head {
 pub(super) struct Progress {
     pub(super) label: &'static str,
     pub(super) done: u64,
-    /// None where there is no end to it.
+    /// None without a limit.
     pub(super) most: Option<u64>,
     pub(super) says: String,
 }

@@ -28,7 +28,7 @@ pub(super) fn router() -> Router<Arc<AppState>> {
     Router::new()
         .route("/", get(list::show))
         .route("/p/{project}/{id}", get(one::show))
-        // What is read anew with the news.
+        // Pages that reload at an event.
         .layer(middleware::from_fn_with_state(Arc::<Copies>::default(), copies::share))
         .route("/start", get(start::show).post(start::start))
         .route("/p/{project}/{id}/diff", get(text::difference))

@@ -44,7 +44,7 @@ struct Row {
     preview: String,
 }
 
-/// A gate, and where its log is.
+/// A gate and the link to its log.
 struct Ran {
     name: String,
     says: &'static str,

@@ -25,7 +25,7 @@ struct Page {
     critical: String,
     current: Vec<AtWork>,
     blocked: Vec<Blocked>,
-    /// Those that wait for what is blocked, and for which.
+    /// The tasks that wait for blocked ones, and for which.
     waiting: Vec<(String, String)>,
     graph: Graph,
     tasks: Vec<Row>,
@@ -41,7 +41,7 @@ struct Wave {
     commit: String,
 }
 
-/// A task that a loop works on: who, where, since when, how far.
+/// A task in progress.
 struct AtWork {
     task: String,
     title: String,

@@ -21,7 +21,7 @@ use crate::http::failure::Failure;
 struct Page {
     frame: Frame,
     told: String,
-    /// At which field; empty where it is about none.
+    /// The field of the error; empty if it is about none.
     at: &'static str,
     preview: String,
     folders: Vec<String>,
@@ -37,9 +37,9 @@ struct Field {
     name: &'static str,
     label: &'static str,
     value: String,
-    /// How many lines it has; 0 of one that has no more than one.
+    /// The height of a text area; 0 for a one-line field.
     rows: u32,
-    /// What a browser holds it against.
+    /// HTML attributes by which the browser validates it.
     bounds: String,
 }
 
