@@ -28,7 +28,7 @@ pub(crate) fn begin(
     let is_asked = webhook.is_some() || (longest.is_some() && notify.is_asked());
     let (context, notify) = (context.clone(), notify.clone());
     let tell = Box::new(move |notice: &Notice| {
-        // Of an end the runner itself tells.
+        // The runner itself reports an end.
         if notice.kind == NoticeKind::Waits {
             notify::tell_wait(&notify, &context, notice);
         }
@@ -36,7 +36,7 @@ pub(crate) fn begin(
     is_asked.then(|| herald(Audience { longest, webhook, tell }).ok()).flatten()
 }
 
-/// Waits for what is still to be told, for some seconds, and says what has to be left for later.
+/// Waits some seconds for pending notifications, and reports what is left for later.
 pub(crate) fn finish(herald: Option<Notifier>) {
     if let Some(why) = herald.and_then(Notifier::finish) {
         out::tell_line("", &format!("refrain: the webhook was not told: {why}"));

@@ -44,21 +44,21 @@ impl<'a> From<&'a PlanStatus> for Stopped<'a> {
     }
 }
 
-/// What is said.
+/// A notification.
 struct Message {
     id: String,
     status: &'static str,
-    /// What happened to which loop.
+    /// The loop and its new status.
     title: String,
-    /// Why, and what to do next; one line.
+    /// The reason, and what to do next; one line.
     body: String,
 }
 
-/// Tells of a loop, or a plan, that has stopped, unless the person just stopped it.
+/// Notifies that a loop or plan has stopped, unless the user just stopped it.
 pub(crate) fn tell(args: &NotifyArgs, context: &Context, id: &LoopId, stopped: &Stopped<'_>) {
     let message = match stopped.status {
         StatusWord::Paused | StatusWord::Cancelled => return,
-        // One that has not stopped was let go of by a runner that failed.
+        // A loop that has not stopped was released by a runner that failed.
         StatusWord::Running | StatusWord::Waiting | StatusWord::Crashed | StatusWord::Failed => "failed",
         stopped @ (StatusWord::Blocked
         | StatusWord::Completed
@@ -71,7 +71,7 @@ pub(crate) fn tell(args: &NotifyArgs, context: &Context, id: &LoopId, stopped: &
     send(args, context, &Message::new(id.as_str(), message, &format!("{}{next}", stopped.reason)));
 }
 
-/// Tells of a loop that waits for longer than the person wants to hear nothing.
+/// Notifies that a loop waits longer than the configured time.
 pub(crate) fn tell_wait(args: &NotifyArgs, context: &Context, notice: &Notice) {
     send(args, context, &Message::new(notice.id.as_str(), "waiting", &notice.reason));
 }
@@ -110,7 +110,7 @@ impl Message {
     }
 }
 
-/// Runs a program that shows the message. That it failed is said, once, and nothing else comes of it.
+/// Runs a program that shows the message. Its failure is reported once, and has no other effect.
 fn errand(argv: &[String], dir: &Path, message: &Message) {
     let Message { id, status, title, body } = message;
     let Some((program, args)) = argv.split_first() else { return };
@@ -153,7 +153,7 @@ fn ring(context: &Context, message: &Message) -> bool {
         context.variable("TERM").unwrap_or_default(),
         context.variable("TMUX").is_some(),
     );
-    // Not through what strips sequences from what is shown: this one is no colour.
+    // Not through the stream that strips escape sequences: this one is no colour.
     let written = if std::io::stderr().is_terminal() {
         std::io::stderr().write_all(text.as_bytes())
     } else if std::io::stdout().is_terminal() {
@@ -175,7 +175,7 @@ fn sequence(title: &str, body: &str, term: &str, in_tmux: bool) -> String {
         _ => format!("\u{1b}]9;{title}: {body}\u{7}"),
     };
     match in_tmux && !notification.is_empty() {
-        // Handed on to the terminal around it, where that is allowed.
+        // Passed to the outer terminal, if tmux allows it.
         true => format!("\u{1b}Ptmux;{}\u{1b}\\\u{7}", notification.replace('\u{1b}', "\u{1b}\u{1b}")),
         false => format!("{notification}\u{7}"),
     }

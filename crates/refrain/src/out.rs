@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::render::phrase;
 
-/// Where progress goes.
+/// The stream for progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Stdout,
@@ -31,7 +31,7 @@ impl Target {
         }
     }
 
-    /// How many characters a line of the terminal holds that it is; none where it is no terminal.
+    /// The width of the terminal in columns; none if the stream is no terminal.
     pub(crate) fn width(self) -> Option<usize> {
         const USUAL: usize = 80;
         let size = match self {
@@ -53,7 +53,7 @@ pub(crate) fn print_part(text: &str) -> bool {
     anstream::stdout().lock().write_all(text.as_bytes()).is_ok()
 }
 
-/// Says on standard error what failed and what to do next; answers with the exit code.
+/// Prints on standard error what failed and what to do next; returns the exit code.
 pub(crate) fn report(error: &RequestError) -> ExitCode {
     tell_line("", &format!("refrain: {}", error.message()));
     for hint in error.hints() {
@@ -62,7 +62,7 @@ pub(crate) fn report(error: &RequestError) -> ExitCode {
     error.code().into()
 }
 
-/// Says a note on standard error.
+/// Prints a note on standard error.
 pub(crate) fn tell_note(note: String) {
     tell_line("", &format!("note: {note}"));
 }
@@ -74,12 +74,11 @@ pub(crate) fn tell_line(margin: &str, text: &str) {
     tell(&(phrase::broken(margin, margin.len() + 2, &text, Target::Stderr.width()) + "\n"));
 }
 
-/// Says on standard error.
 pub(crate) fn tell(text: &str) {
     let _ = anstream::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Says that a runner has not answered for a while.
+/// Reports that a runner has not answered for a while.
 pub(crate) fn tell_slow(id: &LoopId, SlowRunner { pid, is_stopped }: SlowRunner) {
     let who = pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default();
     let how = match pid.filter(|_| is_stopped) {
@@ -95,17 +94,17 @@ pub(crate) fn print_raw(bytes: &[u8]) -> bool {
     out.write_all(bytes).and_then(|()| out.flush()).is_ok()
 }
 
-/// Whether standard output takes colour: a terminal does, and a pipe where that is forced.
+/// Whether standard output takes colour: a terminal does, and a pipe if it is forced.
 pub(crate) fn is_coloured() -> bool {
     anstream::AutoStream::choice(&std::io::stdout()) != anstream::ColorChoice::Never
 }
 
-/// Whether a terminal shows what this program says.
+/// Whether this program's output is shown on a terminal.
 pub(crate) fn is_watched() -> bool {
     std::io::stderr().is_terminal() || std::io::stdout().is_terminal()
 }
 
-/// How many characters a line of the terminal holds that standard output is; none where it is no terminal.
+/// The width of standard output's terminal in columns; none if it is no terminal.
 pub(crate) fn terminal_width() -> Option<usize> {
     Target::Stdout.width()
 }

@@ -42,7 +42,7 @@ pub(crate) struct ShowArgs {
 }
 
 impl ShowArgs {
-    /// What the options leave out, the configuration says.
+    /// Fills in missing options from the configuration.
     pub(crate) fn or_configured(self, notify: &Notify) -> Self {
         Self { notify: self.notify.or_configured(notify), ..self }
     }
@@ -56,7 +56,7 @@ pub(crate) fn drive(
     dir: &Utf8Path,
     show: &ShowArgs,
 ) -> Result<ExitCode, RequestError> {
-    // A loop that has used up what it has, or may not be tried again, is not handed over.
+    // A loop that would end at once is not handed to a detached runner.
     match show.detach && !runner.ends_at_once() {
         true => detached(context, service, runner, dir, show),
         false => in_foreground(context, runner, show),
@@ -82,7 +82,7 @@ fn in_foreground(context: &Context, runner: Runner, show: &ShowArgs) -> Result<E
     let remembrance = runner.remembrance();
     let driven = runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
     if let Some(screen) = screen {
-        // It ends with the loop; if it panicked, the loop's own result is what counts.
+        // It ends with the loop; if it panicked, the loop's own result counts.
         let _ = screen.join();
     }
     let state = match driven {
@@ -96,7 +96,7 @@ fn in_foreground(context: &Context, runner: Runner, show: &ShowArgs) -> Result<E
     };
     let mut status = view::status(&state, Alive::NOBODY);
     if show.json {
-        // The runner signs what it writes; whether that is believed is for a reader to say.
+        // Whether the runner's signature is valid is decided when the journal is read.
         status.signed = context.service()?.status(&id).ok().and_then(|read| read.signed);
     }
     let printed = match (show.json, show.events) {
@@ -113,7 +113,7 @@ fn in_foreground(context: &Context, runner: Runner, show: &ShowArgs) -> Result<E
     Ok(Code::from(status.status).into())
 }
 
-/// Says why a loop will not be remembered, where it was to be: that changes nothing about the loop.
+/// Reports why a loop will not be remembered, although it should be; the loop itself is unaffected.
 pub(crate) fn tell_forgotten(remembrance: &Remembrance) {
     if let Some(trouble) = remembrance.trouble() {
         out::tell_line("", &format!("refrain: the loop is not remembered: {trouble}"));
@@ -150,7 +150,7 @@ pub(crate) fn note_objection(context: &Context, show: &ShowArgs, watched: bool) 
     }
 }
 
-/// One thread for everything that waits; what blocks gets others, for as long as it does.
+/// A runtime with one thread for waiting; blocking work gets other threads while it runs.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, RequestError> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -20,7 +20,7 @@ pub(crate) fn begin(
     export(collector(context, worktree)?).ok()
 }
 
-/// The collector that is named; what is wrong or odd about it is said.
+/// The configured collector; errors in its configuration are reported.
 fn collector(context: &Context, worktree: &Utf8Path) -> Option<Telemetry> {
     let settings = Service::open(worktree, context.host.clone())
         .ok()
@@ -35,7 +35,7 @@ fn collector(context: &Context, worktree: &Utf8Path) -> Option<Telemetry> {
     Some(telemetry)
 }
 
-/// Waits for what is still to be sent, for some seconds, and says what came to nothing.
+/// Waits some seconds for pending data, and reports what could not be sent.
 pub(crate) fn finish(exporter: Option<Exporter>) {
     tell_trouble(exporter.and_then(Exporter::finish));
 }

@@ -38,7 +38,7 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, Requ
     Ok(Context {
         dir,
         host: Host {
-            // Not its path: what lies there may be replaced while a loop runs, and runner and keeper are one binary.
+            // Not its path: the file may be replaced while a loop runs, and runner and keeper are one binary.
             program: refrain_engine::OWN_PROGRAM.into(),
             env: std::env::vars_os().collect(),
             data_home: home("XDG_DATA_HOME", ".local/share"),
@@ -55,16 +55,16 @@ pub(crate) fn read_environment(dir: Option<Utf8PathBuf>) -> Result<Context, Requ
     })
 }
 
-/// Whether colour is asked for where no terminal is: by `FORCE_COLOR`, as programs on node know it. `NO_COLOR` counts more;
-/// `CLICOLOR_FORCE` is heeded by what prints.
+/// Whether `FORCE_COLOR` asks for colour without a terminal, as in programs on node. `NO_COLOR` takes precedence; the
+/// output stream handles `CLICOLOR_FORCE`.
 #[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]
 pub(crate) fn forces_colour() -> bool {
     let said = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     said("NO_COLOR").is_none() && said("FORCE_COLOR").is_some_and(|value| value != "0" && value != "false")
 }
 
-/// The zone that this machine is in. Looking it up by name reads the whole tree of zones, which takes longer than all else
-/// that `status` does; the file that says it needs no name.
+/// The machine's time zone. Looking it up by name reads the whole tree of zones, which takes longer than all else
+/// that `status` does; the zone's file needs no name.
 #[expect(clippy::disallowed_methods, reason = "this is the home of reading the environment")]
 pub(crate) fn time_zone() -> TimeZone {
     let local = || TimeZone::tzif("local", &std::fs::read("/etc/localtime").ok()?).ok();
@@ -87,7 +87,7 @@ pub(crate) fn confirm(question: &str) -> Result<bool, RequestError> {
 /// How many loops a refusal names.
 const SHOWN: usize = 5;
 
-/// The loop, or the plan, that is meant where none is named: the only one that the verb could mean.
+/// The loop or plan for a verb without an id: the only possible one.
 pub(crate) fn only_one(
     service: &Service,
     id: Option<&LoopId>,
@@ -108,7 +108,7 @@ pub(crate) fn only_one(
     }
     match candidates.as_slice() {
         [only] => Ok(only.id.clone()),
-        // The verb says what is damaged.
+        // The verb reports the damage.
         [] if damaged.len() == loops.len() && damaged.len() == 1 => Ok(damaged.remove(0)),
         [] if !damaged.is_empty() => {
             let damaged: Vec<_> = damaged.iter().map(|id| (id, "damaged".to_owned())).collect();
@@ -142,7 +142,7 @@ pub(crate) fn print_damaged(
     Ok(Code::Failed.into())
 }
 
-/// The refusal of a verb that could mean several: each, and how it stands, with what to type.
+/// The error of a verb with several candidates: each with its status, and what to type.
 pub(crate) fn several(verb: &str, kind: &str, found: &[(&LoopId, String)]) -> RequestError {
     let error = RequestError::usage(format!("{verb} needs an ID: {} {kind} can be meant", found.len()));
     let error = match found.len() {

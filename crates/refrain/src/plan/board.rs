@@ -18,17 +18,17 @@ use crate::render::phrase::{self, Row};
 use crate::render::table::{self, Column, Cut};
 use crate::render::telling::{clock, words};
 
-/// What can be drawn where this is shown.
+/// What the output can show.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Art {
-    /// How many columns there are; none where no terminal is.
+    /// The width in columns; none without a terminal.
     width: Option<usize>,
     /// More than ASCII.
     blocks: bool,
 }
 
 impl Art {
-    /// What standard output takes: blocks and lines where neither the locale nor the terminal speaks against it.
+    /// What standard output can show: block characters unless the locale or the terminal lacks them.
     pub(crate) fn of(context: &Context) -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| context.variable(name));
         let is_wide = locale.is_none_or(|locale| {
@@ -44,7 +44,7 @@ impl Art {
         self.blocks
     }
 
-    /// How wide a frame is, where one is drawn: on a terminal that has room for it.
+    /// The width of the frame, on a terminal with room for one.
     fn frame(self) -> Option<usize> {
         const ROOM: std::ops::RangeInclusive<usize> = 40..=100;
         self.width.filter(|width| self.blocks && *width >= *ROOM.start()).map(|width| width.min(*ROOM.end()))
@@ -73,7 +73,7 @@ pub(crate) fn text(view: &PlanStatus, art: Art, now: Timestamp) -> String {
     text
 }
 
-/// All but its tasks, for a screen that has other ways for those: its waves, and what there is to know of it.
+/// All but its tasks, for a screen that shows those itself: its waves and its facts.
 pub(crate) fn overview(view: &PlanStatus, width: usize, now: Timestamp) -> String {
     let art = Art { width: Some(width), blocks: true };
     let mut text = String::new();
@@ -149,7 +149,7 @@ fn waves(view: &PlanStatus, art: Art, now: Timestamp) -> Vec<String> {
         format!("Tasks: {}/{} completed", view.tasks_done, view.tasks_total),
         String::new(),
     ];
-    // Those around where it is.
+    // The waves around the current one.
     let first = current.saturating_sub(SHOWN / 2).min(view.waves.len().saturating_sub(SHOWN));
     let last = (first + SHOWN).min(view.waves.len());
     if first > 0 {
@@ -221,7 +221,7 @@ fn at_work(task: &CurrentTask, now: Timestamp) -> [String; 2] {
     ]
 }
 
-/// The tasks, one a line: all of them, or those that are not done where there are many.
+/// The tasks, one a line: all of them, or, if there are many, those that are not done.
 fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
     let all: Vec<&TaskView> = view.tasks.iter().filter(|task| task.wave.is_some()).collect();
     let is_open = |task: &&&TaskView| task.status != TaskWord::Done;
@@ -252,7 +252,7 @@ fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
         column("NOTE", Cut::End, false, &note),
     ];
     if width.is_some_and(|width| width < NARROW) {
-        // What is to be done says more.
+        // What to do next is more useful.
         columns.retain(|column| column.title != "ITERATIONS");
     }
     let mut text = table::lines(&columns, width).concat();
@@ -266,7 +266,7 @@ fn tasks(view: &PlanStatus, width: Option<usize>) -> String {
     text
 }
 
-/// What there is to say of a task beside how it stands.
+/// A note about a task beside its status.
 fn note(task: &TaskView) -> String {
     let waits: Vec<_> = task.waits_for.iter().collect();
     match (&task.reason, waits.is_empty(), task.commit.as_deref().and_then(|commit| commit.get(..10))) {
@@ -303,7 +303,7 @@ fn flat(text: &str) -> String {
     printable(text).replace('\n', " ")
 }
 
-/// The lines in a frame, broken where they do not fit.
+/// The lines in a frame, wrapped if they do not fit.
 fn framed(title: &str, lines: &[String], width: usize) -> String {
     let inner = width - 4;
     let rule =

@@ -16,9 +16,9 @@ use crate::out::{self, Target};
 use crate::render::phrase;
 use crate::render::telling;
 
-/// How long the last lines of a task's loop are waited for once its plan says that it is over.
+/// How long to wait for the last lines of a task's loop after the plan reports its end.
 const LAST_LINES: Duration = Duration::from_secs(1);
-/// How often it is looked whether the loop of a task is there: its plan says so a moment before.
+/// How often to check whether the loop of a task exists: the plan's event comes a moment before.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Shows a plan.
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) struct PlanScreen {
     progress: Option<Target>,
     events: bool,
-    /// Events up to this one are of before: they are not told again.
+    /// Events up to this one are not shown: they were shown before.
     past: u64,
     /// The followers of the tasks' loops; each is gone once it has shown all. They stop when `listens` is dropped.
     tasks: HashMap<TaskId, Receiver<()>>,
@@ -34,8 +34,8 @@ pub(crate) struct PlanScreen {
 }
 
 impl PlanScreen {
-    /// Shows progress on `progress`, and prints events as JSON lines on standard output if asked. What happened up to event
-    /// `past` is known already.
+    /// Shows progress on `progress`, and prints events as JSON lines on standard output if asked. Events up to `past`
+    /// were shown before.
     pub(crate) fn new(progress: Option<Target>, events: bool, past: u64) -> Self {
         Self { progress, events, past, tasks: HashMap::new(), listens: Arc::default() }
     }
@@ -57,7 +57,7 @@ impl PlanScreen {
         if let PlanEvent::TaskEnded(ended) = &record.event
             && let Some(follower) = self.tasks.remove(&ended.task)
         {
-            // It ends without a word; one that has nothing to say is not waited for any longer.
+            // It ends silently; a follower with nothing to show is not waited for any longer.
             let _ = follower.recv_timeout(LAST_LINES);
         }
         let text = telling.lines(record, self.progress.and_then(Target::width));
@@ -70,7 +70,7 @@ impl PlanScreen {
         is_read
     }
 
-    /// Says beside the plan what becomes of the tasks at work from now on: their loops were begun before.
+    /// Follows the tasks that are already running.
     pub(crate) fn join(&mut self, service: &Service, state: &PlanState) {
         for (task, running) in state.running() {
             self.follow(service, &state.tasks[task].card.id, &running.id, true);
@@ -97,7 +97,7 @@ fn print(record: &Record<PlanEvent>) -> bool {
     })
 }
 
-/// Says which iteration the loop of a task is at, and how each went, until it has stopped.
+/// Shows the iterations of a task's loop and their results, until it has stopped.
 fn follow_task(service: &Service, (id, joins): (&LoopId, bool), target: Target, listens: &Weak<()>) {
     let Some(mut follower) = follower_of(service, (id, joins), listens) else { return };
     let mut state: Option<LoopState> = None;
@@ -119,7 +119,7 @@ fn follow_task(service: &Service, (id, joins): (&LoopId, bool), target: Target, 
         let settled = state.attempts.last().filter(|_| state.attempts.len() > before);
         let is_told = match record.event {
             Event::IterationBegun { .. } | Event::WaitStarted(_) | Event::AgentChanged(_) => true,
-            // What fails before the work begins is no news.
+            // A failure before the first iteration is expected.
             Event::GateFinished(_) => state.iteration > 0,
             _ => settled.is_some(),
         };
@@ -141,7 +141,7 @@ fn tagged(id: &LoopId, line: &str, width: Option<usize>) -> String {
     }
 }
 
-/// The loop is made, or taken up again, a moment after its plan says so, or never.
+/// The loop is created or resumed a moment after the plan's event, or never.
 fn follower_of(service: &Service, (id, joins): (&LoopId, bool), listens: &Weak<()>) -> Option<Follower> {
     while listens.strong_count() > 0 {
         let is_there = !joins || service.status(id).is_ok_and(|status| !status.has_stopped());

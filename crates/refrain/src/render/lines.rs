@@ -5,7 +5,7 @@ use refrain_core::text::printable;
 
 /// The longest piece of a line that is held back, in bytes.
 const LONGEST_PIECE: usize = 64 << 10;
-/// How far before its end a piece may be cut, so that what begins there is not torn.
+/// How far before its end a piece may be cut, so that a sequence that begins there stays whole.
 const LONGEST_ESCAPE: usize = 4 << 10;
 
 /// One stream of an agent, with the begun line that has not come to its end.
@@ -15,7 +15,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// The next bytes; returns what of it all can be shown now, maybe nothing.
+    /// Adds bytes; returns the text that can be shown now, which may be empty.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> String {
         self.begun.extend_from_slice(bytes);
         let end = match self.begun.iter().rposition(|byte| *byte == b'\n') {
@@ -58,7 +58,7 @@ fn seam(piece: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// What is shown in all where `text` comes in chunks of `size` bytes.
+    /// All text shown for `text` in chunks of `size` bytes.
     fn shown(text: &[u8], size: usize) -> String {
         let mut lines = Lines::default();
         let mut shown: String = text.chunks(size).map(|chunk| lines.push(chunk)).collect();

@@ -12,7 +12,7 @@ use crate::render::lines::Lines;
 use crate::render::said::Said;
 use crate::render::telling;
 
-/// Tells of one loop.
+/// Renders one loop.
 #[derive(Debug, Default)]
 pub(crate) struct Narrator {
     state: Option<LoopState>,
@@ -22,7 +22,7 @@ pub(crate) struct Narrator {
 }
 
 impl Narrator {
-    /// The loop, from what was told.
+    /// The loop's state after the events so far.
     pub(crate) fn state(&self) -> Option<&LoopState> {
         self.state.as_ref()
     }
@@ -32,7 +32,7 @@ impl Narrator {
         self.said.is_open()
     }
 
-    /// What there is to be shown of it: whole lines, or the next part of one.
+    /// The text for an event: whole lines, or the next part of one.
     pub(crate) fn tell(&mut self, sight: &FollowEvent, width: Option<usize>) -> String {
         match sight {
             FollowEvent::Event(record) => self.event(record, width),
@@ -43,7 +43,7 @@ impl Narrator {
             FollowEvent::Joined => {
                 self.state.as_ref().map(|state| telling::digest(state, width)).unwrap_or_default()
             }
-            // What ended an attempt its summary says.
+            // The attempt's summary names the fault that ended it.
             FollowEvent::Said(AgentEvent::Fault(_)) | FollowEvent::Quiet => String::new(),
             FollowEvent::Said(event) => self.said.show(event),
             // Whole lines as they come; a line without an end waits for its end or for the next event.

@@ -34,12 +34,12 @@ pub(crate) fn thousands(count: u64) -> String {
     }
 }
 
-/// What was used, as far as it is known; nothing where nothing is, or nothing was.
+/// The known usage; empty if there is none.
 pub(crate) fn used(usage: &Usage) -> String {
     let (mut parts, mut has_said) = (Vec::new(), false);
     let mut incomplete = |words: String, at_least: bool| {
         let words = view::sum(&words, at_least && !has_said);
-        // Said once, it goes for all that follows.
+        // Said once, it applies to all that follows.
         has_said |= at_least;
         words
     };
@@ -57,7 +57,7 @@ pub(crate) fn used(usage: &Usage) -> String {
     parts.join(", ")
 }
 
-/// How caps stand that loops share; nothing where there are none.
+/// The status of limits that loops share; empty if there are none.
 pub(crate) fn caps(caps: &[Standing]) -> String {
     let one =
         |it: &Standing| format!("{} of {it} spent, {} reserved, {} left", it.spent, it.reserved, it.left());
@@ -69,11 +69,11 @@ pub(crate) fn after(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(", {words}") }
 }
 
-/// A fact: its name, and what it is.
+/// A fact: its name and value.
 pub(crate) struct Row {
     name: &'static str,
     value: String,
-    /// Whether it may be broken into lines. What is typed or copied may not: a command, a path.
+    /// Whether it may be wrapped. Text to type or copy may not: a command, a path.
     may_break: bool,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn broken(begin: &str, column: usize, text: &str, width: Option<usize
     textwrap::fill(text, options)
 }
 
-/// What goes before a line so that it begins at a column, or near the edge of a terminal that is too narrow for that.
+/// The indentation to a column; small on a terminal too narrow for it.
 pub(crate) fn indent(column: usize, width: Option<usize>) -> String {
     const NARROWEST: usize = 24;
     " ".repeat(if width.is_some_and(|width| width < column + NARROWEST) { 2 } else { column })
@@ -138,7 +138,7 @@ pub(crate) fn seconds(count: i64) -> String {
     }
 }
 
-/// `text`, in the colour of how a loop stands: done, on its way, in need of a look.
+/// `text`, in the colour of a status: done, in progress, needs attention.
 pub(crate) fn coloured(status: StatusWord, text: &str) -> String {
     match status {
         StatusWord::Completed => text.green().bold().to_string(),
@@ -154,7 +154,7 @@ pub(crate) fn coloured(status: StatusWord, text: &str) -> String {
     }
 }
 
-/// What was asked of a loop or a plan, with who asked where that is no person.
+/// A request to a loop or a plan, with the caller unless it is a person.
 pub(crate) fn asked_by(by: Asker, text: &str) -> String {
     match by {
         Asker::Agent => format!("an agent asked, no person: {text}"),

@@ -20,8 +20,7 @@ pub(crate) struct Screen {
 }
 
 impl Screen {
-    /// Shows progress on `progress`, and prints events as JSON lines on standard output if asked. `live` says what is
-    /// waited for.
+    /// Shows progress on `progress`, and prints events as JSON lines on standard output if asked. `live` shows waits.
     pub(crate) fn new(progress: Option<Target>, events: bool, live: Live) -> Self {
         Self { progress, events, narrator: Narrator::default(), live, closed: false }
     }
@@ -57,7 +56,7 @@ impl Screen {
         self.show(&text);
     }
 
-    /// Prints an event as it stands in the journal, less secrets.
+    /// Prints an event as in the journal, without secrets.
     fn print(&mut self, record: &Record) {
         let redacted = Record { event: record.event.clone().redacted(), ..record.clone() };
         if let Ok(mut line) = serde_json::to_vec(&redacted) {
@@ -66,7 +65,7 @@ impl Screen {
         }
     }
 
-    /// Nothing happens: says what is waited for, unless that would tear a line of the agent's.
+    /// Shows the status line while nothing happens, unless that would tear a line of the agent's.
     fn wait(&mut self) {
         if let Some(state) = self.narrator.state().filter(|_| !self.narrator.is_open()) {
             let text = self.live.renew(state, self.width(), now());

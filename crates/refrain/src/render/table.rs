@@ -11,16 +11,16 @@ pub(crate) struct Column<'a> {
     pub(crate) title: &'a str,
     pub(crate) cells: Vec<Cow<'a, str>>,
     pub(crate) cut: Cut,
-    /// Numbers stand at the right.
+    /// Align numbers at the right.
     pub(crate) right: bool,
     /// The cell of a row as it is shown: coloured, or as it is.
     pub(crate) paint: &'a dyn Fn(usize, &str) -> String,
 }
 
-/// Where a text that is too long may be cut off.
+/// Where a text that is too long may be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// Nowhere: it says nothing if it is not whole.
+    /// Nowhere: a part of it is useless.
     No,
     /// At its begin, as paths.
     Begin,
@@ -67,7 +67,7 @@ pub(crate) fn lines(columns: &[Column<'_>], width: Option<usize>) -> Vec<String>
     lines.into_iter().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-/// The text, at most `wide` columns of a terminal, with an ellipsis where something was cut off.
+/// The text, at most `wide` columns of a terminal, with an ellipsis if it is cut.
 pub(crate) fn cut(text: &str, wide: usize, how: Cut) -> Cow<'_, str> {
     if how == Cut::No || text.width() <= wide {
         return Cow::Borrowed(text);
@@ -75,7 +75,7 @@ pub(crate) fn cut(text: &str, wide: usize, how: Cut) -> Cow<'_, str> {
     if wide == 0 {
         return Cow::Borrowed("");
     }
-    // Characters together may take another width than one by one: what is left is measured as a whole.
+    // Joined characters may have another width than single ones, so the rest is measured as a whole.
     let fits = |part: &&str| part.width() < wide;
     let ends = || text.char_indices().map(|(at, _)| at);
     Cow::Owned(match how {

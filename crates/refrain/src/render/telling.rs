@@ -21,8 +21,8 @@ use crate::render::phrase::{self, Row};
 use crate::render::progress;
 use crate::render::published;
 
-/// What one event says to a person, in lines that fit into `width` where there is one. `settled` is the attempt that it
-/// ended, `told` what its agent said last: no fault is said twice.
+/// The message of one event, in lines that fit into `width` if there is one. `settled` is the attempt that it ended,
+/// `told` the agent's last text: no fault is shown twice.
 pub(crate) fn lines(
     state: &LoopState,
     record: &Record,
@@ -104,7 +104,7 @@ pub(crate) fn lines(
                 Ask::Proceed => "waiting no longer".to_owned(),
             },
         )),
-        // What the checks say stands above it; and they are looked at every minute.
+        // The checks' results are shown above it, and they are polled every minute.
         Event::WaitStarted(Wait { kind: WaitKind::Checks, .. }) => String::new(),
         Event::WaitStarted(wait) => waits(*wait, record.at),
         Event::LoopResumed { approved: Some(_), .. } => note("approved; it is looked at once more"),
@@ -144,7 +144,7 @@ pub(crate) fn lines(
         | Event::AttemptSpawned { .. }
         | Event::AttemptFinished(_) => String::new(),
     };
-    // Of an attempt that was lost with its runner all is said already.
+    // A lost attempt was reported already.
     if let (Some(attempt), false) = (settled, matches!(record.event, Event::RunnerStarted { .. })) {
         text.push_str(&summary(attempt));
         text.push_str(&remarks(attempt, told));
@@ -155,8 +155,8 @@ pub(crate) fn lines(
     fit(text, width)
 }
 
-/// The text, with the lines that are Refrain's own words broken where they do not fit. Rows are so already, what is typed
-/// next is to be copied whole, and the marker is a line of its own.
+/// The text, with the lines of Refrain's own words wrapped if they do not fit. Rows are wrapped already, commands
+/// must stay whole to be copied, and the marker is a line of its own.
 fn fit(text: String, width: Option<usize>) -> String {
     if width.is_none() {
         return text;
@@ -167,7 +167,7 @@ fn fit(text: String, width: Option<usize>) -> String {
     text.lines().map(|line| broken(line) + "\n").collect()
 }
 
-/// What an attempt changed of what git runs, unless the one before it had changed just that.
+/// What an attempt changed in what git runs, unless the attempt before changed the same.
 fn git_changed(state: &LoopState, finished: &AttemptFinished) -> String {
     let mut before = state.attempts.iter().rev().skip(1).filter_map(|attempt| attempt.finished.as_ref());
     if before.next().is_some_and(|before| before.git_changed == finished.git_changed) {
@@ -204,8 +204,8 @@ pub(crate) fn note(text: &str) -> String {
     format!("{} {}\n", "·".dimmed(), printable(text).replace('\n', " ").dimmed())
 }
 
-/// What became of the processes that an agent left running. The next iteration may have its heading by then, so the one
-/// that left them is named.
+/// What happened to the processes that an agent left running. The next iteration may have its heading by then, so the
+/// iteration that left them is named.
 fn swept(state: &LoopState, killed: u32, survivors: &[i32], names: &[String]) -> String {
     let mut text = String::new();
     let whose = state.attempts.last().map(|last| format!("iteration {}", last.id));
@@ -221,7 +221,7 @@ fn swept(state: &LoopState, killed: u32, survivors: &[i32], names: &[String]) ->
     text
 }
 
-/// What will run, and until when.
+/// What will run, and the limits.
 fn header(spec: &Spec, limits: &Limits, width: Option<usize>) -> String {
     let command = words(std::iter::once(&spec.agent.program).chain(&spec.agent.args));
     let mut until = match &spec.promise {
@@ -290,7 +290,7 @@ fn notes(lines: Vec<String>) -> String {
     lines.iter().map(|line| note(line)).collect()
 }
 
-/// What the agent may do unattended.
+/// The agent's permissions.
 fn may(spec: &Spec) -> &'static str {
     match spec.agent.permissions {
         Permissions::Auto => "edit and run commands, confined as far as the agent confines itself (auto)",
@@ -342,12 +342,12 @@ fn summary(attempt: &Attempt) -> String {
     format!("{} iteration {}{took}{used}: {how}{said}\n", "·".dimmed(), attempt.id)
 }
 
-/// What its agent's program said of a fault, and what was wrong with a claim that it nearly made.
+/// The agent program's text about a fault, and what was wrong with a near claim.
 fn remarks(attempt: &Attempt, told: &str) -> String {
     let Some(finished) = &attempt.finished else { return String::new() };
     let mut text = String::new();
     let fault = finished.report.as_ref().and_then(|report| report.fault.as_ref());
-    // Of one that was stopped the cause is known; what a person has to mend is said at the loop's end, which comes at once.
+    // The cause of a stop is known; what a person has to fix is shown at the loop's end, which follows at once.
     let is_news = matches!(attempt.outcome, Outcome::Failed | Outcome::Limit | Outcome::Outage);
     if let Some(fault) = fault.filter(|fault| is_news && fault.message.trim() != told) {
         text.push_str(&note(&fault.message));
@@ -473,7 +473,7 @@ fn seconds_of(limit: Millis) -> i64 {
     i64::try_from(limit.0 / 1000).unwrap_or(i64::MAX)
 }
 
-/// What happened, and what to type next.
+/// The summary, and what to type next.
 fn closing(state: &LoopState) -> String {
     let status = view::status(state, Alive::NOBODY);
     let word = phrase::coloured(status.status, status.status.as_str());
@@ -494,7 +494,7 @@ fn closing(state: &LoopState) -> String {
 /// How many iterations are listed at the end.
 const COLLECTED: usize = 20;
 
-/// What the agent said of its iterations, a line each; nothing where it said nothing.
+/// The agent's summaries of its iterations, a line each; empty if there are none.
 fn said(state: &LoopState) -> String {
     let said = |attempt: &Attempt| {
         let summary = attempt.finished.as_ref()?.summary.as_deref()?;

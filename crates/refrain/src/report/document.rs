@@ -15,13 +15,13 @@ use crate::render::telling::words;
 #[derive(Debug)]
 pub(crate) struct Document {
     pub(crate) title: String,
-    /// How it stands, and whether it is verified.
+    /// Its status, and whether it is verified.
     pub(crate) verdict: Cell,
     pub(crate) reason: String,
     pub(crate) sections: Vec<Section>,
 }
 
-/// The document on a report, with times as `clock` says them.
+/// The document of a report; `clock` formats times.
 pub(crate) fn document(report: &Report, clock: &dyn Fn(Timestamp) -> String) -> Document {
     let sections = [
         summary(report, clock),
@@ -110,7 +110,7 @@ fn who(agent: &AgentUsed) -> String {
     format!("{}{version}{model}: {} ({attempts})", agent.kind, words(agent.command.iter()))
 }
 
-/// Where the work is of a loop that ended without a proof.
+/// The place of the work of a loop that ended unverified.
 fn kept(report: &Report) -> String {
     let Some(saved) = &report.saved else { return String::new() };
     match (&saved.branch, &saved.commit, &saved.why_not) {
@@ -295,7 +295,7 @@ fn iteration(it: &Iteration) -> Vec<Cell> {
     ]
 }
 
-/// What an attempt amounts to.
+/// The outcome of an attempt in words.
 fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Claimed => "claimed",

@@ -13,14 +13,14 @@ struct Page<'a> {
     verdict: &'a super::parts::Cell,
     reason: &'a str,
     sections: &'a [Section],
-    /// When it was made, and by what.
+    /// When and by which program it was made.
     made: &'a str,
 }
 
-/// The whole page; `made` says by what it was made.
+/// The whole page; `made` names the program that made it.
 ///
 /// # Errors
-/// Where it cannot be written into memory, which cannot be.
+/// Only if writing into memory fails, which cannot happen.
 pub(crate) fn page(document: &Document, made: &str) -> Result<String, askama::Error> {
     let Document { title, verdict, reason, sections } = document;
     Page { title, verdict, reason, sections, made }.render()

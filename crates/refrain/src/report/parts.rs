@@ -7,12 +7,12 @@ use refrain_core::text::{in_order, printable};
 pub(crate) enum Tone {
     /// Words.
     Plain,
-    /// What is typed or copied: a path, a hash, a command.
+    /// Text to type or copy: a path, a hash, a command.
     Code,
     /// It is as it should be.
     Good,
     Bad,
-    /// A number, or what stands in its place.
+    /// A number, or a placeholder for one.
     Number,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Section {
     pub(crate) blocks: Vec<Block>,
 }
 
-/// What stands in a section.
+/// The content of a section.
 #[derive(Debug)]
 pub(crate) enum Block {
     /// A sentence.
@@ -45,7 +45,7 @@ pub(crate) enum Block {
 
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// What is in it, for those who do not see it.
+    /// Its description, for screen readers.
     pub(crate) caption: &'static str,
     pub(crate) head: Vec<&'static str>,
     pub(crate) rows: Vec<Vec<Cell>>,
@@ -113,7 +113,7 @@ impl Section {
         self
     }
 
-    /// Those that say something.
+    /// Adds the facts that have a value.
     pub(crate) fn facts(mut self, facts: Vec<(&'static str, Cell)>) -> Self {
         let facts: Vec<_> = facts.into_iter().filter(|(_, cell)| !cell.text.is_empty()).collect();
         if !facts.is_empty() {
@@ -136,7 +136,7 @@ impl Section {
         self
     }
 
-    /// The same, where the table that was just added is too much for a terminal.
+    /// Hides the last table on terminals, because it is too large for them.
     pub(crate) fn on_pages_only(mut self) -> Self {
         if let Some(Block::Table(table)) = self.blocks.last_mut() {
             table.page_only = true;

@@ -19,7 +19,7 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// What the agent may do.
+/// The agent's permissions.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Allowed {
     #[default]

@@ -89,13 +89,13 @@ enum TokenVerb {
 /// How long a server that ends waits for loops that it is just handing to their runners.
 pub(crate) const HANDOVER: Duration = Duration::from_mins(1);
 
-/// Where it is found.
+/// The addresses of the server.
 #[derive(Serialize)]
 struct Found {
     url: String,
     /// The same for programs on this machine, which may know nothing of the names that browsers do.
     direct: String,
-    /// What lets one browser in, once.
+    /// The link that authenticates one browser, once.
     open: String,
 }
 
@@ -146,7 +146,7 @@ fn way(context: &Context, args: &Args) -> Result<Way, RequestError> {
 }
 
 impl TokenArgs {
-    /// Makes a token, or does what the verb says.
+    /// Makes a token, or runs the verb.
     fn run(&self, context: &Context) -> Result<ExitCode, RequestError> {
         let desk = Desk::open(context, &[]).map_err(not_open)?;
         let failed = |error| RequestError::new(Code::Failed, chain(&error));
@@ -219,7 +219,7 @@ fn heed(kind: SignalKind) -> Result<Signal, RequestError> {
     signal(kind).map_err(|error| RequestError::new(Code::Failed, format!("signals cannot be heard: {error}")))
 }
 
-/// Says where it is found.
+/// Prints the address of the server.
 fn announce(context: &Context, args: &Args, server: &Server) -> Result<(), RequestError> {
     let (url, invitation) = (server.url().to_owned(), server.invitation());
     if args.json {

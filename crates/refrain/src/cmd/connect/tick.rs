@@ -88,7 +88,7 @@ pub(crate) const REFUSED: ExitCode = ExitCode::FAILURE;
 /// How long `advance` and `finish` wait for a proof, and `hold` does: less than any agent gives a command.
 const PATIENCE: Duration = Duration::from_secs(100);
 
-/// Does it, and says what went wrong, if so.
+/// Runs the verb, and prints an error if it fails.
 pub(crate) fn run(context: &Context, args: Args) -> ExitCode {
     done(context, args.verb).unwrap_or_else(|(code, error)| {
         out::report(&error);
@@ -178,7 +178,7 @@ fn say(id: &LoopId, turn: Turn) -> Done {
     }
 }
 
-/// Says how a loop stopped, and answers with the code for that: what is done is well.
+/// Prints how a loop stopped, and returns the exit code for that.
 fn stopped(state: &LoopState) -> ExitCode {
     let status = view::status(state, Alive::NOBODY);
     out::print(&format!("{}: {}\n", status.status.as_str(), printable(&status.reason)));
@@ -223,7 +223,7 @@ fn finish(
     }
 }
 
-/// Says how a loop stands that was ended as it was asked.
+/// Prints the status of a loop that was ended on request.
 fn ended(state: Result<LoopState, EngineError>) -> Done {
     stopped(&state.map_err(failed)?);
     Ok(ExitCode::SUCCESS)

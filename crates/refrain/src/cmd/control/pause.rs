@@ -31,7 +31,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// Asks this loop, or plan, for it; says what it came to.
+/// Pauses this loop or plan; returns a text about the result.
 pub(crate) fn pause(
     context: &Context,
     service: &Service,

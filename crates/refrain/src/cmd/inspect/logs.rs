@@ -145,7 +145,7 @@ fn show(
         return Ok(read_log(&message).map_or(true, copy));
     }
     let (mut said, mut open) = (Said::default(), true);
-    // What is no stream of events is shown as it is, and so is one where that is asked for.
+    // Output that is no event stream is printed as it is, and so is a stream with `--raw`.
     let streams = service.said(spec, dir, &mut |event| {
         open = open && !raw && out::print_part(&said.show(&event));
     })?;

@@ -21,7 +21,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Prints an event in a line: its number, its time, its name, what it says; below it what it lists.
+/// Prints each event: its number, time, name and facts in a line; its lists below.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let service = context.service()?;
     let id = values::only_one(&service, args.id.as_ref(), "refrain show", |_| true)?;
@@ -46,7 +46,7 @@ const INDENT: usize = 7;
 
 fn lines<E: Serialize>(record: &Record<E>, width: Option<usize>) -> serde_json::Result<String> {
     let mut event = serde_json::to_value(&record.event)?;
-    // As in the schemas: whether maps keep their order depends on what else is built in.
+    // As in the schemas: the order of maps depends on features of other crates.
     event.sort_all_objects();
     let name = event["type"].as_str().unwrap_or_default();
     let mut facts = Facts::default();
@@ -62,11 +62,11 @@ fn lines<E: Serialize>(record: &Record<E>, width: Option<usize>) -> serde_json::
     Ok(shown.collect())
 }
 
-/// What an event says: `key=value`, nested keys joined by dots.
+/// The facts of an event: `key=value`, nested keys joined by dots.
 #[derive(Default)]
 struct Facts {
     own: Vec<String>,
-    /// What stands in lists of more than words and numbers, a line each: `left_out[2] path="…" why="…"`.
+    /// Lists of objects, a line each: `left_out[2] path="…" why="…"`.
     listed: Vec<String>,
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn show(
     Ok(Code::Done.into())
 }
 
-/// The only loop that runs, else the only one that could go on, else the only one.
+/// The only running loop, else the only one that can be resumed, else the only one.
 fn meant(service: &Service) -> Result<LoopId, RequestError> {
     let over = |status: &Brief| matches!(status.status, StatusWord::Completed | StatusWord::Cancelled);
     let tiers: [&dyn Fn(&Brief) -> bool; 3] =

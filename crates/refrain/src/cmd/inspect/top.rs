@@ -56,7 +56,7 @@ struct Verbs {
 }
 
 impl Verbs {
-    /// Not what waits for approval: one key alone does not send it back.
+    /// Not a loop that waits for approval: one key must not reject the work.
     fn resume(&self, service: &Service, id: &LoopId, grant: (&Grant, bool)) -> Result<String, RequestError> {
         if awaits(service, id)? {
             return Err(RequestError::new(Code::Refused, format!("{id} waits for approval: A asks for it")));
@@ -65,7 +65,7 @@ impl Verbs {
         Ok(format!("{id} goes on"))
     }
 
-    /// Only what waits for approval.
+    /// Only a loop that waits for approval.
     fn send_back(&self, service: &Service, id: &LoopId, words: &str) -> Result<String, RequestError> {
         if !awaits(service, id)? {
             return Err(RequestError::new(Code::Refused, format!("{id} does not wait for approval")));
@@ -132,7 +132,7 @@ impl Program for Verbs {
     }
 }
 
-/// What `watch` tells.
+/// Renders events as `watch` does.
 #[derive(Default)]
 struct Told(narrator::Narrator);
 

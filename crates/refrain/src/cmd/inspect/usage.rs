@@ -75,7 +75,7 @@ impl From<ByArg> for By {
     }
 }
 
-/// Prints the sums; what could not be read is named.
+/// Prints the sums, and names what could not be read.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     let is_scraped = args.format == Format::Prometheus;
     if is_scraped && args.since.is_some() {

@@ -9,7 +9,7 @@ use refrain_core::formats::mirror::Mirror;
 use refrain_core::gate::{Check, GateSpec};
 use refrain_core::spec::{Millis, Spec};
 
-/// What the gates of a task's tests, and of its linters, are called.
+/// The names of a task's gates for tests and linters.
 pub(crate) const TESTS: &str = "tests";
 pub(crate) const QUALITY: &str = "quality";
 
@@ -35,7 +35,7 @@ pub(crate) fn no_tests(dir: &Utf8Path, offer: &Offer) -> RequestError {
     ))
 }
 
-/// What seed 004 always does, which no option says.
+/// The rules of seed 004 for which there is no option.
 pub(crate) fn decide_as_conclave(spec: &mut Spec) {
     spec.keep_failed = true;
     // It counts as stuck when the same error repeats, even if other things change.
@@ -45,7 +45,7 @@ pub(crate) fn decide_as_conclave(spec: &mut Spec) {
     spec.mirrors.push(Mirror::Ralph);
 }
 
-/// The variables of seed 004, and its values where they are not set.
+/// The environment variables of seed 004, with its defaults.
 pub(crate) struct Environment {
     pub(crate) implement: Millis,
     pub(crate) test: Millis,

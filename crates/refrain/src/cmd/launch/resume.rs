@@ -47,7 +47,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What the verb does, for [`Action::permission`]: with `--all` the caller's own loop would be among them.
+    /// The verb's action, for [`Action::permission`]: with `--all` the caller's own loop would be among them.
     pub(crate) fn action(&self) -> Action {
         if self.all { Action::Extend } else { Action::Resume }
     }
@@ -149,7 +149,7 @@ struct GrantLine {
     now: bool,
 }
 
-/// What a person typed as a grant for a loop, or a plan; and whether it waits no longer.
+/// Parses new limits for a loop or a plan, and whether to end its wait.
 pub(crate) fn read_grant(granted: &str) -> Result<(Grant, bool), RequestError> {
     let granted =
         shlex::split(granted).ok_or_else(|| RequestError::usage(format!("{granted}: a quote is open")))?;
@@ -158,8 +158,8 @@ pub(crate) fn read_grant(granted: &str) -> Result<(Grant, bool), RequestError> {
     Ok((Grant { max_iterations, max_duration, max_cost, max_tokens, retry_for }, now))
 }
 
-/// How to show it, and whom to tell: a loop's own specification says nothing of that. A configuration that cannot be read
-/// keeps no loop from going on.
+/// Display and notification options from the configuration: a loop's own specification has none. A configuration
+/// error must not prevent a resumption.
 fn configured(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs {
     match service.settings(Chosen::default(), context.has_variables()) {
         Ok(settings) => show.clone().or_configured(&settings.config.notify),
@@ -170,13 +170,13 @@ fn configured(context: &Context, service: &Service, show: &ShowArgs) -> ShowArgs
     }
 }
 
-/// Lets a plan go on: its tasks wait for themselves, and what a plan is granted is not all that a loop is.
+/// Resumes a plan: its tasks wait by themselves, and it takes only some of a loop's limits.
 fn plan(context: &Context, service: &Service, id: &LoopId, args: &Args) -> Result<ExitCode, RequestError> {
     let grant = app::plan_grant(id, &grant(args)?, args.now)?;
     crate::cmd::plan::resume(context, service, id, &grant, &args.show)
 }
 
-/// Which loops it can mean: those that can go on.
+/// Candidates without an id: loops that can be resumed.
 pub(crate) fn could_be(status: &Brief) -> bool {
     matches!(
         status.status,
@@ -222,7 +222,7 @@ fn after_reboot(context: &Context, args: &Args) -> Result<ExitCode, RequestError
     Ok(code.into())
 }
 
-/// Lets each go on in a process of its own; one that cannot does not keep the others from it.
+/// Resumes each in a process of its own; an error of one does not affect the others.
 fn each(context: &Context, loops: Vec<(Service, LoopId)>, args: &Args) -> Code {
     let mut code = Code::Done;
     if loops.is_empty() && !args.show.quiet && !args.show.json {

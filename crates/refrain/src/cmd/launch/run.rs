@@ -190,7 +190,8 @@ fn request(args: &Args, agent: Option<&str>, environment: &Environment) -> Start
     StartLoop { options, ..StartLoop::default() }
 }
 
-/// The gates of a task: its tests and its specification decide, linters inform. Returns what the project's files offer.
+/// The gates of a task: its tests and its specification are required, linters advisory. Returns the gates detected in
+/// the project's files.
 fn prove(spec: &mut Spec, service: &Service, environment: &Environment) -> Result<Offer, RequestError> {
     let offer = service.offer(&spec.working_dir)?;
     // Together they are two commands at most, of which only the first program would be looked at.
@@ -256,7 +257,7 @@ fn keeps_its_options(args: &Args, spec: &Spec, stored: &Spec) -> Result<(), Requ
     Ok(())
 }
 
-/// Whether an earlier run of the task can go on.
+/// Whether an earlier run of the task can be resumed.
 fn may_go_on(left: &Status) -> bool {
     match left.status {
         StatusWord::Completed | StatusWord::Cancelled | StatusWord::Failed => false,
@@ -272,8 +273,8 @@ fn may_go_on(left: &Status) -> bool {
     }
 }
 
-/// The total of iterations of an earlier run that continues: what was asked for, else what it has left, else as many again as
-/// a run has.
+/// The total of iterations of an earlier run that is resumed: the requested one, else the rest it has, else as many
+/// again as a new run has.
 fn total(args: &Args, left: &Status) -> Result<Option<u32>, RequestError> {
     let (task, used) = (&args.task, left.charged);
     match (args.max_iter, left.max_iterations) {
@@ -291,7 +292,7 @@ fn total(args: &Args, left: &Status) -> Result<Option<u32>, RequestError> {
     }
 }
 
-/// Asks a person, where one is there: by default the task is begun anew.
+/// Asks the user at a terminal; by default the task is started anew.
 fn wants_to_go_on(args: &Args, left: &Status) -> Result<bool, RequestError> {
     if matches!(left.status, StatusWord::Running | StatusWord::Waiting) {
         let error = format!("task {} is being worked on", args.task);
@@ -315,7 +316,7 @@ fn wants_to_go_on(args: &Args, left: &Status) -> Result<bool, RequestError> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// What an earlier run left goes into the archive, where it can be looked at.
+/// Archives an earlier run, so that it can still be inspected.
 fn put_aside(context: &Context, service: &Service, task: &LoopId) -> Result<(), RequestError> {
     if context.caller.is_attempt() && service.locate(task).is_ok() {
         context.check_on(Action::Archive, service, task)?;

@@ -38,12 +38,12 @@ pub(super) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
     Ok(Code::Done.into())
 }
 
-/// Asks the judge of the user's own file, where it names one.
+/// Asks the judge of the user's configuration, if there is one.
 fn look_back(service: &Service, id: &LoopId) -> Result<(), RequestError> {
     let settings = service.settings(Chosen::default(), true)?;
     let Some(judge) = settings.config.memory.judge.as_deref() else { return Ok(()) };
     let spec = service.spec(id)?;
-    // It counts against none of the loop's caps, so it need not be one that keeps them.
+    // It counts against none of the loop's limits, so it need not be an agent that enforces them.
     let limits = Limits { max_cost: None, max_tokens: None, ..spec.limits };
     let judge = agents::judge("memory.judge", Some(judge), None, (&spec.agent, &limits), &settings)?;
     match service.look_back(id, &judge)? {

@@ -42,7 +42,7 @@ enum Verb {
 }
 
 impl Args {
-    /// What the verb does, for [`Action::permission`].
+    /// The verb's action, for [`Action::permission`].
     pub(crate) fn action(&self) -> Action {
         match &self.verb {
             Verb::Search(_) | Verb::List(_) | Verb::Export(_) | Verb::Proposals(_) => Action::Look,
@@ -65,7 +65,6 @@ fn mention_what_cannot_be_used(context: &Context) -> Result<(), RequestError> {
     Ok(())
 }
 
-/// Does what the verb says.
 pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestError> {
     if let Verb::Search(_) | Verb::List(_) | Verb::Proposals(_) = &args.verb {
         mention_what_cannot_be_used(context)?;

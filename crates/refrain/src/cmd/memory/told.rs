@@ -9,7 +9,7 @@ use refrain_core::text::printable;
 use crate::render::table::{self, Column, Cut};
 use crate::{out, values};
 
-/// Prints them, with their projects where they are of several.
+/// Prints them, with their projects if there are several.
 pub(super) fn print(memories: &[&Memory], with_project: bool, nothing: &str) {
     if memories.is_empty() {
         out::print(nothing);

@@ -43,7 +43,7 @@ pub(super) fn in_foreground(
     let herald = herald::begin(context, worktree, &show.notify, |to| runner.herald(to));
     let driven = run::runtime()?.block_on(runner.drive(&context.host, Signals::Foreground, || {}));
     if let Some(screen) = screen {
-        // It ends with the plan; if it panicked, the plan's own result is what counts.
+        // It ends with the plan; if it panicked, the plan's own result counts.
         let _ = screen.join();
     }
     let state = match driven {
@@ -98,7 +98,7 @@ pub(super) fn detached(
     Ok(Code::Done.into())
 }
 
-/// Drives the plan without a terminal: what a detached runner does. It says that it is ready, or why it is not.
+/// Drives the plan without a terminal, as a detached runner. It reports that it is ready, or why it is not.
 pub(crate) fn alone(
     context: &Context,
     service: &Service,

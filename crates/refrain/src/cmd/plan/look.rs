@@ -37,7 +37,7 @@ impl Difference for OnlyProof {
 }
 
 impl LookArgs {
-    /// What `plan run` would make of the same.
+    /// The result of `plan run` with the same options, without starting it.
     pub(super) fn prepare(self, context: &Context) -> Result<Prepared, RequestError> {
         let Self { source, spec, name, work } = self;
         let (how, work) = (HowArgs::default(), work.args);

@@ -42,7 +42,7 @@ struct Told {
     tokens: u64,
 }
 
-/// Says it, unless a run would be refused.
+/// Prints it, unless a run would be refused.
 pub(super) fn show(
     prepared: &Prepared,
     texts: &Texts<'_>,

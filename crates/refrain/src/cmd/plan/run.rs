@@ -106,7 +106,7 @@ impl ByTag {
         self.scud_tag.is_some()
     }
 
-    /// What `plan run` would have been told.
+    /// The arguments of `plan run`.
     pub(crate) fn into_parts(self) -> (SourceArgs, RunArgs) {
         (SourceArgs { tag: self.scud_tag, plan: self.plan }, self.run.args)
     }

@@ -96,7 +96,7 @@ enum Where {
     Subagent,
 }
 
-/// What the person typed, read as options and a prompt.
+/// The typed text, parsed into options and a prompt.
 #[derive(Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
 struct Line {
@@ -234,7 +234,7 @@ fn line(options: &str) -> Result<(Line, effects::TypedOptions), RequestError> {
     Ok((line, said))
 }
 
-/// What a line's options are called, and whether a value follows each.
+/// The names of a line's options, and whether each takes a value.
 fn options() -> Vec<(String, bool)> {
     let line = Line::command();
     let named = line.get_arguments().filter_map(|option| {
@@ -279,7 +279,7 @@ fn value(text: &str) -> usize {
     }
 }
 
-/// What was given to the command itself comes first.
+/// Options of the command itself take precedence.
 fn merged(given: Typed, typed: Typed) -> Typed {
     Typed {
         completion_promise: given.completion_promise.or(typed.completion_promise),

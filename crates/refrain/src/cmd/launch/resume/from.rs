@@ -43,7 +43,7 @@ pub(super) struct FromArgs {
     pub(super) begin: Adapted<BeginArgs, AtResume>,
 }
 
-/// Of the options of `start`: what grants more is for every loop, all else for one of another system.
+/// Help of `start`'s options here: limits apply to every loop, all else only to one of another system.
 #[derive(Debug)]
 pub(super) struct AtResume;
 
@@ -62,7 +62,7 @@ impl Difference for AtResume {
     }
 }
 
-/// How much of what stands in a file is repeated, in bytes.
+/// The longest quotation from a file, in bytes.
 const SHOWN: usize = 400;
 
 /// Continues it, here or in a process of its own.
@@ -101,7 +101,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     let workspace = Workspace { service: service.clone(), settings, dir };
     let PreparedLoop { service, settings, dir, spec, mut offered, mut notes, .. } =
         PreparedLoop::new(context, workspace, &request)?;
-    // A file that it names says what it likes too.
+    // A prompt file that it names is untrusted too.
     admits_prompt(&spec.prompt).map_err(|error| unread(file, &error.into()))?;
     let limits = Limits { max_iterations: total, ..spec.limits };
     let carried = Some(Carried { from: path.to_string(), iteration: found.iteration });
@@ -130,7 +130,7 @@ pub(super) fn run(context: &Context, file: &Utf8Path, args: Args) -> Result<Exit
     start::launch(context, prepared.start(context, &mut out::tell_note)?, args.show)
 }
 
-/// How many iterations it has in total, those there among them; none where it has no end.
+/// The total of iterations, including past ones; none without a limit.
 fn total(found: &ForeignLoop, begin: &BeginArgs) -> Result<Option<u32>, NotNow> {
     match begin.until.is_infinite() {
         true => found.total(Some(found.iteration.saturating_add(1))).map(|_| None),
@@ -138,7 +138,7 @@ fn total(found: &ForeignLoop, begin: &BeginArgs) -> Result<Option<u32>, NotNow> 
     }
 }
 
-/// What it is to do: what the person gives, else what the file says.
+/// Sets the task: the user's, else the file's.
 fn set_task(
     context: &Context,
     service: &Service,
@@ -152,7 +152,7 @@ fn set_task(
     match &found.prompt {
         Prompt::Text(text) => begin.task.prompt = Some(text.clone()),
         Prompt::File(name) => {
-            // A person's own word may lead anywhere; a file's leads to what lies in its project.
+            // A path from the user may lead anywhere; a path from the file must stay in its project.
             let root = service.project().worktree.canonicalize_utf8();
             let path = context.dir.join(name).canonicalize_utf8();
             let path = path.or_else(|_| service.project().worktree.join(name).canonicalize_utf8());
@@ -178,7 +178,7 @@ fn set_task(
     Ok(())
 }
 
-/// The words that claim the work done: what the person says of them, else what the file does.
+/// Sets the completion promise: the user's, else the file's.
 fn set_promise(found: &ForeignLoop, args: &mut PromiseArgs) {
     if args.no_promise || args.completion_promise.is_some() {
         return;
@@ -190,7 +190,7 @@ fn set_promise(found: &ForeignLoop, args: &mut PromiseArgs) {
     }
 }
 
-/// The name that it has there, where it is free; another is made up where it has none, or another loop has it.
+/// The name it has there, if it is free; otherwise a new one.
 fn name(
     service: &Service,
     (file, path): (&Utf8Path, &Utf8Path),
@@ -223,7 +223,7 @@ fn nothing_to_run(file: &Utf8Path, found: &ForeignLoop) -> RequestError {
     }
 }
 
-/// What was checked there is not completed here on the agent's word alone.
+/// A loop with a check must not be completed here on the agent's word alone.
 fn unchecked(file: &Utf8Path, check: &Check) -> RequestError {
     let by = match check {
         Check::Gates => "tests and a reviewer".to_owned(),

@@ -14,12 +14,12 @@ use refrain_engine::config::Settings;
 
 use crate::cmd::launch::conclave::{Environment, QUALITY, TESTS, decide_as_conclave, no_tests, together};
 
-/// What is left to be done once there is a specification.
+/// The settings that are applied once there is a specification.
 pub(super) struct Run {
     environment: Environment,
     /// The project's own tests were found.
     is_detected: bool,
-    /// How long every gate may take, where the person says so.
+    /// The time limit of every gate, if the user sets one.
     timeout: Option<Millis>,
     notes: Vec<String>,
     /// The commands that the project's files offer.
@@ -27,7 +27,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Fills in what `refrain run` has: its gates, and how long everything may take.
+    /// Fills in what `refrain run` sets: the gates and the time limits.
     pub(super) fn of(
         context: &Context,
         service: &Service,
@@ -62,7 +62,7 @@ impl Run {
         Ok(Self { environment, is_detected, timeout, notes, offered })
     }
 
-    /// The specification with what no option says; returns what a person should know of that.
+    /// Applies the settings for which there is no option; returns notes for the user.
     pub(super) fn applied(self, spec: &mut Spec) -> Vec<String> {
         let Self { environment, is_detected, timeout, notes, .. } = self;
         let limit = |gate: &GateSpec| match gate.name.as_str() {
