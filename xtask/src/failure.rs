@@ -12,7 +12,6 @@ impl fmt::Display for Failure {
     }
 }
 
-/// What every fallible function of this tool returns.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 /// A failure made from a sentence.
@@ -20,7 +19,7 @@ pub(crate) fn fail<T>(sentence: impl Into<String>) -> Result<T> {
     Err(Failure(sentence.into()))
 }
 
-/// Says what was being done when a lower error came up.
+/// Adds to a lower error what was being done.
 pub(crate) trait Doing<T> {
     /// `what` is put in front of the error: "read Cargo.toml: permission denied".
     fn doing(self, what: impl fmt::Display) -> Result<T>;

@@ -14,7 +14,7 @@ pub(crate) struct Page {
     /// Its path, relative to the repository.
     pub(crate) name: String,
     pub(crate) text: String,
-    /// Where its paths begin, in this order.
+    /// The base folders of its paths, in this order.
     bases: Vec<PathBuf>,
 }
 

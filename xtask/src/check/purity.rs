@@ -13,7 +13,7 @@ use crate::files::shown;
 /// Modules of the standard library that have effects.
 const MODULES: &[&str] = &["fs", "net", "process", "env", "thread"];
 
-/// Other names that stand for an effect.
+/// Other names that imply an effect.
 const NAMES: &[&str] =
     &["tokio", "SystemTime::now", "Instant::now", "Timestamp::now", "Zoned::now", "rand::"];
 
@@ -53,7 +53,7 @@ fn effects(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// Where `name` stands as a name of its own, not as the end or the beginning of another one.
+/// The places where `name` is a whole name, not a part of another one.
 fn occurrences<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 'a {
     text.match_indices(name).map(|(at, _)| at).filter(move |&at| {
         let before = text[..at].chars().next_back();

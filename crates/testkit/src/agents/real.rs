@@ -8,14 +8,14 @@ use super::program::Agent;
 use crate::npm::variable;
 use crate::{Invocation, Model, Sandbox, write};
 
-/// No key: a word that stands where one would.
+/// A placeholder for an API key.
 const DUMMY: &str = "dummy";
 
-/// A real program, ready to be run: what to start, and what to start it with.
+/// A real program, ready to be run: its command line and environment.
 #[derive(Clone, Debug)]
 pub struct Real {
     pub agent: Agent,
-    /// What to start.
+    /// The program to start.
     pub program: PathBuf,
     /// All variables that it is to see.
     pub env: Vec<(String, String)>,
@@ -109,8 +109,8 @@ impl Real {
     }
 }
 
-/// What all of them see: a home of their own, and the paths of the tools that they need. The state home stays the sandbox's:
-/// the key that ends of loops are signed with lies in it.
+/// The environment of all programs: a home of their own, and the paths of the tools that they need. The state home
+/// stays the sandbox's, because it holds the key that signs the ends of loops.
 fn common(program: &Path, home: &Path) -> Vec<(String, String)> {
     let home = home.to_str().expect("it is UTF-8");
     let folder = program.parent().and_then(Path::to_str).expect("it is UTF-8");
@@ -199,7 +199,8 @@ fn opencode(url: &str, home: &Path) -> Variables {
         "OPENCODE_DISABLE_LSP_DOWNLOAD",
         "OPENCODE_DISABLE_SHARE",
     ]);
-    // It asks the registry for a package, and with any plugin it waits for the answer: the model says that there is none.
+    // It asks the registry for a package, and with any plugin it waits for the answer: the model answers that there
+    // is none.
     env.push(("npm_config_registry", format!("{url}/npm")));
     env
 }

@@ -29,7 +29,7 @@ pub(super) fn settle(root: &Path, host: &str, port: u16) {
     });
 }
 
-/// Hands on what both say until both are done.
+/// Copies both directions until both sides are done.
 fn join(near: UnixStream, far: TcpStream) -> io::Result<()> {
     let (mut from_near, mut to_far) = (near.try_clone()?, far.try_clone()?);
     spawn(move || {

@@ -48,7 +48,7 @@ impl Repository {
         }
     }
 
-    /// What was pushed: `from to reference`.
+    /// The pushes: `from to reference`.
     pub(super) fn pushes(&self) -> Vec<String> {
         let text = fs::read_to_string(self.rules.join("pushes")).unwrap_or_default();
         text.lines().map(str::to_owned).collect()

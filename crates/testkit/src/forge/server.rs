@@ -142,7 +142,7 @@ impl Forge {
         ]
     }
 
-    /// The address of its API, where a remote at [`Self::http_url`] has its project too.
+    /// The address of its API, if the remote is at [`Self::http_url`].
     #[must_use]
     pub fn api_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
@@ -206,13 +206,13 @@ impl Forge {
         self.world().repository.pushes()
     }
 
-    /// Where a branch of the forge is.
+    /// The commit of a branch of the forge.
     #[must_use]
     pub fn head(&self, branch: &str) -> Option<String> {
         self.world().repository.head(branch)
     }
 
-    /// What a pull request says: its title, and its body.
+    /// The title and body of a pull request.
     #[must_use]
     pub fn said(&self, number: u64) -> (String, String) {
         self.world().pull(number).map(|pull| (pull.title, pull.body)).unwrap_or_default()
@@ -282,7 +282,7 @@ impl Shared {
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
-    /// Waits where the test wants that.
+    /// Waits if the test holds requests of this name.
     fn pass(&self, name: &str, fault: Fault) {
         let is_it =
             |hold: &Hold| (hold.name.as_str(), hold.fault, hold.stands) == (name, fault, Stands::Waiting);
@@ -351,7 +351,7 @@ impl Shared {
     }
 }
 
-/// What git says as whom it is asked by a token.
+/// The user and token as git sends them.
 fn basic(token: &str) -> String {
     format!("Basic {}", BASE64_STANDARD.encode(format!("x-access-token:{token}")))
 }
@@ -375,7 +375,7 @@ fn limited(kind: Kind, limit: Limit) -> Reply {
     }
 }
 
-/// What an address has encoded.
+/// Decodes a URL-encoded address.
 pub(crate) fn decoded(text: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let [first, behind @ ..] = rest {
@@ -393,7 +393,7 @@ pub(super) fn queried(incoming: &Incoming, name: &str) -> Option<String> {
     pairs.find(|(found, _)| *found == name).map(|(_, value)| decoded(value))
 }
 
-/// The part of a list that is on the page that is asked for.
+/// The requested page of a list.
 pub(super) fn page<T: Clone>(incoming: &Incoming, list: &[T]) -> Vec<T> {
     let number = |name, unless| queried(incoming, name).and_then(|text| text.parse().ok()).unwrap_or(unless);
     let (size, page) = (number("per_page", 30).min(100), number("page", 1));

@@ -16,7 +16,7 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    /// Reads the next one; `None` where the other side has closed.
+    /// Reads the next request; `None` if the other side has closed.
     pub(crate) fn read(from: &mut impl BufRead) -> io::Result<Option<Self>> {
         let Some(first) = line(from)? else { return Ok(None) };
         let mut words = first.split(' ');
@@ -60,7 +60,7 @@ impl Incoming {
         }
     }
 
-    /// The value of a header, by its name in small letters; empty where it has none.
+    /// The value of a header, by its lower-case name; empty if it is missing.
     pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.iter().find(|(found, _)| found == name).map_or("", |(_, value)| value)
     }
@@ -70,7 +70,7 @@ impl Incoming {
         self.header("connection").eq_ignore_ascii_case("close")
     }
 
-    /// The body as JSON; an empty object where it is none.
+    /// The body as JSON; an empty object if it is none.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| Value::Object(serde_json::Map::new()))
     }

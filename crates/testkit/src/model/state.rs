@@ -43,8 +43,8 @@ impl State {
         self.lock().lanes.insert(name.to_owned(), Lane { script, taken: 0 });
     }
 
-    /// Keeps a request, and takes the next turn of its lane for it if it is one of the main conversation. `None` where
-    /// there is no such lane.
+    /// Stores a request, and takes the next turn of its lane if it belongs to the main conversation. `None` if there
+    /// is no such lane.
     pub(super) fn take(&self, mut request: Request, wants_turn: bool) -> Option<(usize, Option<Turn>)> {
         let mut inner = self.lock();
         request.at = self.started.elapsed();
@@ -72,12 +72,11 @@ impl State {
         self.changed.notify_all();
     }
 
-    /// What came so far.
     pub(super) fn requests(&self) -> Vec<Request> {
         self.lock().requests.clone()
     }
 
-    /// Waits until the requests are as wanted; says whether they were, in time.
+    /// Waits until the requests are as wanted; returns whether they were, in time.
     pub(super) fn wait(&self, limit: Duration, mut is_so: impl FnMut(&[Request]) -> bool) -> bool {
         let inner = self.lock();
         let waited = self.changed.wait_timeout_while(inner, limit, |inner| !is_so(&inner.requests));

@@ -36,7 +36,7 @@ impl Slack {
     /// The token that its app has.
     pub const APP: &str = "xapp-test";
 
-    /// One where nothing was said yet.
+    /// An empty workspace.
     #[must_use]
     pub fn start() -> Self {
         let listen = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there is a loopback");
@@ -55,7 +55,7 @@ impl Slack {
         Self { address, shared, threads }
     }
 
-    /// Where its Web API is.
+    /// The URL of its Web API.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}/api", self.address)
@@ -110,12 +110,12 @@ impl Slack {
         frame
     }
 
-    /// Sends what may be anything.
+    /// Sends any frame, valid or not.
     pub fn send_frame(&self, frame: &str) {
         lock(&self.shared.world).outbox.push_back(frame.to_owned());
     }
 
-    /// Waits until all that was sent is acknowledged `times` times.
+    /// Waits until the envelope was acknowledged `times` times.
     #[track_caller]
     pub fn wait_for_acknowledged(&self, envelope: &Value, times: usize) {
         let id = envelope["envelope_id"].as_str().unwrap_or_default();
@@ -155,7 +155,7 @@ impl Slack {
         world.closed = world.opened;
     }
 
-    /// What becomes of the next call of a method.
+    /// Sets the fault of the next call of a method.
     pub fn mood(&self, method: &str, mood: Mood) {
         lock(&self.shared.world).moods.entry(method.to_owned()).or_default().push_back(mood);
     }
@@ -166,14 +166,14 @@ impl Slack {
         world.calls.iter().filter(|call| call.method == method).cloned().collect()
     }
 
-    /// Everything that everybody sees, in the order in which it was said.
+    /// The public messages, in order.
     #[must_use]
     pub fn said(&self) -> Vec<Said> {
         let world = lock(&self.shared.world);
         world.said.iter().filter(|said| said.only_for.is_none()).cloned().collect()
     }
 
-    /// What one person alone was told.
+    /// The messages that only this user sees.
     #[must_use]
     pub fn told(&self, user: &str) -> Vec<String> {
         let world = lock(&self.shared.world);
@@ -188,7 +188,7 @@ impl Slack {
         self.said().into_iter().find(|said| said.ts == ts).expect("there is such a message")
     }
 
-    /// Waits for a message like that.
+    /// Waits for a matching message.
     #[track_caller]
     pub fn wait_for(&self, what: &str, is_it: impl Fn(&Said) -> bool) -> Said {
         eventually(&format!("Slack shows {what}"), || self.said().into_iter().find(&is_it))
@@ -243,7 +243,7 @@ impl Shared {
         }
     }
 
-    /// The answer; none where the connection is closed instead.
+    /// The response; none if the connection is closed instead.
     fn answer(&self, request: &Incoming) -> Option<Whole> {
         let mut world = lock(&self.world);
         if world.is_down || self.is_over() {

@@ -31,7 +31,7 @@ pub(super) fn serve(shared: &Shared, stream: TcpStream) {
     while !shared.is_over() && turn(shared, &mut socket, number) {}
 }
 
-/// Says what there is to say, and listens for a moment; whether the connection stands.
+/// Sends waiting frames, and listens for a moment; returns whether the connection is open.
 fn turn(shared: &Shared, socket: &mut WebSocket<TcpStream>, number: u64) -> bool {
     let frames: Vec<_> = {
         let mut world = lock(&shared.world);

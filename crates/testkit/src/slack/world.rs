@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// How often a channel may be written to: once a second, less what a machine that is busy holds one call up and not the next.
+/// The rate limit of a channel: one message a second, minus the delay that a busy machine may add to a single call.
 const PACE: Duration = Duration::from_millis(700);
 
-/// What becomes of the next call of a method.
+/// The fault of the next call of a method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mood {
     /// It is refused with this word.
@@ -25,7 +25,7 @@ pub enum Mood {
 #[derive(Clone, Debug)]
 pub struct Call {
     pub method: String,
-    /// What it was told.
+    /// The body of the call.
     pub body: Value,
     /// Whether it was done.
     pub ok: bool,
@@ -38,7 +38,7 @@ pub struct Said {
     pub channel: String,
     /// Its time stamp, which is its name.
     pub ts: String,
-    /// The thread that it stands in.
+    /// Its thread.
     pub thread: Option<String>,
     /// Its text now.
     pub text: String,
@@ -46,13 +46,13 @@ pub struct Said {
     pub blocks: Vec<Value>,
     /// All texts that it had, the last one last.
     pub texts: Vec<String>,
-    /// The reactions of the bot that stand.
+    /// The current reactions of the bot.
     pub reactions: BTreeSet<String>,
-    /// All that were set, in their order.
+    /// All reactions that were set, in order.
     pub ladder: Vec<String>,
-    /// The names of its files, and what they hold.
+    /// The names and contents of its files.
     pub files: Vec<(String, String)>,
-    /// The only person who sees it.
+    /// The only user who sees it.
     pub only_for: Option<String>,
     metadata: Value,
 }

@@ -16,7 +16,7 @@ use crate::process::tail;
 /// Seconds after which a run is taken for hung.
 const PATIENCE: u32 = 120;
 
-/// What one run took. Times in seconds; CPU is that of every process of the run, the agents included.
+/// The figures of one run. Times in seconds; CPU is that of every process of the run, the agents included.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) wall: f64,

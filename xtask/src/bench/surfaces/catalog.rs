@@ -16,7 +16,7 @@ use crate::process::capture;
 const SUBJECT: &str = "Many loops";
 const FLOOR: &str = "a JSON file each";
 
-/// What Refrain is asked, and at most so many times the floor that may take.
+/// The commands, and the goal of each as a multiple of the floor.
 const ASKED: [(&str, &[&str], Option<f64>); 4] = [
     ("list --all-projects", &["list", "--all-projects"], Some(0.5)),
     ("list --all-projects --json", &["list", "--all-projects", "--json"], Some(0.5)),

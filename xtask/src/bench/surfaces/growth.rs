@@ -39,7 +39,7 @@ pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// What the example found out.
+/// The figures that the example prints.
 #[derive(Debug, PartialEq)]
 struct Figures {
     early: f64,
@@ -48,7 +48,7 @@ struct Figures {
 }
 
 impl Figures {
-    /// Reads the object, wherever it stands among other lines.
+    /// Reads the object, which may be among other lines.
     fn parse(printed: &str) -> Result<Self> {
         let objects: Vec<Value> =
             printed.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();

@@ -112,7 +112,7 @@ impl<'a> Running<'a> {
         let from = Instant::now();
         while self.child.try_wait().doing("look at the loop")?.is_none() {
             for pid in descendants(self.pid()) {
-                // Between fork and exec the agent still looks like the process that starts it: forget what it was then.
+                // Between fork and exec the agent still looks like the process that starts it: ignore that memory.
                 if runs_from(pid, &tools.folder) {
                     peaks.remove(&pid);
                 } else if let Some(peak) = status(pid, "VmHWM") {
@@ -131,7 +131,7 @@ impl<'a> Running<'a> {
         Ok(peaks.values().sum::<u64>() as f64)
     }
 
-    /// What the program said on standard error.
+    /// The program's standard error.
     fn said(&self) -> String {
         tail(&fs::read(self.sandbox.note("stderr")).unwrap_or_default())
     }

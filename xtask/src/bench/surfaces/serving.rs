@@ -99,7 +99,7 @@ impl Drop for Driven {
 pub(crate) struct Served {
     server: Child,
     pub(crate) site: Site,
-    /// What lets a browser in.
+    /// The link that authenticates a browser.
     pub(crate) open: String,
 }
 

@@ -12,7 +12,7 @@ use crate::failure::Result;
 const SUBJECT: &str = "Start-up";
 
 pub(crate) fn run(bench: &Bench) -> Result<Vec<Row>> {
-    // Several starts in each sample, because one is shorter than what disturbs it.
+    // Several starts in each sample, because one is shorter than a disturbance.
     let (rounds, repeat) = bench.pick((15, 10), (1, 2));
     let sandbox = Sandbox::new(&bench.tools)?;
     let words = Contestant::Refrain.prepare(&bench.tools, &sandbox, 3)?;

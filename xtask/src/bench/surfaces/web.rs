@@ -25,7 +25,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Reads a page to its last byte: how long that took, in seconds, and what was answered.
+    /// Reads a page to its last byte; returns the time in seconds, and the body.
     pub(crate) fn read(&self, path: &str) -> Result<(f64, String)> {
         let began = Instant::now();
         let mut stream = self.ask(path)?;
@@ -117,7 +117,7 @@ impl Browser {
         self.post(&format!("/session/{}/url", self.session), &json!({ "url": url })).map(drop)
     }
 
-    /// What a script comes to.
+    /// The result of a script.
     pub(crate) fn run(&self, script: &str) -> Result<Value> {
         let path = format!("/session/{}/execute/sync", self.session);
         self.post(&path, &json!({"script": script, "args": []}))

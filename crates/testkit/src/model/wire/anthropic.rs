@@ -99,7 +99,7 @@ pub(super) fn events(reply: &Reply) -> Vec<Event> {
     events
 }
 
-/// A block as it begins, and what is added to it.
+/// The start of a block, and its deltas.
 fn in_pieces(block: &Value) -> (Value, Vec<Value>) {
     let mut empty = block.clone();
     let kind = word(&block["type"]);
