@@ -80,12 +80,10 @@ impl Agent {
         found.filter(|path| path.is_file())
     }
 
-    /// Installs it with npm, unless it is there, and checks its version. Returns what was done, or why it could not
-    /// be.
-    /// not be.
+    /// Installs it with npm, unless it is there, and checks its version. Returns what was done.
     ///
+    /// # Errors
     /// If there is no npm, no network, no place, or the wrong program was installed.
-    /// Where there is no npm, no network, no place, or the wrong program came.
     pub fn install(self) -> Result<String, String> {
         if let Some(program) = self.program() {
             return Ok(format!("{} {} is there: {}", self.name(), self.version(), program.display()));
