@@ -16,7 +16,7 @@ const LONG: Duration = Duration::from_secs(900);
 /// In the prompt of the second task that changed the same lines.
 const CONFLICT: &str = "CONFLICT:";
 
-/// A bench with the package in it, its plan, and files that a person has changed. None where there is no Python; that is said.
+/// A bench with the package in it, its plan, and files that a person has changed. None without Python, with a note.
 fn bench(agent: Agent) -> Option<Bench> {
     let mut bench = Bench::new(agent, []);
     bench.model.rewrite(Script::by_request(work));
@@ -163,7 +163,7 @@ fn lands_a_plan_in_turn(agent: Agent) {
     assert_eq!(order, TASKS.iter().map(|task| task.id).collect::<Vec<_>>());
 }
 
-/// What conflicts goes back with both sides; so does one of two that fail only together.
+/// A conflict goes back with both sides; so does one of two tasks that fail only together.
 #[track_caller]
 fn lands_a_plan_side_by_side(agent: Agent) {
     let Some(bench) = lands_a_plan(agent, "4", ["You work on task 2 ", CONFLICT]) else { return };

@@ -108,7 +108,7 @@ fn opencode_loads_its_installed_plugin() {
     bench.sandbox.nobody_survives();
 }
 
-/// Only a server lives on when a session is idle, and a terminal; where it is reached.
+/// Only a server, or a terminal, lives on when a session is idle; returns its URL.
 fn serve(bench: &Bench) -> (Session, String) {
     let program = bench.real.program.to_str().expect("it is UTF-8");
     let words = ["serve", "--hostname", "127.0.0.1", "--port", "0"];
@@ -120,7 +120,7 @@ fn serve(bench: &Bench) -> (Session, String) {
     (server, url)
 }
 
-/// Tells a server's session something; this leaves after the first turn.
+/// Sends a prompt to a server's session; the client ends after the first turn.
 fn attached(bench: &Bench, url: &str, words: &[&str]) -> Session {
     let program = bench.real.program.to_str().expect("it is UTF-8");
     let words: Vec<&str> =

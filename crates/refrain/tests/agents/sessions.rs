@@ -6,7 +6,7 @@ use testkit::{Agent, Real, Script, Session, Turn, write};
 
 use crate::bench::{Bench, CLAIM, LONG, attempts};
 
-/// A bench whose program finds `refrain`, with our plugin where the program looks for it, in a project that a gate proves.
+/// A bench whose program finds `refrain`, with our plugin installed, in a project with a gate.
 fn bench(agent: Agent, script: Vec<Turn>) -> Bench {
     let mut bench = Bench::new(agent, script);
     bench.real = at_home(bench.real);
@@ -23,7 +23,7 @@ fn bench(agent: Agent, script: Vec<Turn>) -> Bench {
     bench
 }
 
-/// Where `refrain` lies.
+/// The folder of `refrain`.
 fn folder() -> &'static std::path::Path {
     std::path::Path::new(env!("CARGO_BIN_EXE_refrain")).parent().expect("it lies in a folder")
 }
@@ -48,7 +48,7 @@ fn session_of(real: &Real, bench: &Bench, prompt: &str) -> Session {
         Agent::Claude => {
             words.extend(["--plugin-dir".into(), plugin.join("plugins/claude").display().to_string()]);
         }
-        // What a person says once in a terminal: that these hooks may run.
+        // A user trusts these hooks once in a terminal.
         Agent::Codex => words.insert(1, "--dangerously-bypass-hook-trust".into()),
         Agent::Gemini | Agent::OpenCode => {}
     }

@@ -28,5 +28,5 @@ fn plain_folder() -> Sandbox {
     Sandbox::without_git(env!("CARGO_BIN_EXE_refrain"))
 }
 
-/// What an agent prints, alone on a line, to claim the work done.
+/// The agent's claim, alone on a line.
 const CLAIM: &str = "echo '<promise>COMPLETE</promise>'";

@@ -5,7 +5,7 @@ use testkit::{Sandbox, Signal};
 
 use crate::sandbox;
 
-/// An agent that opens a session, answers the prompt as `turn` says, and leaves when its input is closed.
+/// An agent that opens a session, answers the prompt by `turn`, and ends when its input is closed.
 fn agent(sandbox: &Sandbox, turn: &str) -> String {
     let script = format!(
         r#"ask() {{ read -r line; id=$(printf '%s' "$line" | sed 's/.*"id":\("[^"]*"\|[0-9]*\).*/\1/'); }}

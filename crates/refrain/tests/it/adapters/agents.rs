@@ -6,8 +6,8 @@ use testkit::Sandbox;
 
 use crate::sandbox;
 
-/// A shell function for scripts: says `$1` as Claude Code's final message, having used 1,000 tokens in, 50 out and half a
-/// dollar.
+/// A shell function for scripts: prints `$1` as Claude Code's final message, with a usage of 1,000 tokens in, 50 out
+/// and half a dollar.
 const SAYS: &str = r#"says() {
   printf '{"type":"system","subtype":"init","session_id":"s%s","model":"claude-x"}\n' "$REFRAIN_ITERATION"
   printf '{"type":"assistant","message":{"id":"m","model":"claude-x","content":[{"type":"tool_use","id":"t","name":"Bash","input":{"command":"cargo test"}}]}}\n'
@@ -17,7 +17,7 @@ const SAYS: &str = r#"says() {
 }
 "#;
 
-/// And one that meets the plan's limit, which is reset `$1` seconds from now.
+/// Another one that hits the plan's limit, which is reset `$1` seconds from now.
 const LIMIT: &str = r#"limit() {
   printf '{"type":"rate_limit_event","rate_limit_info":{"status":"rejected","resetsAt":%s,"rateLimitType":"five_hour"}}\n' $(( $(date +%s) + $1 ))
   printf '{"type":"result","subtype":"success","is_error":true,"num_turns":1,"session_id":"s","result":"limit","total_cost_usd":0,"usage":{"input_tokens":0,"output_tokens":0},"terminal_reason":"api_error","api_error_status":429}\n'
@@ -190,7 +190,7 @@ fn money_that_is_used_up_ends_the_loop_and_more_lets_it_go_on() {
     sandbox.refrain(&["resume", "job", "--max-cost", "5"]).with_code(0);
 }
 
-/// A script that ends like Codex, with a message and what it used.
+/// A script that ends like Codex, with a message and its usage.
 fn codex(sandbox: &Sandbox, message: &str) -> String {
     let script = format!(
         r#"cat > /dev/null

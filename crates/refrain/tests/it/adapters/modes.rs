@@ -12,7 +12,7 @@ fn pinned(sandbox: &Sandbox, id: &str) -> String {
     sandbox.journal(id)[0]["event"]["data"]["spec"]["prompt"].as_str().unwrap().to_owned()
 }
 
-/// Says in one line what it did, and more that looks like it.
+/// Prints a one-line summary, and more that looks like one.
 const SAYS: &str = "echo '<iteration-summary>an earlier one</iteration-summary>'
 printf '<iteration-summary>found %s\\033[2J bugs\\n in all</iteration-summary>\\n' \"$REFRAIN_ITERATION\"
 printf '\\n    <iteration-summary>in code</iteration-summary>\\n'";
@@ -27,7 +27,7 @@ fn exactly_so_many_iterations_are_done_whatever_is_claimed() {
     assert_eq!((&status["status"], &status["charged"]), (&json!("completed"), &json!(3)));
 }
 
-/// What was asked for is done: exit code 0 without a claim, unverified unless the required gates passed.
+/// The requested number is done: exit code 0 without a claim, unverified unless the required gates passed.
 #[rstest]
 #[case::without_a_gate(&[], json!(null), "as no gate checks it")]
 #[case::its_gate_passes(&["--gate", "made=test -e made"], json!(true), "every required gate passed")]

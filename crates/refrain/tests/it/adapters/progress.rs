@@ -6,7 +6,7 @@ use testkit::{Sandbox, write};
 
 use crate::{CLAIM, plain_folder, sandbox};
 
-/// Runs a loop of this script with these options, and says how it ended.
+/// Runs a loop of this script with these options, and returns its status.
 fn run(sandbox: &Sandbox, script: &str, more: &[&str], code: i32) -> Value {
     let agent = sandbox.agent("agent", script);
     let words = ["start", "--command", &agent, "--name", "job", "-p", "Do it."];
@@ -34,7 +34,7 @@ fn an_agent_that_builds_one_part_a_run_is_let_build_it() {
     }
 }
 
-/// Exit code 0 says of every part alike that the agent ended.
+/// Exit code 0 only shows that the agent ended.
 #[test]
 fn an_agent_that_cannot_claim_is_let_build_part_by_part_too() {
     let sandbox = sandbox();

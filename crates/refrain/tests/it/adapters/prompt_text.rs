@@ -28,8 +28,8 @@ printf 'Ran 4 tests in 0.022s\n\nFAILED (failures=%s)\n' "$(wc -l < broken)"
 exit 1
 "#;
 
-/// A project whose tests fail, and a loop that commits what they pass on. Its agent says something in each iteration, notes
-/// something in the first, and mends one test in each from the second on, which claims.
+/// A project whose tests fail, and a loop that commits passing work. Its agent says something in each iteration,
+/// notes something in the first, and fixes one test in each from the second on, which claims.
 fn durations(sandbox: &Sandbox) -> String {
     write(&sandbox.project().join("tests.sh"), TESTS);
     write(&sandbox.project().join("broken"), "test_day\ntest_show\ntest_show_zero\n");
@@ -123,7 +123,7 @@ fn a_third_iteration_is_told_all_that_it_needs() {
     assert!(log.contains("test_zero") && log.contains("unittest/case.py"), "{log}");
 }
 
-/// Where an agent of a loop that is killed in the middle works.
+/// The working folder of an agent whose loop is killed.
 #[rstest]
 #[case::in_a_repository(
     sandbox(),

@@ -130,7 +130,7 @@ fn what_a_person_does_to_the_history_while_the_loop_stands_still_is_theirs() {
     sandbox.git(&["commit", "-q", "--amend", "-m", "mine, amended"]);
     let run = sandbox.refrain(&["resume", "job", "-m", "3"]).with_code(10);
     assert!(!run.stdout.contains("itself") && !run.stdout.contains("rescue"), "{}", run.stdout);
-    // Back on its own, it commits what it could not before.
+    // Back on its own branch, it commits the earlier work too.
     sandbox.git(&["switch", "-q", "main"]);
     let run = sandbox.refrain(&["resume", "job", "-m", "4"]).with_code(10);
     assert!(!run.stdout.contains("itself") && !run.stdout.contains("rescue"), "{}", run.stdout);

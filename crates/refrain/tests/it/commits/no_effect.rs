@@ -82,7 +82,7 @@ fn what_a_loop_would_not_heed_is_refused(#[case] more: &[&str], #[case] why: &st
     assert_eq!(sandbox.snapshot(), before, "nothing was begun");
 }
 
-/// Only what is typed is refused.
+/// Only a typed option is refused.
 #[test]
 fn a_configured_value_may_have_no_effect() {
     let sandbox = sandbox();

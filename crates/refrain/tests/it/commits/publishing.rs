@@ -17,11 +17,11 @@ const RUNNING: &[(&str, &str)] = &[("build", "in_progress")];
 struct Place {
     forge: Forge,
     sandbox: Sandbox,
-    /// What the person has set besides.
+    /// Further variables of the user.
     own: Vec<(&'static str, String)>,
 }
 
-/// What the forge knows the person by where `gh` has no login.
+/// The user's token for the forge when `gh` has no login.
 const TOKEN: &str = "ghp_0123456789abcdef";
 
 impl Place {
@@ -34,7 +34,7 @@ impl Place {
         place
     }
 
-    /// The same where `gh` has no login, and only who has the token is known.
+    /// The same when `gh` has no login, and only the token is accepted.
     fn by_token() -> Self {
         let place = Self::new();
         place.forge.rule("logged-out", Some(""));
@@ -85,7 +85,7 @@ printf '%s' "$*" > "$NOTES/prompt-$REFRAIN_ITERATION"
         self.sandbox.status("job")
     }
 
-    /// What was done outside, as the journal tells it.
+    /// The effects outside, from the journal.
     fn effects(&self) -> Vec<String> {
         let of = |record: &Value| {
             let data = &record["event"]["data"];

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{CLAIM, sandbox};
 
-/// What an agent does that needs a person.
+/// An agent that needs a person.
 const ASKS: &str = "sed -i 's/^status:.*/status: blocked  # no key/' \"$REFRAIN_STATE_FILE\"";
 
 #[test]

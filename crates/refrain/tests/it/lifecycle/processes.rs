@@ -151,7 +151,7 @@ trap leave INT; echo ready > $NOTES/ready; while :; do sleep 0.05; done"
     );
 }
 
-/// Starts children of every kind, says so, and stays; a second attempt claims.
+/// Starts children of every kind, reports that, and stays; a second attempt claims.
 fn zoo(sandbox: &Sandbox) -> Session {
     let script = format!(
         r#"case $1 in "$0".*) echo up > "$1"; while :; do sleep 1; done ;; esac

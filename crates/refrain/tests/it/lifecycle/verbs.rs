@@ -282,7 +282,7 @@ fn detach_returns_once_the_runner_has_taken_over() {
     sandbox.nobody_survives();
 }
 
-/// What a formatter of manuals finds wrong with the pages: errors, not matters of taste.
+/// The errors that a formatter finds in the manual pages, without style warnings.
 fn lint(sandbox: &Sandbox) -> String {
     sandbox.tool("sh", &["-c", "mandoc -T lint -W error ../man/*.1"]).run().stdout
 }

@@ -7,7 +7,7 @@ use testkit::{Run, Sandbox, Signal};
 
 use crate::{plain_folder, sandbox};
 
-/// What each test's agent does first; then it writes a file for its task, and claims.
+/// The first part of each test's agent; then it writes a file for its task, and claims.
 const AGENT: &str = r#"task=$(git branch --show-current); task=${task##*/}; number=${task%%-*}
 echo "$task" >> "$NOTES/started"
 SCRIPT

@@ -20,7 +20,7 @@ fn project() -> Sandbox {
     sandbox
 }
 
-/// Says that the specification is met.
+/// A reviewer that finds the specification met.
 fn content(sandbox: &Sandbox) -> String {
     sandbox.agent("content", "echo SPEC_PASS")
 }
@@ -132,7 +132,7 @@ fn an_earlier_run_is_put_aside_where_nobody_can_be_asked() {
     sandbox.refrain(&words(&able, &reviewer, &[])).with_code(0);
 }
 
-/// `-n` is the total, also where an earlier run continues.
+/// `-n` is the total, also if an earlier run continues.
 #[test]
 fn the_number_of_iterations_is_a_total_where_an_earlier_run_continues() {
     let sandbox = project();

@@ -47,7 +47,7 @@ impl Pool {
         write(&config, format!("[worktrees]\ndisk-budget = \"{text}\"\n"));
     }
 
-    /// What `doctor` says of worktrees.
+    /// The findings of `doctor` about worktrees.
     fn told(&self, args: &[&str]) -> Vec<String> {
         let printed = self.sandbox.refrain(&[&["doctor", "--json"], args].concat()).json();
         let findings = printed["findings"].as_array().unwrap().iter();

@@ -5,7 +5,7 @@ use testkit::{Sandbox, eventually, write};
 
 use crate::{CLAIM, plain_folder, sandbox};
 
-/// Adds a line in every iteration, keeps what it was told, and claims.
+/// Adds a line in every iteration, stores its prompt, and claims.
 const WORK: &str =
     "echo \"line $REFRAIN_ITERATION\" >> work.txt\nprintf '%s' \"$1\" > $NOTES/told.$REFRAIN_ITERATION\n";
 
@@ -107,7 +107,7 @@ fn what_is_sent_back_is_told_why_and_its_work_is_kept() {
     assert!(told.contains("CLAIM REFUSED: a person looked at your work and did not approve it"), "{told}");
     assert!(told.contains("STEERING:\nWrite one more line."), "{told}");
     sandbox.approve("job", &[]).with_code(0);
-    // What was done before it was sent back is a part of what is committed.
+    // The commit contains the work from before the rejection too.
     assert_eq!(sandbox.git(&["show", "HEAD:work.txt"]), "line 1\nline 2\n");
     assert_eq!(sandbox.git(&["status", "--porcelain", "--", "work.txt"]), "");
 }
@@ -124,7 +124,7 @@ fn without_an_iteration_left_it_can_be_approved_and_not_sent_back() {
 #[test]
 fn a_yes_outlives_whoever_would_have_finished_it() {
     let sandbox = sandbox();
-    // The commit of what is approved is held up.
+    // The commit of the approved work is delayed.
     let held = sandbox.root().join("held");
     let hook = format!("#!/bin/sh\n[ -e '{0}' ] || {{ touch '{0}'; exec sleep 1000; }}\n", held.display());
     let path = sandbox.project().join(".git/hooks/pre-commit");

@@ -37,7 +37,7 @@ fn forge(sandbox: &Sandbox, id: &str, events: &[Value]) {
     testkit::write(&path, text);
 }
 
-/// What follows the start of the agent in the journal of a loop that completed, proven by its gate.
+/// The events after the agent's start in the journal of a verified loop.
 fn completion(sandbox: &Sandbox) -> Vec<Value> {
     let agent = sandbox.agent("honest", &format!("echo done > work.txt; {CLAIM}"));
     sandbox
@@ -49,7 +49,7 @@ fn completion(sandbox: &Sandbox) -> Vec<Value> {
     events[spawned + 1..].to_vec()
 }
 
-/// What an agent that writes requests by itself begins with: `say ID REST` puts one into the inbox, `ring` wakes the runner.
+/// The first part of an agent that forges requests: `say ID REST` puts one into the inbox, `ring` wakes the runner.
 const REQUESTS: &str = r#"loop=$REFRAIN_PROJECT/.git/refrain/loops/job
 say() { printf '{"id":"%s",%s}' "$1" "$2" > $loop/inbox/$1; }
 ring() { printf '!' > $loop/doorbell; }
@@ -90,7 +90,7 @@ esac"#
         (&json!("paused"), &json!("by an unknown sender")),
         "{status}"
     );
-    // One that a person typed is signed: copied to another loop, or with other words, it shows nothing.
+    // A user's request is signed: in another loop, or with other words, its signature is invalid.
     let gate = sandbox.gate("go");
     let session = idle(&sandbox, "other");
     session.signal(testkit::Signal::STOP);

@@ -8,7 +8,7 @@ use testkit::{Sandbox, Session, write};
 
 use crate::{CLAIM, plain_folder, sandbox};
 
-/// Says that it is done in every iteration, and is from the third on.
+/// Claims in every iteration; the claim is true from the third on.
 fn liar(sandbox: &Sandbox) -> String {
     let script = format!(
         "echo \"try $REFRAIN_ITERATION\" > tries.txt\n[ $REFRAIN_ITERATION -lt 3 ] || echo good > work.txt\n{CLAIM}"
@@ -365,7 +365,7 @@ fn gates_see_no_variable_of_refrain_and_nothing_to_read() {
         let (gate, agent) = (names("gate"), names("agent"));
         assert!(gate.contains("MINE") && agent.contains("REFRAIN_LOOP_ID"), "{gate:?} {agent:?}");
         assert!(!gate.iter().any(|name| name.starts_with("REFRAIN_")), "{gate:?}");
-        // What a shell sets for itself is no mark.
+        // A variable that a shell sets for itself is no mark.
         let own: Vec<_> = gate.difference(&agent).filter(|name| name.len() >= 8).cloned().collect();
         assert_eq!(own.len(), 1, "one mark: {own:?}");
         assert!(!sandbox.note("gate").contains(&format!("={id}\n")), "nothing names the loop");
@@ -502,7 +502,7 @@ fn a_gate_that_tests_nothing_has_not_passed() {
     }
 }
 
-/// What was dirty before is no part of the candidate's tree; a worktree's gates see it all the same.
+/// Earlier uncommitted changes are no part of the candidate's tree; a worktree's gates see them all the same.
 #[test]
 fn a_proof_over_what_its_tree_does_not_show_says_so() {
     let sandbox = sandbox();

@@ -167,7 +167,7 @@ fn a_state_file_that_is_no_file_does_not_stop_the_loop() {
     sandbox.refrain(&["start", "--command", &agent, "--name", "job", "p"]).with_code(0);
 }
 
-/// Mounts a small file system over the project where this user may; says so where not.
+/// Mounts a small file system over the project if this user may; prints a note if not.
 fn mounted(sandbox: &Sandbox, options: &str) -> Option<Unmount> {
     let place = sandbox.project();
     let place = place.to_str().unwrap();

@@ -11,7 +11,7 @@ use testkit::{Sandbox, write};
 
 use crate::{CLAIM, plain_folder, sandbox};
 
-/// What Refrain calls its own files.
+/// The names of Refrain's own files.
 const NAMES: &[&str] = &[
     "context.md",
     "state.md",
@@ -40,7 +40,6 @@ fn own_folder(sandbox: &Sandbox) -> PathBuf {
     folder
 }
 
-/// All that is in a folder.
 fn files(folder: &PathBuf) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -200,7 +199,7 @@ rm $l/doorbell; ln -s \"$NOTES/own/index\" $l/doorbell\necho x > $NOTES/planted\
     assert_eq!(files(&own), before);
 }
 
-/// What an attempt printed goes into the next prompt: it is never read where a link leads.
+/// An attempt's output goes into the next prompt: it is never read through a link.
 #[test]
 fn a_log_that_became_a_link_is_not_quoted() {
     let sandbox = sandbox();

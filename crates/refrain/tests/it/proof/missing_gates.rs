@@ -93,7 +93,7 @@ fn what_a_shell_does_itself_is_never_missing() {
     ];
     let gates: Vec<_> = gates.iter().flat_map(|gate| ["--gate", gate]).collect();
     start(&sandbox, &gates).with_code(0);
-    // Its own worktree has what the commit has.
+    // Its own worktree has the files of the commit.
     fs::remove_file(sandbox.project().join("test.sh")).unwrap();
     let agent = sandbox.agent("agent", CLAIM);
     let words = ["start", "--command", &agent, "-p", "x", "--worktree", "--gate", "./test.sh"];
@@ -202,7 +202,7 @@ fn a_run_whose_tests_cannot_run_is_refused() {
     write(&sandbox.project().join("go.mod"), "module x\n\ngo 1.22\n");
     write(&sandbox.project().join("x_test.go"), "package x\n");
     write(&sandbox.project().join("task.md"), "Mend it.\n");
-    // A PATH that has no more than what runs here.
+    // A PATH with only the programs that run here.
     let bin = sandbox.root().join("bin");
     fs::create_dir(&bin).unwrap();
     let path = sandbox.env().into_iter().find(|(name, _)| *name == "PATH").unwrap().1;

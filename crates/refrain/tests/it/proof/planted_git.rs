@@ -44,7 +44,7 @@ fn start(sandbox: &Sandbox, agent: &str, more: &[&str]) -> Run {
     sandbox.refrain(&[&words, more].concat())
 }
 
-/// What the last attempt is said to have changed.
+/// The changes reported of the last attempt.
 fn changed(sandbox: &Sandbox) -> Vec<Value> {
     let journal = sandbox.journal("job");
     let ended = journal.iter().rfind(|record| record["event"]["type"] == "attempt.finished").unwrap();

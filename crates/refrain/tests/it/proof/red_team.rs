@@ -43,7 +43,7 @@ impl Way {
     }
 }
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Refused,
@@ -106,12 +106,12 @@ fn run(lab: &Lab, way: Way, script: &str, mistake: Option<(&str, &str)>) -> (Ver
     (if went_through { Verdict::Verified } else { Verdict::Refused }, said)
 }
 
-/// Whether all programs of the lab are there; says which one is not.
+/// Whether all programs of the lab are there; prints the name of a missing one.
 fn is_there(lab: &Lab) -> bool {
     has_programs(lab.name, lab.needs)
 }
 
-/// Whether all these programs are in `PATH`; says which one is not.
+/// Whether all these programs are in `PATH`; prints the name of a missing one.
 pub(crate) fn has_programs(name: &str, needs: &[&str]) -> bool {
     let missing = needs.iter().find(|program| {
         let folders = variable("PATH");
@@ -123,7 +123,7 @@ pub(crate) fn has_programs(name: &str, needs: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// Runs cheats in one way, and says which cells of the table are wrong.
+/// Runs cheats in one way, and reports the wrong cells of the table.
 fn check(cheats: impl Iterator<Item = &'static Cheat>, way: Way) {
     let mut wrong = String::new();
     for cheat in cheats.filter(|cheat| is_there(cheat.lab)) {

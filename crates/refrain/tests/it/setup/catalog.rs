@@ -32,7 +32,7 @@ fn run(sandbox: &Sandbox, dir: &Path, agent: &str, id: &str, code: i32) {
     sandbox.command(&words).dir(dir).run().with_code(code);
 }
 
-/// Three loops in two projects: one that completed, one at its cap, and one that told what it cost.
+/// Three loops in two projects: one that completed, one at its cap, and one that reported its cost.
 fn three(sandbox: &Sandbox) -> PathBuf {
     let other = other_project(sandbox, "other");
     run(sandbox, &sandbox.project(), &sandbox.agent("quick", CLAIM), "done", 0);

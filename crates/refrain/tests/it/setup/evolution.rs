@@ -11,7 +11,7 @@ use crate::{CLAIM, sandbox};
 const INSTRUCTIONS: &str = "# Working here\n\n- Node 22\n- The API lives in src/api\n";
 const LEARNT: &str = "- Start the database with `make db` before the tests run.";
 
-/// What the agent answers that reflects on a loop.
+/// The answer of the agent that reflects on a loop.
 fn answer(insert: &str, iteration: u32) -> Value {
     json!({"changes": [{
         "line": 5, "remove": 0, "insert": [insert], "because": "iteration 1 lost time", "iterations": [iteration],

@@ -47,7 +47,7 @@ fn a_project_is_made_ready_once() {
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[..4], names.map(|name| format!("{name}: written")), "{said}");
     assert!(lines[4].contains("refrain trust"), "{said}");
-    // What the rehearsal showed is what was written.
+    // The dry run showed exactly what was written.
     let shown: String = rehearsed
         .lines()
         .filter_map(|line| line.strip_prefix("  +"))

@@ -46,12 +46,12 @@ const TASKS: &str = r#"{"tag": "my-feature", "tasks": [
   {"id": 2, "title": "Implement auth middleware", "status": "pending", "complexity": 3, "depends_on": [1]}
 ]}"#;
 
-/// Where a document's commands are run.
+/// The place in which a document's commands run.
 struct Place {
     sandbox: Sandbox,
     gate: Gate,
     path: String,
-    /// The forge that `origin` is at, where the document is about that.
+    /// The forge of `origin`, if the document is about that.
     forge: Option<Forge>,
 }
 
@@ -104,7 +104,7 @@ impl Place {
         }
         program(&sandbox.project().join("test.sh"), "echo 1 passed");
         testkit::write(&sandbox.project().join("refrain.toml"), "[start]\nmax-iterations = 20\n");
-        // What a task of a plan begins at is what is committed.
+        // A task of a plan starts from the committed files.
         sandbox.git(&["add", "-A"]);
         sandbox.git(&["commit", "-qm", "Begin"]);
         // A reader of the documents has looked at their own project.
@@ -126,7 +126,7 @@ impl Place {
 
     fn shell(&self, line: &str) -> Invocation {
         let forge: Vec<_> = self.forge.iter().flat_map(Forge::env).collect();
-        // Its programs come first; those of the place stand in for the rest.
+        // Its programs come first; those of the place replace the rest.
         let before =
             forge.iter().find(|(name, _)| *name == "PATH").and_then(|(_, path)| path.split(':').next());
         let path = before.map_or_else(|| self.path.clone(), |before| format!("{before}:{}", self.path));
@@ -163,7 +163,7 @@ impl Place {
             session.wait().with_code(130);
             return;
         }
-        // What waits for a person ends as blocked.
+        // A loop that waits for a person ends as blocked.
         let code = if words.contains(&"--require-approval") { 14 } else { 0 };
         self.shell(&line).run().with_code(code);
         if verb == "pause" {

@@ -34,7 +34,7 @@ pub(crate) fn does(sandbox: &Sandbox, tool: &'static str, asked: Value) -> Value
     told
 }
 
-/// Calls a tool that refuses, in a session of its own, and answers what it says.
+/// Calls a tool that refuses, in a session of its own, and returns the error.
 pub(crate) fn refuses(sandbox: &Sandbox, tool: &'static str, asked: Value) -> String {
     let client = Client::of(sandbox);
     let told = client.refuses(tool, asked);

@@ -21,7 +21,7 @@ const CLAUDE: &str = r#"cat > /dev/null; test $REFRAIN_ITERATION = 1 && said=lat
 printf '{"type":"system","subtype":"init","session_id":"s%s","model":"claude-x"}\n' "$REFRAIN_ITERATION"
 printf '{"type":"result","subtype":"success","is_error":false,"num_turns":1,"session_id":"s%s","result":"%s","total_cost_usd":0.5,"usage":{"input_tokens":900,"output_tokens":50},"terminal_reason":"completed"}\n' "$REFRAIN_ITERATION" "$said""#;
 
-/// Runs a loop of two iterations, with an agent that says what it uses.
+/// Runs a loop of two iterations, with an agent that reports its usage.
 fn run_claude(sandbox: &Sandbox, env: &[(&str, &str)]) -> testkit::Run {
     let agent = sandbox.agent("claude", CLAUDE);
     let words = ["start", "--command", &agent, "--name", "job", "-q", "--gate", "test=true", "p"];

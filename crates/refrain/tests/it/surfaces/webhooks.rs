@@ -13,7 +13,7 @@ use crate::{CLAIM, sandbox};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-/// A sandbox whose loops tell this URL, with the secret where it belongs.
+/// A sandbox whose loops notify this URL, with the secret configured.
 fn telling(url: &str, more: &str) -> Sandbox {
     let sandbox = sandbox();
     let config = sandbox.root().join("home/config/refrain");

@@ -6,9 +6,9 @@ use testkit::{Signal, eventually, write};
 
 use super::Place;
 
-/// A browser of a person who likes it dark.
+/// A browser that prefers a dark scheme.
 const DARK: &str = "--blink-settings=preferredColorScheme=0";
-/// The worker of the plan: it gives up the second task, and waits in each other one to be let go on.
+/// The worker of the plan: it gives up the second task, and in each other one waits for its gate.
 const WORKER: &str = "task=$(git branch --show-current); task=${task##*/}; number=${task%%-*}
 [ $number = 2 ] && { echo 'TASK_BLOCKED: there is no oak'; exit 0; }
 echo \"sawing for $number\"; echo x > $NOTES/at-$number

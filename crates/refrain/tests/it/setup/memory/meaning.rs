@@ -8,7 +8,7 @@ use testkit::{Answer, Receiver, Sandbox};
 
 use super::*;
 
-/// Makes vectors that know two things: what bakes, and what parses.
+/// Makes vectors with two dimensions: baking and parsing.
 fn meanings(asked: &Value) -> Value {
     let about = |text: &str, words: &[&str]| {
         let lower = text.to_lowercase();

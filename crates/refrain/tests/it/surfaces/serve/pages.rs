@@ -8,7 +8,7 @@ use testkit::{Sandbox, write};
 use super::client::Served;
 use crate::{CLAIM, plain_folder, sandbox};
 
-/// Starts a loop of this agent in the sandbox, and waits until it stands still at the gate `go`.
+/// Starts a loop of this agent in the sandbox, and waits until it is at the gate `go`.
 fn at_work(sandbox: &Sandbox, does: &str, more: &[&str]) {
     let _ = sandbox.gate("go");
     let agent =
@@ -27,7 +27,7 @@ fn changes(served: &Served) -> Value {
     served.gets(&format!("/api/v1/projects/{}/loops/job/diff", project(served))).with_status(200).json()
 }
 
-/// What a person and the loop of these tests change.
+/// Changes by a person and by the loop of these tests.
 const CHANGES: &str = "echo new >> README.md
 echo 'fn main() {}' > made.rs
 printf 'a\\0b' > picture.bin

@@ -207,7 +207,7 @@ pub(super) fn cancel(world: &World, row: &Row) {
     }
 }
 
-/// Those that were cancelled above.
+/// The loops that were cancelled above.
 pub(super) fn archive(world: &World, row: &Row) {
     world.sandbox.refrain(&["archive", "c-cli"]).with_code(0);
     world.posts(row, "c-api", json!({}));
