@@ -47,7 +47,7 @@ const EXIT_CODES: &str = "Exit codes:
       the name is taken, or its state
       does not allow it";
 
-/// All verbs; internal ones are hidden.
+/// All that can be said; what only Refrain says to itself is hidden.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum Verb {

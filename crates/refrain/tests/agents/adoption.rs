@@ -1,4 +1,4 @@
-//! A runner that dies between its agent's last word and its agent's end: what was paid for is not asked again.
+//! A runner that dies between its agent's last event and its agent's exit: paid work is not repeated.
 
 use serde_json::json;
 use testkit::{Agent, Signal, Turn, eventually};

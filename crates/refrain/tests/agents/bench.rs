@@ -1,4 +1,4 @@
-//! What every case needs: a sandbox, a scripted model, a real program that asks it, and the loop over that program.
+//! Shared by all cases: a sandbox, a scripted model, a real program that asks it, and the loop over that program.
 
 use std::time::Duration;
 

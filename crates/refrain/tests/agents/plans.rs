@@ -1,5 +1,5 @@
-//! A whole plan with each program: thirteen tasks with conflicts among them, one after the other and side by side, the runner
-//! killed with -9 twice on the way; and the history that comes of it.
+//! A whole plan with each program: thirteen tasks with conflicts among them, sequentially and in parallel, with the
+//! runner killed by -9 twice; and the resulting history.
 
 use std::collections::BTreeSet;
 use std::fs;

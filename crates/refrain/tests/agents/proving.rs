@@ -1,6 +1,6 @@
-//! The programs on projects as people have them, with what `--auto-gates` finds there: a fault is mended, a claim comes too
-//! early and is refused with the test runner's own words, and the next one is proven. And a whole task with one of them as
-//! worker and as reviewer.
+//! The programs on realistic projects, with the gates that `--auto-gates` detects: a fault is fixed, an early claim is
+//! refused with the test runner's output, and the next one is verified. And a whole task with one of them as worker and
+//! as reviewer.
 
 use serde_json::json;
 use testkit::{Agent, Laid, Project, Turn, write};

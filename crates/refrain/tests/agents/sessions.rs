@@ -1,4 +1,5 @@
-//! A loop that the program's own session drives: our plugin loaded, the loop begun by its command, gone on with by its hook.
+//! A loop that the program's own session drives: our plugin is loaded, its command starts the loop, its hook continues
+//! it.
 
 use rstest::rstest;
 use serde_json::{Value, json};

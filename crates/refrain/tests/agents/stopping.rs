@@ -1,4 +1,4 @@
-//! Agents that are ended from outside: by a person in the middle of a tool, by a limit while their model is silent.
+//! Agents that are ended from outside: by a user in the middle of a tool, by a limit while their model is silent.
 
 use serde_json::json;
 use testkit::{Agent, Turn};

@@ -1,4 +1,4 @@
-//! A provider that fails: who tries again, the program or the loop, and what the loop waits for.
+//! A provider that fails: whether the program or the loop retries, and for what the loop waits.
 
 use jiff::Timestamp;
 use rstest::rstest;

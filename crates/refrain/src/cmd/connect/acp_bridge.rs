@@ -19,7 +19,7 @@ pub(crate) struct Args {
     command: Vec<String>,
 }
 
-/// The agent's permissions.
+/// What the agent may do.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Allowed {
     #[default]

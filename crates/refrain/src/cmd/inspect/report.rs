@@ -49,7 +49,7 @@ pub(crate) fn run(context: &Context, args: &Args) -> Result<ExitCode, RequestErr
 pub(crate) struct PlanReport {
     /// The version of this shape.
     schema: u32,
-    /// The status of the plan.
+    /// How the plan stands.
     plan: PlanStatus,
     /// The reports on the loops of its tasks, a round after the other.
     loops: Vec<Report>,

@@ -1,4 +1,4 @@
-//! The bridge to ACP agents, as the keeper starts it; the conversation itself is tested where it is held.
+//! The bridge to ACP agents, as the keeper starts it. The protocol itself is tested in the crate that implements it.
 
 use serde_json::{Value, json};
 use testkit::{Sandbox, Signal};

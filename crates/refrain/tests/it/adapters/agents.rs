@@ -1,5 +1,5 @@
-//! Known agents, played by little scripts that print what the real programs print: how their streams are shown, what their
-//! use, limits and faults lead to. The real programs have a tier of their own (`cargo xtask e2e agents`).
+//! Known agents, played by scripts that print what the real programs print: how their streams are shown, and the
+//! effects of their usage, limits and faults. The real programs have a tier of their own (`cargo xtask e2e agents`).
 
 use serde_json::json;
 use testkit::Sandbox;

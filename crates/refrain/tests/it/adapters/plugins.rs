@@ -1,4 +1,4 @@
-//! `refrain plugin`: what of ours agents load, put there and taken back, with everything else as it was.
+//! `refrain plugin`: installs and removes our plugin for each agent, without changing anything else.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

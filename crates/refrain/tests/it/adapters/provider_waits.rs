@@ -1,5 +1,5 @@
-//! What a loop does while its provider does not work: programs that sleep until it does, the gate of an account, refusals,
-//! and what is said of them. The agents are scripts that print what the real programs print.
+//! Loops whose provider does not work: programs that sleep until it does, the shared wait of an account, refusals, and
+//! the reports of them. The agents are scripts that print what the real programs print.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
-//! A loop in a person's own repository: what it commits and what it never does, its branch and its worktree, and git in
-//! every odd state.
+//! A loop in a user's own repository: what it commits and never commits, its branch and its worktree, and git in every
+//! odd state.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Work that was given up is on a branch, and nothing else is anywhere else than before.
+//! Work that was given up is on a branch, and everything else is unchanged.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Two loops driven by one process, through the library: what happens to one of them is nothing to the other.
+//! Two loops driven by one process, through the library: one does not affect the other.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Options that would have no effect are refused, and nothing is touched; a configured value may have none.
+//! A typed option without effect is refused, and nothing is changed; a configured value may have no effect.
 
 use rstest::rstest;
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! From commit to merged: a loop that pushes, opens a pull request, waits for its checks and merges, with a real bare repository
-//! and a forge on loopback; and what it does where that goes wrong.
+//! From commit to merge: a loop that pushes, opens a pull request, waits for its checks and merges, with a real bare
+//! repository and a forge on loopback; and its behaviour on errors.
 
 mod planted;
 mod token;

@@ -1,5 +1,5 @@
-//! Caps that loops share: loops at once, caps that change, runners that die, days that pass. The agents are scripts that say
-//! what OpenCode says, which tells the cost of every model call.
+//! Caps that loops share: concurrent loops, caps that change, runners that die, days that pass. The agents are scripts
+//! that print OpenCode's output, which has the cost of every model call.
 
 use refrain_core::agent::Usd;
 use refrain_core::budget::Caps;

@@ -1,4 +1,4 @@
-//! `verify`, and what damage to a journal comes to: a changed byte is found and nothing is written; a torn tail is set aside.
+//! `verify`, and damaged journals: a changed byte is found and nothing is written; a torn tail is set aside.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Every input that cannot be taken: its exit code, one line that names the value and what is accepted, nothing touched.
+//! Every invalid input: its exit code, one line that names the value and what is accepted, and no side effect.
 
 use testkit::Sandbox;
 

@@ -1,4 +1,4 @@
-//! Starting under names, resuming every kind of end, archiving, and which loop is meant where none is named.
+//! Starting under names, resuming after every kind of end, archiving, and the default loop of a verb.
 
 use serde_json::json;
 use testkit::Sandbox;

@@ -1,4 +1,4 @@
-//! Loops in the files of other systems: shown there, exported, and gone on with here.
+//! Loops in the files of other systems: mirrored there, exported, and continued here.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,5 +1,5 @@
-//! Plans in trouble: what is refused before anything is begun, people who work beside a plan, tasks that fail, and runners
-//! that are killed. In the end every task is done, blocked or waiting for what is, and nothing of a person's is lost.
+//! Plans in trouble: refused starts, people who work beside a plan, tasks that fail, and runners that are killed. In
+//! the end every task is done, blocked or waiting for a blocked one, and no work of a person is lost.
 
 use std::fs;
 

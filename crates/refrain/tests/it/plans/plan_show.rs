@@ -1,4 +1,4 @@
-//! `refrain plan show`: what the agent of a task will be told, to the byte.
+//! `refrain plan show`: the prompt of a task's agent, to the byte.
 
 use testkit::{Sandbox, write};
 

@@ -1,4 +1,4 @@
-//! Plans from the command line: run, seen, stopped, tuned and resumed, and what is refused.
+//! Plans from the command line: run, shown, stopped, tuned and resumed, and refusals.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `refrain run`: one task until its tests pass and a reviewer finds its specification met, as seed 004 has it.
+//! `refrain run`: one task until its tests pass and a reviewer finds its specification met, as in seed 004.
 
 use std::fs;
 

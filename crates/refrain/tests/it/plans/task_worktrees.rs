@@ -1,4 +1,4 @@
-//! The worktrees that tasks work in, as `doctor` tells of them and cleans up among them.
+//! The worktrees of tasks: how `doctor` reports them and cleans up.
 
 use std::fs;
 use std::path::{Path, PathBuf};

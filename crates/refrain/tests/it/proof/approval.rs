@@ -1,4 +1,4 @@
-//! A person has the last word: a loop that waits for it, who gives it, and who does not.
+//! Loops that wait for approval: who may give it, and who may not.
 
 use serde_json::{Value, json};
 use testkit::{Sandbox, eventually, write};

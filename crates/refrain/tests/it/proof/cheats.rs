@@ -1,6 +1,6 @@
-//! Agents that cheat: each gets its gates to pass, or its claim to be believed, without the work; and each is refused, with
-//! words for the person and for its next run. What none of this can see, a file that git ignores and that a gate feeds on
-//! for instance, is what `--clean-checkout` is for.
+//! Agents that cheat: each gets its gates to pass, or its claim to be accepted, without the work; and each is refused,
+//! with a reason for the user and for its next run. Cheats that this cannot see, such as an ignored file that a gate
+//! reads, are the subject of `--clean-checkout`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

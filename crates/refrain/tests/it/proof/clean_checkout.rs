@@ -1,4 +1,4 @@
-//! `--clean-checkout`: what is proven is what would be committed, and not what happens to lie around.
+//! `--clean-checkout`: gates run on what would be committed, without other files.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Journals that another process writes into: what it appends is not believed, whether the runner lives or was killed; a cut tail
-//! shows; ends and approvals are signed.
+//! Journals that another process writes into: appended records are rejected, whether the runner lives or was killed; a
+//! cut tail is detected; ends and approvals are signed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

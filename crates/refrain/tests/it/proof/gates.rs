@@ -1,4 +1,4 @@
-//! Claims and their proof: gates that Refrain runs itself, and what an agent's word is worth against them.
+//! Claims and their proof: gates that Refrain runs itself, and the weight of an agent's claim against them.
 
 use std::collections::BTreeSet;
 use std::fs;

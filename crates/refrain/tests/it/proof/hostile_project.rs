@@ -1,4 +1,4 @@
-//! Agents that clean up more than is theirs, and places that cannot be written: nothing of Refrain's is lost.
+//! Agents that delete files of others, and places that cannot be written: nothing of Refrain's is lost.
 
 use std::fs;
 

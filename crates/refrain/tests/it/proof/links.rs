@@ -1,5 +1,5 @@
-//! Agents that put a symbolic link in the place of a folder that Refrain writes to: nothing is written, replaced or removed
-//! where it leads. The folder is put back, or what needs it is refused with its name.
+//! Agents that replace a folder of Refrain's by a symbolic link: nothing is written, replaced or removed in the link's
+//! target. The folder is restored, or the step that needs it fails with its name.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Gates that cannot run: what is mistyped refuses the start, what is found missing by the baseline blocks the loop, and
+//! Gates that cannot run: a mistyped one refuses the start, one found missing by the baseline blocks the loop, and
 //! neither costs anything.
 
 use std::fs;

@@ -1,5 +1,6 @@
-//! Agents that cheat and agents that are honest, each in every way of running: what the threat model calls caught is caught, what it
-//! calls possible is possible, and no honest work is refused. The table of `docs/threat-model.md` is made from the same data.
+//! Agents that cheat and honest agents, each in every way of running: the threat model's "caught" is caught, its
+//! "possible" is possible, and no honest work is refused. The table of `docs/threat-model.md` is made from the same
+//! data.
 
 mod data;
 mod labs;

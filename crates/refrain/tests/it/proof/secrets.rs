@@ -1,4 +1,5 @@
-//! An agent that wants a secret published: by a mark of its own, by names, and by messages. The remote is a bare repository.
+//! An agent that tries to publish a secret: by a mark of its own, by names, and by messages. The remote is a bare
+//! repository.
 
 use std::fs;
 

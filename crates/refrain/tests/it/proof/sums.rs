@@ -1,4 +1,4 @@
-//! Sums that miss something say so, wherever they are shown.
+//! Incomplete sums are marked on every surface.
 
 use serde_json::json;
 use testkit::Sandbox;

@@ -1,4 +1,4 @@
-//! Loops of every project together: lists of them, and what they used.
+//! Loops of all projects together: lists and usage.
 
 use std::path::{Path, PathBuf};
 

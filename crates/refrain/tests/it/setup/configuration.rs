@@ -1,4 +1,4 @@
-//! Configuration and trust from outside: what a start makes of files and variables, and what it refuses.
+//! Configuration and trust from outside: how a start uses files and variables, and what it refuses.
 
 use serde_json::{Value, json};
 use testkit::Sandbox;

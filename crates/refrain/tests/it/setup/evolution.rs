@@ -1,4 +1,5 @@
-//! What loops that are over teach about the project's instructions: asked of an agent, gated, and taken over by a person alone.
+//! Lessons of ended loops about the project's instructions: proposed by an agent, checked by gates, and applied only by
+//! a person.
 
 use std::fs;
 

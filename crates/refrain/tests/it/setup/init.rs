@@ -1,4 +1,4 @@
-//! `refrain init`: what it writes works, and what is there stays byte for byte.
+//! `refrain init`: the files it writes work, and existing files stay unchanged to the byte.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

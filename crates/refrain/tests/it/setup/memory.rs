@@ -1,5 +1,5 @@
-//! What is remembered of loops: told to later ones, once and the same in every iteration; a person's to see, add and forget; and
-//! never a way to talk an agent, or Refrain, into anything.
+//! Memories of loops: shown to later loops, once and the same in every iteration; a person can list, add and forget
+//! them; and they cannot talk an agent, or Refrain, into anything.
 
 mod judge;
 mod meaning;

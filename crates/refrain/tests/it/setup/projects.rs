@@ -1,5 +1,5 @@
-//! Whole loops over projects as people have them: a crate, a Python package and a Node package, each with its own test
-//! runner, two faults and tests that tell of both. What proves the work is what `--auto-gates` finds.
+//! Whole loops over realistic projects: a crate, a Python package and a Node package, each with its own test runner,
+//! two faults and tests for both. The gates are those that `--auto-gates` detects.
 
 use std::fs;
 

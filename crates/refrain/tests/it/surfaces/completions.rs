@@ -1,4 +1,4 @@
-//! Completion as a person meets it: real shells in a real terminal, asked about loops that are there.
+//! Completion in real shells in a real terminal, with existing loops.
 
 use testkit::Sandbox;
 

@@ -1,8 +1,8 @@
-//! The commands of the README and of the guides, run as they stand there: every line of every `sh` block, in the order of
-//! its document, in a project of its own, with little scripts in place of the programs that are named.
+//! The commands of the README and of the guides: every line of every `sh` block is run, in the order of its document,
+//! in a project of its own, with small scripts in place of the named programs.
 //!
-//! `ID` is the loop that the verb could mean and that was touched last. A block that cannot be run says why, in a comment
-//! that readers do not see: `<!-- not run: why -->` above it.
+//! `ID` is the possible loop that was touched last. A block that cannot be run says why, in a comment that readers do
+//! not see: `<!-- not run: why -->` above it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

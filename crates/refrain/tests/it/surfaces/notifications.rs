@@ -1,5 +1,5 @@
-//! Notifications that a loop ended or needs a person: on a terminal, on a desktop, by a command; and that none of it
-//! can do anything to the loop.
+//! Notifications that a loop ended or needs a person: on a terminal, on a desktop, by a command; and that none of them
+//! can affect the loop.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

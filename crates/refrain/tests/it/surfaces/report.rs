@@ -1,4 +1,4 @@
-//! `report` and `verify`: what a loop came to, and whether its evidence still says so.
+//! `report` and `verify`: the result of a loop, and whether its evidence still agrees.
 
 use std::fs;
 use std::path::{Path, PathBuf};

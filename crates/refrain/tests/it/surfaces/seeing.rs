@@ -1,4 +1,4 @@
-//! What is shown: status, list, show, logs, watch; for people and, field by field as the contract has it, for scripts.
+//! The reading verbs: status, list, show, logs, watch; for people and, field by field as in the contract, for scripts.
 
 use serde_json::{Value, json};
 use testkit::{Sandbox, eventually};

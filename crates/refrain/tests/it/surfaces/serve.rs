@@ -1,4 +1,4 @@
-//! `refrain serve`, as programs and browsers meet it: over a socket, byte for byte.
+//! `refrain serve`, as programs and browsers use it: over a socket, byte for byte.
 
 mod client;
 mod door;

@@ -1,4 +1,4 @@
-//! Loops from Slack, and Slack of loops: a real `refrain serve` talks with a Slack on loopback, as people would.
+//! Loops in Slack: a real `refrain serve` talks with a Slack on loopback, as users would.
 
 mod hostile;
 mod outages;

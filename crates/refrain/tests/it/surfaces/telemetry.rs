@@ -1,5 +1,5 @@
-//! Traces and metrics: what a collector receives of loops, plans and sessions, and that one which is down or hostile
-//! can do nothing to them; and sums for machines and as a picture.
+//! Traces and metrics: what a collector receives of loops, plans and sessions; a collector that is down or hostile
+//! cannot affect them; and sums for machines and as a picture.
 
 use std::fs;
 

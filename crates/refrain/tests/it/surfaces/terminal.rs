@@ -1,4 +1,4 @@
-//! A real pseudo-terminal: Ctrl-C as a person types it, a terminal that is closed, and what may be shown on one.
+//! A real pseudo-terminal: Ctrl-C, a terminal that is closed, and what may be shown on one.
 
 use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, Ordering};

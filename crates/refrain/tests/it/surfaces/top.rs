@@ -1,4 +1,4 @@
-//! `refrain top` in a real pseudo-terminal, as a person uses it.
+//! `refrain top` in a real pseudo-terminal.
 
 use testkit::{Sandbox, Signal, eventually, signal_process};
 

@@ -1,5 +1,5 @@
-//! Webhooks: what one receives of a loop, signed and at least once; and that one which is down, slow or hostile can do
-//! nothing to the loop.
+//! Webhooks: they receive a loop's notifications, signed and at least once; one that is down, slow or hostile cannot
+//! affect the loop.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};

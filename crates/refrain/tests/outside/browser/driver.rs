@@ -1,5 +1,5 @@
-//! A browser that a test holds: Chromium, headless, led by its driver as a person would lead it; and what a person sees of a
-//! page. What is looked for is waited for.
+//! A browser for tests: headless Chromium, controlled through its driver, and what a person sees of a page. Lookups
+//! wait until the element is there.
 
 use std::path::PathBuf;
 

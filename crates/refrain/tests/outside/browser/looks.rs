@@ -1,5 +1,4 @@
-//! How the pages look, in light and in dark, on wide and on narrow screens, and what the rules of accessibility have against
-//! them; a plan, and keys alone.
+//! The pages in light and in dark, on wide and on narrow screens, with accessibility checks; a plan, and keyboard use.
 
 use fantoccini::key::Key;
 use testkit::{Signal, eventually, write};

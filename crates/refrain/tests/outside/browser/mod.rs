@@ -1,4 +1,4 @@
-//! The dashboard as a person uses it, in Chromium: by mouse, by keyboard, on a narrow screen, beside an agent that means ill.
+//! The dashboard in Chromium: by mouse, by keyboard, on a narrow screen, beside a malicious agent.
 
 mod driver;
 mod looks;

@@ -96,7 +96,7 @@ enum Where {
     Subagent,
 }
 
-/// The typed text, parsed into options and a prompt.
+/// What the person typed, read as options and a prompt.
 #[derive(Parser)]
 #[command(no_binary_name = true, disable_help_flag = true)]
 struct Line {

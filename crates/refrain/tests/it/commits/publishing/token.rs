@@ -1,4 +1,4 @@
-//! The same by a token, where `gh` has no login.
+//! The same by a token, if `gh` has no login.
 
 use testkit::{Limit, write};
 

@@ -1,4 +1,4 @@
-//! A judge that looks back on a loop which is over.
+//! A judge that looks back on an ended loop.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What says the same in other words: found by an endpoint of the person's own, and without it by the words.
+//! Search by meaning, through an endpoint of the user's own, and without one by words.
 
 use std::net::{Ipv4Addr, TcpListener};
 

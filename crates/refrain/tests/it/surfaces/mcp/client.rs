@@ -1,4 +1,4 @@
-//! A client of `refrain mcp`: the protocol's own, at the other end of the program's pipes.
+//! A client of `refrain mcp`: the protocol's own, connected to the program's pipes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};

@@ -1,4 +1,4 @@
-//! What callers send that should not be done: refused by name, or neutralised; and the server lives on.
+//! Hostile requests: refused by name, or neutralised; and the server keeps running.
 
 use std::fs;
 use std::os::unix::fs::symlink;

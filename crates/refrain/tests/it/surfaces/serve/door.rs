@@ -1,4 +1,4 @@
-//! Who is let in: browsers by a link and a cookie, programs by a token, and no other client.
+//! Authentication: browsers by a link and a cookie, programs by a token, and no other client.
 
 use std::fs;
 use std::io::{BufReader, Read, Write};

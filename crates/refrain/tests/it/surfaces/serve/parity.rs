@@ -1,5 +1,5 @@
-//! One table of what can be done with loops and plans, and by which surface; every row of it is done, by each that has it, and
-//! comes to the same. Where a surface does not have it, it is for the reason that stands there.
+//! One table of all actions on loops and plans, and the surfaces that have each; every row is executed on each of its
+//! surfaces, with the same result. If a surface lacks an action, the row has the reason.
 
 mod does;
 

@@ -1,4 +1,4 @@
-//! People without rights, forged and garbled payloads, and words that want to be more than words.
+//! Users without rights, forged and garbled payloads, and text that tries to be markup.
 
 use serde_json::json;
 use testkit::Slack;

@@ -1,5 +1,5 @@
-//! Slack is down, slow or in a mood, the connection is cut, or `serve` is killed: no loop notices, nothing is lost, and nothing is
-//! said twice.
+//! Slack is down, slow or faulty, the connection is cut, or `serve` is killed: loops are not affected, nothing is lost,
+//! and nothing is posted twice.
 
 use testkit::{Mood, Slack, eventually};
 

@@ -1,4 +1,4 @@
-//! What is done for each row of the table.
+//! The test of each row of the table.
 
 use serde_json::{Value, json};
 use testkit::eventually;
